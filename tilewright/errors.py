@@ -1,0 +1,52 @@
+"""The one exception family of Tilewright.
+
+Every mistake a user can make ends in a subclass of :class:`TilewrightError`; the message says what is wrong, where in
+the user's Python, which layouts are involved (in CuTe notation) and, when it is known, how to mend it.
+"""
+
+from __future__ import annotations
+
+
+class TilewrightError(Exception):
+    """Base of every error that Tilewright raises for a user's mistake."""
+
+
+class LayoutError(TilewrightError, ValueError):
+    """An operation of the layout algebra has no result for these operands."""
+
+
+class ParseError(LayoutError):
+    """Text that is not CuTe notation; ``position`` is the offset of the offending character."""
+
+    def __init__(self, message: str, text: str = "", position: int = 0) -> None:
+        super().__init__(message)
+        self.text = text
+        self.position = position
+
+
+class StagingError(TilewrightError):
+    """A kernel cannot be staged: the Python in it has no meaning on the machine."""
+
+
+class VerifyError(TilewrightError):
+    """The IR of a kernel breaks one of its own rules."""
+
+
+class ConstraintError(TilewrightError, ValueError):
+    """An instruction's constraint (dtype, layout, memory space, alignment, architecture) does not hold."""
+
+
+class ArgumentError(TilewrightError, ValueError):
+    """A host-side argument (shape, dtype, alignment, device, file) is not acceptable."""
+
+
+class CompileError(TilewrightError):
+    """The device compiler rejected the emitted text."""
+
+
+class MachineError(TilewrightError, RuntimeError):
+    """The machine that was asked for is missing, or it failed while running a kernel."""
+
+
+class SimulationError(MachineError):
+    """The simulator found a fault while running a kernel: bounds, alignment, barrier, deadlock."""
