@@ -1,0 +1,43 @@
+# `make demo` and `make test` need nothing but python3 (3.11 or later), git and make: the first call sets up .venv.
+VENV   ?= .venv
+PYTHON ?= python3
+ARGS   ?=
+
+BIN  := $(VENV)/bin
+BASE := $(VENV)/.tilewright-base
+DEV  := $(VENV)/.tilewright-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean setup
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(BASE)  ## multiply two matrices on whatever is here and draw the tiles
+	@$(BIN)/tilewright demo $(ARGS)
+
+test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(DEV)  ## ruff, mypy, and the import arrows between the rooms
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(DEV)  ## time the layout algebra, the simulator and, where there is one, the GPU
+	@$(BIN)/python -m bench $(ARGS)
+
+setup: $(DEV)  ## the development environment alone
+	@echo "$(VENV) is ready"
+
+clean:  ## remove caches and build products; the environment stays
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
+	find tilewright tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BASE): pyproject.toml tools/venv.sh
+	@PYTHON="$(PYTHON)" bash tools/venv.sh "$(VENV)" base
+	@touch $@
+
+$(DEV): pyproject.toml tools/venv.sh
+	@PYTHON="$(PYTHON)" bash tools/venv.sh "$(VENV)" dev
+	@touch $@ $(BASE)

@@ -1,0 +1,36 @@
+"""What all tests share: the GPU marker, hypothesis profiles, and one BLAS thread per test worker."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers must not fight over the cores
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("dev", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def gpu_count() -> int:
+    """NVIDIA GPUs the driver shows; asks the driver itself, so that no CUDA package is needed to answer "none"."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and gpu_count() == 0:
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU here"))
