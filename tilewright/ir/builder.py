@@ -1,0 +1,211 @@
+"""The builder: appends ops at an insertion point, folds what is constant, and stamps each op with the user's line."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilewright.errors import StagingError
+from tilewright.ir import fold
+from tilewright.ir.core import Block, Constant, Location, Op, Value
+from tilewright.ir.types import (
+    BOOL,
+    I32,
+    FragType,
+    MemSpace,
+    PtrType,
+    ScalarType,
+    Type,
+    VecType,
+    element_of,
+    with_element,
+)
+
+Index = Value | int
+
+
+class Builder:
+    """Builds one function. ``loc`` is set by the language front before it calls; ``block`` is where ops go.
+
+    >>> from tilewright.ir.types import I32
+    >>> b = Builder(Block([Value(I32, "n")]))
+    >>> two_n = b.binary("mul", b.block.args[0], Constant(I32, 2))
+    >>> [op.opcode for op in b.block.ops]
+    ['mul']
+    """
+
+    _active: list[Builder] = []
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.loc: Location | None = None
+
+    # -- where ---------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def current(cls) -> Builder:
+        """The builder of the function that is being staged."""
+        if not cls._active:
+            raise StagingError("run-time values exist only inside functions marked @cute.jit or @cute.kernel")
+        return cls._active[-1]
+
+    @classmethod
+    def active(cls) -> bool:
+        return bool(cls._active)
+
+    @contextlib.contextmanager
+    def activate(self) -> Iterator[Builder]:
+        self._active.append(self)
+        try:
+            yield self
+        finally:
+            self._active.pop()
+
+    @contextlib.contextmanager
+    def inside(self, block: Block) -> Iterator[Block]:
+        """Append to ``block`` (a region being built) for the duration."""
+        outer, self.block = self.block, block
+        try:
+            yield block
+        finally:
+            self.block = outer
+
+    def emit(
+        self, opcode: str, operands: Sequence[Value] = (), results: Sequence[Type] = (),
+        attrs: dict[str, Any] | None = None, regions: Sequence[Block] = (), hint: str | None = None,
+    ) -> Op:  # fmt: skip
+        """Append one op. Nothing is folded here."""
+        op = Op(opcode, list(operands), [], attrs or {}, list(regions), self.loc)
+        op.results = [Value(t, hint, op) for t in results]
+        self.block.ops.append(op)
+        return op
+
+    # -- numbers -------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def constant(type_: Type, value: int | float | bool) -> Constant:
+        return Constant(type_, fold.normalise(element_of(type_), value))
+
+    def index(self, value: Index) -> Value:
+        return Constant(I32, value) if isinstance(value, int) else value
+
+    def binary(self, opcode: str, a: Value, b: Value) -> Value:
+        """An elementwise op of :data:`tilewright.ir.ops.ARITHMETIC`."""
+        return fold.binary(opcode, a, b) or self.emit(opcode, (a, b), (a.type,)).result
+
+    def compare(self, opcode: str, a: Value, b: Value) -> Value:
+        return fold.compare(opcode, a, b) or self.emit(opcode, (a, b), (with_element(a.type, BOOL),)).result
+
+    def unary(self, opcode: str, a: Value, **attrs: Any) -> Value:
+        return fold.unary(opcode, a) or self.emit(opcode, (a,), (a.type,), attrs).result
+
+    def predicate(self, opcode: str, a: Value) -> Value:
+        return self.emit(opcode, (a,), (with_element(a.type, BOOL),)).result
+
+    def select(self, cond: Value, a: Value, b: Value) -> Value:
+        if isinstance(cond, Constant):
+            return a if cond.value else b
+        return a if a is b else self.emit("select", (cond, a, b), (a.type,)).result
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        return self.emit("fma", (a, b, c), (a.type,)).result
+
+    def cast(self, a: Value, elem: ScalarType) -> Value:
+        """Convert the number(s) to ``elem``; no op if they have that type."""
+        if element_of(a.type) == elem:
+            return a
+        return fold.cast(a, elem) or self.emit("cast", (a,), (with_element(a.type, elem),)).result
+
+    def bitcast(self, a: Value, to: Type) -> Value:
+        return a if a.type == to else self.emit("bitcast", (a,), (to,)).result
+
+    # -- vectors -------------------------------------------------------------------------------------------------
+
+    def build(self, elements: Sequence[Value]) -> Value:
+        return self.emit("vec.build", elements, (VecType(element_of(elements[0].type), len(elements)),)).result
+
+    def splat(self, element: Value, n: int) -> Value:
+        kind = VecType(element_of(element.type), n)
+        if isinstance(element, Constant):
+            return Constant(kind, element.value)
+        return self.emit("vec.splat", (element,), (kind,)).result
+
+    def extract(self, vector: Value, index: int) -> Value:
+        elem = element_of(vector.type)
+        if isinstance(vector, Constant):
+            return Constant(elem, vector.value)
+        return self.emit("vec.extract", (vector,), (elem,), {"index": index}).result
+
+    def shuffle(self, vector: Value, indices: Sequence[int]) -> Value:
+        kind = VecType(element_of(vector.type), len(indices))
+        if isinstance(vector, Constant):
+            return Constant(kind, vector.value)
+        if kind == vector.type and list(indices) == list(range(kind.n)):
+            return vector
+        return self.emit("vec.shuffle", (vector,), (kind,), {"indices": tuple(indices)}).result
+
+    def concat(self, parts: Sequence[Value]) -> Value:
+        """Vectors or scalars one after another, as one vector."""
+        count = sum(v.type.n if isinstance(v.type, VecType) else 1 for v in parts)
+        return self.emit("vec.concat", parts, (VecType(element_of(parts[0].type), count),)).result
+
+    def reduce(self, vector: Value, kind: str, groups: Sequence[Sequence[int]], init: Value | None = None) -> Value:
+        """Fold each group of elements from left to right; one group gives a scalar."""
+        elem = element_of(vector.type)
+        result: Type = elem if len(groups) == 1 else VecType(elem, len(groups))
+        operands = (vector,) if init is None else (vector, init)
+        return self.emit("vec.reduce", operands, (result,), {"kind": kind, "groups": tuple(map(tuple, groups))}).result
+
+    # -- memory --------------------------------------------------------------------------------------------------
+
+    def ptr_add(self, pointer: Value, offset: Index, align: int | None = None) -> Value:
+        """``pointer + offset`` in elements; ``align`` is the alignment of the result when more is known than the offset tells."""
+        if isinstance(offset, int) and offset == 0:
+            return pointer
+        kind = pointer.type
+        assert isinstance(kind, PtrType)
+        if align is None:
+            step = kind.elem.bytes * (offset if isinstance(offset, int) else 1)
+            align = fold.common_alignment(kind.align, step)
+        result = PtrType(kind.elem, kind.space, align)
+        return self.emit("ptr.add", (pointer, self.index(offset)), (result,)).result
+
+    def ptr_cast(self, pointer: Value, to: PtrType) -> Value:
+        return pointer if pointer.type == to else self.emit("ptr.cast", (pointer,), (to,)).result
+
+    def load(self, pointer: Value, n: int | None = None) -> Value:
+        """One element (``n`` None) or a vector of ``n`` contiguous elements."""
+        elem = element_of(pointer.type)
+        return self.emit("load", (pointer,), (elem if n is None else VecType(elem, n),)).result
+
+    def store(self, pointer: Value, value: Value) -> None:
+        self.emit("store", (pointer, value))
+
+    def frag_alloc(self, elem: ScalarType, n: int, hint: str | None = None) -> Value:
+        return self.emit("frag.alloc", (), (FragType(elem, n),), hint=hint).result
+
+    def frag_load(self, frag: Value, offsets: Sequence[int], index: Value | None = None, scalar: bool = False) -> Value:
+        elem = element_of(frag.type)
+        result: Type = elem if scalar else VecType(elem, len(offsets))
+        operands = (frag,) if index is None else (frag, index)
+        return self.emit("frag.load", operands, (result,), {"offsets": tuple(offsets)}).result
+
+    def frag_store(self, frag: Value, value: Value, offsets: Sequence[int], index: Value | None = None) -> None:
+        operands = (frag, value) if index is None else (frag, value, index)
+        self.emit("frag.store", operands, (), {"offsets": tuple(offsets)})
+
+    def smem_alloc(self, offset: int, size: int, align: int, elem: ScalarType, hint: str | None = None) -> Value:
+        kind = PtrType(elem, MemSpace.SMEM, align)
+        return self.emit("smem.alloc", (), (kind,), {"offset": offset, "bytes": size, "align": align}, hint=hint).result
+
+    # -- threads and instructions --------------------------------------------------------------------------------
+
+    def sreg(self, name: str) -> Value:
+        return self.emit("sreg", (), (I32,), {"name": name}, hint=name.replace(".", "_")).result
+
+    def call(self, atom: Any, operands: Sequence[Value], results: Sequence[Type] = (), **attrs: Any) -> list[Value]:
+        """One instruction; checked by the instruction at once, so that the error names the user's line."""
+        op = self.emit("call", operands, results, {"atom": atom, **attrs})
+        atom.verify(op)
+        return op.results

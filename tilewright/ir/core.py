@@ -1,0 +1,106 @@
+"""Values, operations, blocks and functions: the data that a kernel is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tilewright.ir.types import Type
+
+
+class Location(NamedTuple):
+    """A place in the user's Python."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Value:
+    """An SSA value. ``hint`` is the user's variable name when one is known; ``op`` is None for block arguments."""
+
+    __slots__ = ("type", "hint", "op")
+
+    def __init__(self, type: Type, hint: str | None = None, op: Op | None = None) -> None:
+        self.type = type
+        self.hint = hint
+        self.op = op
+
+    def __repr__(self) -> str:
+        return f"%{self.hint or '_'}: {self.type}"
+
+
+class Constant(Value):
+    """A literal. It belongs to no block; ``value`` is a Python int, float or bool (for vectors: splat to all elements)."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, type: Type, value: int | float | bool) -> None:
+        super().__init__(type)
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"{self.value}: {self.type}"
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """One thing a machine does. ``opcode`` names its definition in :mod:`tilewright.ir.ops`."""
+
+    opcode: str
+    operands: list[Value]
+    results: list[Value]
+    attrs: dict[str, Any]
+    regions: list[Block]
+    loc: Location | None
+
+    @property
+    def result(self) -> Value:
+        return self.results[0]
+
+    def walk(self) -> Iterator[Op]:
+        """This op and every op inside its regions, in program order."""
+        yield self
+        for region in self.regions:
+            yield from region.walk()
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A straight list of ops with arguments; the body of a function or one region of a structured op."""
+
+    args: list[Value] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Op]:
+        for op in self.ops:
+            yield from op.walk()
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """A kernel (``kind == "kernel"``) or a host function (``kind == "host"``).
+
+    Kernel attributes: ``smem_bytes`` (dynamic shared memory that the body's allocations need), ``max_threads`` and
+    ``min_blocks`` (launch bounds), ``cluster`` (static cluster shape or None), ``source`` (file of the user's kernel).
+    """
+
+    name: str
+    kind: str
+    body: Block
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def params(self) -> list[Value]:
+        return self.body.args
+
+    def walk(self) -> Iterator[Op]:
+        return self.body.walk()
+
+    def __str__(self) -> str:
+        from tilewright.ir.printer import print_function
+
+        return print_function(self)

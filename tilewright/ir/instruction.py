@@ -1,0 +1,112 @@
+"""The base class of instructions: what the ``call`` op carries and both machines ask.
+
+An instruction is defined in one place, a subclass in ``tilewright/atoms``. It holds what the instruction needs
+(``verify``), what it does (``simulate``, on NumPy lanes) and how it is written (``emit``, CUDA C++ or inline PTX).
+Adding an instruction touches one file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from tilewright.ir.core import Op, Value
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Lanes(Protocol):
+    """What the simulator offers an instruction: a group of whole warps that execute one ``call`` together.
+
+    ``L = 32 * warps`` lanes. A scalar operand arrives as a NumPy scalar (same for every lane) or an array ``[L]``; a
+    vector as ``[n]`` or ``[L, n]``; a fragment as the live array ``[L, n]`` (write to it in place, under the mask);
+    a pointer as an opaque handle for the methods below. ``mask`` is ``None`` (all lanes active) or bool ``[L]``.
+    """
+
+    warps: int
+    mask: np.ndarray[Any, Any] | None
+
+    def load(self, pointer: Any, count: int, mask: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """``[L, count]`` contiguous elements at each lane's pointer; masked-off lanes give zero."""
+        ...
+
+    def store(self, pointer: Any, values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None = None) -> None:
+        """Write ``values`` ``[L, count]`` at each lane's pointer."""
+        ...
+
+    def spread(self, value: Any) -> np.ndarray[Any, Any]:
+        """A scalar or vector operand as a full ``[L]`` or ``[L, n]`` array."""
+        ...
+
+    def lane(self) -> np.ndarray[Any, Any]:
+        """``[L]`` lane index inside the warp, 0..31."""
+        ...
+
+    def atomic(self, pointer: Any, kind: str, value: Any, compare: Any = None) -> np.ndarray[Any, Any]:
+        """Read-modify-write lane by lane; gives the old values ``[L]``."""
+        ...
+
+    def defer(self, agent: str, effect: Any) -> None:
+        """Hand an asynchronous effect (a callable without arguments) to an async agent (``"cp.async"``...)."""
+        ...
+
+    def commit(self, agent: str) -> None:
+        """Close the group of effects that these lanes deferred to ``agent``."""
+        ...
+
+    def wait(self, agent: str, pending: int) -> None:
+        """Let all but the newest ``pending`` committed groups of these lanes take effect."""
+        ...
+
+
+class Emitter(Protocol):
+    """What the CUDA emitter offers an instruction while it prints one ``call``."""
+
+    def value(self, value: Value) -> str:
+        """The C++ expression of a value (scalar, pointer, vector array name or fragment array name)."""
+        ...
+
+    def declare(self, value: Value) -> str:
+        """Declare the variable of a result of this op and give its name."""
+        ...
+
+    def line(self, text: str) -> None:
+        """One statement line at the current indentation."""
+        ...
+
+    def helper(self, name: str, source: str) -> str:
+        """Make sure that the device function ``name`` (full C++ text in ``source``) stands above the kernel; gives ``name``."""
+        ...
+
+
+class Instruction:
+    """One instruction. Subclasses are immutable and hashable; operands and per-use data travel in the ``call`` op.
+
+    ``name`` is its mnemonic (printed in the IR, counted by the simulator); ``blocking`` instructions order warps
+    (barriers, waits) and are executed warp by warp, never under a partial warp mask unless they allow it; ``min_arch``
+    is the least compute capability (80 for sm_80). ``pure`` ones have no effect but their results.
+    """
+
+    name: ClassVar[str] = "?"
+    blocking: ClassVar[bool] = False
+    pure: ClassVar[bool] = False
+    min_arch: int = 80
+
+    def mnemonic(self) -> str:
+        """The text that the IR prints for this instruction with its parameters."""
+        return self.name
+
+    def count(self, op: Op) -> int:
+        """How many machine instructions (per warp) one execution of ``op`` stands for."""
+        return 1
+
+    def verify(self, op: Op) -> None:
+        """Raise ConstraintError when ``op``'s operands do not meet the instruction's needs."""
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        """Act on NumPy lanes; gives one array for each result of ``op``."""
+        raise NotImplementedError(f"{type(self).__name__}.simulate")
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        """Print the CUDA C++ statements of ``op``."""
+        raise NotImplementedError(f"{type(self).__name__}.emit")

@@ -1,0 +1,282 @@
+"""The table of operations: for each opcode its operands, attributes and the rule that the verifier applies.
+
+Values. Constants are :class:`~tilewright.ir.core.Constant` operands, never ops.
+
+Elementwise (scalars or vectors of one type, result of the same type unless said):
+  ``add sub mul div rem floordiv floormod min max pow and or xor shl shr atan2 copysign``; ``div`` on integers truncates
+  and ``rem`` has the sign of the dividend (C), ``floordiv``/``floormod`` round down (Python);
+  ``eq ne lt le gt ge`` give i1; ``select(cond, a, b)``; ``fma(a, b, c)``;
+  ``neg not abs exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt rcp erf floor ceil round trunc isnan isinf`` (unary;
+  attr ``fastmath: bool`` allowed on math functions);
+  ``cast`` converts the number to the result's element type (floats to integers truncate; round to nearest even);
+  ``bitcast`` keeps the bits (same total width).
+Vectors: ``vec.build(e0, e1, ...)``; ``vec.splat(e)``; ``vec.extract(v) {index}``; ``vec.shuffle(v) {indices}`` (result element i is
+  ``v[indices[i]]``); ``vec.concat(a, b)``; ``vec.reduce(v[, init]) {kind: add|mul|max|min, groups}``: element g of the result
+  folds ``v[i] for i in groups[g]`` from left to right, starting from ``init``; one group gives a scalar.
+Pointers: ``ptr.add(p, i)`` in elements; ``ptr.cast(p)`` to the result's pointer type; ``ptr.toint(p)``; ``ptr.fromint(i)``.
+Memory: ``load(p)`` gives an element or ``vec<n>`` of contiguous elements; ``store(p, v)``. Both act as one access if the
+  pointer's alignment allows it, else as several.
+Fragments: ``frag.alloc`` (fresh registers, undefined); ``frag.load(f[, i]) {offsets}`` gives element(s) ``f[i + offsets[k]]`` (a
+  scalar for one offset when ``scalar`` is set); ``frag.store(f, v[, i]) {offsets}``.
+Shared memory: ``smem.alloc {offset, bytes, align}`` points to a static place in the block's dynamic shared memory.
+Special registers: ``sreg {name}`` with tid.x, ntid.x, ctaid.x, nctaid.x (x y z), laneid, warpid, and the cluster ones.
+Control: ``for(lo, hi, step, *init) {unroll: None|int|"full"}`` region(iv, *carried) ends in ``yield``;
+  ``if(cond)`` regions then, else end in ``yield``; ``while(*init)`` region before(*carried) ends in
+  ``condition(c, *carried)`` and region after(*carried) ends in ``yield``.
+Instructions: ``call(*operands) {atom: Instruction, ...}``.
+Diagnostics: ``printf(*args) {format}``; ``assert(cond) {message}``.
+Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.errors import VerifyError
+from tilewright.ir.core import Op
+from tilewright.ir.types import BOOL, FragType, PtrType, ScalarType, Type, VecType, element_of, with_element
+
+ARITHMETIC = frozenset("add sub mul div rem floordiv floormod min max pow and or xor shl shr atan2 copysign".split())
+COMPARISONS = frozenset("eq ne lt le gt ge".split())
+UNARY = frozenset(
+    "neg not abs exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt rcp erf floor ceil round trunc".split()
+)
+PREDICATES = frozenset(("isnan", "isinf"))
+INTEGER_ONLY = frozenset("and or xor shl shr not".split())
+TERMINATORS = frozenset(("yield", "condition"))
+SREGS = frozenset(
+    [f"{base}.{axis}" for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
+                                   "cluster_nctaid") for axis in "xyz"]
+    + ["laneid", "warpid", "cluster_ctarank", "smid", "clock"]
+)  # fmt: skip
+REDUCTIONS = frozenset(("add", "mul", "max", "min"))
+PURE = (
+    ARITHMETIC | COMPARISONS | UNARY | PREDICATES
+    | frozenset(("select", "fma", "cast", "bitcast", "vec.build", "vec.splat", "vec.extract", "vec.shuffle", "vec.concat",
+                 "vec.reduce", "ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "smem.alloc"))
+)  # fmt: skip
+
+Rule = Callable[[Op], None]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*opcodes: str) -> Callable[[Rule], Rule]:
+    """Register the verifier's rule of some opcodes."""
+
+    def register(check: Rule) -> Rule:
+        for opcode in opcodes:
+            RULES[opcode] = check
+        return check
+
+    return register
+
+
+def need(op: Op, condition: bool, text: str) -> None:
+    if not condition:
+        types = ", ".join(str(v.type) for v in op.operands)
+        raise VerifyError(f"{op.opcode}({types}) -> {[v.type for v in op.results]}: {text}{f' at {op.loc}' if op.loc else ''}")
+
+
+def is_number(type_: Type) -> bool:
+    return isinstance(type_, (ScalarType, VecType))
+
+
+@rule(*ARITHMETIC)
+def _arithmetic(op: Op) -> None:
+    need(op, len(op.operands) == 2 and len(op.results) == 1, "takes two operands and gives one result")
+    a, b = op.operands
+    need(op, is_number(a.type) and a.type == b.type == op.result.type, "operands and result must have one numeric type")
+    if op.opcode in INTEGER_ONLY:
+        need(op, not element_of(a.type).is_float, "needs integers")
+    if op.opcode in ("floordiv", "floormod", "rem"):
+        need(op, element_of(a.type).kind != "bool", "needs numbers")
+
+
+@rule(*COMPARISONS)
+def _comparison(op: Op) -> None:
+    need(op, len(op.operands) == 2 and len(op.results) == 1, "takes two operands and gives one result")
+    a, b = op.operands
+    need(op, a.type == b.type, "operands must have one type")
+    if not isinstance(a.type, PtrType):
+        need(op, op.result.type == with_element(a.type, BOOL), "gives i1")
+
+
+@rule(*UNARY)
+def _unary(op: Op) -> None:
+    need(op, len(op.operands) == 1 and op.operands[0].type == op.result.type, "operand and result must have one type")
+    if op.opcode == "not":
+        need(op, not element_of(op.result.type).is_float, "needs integers")
+
+
+@rule(*PREDICATES)
+def _predicate(op: Op) -> None:
+    need(op, op.result.type == with_element(op.operands[0].type, BOOL), "gives i1")
+
+
+@rule("select")
+def _select(op: Op) -> None:
+    cond, a, b = op.operands
+    need(op, element_of(cond.type) == BOOL, "the condition is i1")
+    need(op, a.type == b.type == op.result.type, "both sides and the result must have one type")
+
+
+@rule("fma")
+def _fma(op: Op) -> None:
+    need(op, len({v.type for v in op.operands} | {op.result.type}) == 1, "operands and result must have one type")
+
+
+@rule("cast")
+def _cast(op: Op) -> None:
+    src, dst = op.operands[0].type, op.result.type
+    need(op, is_number(src) and with_element(src, element_of(dst)) == dst, "keeps the number of elements")
+
+
+@rule("bitcast")
+def _bitcast(op: Op) -> None:
+    src, dst = op.operands[0].type, op.result.type
+    bits = [element_of(t).width * (t.n if isinstance(t, VecType) else 1) for t in (src, dst)]
+    need(op, is_number(src) and is_number(dst) and bits[0] == bits[1], "keeps the total width")
+
+
+@rule("vec.build", "vec.splat", "vec.concat")
+def _vec_build(op: Op) -> None:
+    kind = op.result.type
+    need(op, isinstance(kind, VecType), "gives a vector")
+    assert isinstance(kind, VecType)
+    need(op, all(element_of(v.type) == kind.elem for v in op.operands), "elements must have the vector's type")
+    if op.opcode != "vec.splat":
+        count = sum(v.type.n if isinstance(v.type, VecType) else 1 for v in op.operands)
+        need(op, count == kind.n, f"{count} elements given for {kind.n}")
+
+
+@rule("vec.extract", "vec.shuffle")
+def _vec_pick(op: Op) -> None:
+    src = op.operands[0].type
+    need(op, isinstance(src, VecType), "needs a vector")
+    assert isinstance(src, VecType)
+    picks = [op.attrs["index"]] if op.opcode == "vec.extract" else list(op.attrs["indices"])
+    need(op, all(0 <= i < src.n for i in picks), f"an index of {picks} lies outside {src.n} elements")
+    want: Type = src.elem if op.opcode == "vec.extract" else VecType(src.elem, len(picks))
+    need(op, op.result.type == want, f"gives {want}")
+
+
+@rule("vec.reduce")
+def _vec_reduce(op: Op) -> None:
+    src = op.operands[0].type
+    need(op, isinstance(src, VecType) and op.attrs["kind"] in REDUCTIONS, "needs a vector and a known kind")
+    groups = op.attrs["groups"]
+    assert isinstance(src, VecType)
+    need(op, all(0 <= i < src.n for group in groups for i in group), "a group reaches outside the vector")
+    want: Type = src.elem if len(groups) == 1 else VecType(src.elem, len(groups))
+    need(op, op.result.type == want, f"gives {want}")
+
+
+@rule("ptr.add")
+def _ptr_add(op: Op) -> None:
+    pointer, index = op.operands
+    need(op, isinstance(pointer.type, PtrType) and isinstance(index.type, ScalarType), "needs a pointer and an index")
+    need(op, element_of(index.type).is_integer, "the index is an integer")
+    result = op.result.type
+    assert isinstance(pointer.type, PtrType)
+    need(op, isinstance(result, PtrType) and (result.elem, result.space) == (pointer.type.elem, pointer.type.space),
+         "gives a pointer of the same kind")  # fmt: skip
+
+
+@rule("ptr.cast")
+def _ptr_cast(op: Op) -> None:
+    need(op, all(isinstance(v.type, PtrType) for v in (op.operands[0], op.result)), "takes and gives a pointer")
+
+
+@rule("ptr.toint", "ptr.fromint")
+def _ptr_int(op: Op) -> None:
+    pointer, number = op.operands[0].type, op.result.type
+    if op.opcode == "ptr.fromint":
+        pointer, number = number, pointer
+    need(op, isinstance(pointer, PtrType) and isinstance(number, ScalarType) and number.is_integer, "needs pointer and integer")
+
+
+@rule("load", "store")
+def _access(op: Op) -> None:
+    pointer = op.operands[0].type
+    value = op.result.type if op.opcode == "load" else op.operands[1].type
+    need(op, isinstance(pointer, PtrType), "needs a pointer")
+    need(op, is_number(value) and element_of(value) == element_of(pointer), "value and pointer must agree in element type")
+
+
+@rule("frag.alloc")
+def _frag_alloc(op: Op) -> None:
+    need(op, isinstance(op.result.type, FragType) and not op.operands, "gives a fragment")
+
+
+@rule("frag.load", "frag.store")
+def _frag_access(op: Op) -> None:
+    frag = op.operands[0].type
+    need(op, isinstance(frag, FragType), "needs a fragment")
+    assert isinstance(frag, FragType)
+    load = op.opcode == "frag.load"
+    value = op.result.type if load else op.operands[1].type
+    offsets, dynamic = op.attrs["offsets"], len(op.operands) > (1 if load else 2)
+    count = value.n if isinstance(value, VecType) else 1
+    need(op, element_of(value) == frag.elem and len(offsets) == count, "value, offsets and fragment must agree")
+    if not dynamic:
+        need(op, all(0 <= o < frag.n for o in offsets), f"an offset of {tuple(offsets)} lies outside {frag.n} registers")
+
+
+@rule("smem.alloc")
+def _smem_alloc(op: Op) -> None:
+    need(op, {"offset", "bytes", "align"} <= op.attrs.keys(), "needs offset, bytes and align")
+    need(op, op.attrs["offset"] % op.attrs["align"] == 0, "the offset must be a multiple of the alignment")
+
+
+@rule("sreg")
+def _sreg(op: Op) -> None:
+    need(op, op.attrs.get("name") in SREGS, f"unknown special register {op.attrs.get('name')!r}")
+
+
+@rule("for")
+def _for(op: Op) -> None:
+    lo, hi, step, *init = op.operands
+    body = op.regions[0]
+    need(op, lo.type == hi.type == step.type == body.args[0].type, "bounds, step and index must have one type")
+    _carried(op, [v.type for v in init], [v.type for v in body.args[1:]], _terminator(op, body, "yield"))
+
+
+@rule("if")
+def _if(op: Op) -> None:
+    need(op, op.operands[0].type == BOOL and len(op.regions) == 2, "needs an i1 and two regions")
+    for region in op.regions:
+        _carried(op, [v.type for v in op.results], [v.type for v in op.results], _terminator(op, region, "yield"))
+
+
+@rule("while")
+def _while(op: Op) -> None:
+    before, after = op.regions
+    types = [v.type for v in op.operands]
+    condition = _terminator(op, before, "condition")
+    need(op, bool(condition) and condition[0] == BOOL, "the condition is i1")
+    _carried(op, types, [v.type for v in before.args], condition[1:])
+    _carried(op, types, [v.type for v in after.args], _terminator(op, after, "yield"))
+
+
+def _terminator(op: Op, region: object, opcode: str) -> list[Type]:
+    ops = getattr(region, "ops", [])
+    need(op, bool(ops) and ops[-1].opcode == opcode, f"a region must end in {opcode}")
+    return [v.type for v in ops[-1].operands]
+
+
+def _carried(op: Op, given: list[Type], args: list[Type], yielded: list[Type]) -> None:
+    results = [v.type for v in op.results]
+    need(op, given == args == yielded == results, f"carried types differ: {given} in, {args} inside, {yielded} out, {results} after")
+
+
+@rule("yield", "condition", "printf", "assert", "launch")
+def _free(op: Op) -> None:
+    need(op, not op.results, "gives no result")
+
+
+@rule("call")
+def _call(op: Op) -> None:
+    atom = op.attrs.get("atom")
+    need(op, hasattr(atom, "simulate") and hasattr(atom, "emit"), "needs an instruction in its attribute 'atom'")
+    if atom is not None:
+        atom.verify(op)

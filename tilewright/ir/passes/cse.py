@@ -1,0 +1,37 @@
+"""Common subexpression elimination: equal pure ops in one scope (or an enclosing one) are computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.ops import PURE
+
+SHARED = PURE | {"sreg"}
+Key = tuple[Hashable, ...]
+
+
+def eliminate_common_subexpressions(function: Function) -> None:
+    _scope(function.body, {}, {})
+
+
+def _scope(block: Block, outer: dict[Key, Op], replaced: dict[Value, Value]) -> None:
+    known = dict(outer)
+    kept: list[Op] = []
+    for op in block.ops:
+        op.operands = [replaced.get(v, v) for v in op.operands]
+        if op.opcode in SHARED and op.attrs.get("name") != "clock":
+            key = _key(op)
+            first = known.setdefault(key, op)
+            if first is not op:
+                replaced.update(zip(op.results, first.results, strict=True))
+                continue
+        for region in op.regions:
+            _scope(region, known, replaced)
+        kept.append(op)
+    block.ops[:] = kept
+
+
+def _key(op: Op) -> Key:
+    operands = tuple((v.type, repr(v.value)) if isinstance(v, Constant) else id(v) for v in op.operands)
+    return (op.opcode, operands, tuple(r.type for r in op.results), tuple(sorted((k, str(v)) for k, v in op.attrs.items())))

@@ -1,0 +1,156 @@
+"""The types of the IR: scalars, vectors, fragments (registers of one thread) and typed pointers.
+
+A scalar type is a name, a width in bits and a kind; it knows the NumPy dtype that holds one element in the simulator
+and the CUDA C++ type that the emitter prints. Vectors are SSA values of ``n`` elements; fragments are mutable register
+arrays of ``n`` elements that are addressed by offset.
+
+>>> F16, VecType(F32, 4), PtrType(F16, MemSpace.SMEM, 16)
+(f16, vec<f32, 4>, ptr<f16, smem, align 16>)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class MemSpace(Enum):
+    """Where the bytes behind a pointer live. ``GENERIC`` may be any of the others."""
+
+    GENERIC = "generic"
+    GMEM = "gmem"
+    SMEM = "smem"
+    RMEM = "rmem"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+class Type:
+    """Base of all IR types; they are immutable and compared by value."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, repr=False)
+class ScalarType(Type):
+    """One number: ``kind`` is ``bool``, ``int`` (signed), ``uint`` or ``float``; ``width`` is in bits."""
+
+    name: str
+    kind: str
+    width: int
+    numpy_name: str
+    cuda: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one element takes in memory (a Boolean takes one)."""
+        return max(1, self.width // 8)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind in ("int", "float")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of one element; bf16 and the 8-bit floats come from ml_dtypes, tf32 is held as float32."""
+        import numpy as np
+
+        if self.numpy_name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+            import ml_dtypes
+
+            return np.dtype(getattr(ml_dtypes, self.numpy_name))
+        return np.dtype(self.numpy_name)
+
+
+@dataclass(frozen=True, repr=False)
+class VecType(Type):
+    """An SSA vector of ``n`` elements: the value of a TensorSSA, a wide load, or an operand of a wide store."""
+
+    elem: ScalarType
+    n: int
+
+    def __repr__(self) -> str:
+        return f"vec<{self.elem}, {self.n}>"
+
+
+@dataclass(frozen=True, repr=False)
+class FragType(Type):
+    """A fragment: ``n`` registers of one thread, mutable, addressed by element offset."""
+
+    elem: ScalarType
+    n: int
+
+    def __repr__(self) -> str:
+        return f"frag<{self.elem}, {self.n}>"
+
+
+@dataclass(frozen=True, repr=False)
+class PtrType(Type):
+    """A pointer to elements in a memory space; ``align`` is the known alignment in bytes."""
+
+    elem: ScalarType
+    space: MemSpace
+    align: int
+
+    def __repr__(self) -> str:
+        return f"ptr<{self.elem}, {self.space.value}, align {self.align}>"
+
+
+BOOL = ScalarType("i1", "bool", 1, "bool", "bool")
+I8 = ScalarType("i8", "int", 8, "int8", "int8_t")
+I16 = ScalarType("i16", "int", 16, "int16", "int16_t")
+I32 = ScalarType("i32", "int", 32, "int32", "int32_t")
+I64 = ScalarType("i64", "int", 64, "int64", "int64_t")
+U8 = ScalarType("u8", "uint", 8, "uint8", "uint8_t")
+U16 = ScalarType("u16", "uint", 16, "uint16", "uint16_t")
+U32 = ScalarType("u32", "uint", 32, "uint32", "uint32_t")
+U64 = ScalarType("u64", "uint", 64, "uint64", "uint64_t")
+F16 = ScalarType("f16", "float", 16, "float16", "__half")
+BF16 = ScalarType("bf16", "float", 16, "bfloat16", "__nv_bfloat16")
+TF32 = ScalarType("tf32", "float", 32, "float32", "float")
+F32 = ScalarType("f32", "float", 32, "float32", "float")
+F64 = ScalarType("f64", "float", 64, "float64", "double")
+E4M3 = ScalarType("e4m3", "float", 8, "float8_e4m3fn", "__nv_fp8_e4m3")
+E5M2 = ScalarType("e5m2", "float", 8, "float8_e5m2", "__nv_fp8_e5m2")
+
+SCALARS: dict[str, ScalarType] = {
+    t.name: t for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, TF32, F32, F64, E4M3, E5M2)
+}
+
+
+def scalar_of(value: Any) -> ScalarType:
+    """The scalar type of ``value``: itself, or what its ``ir_type`` attribute says (numeric classes carry one)."""
+    found = value if isinstance(value, ScalarType) else getattr(value, "ir_type", None)
+    if not isinstance(found, ScalarType):
+        raise TypeError(f"{value!r} is no numeric type")
+    return found
+
+
+def element_of(type_: Type) -> ScalarType:
+    """The scalar type of one element of a scalar, vector, fragment or pointer type."""
+    if isinstance(type_, ScalarType):
+        return type_
+    if isinstance(type_, (VecType, FragType, PtrType)):
+        return type_.elem
+    raise TypeError(f"{type_!r} has no elements")
+
+
+def with_element(type_: Type, elem: ScalarType) -> Type:
+    """``type_`` (scalar or vector) with another element type and the same count."""
+    return VecType(elem, type_.n) if isinstance(type_, VecType) else elem
