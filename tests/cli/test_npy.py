@@ -1,0 +1,143 @@
+"""Reading and replacing .npy files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.cli.npy import read_array, replacing, write_array
+from tilewright.errors import ArgumentError
+
+DTYPES = [
+    np.float16,
+    np.float32,
+    np.float64,
+    np.int8,
+    np.uint16,
+    ml_dtypes.bfloat16,
+    ml_dtypes.float8_e4m3fn,
+    ml_dtypes.float8_e5m2,
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 5), (0, 4), (1, 1), (7,), (2, 3, 4)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_numpy_saves_is_read_back(tmp_path: Path, dtype: type, shape: tuple[int, ...], order: str) -> None:
+    array = np.asarray(np.arange(np.prod(shape)).reshape(shape).astype(dtype), order=order)
+    path = tmp_path / "x.npy"
+    np.save(path, array)
+    read = read_array(path)
+    assert read.dtype == array.dtype
+    assert np.array_equal(read, array)
+
+
+def test_foreign_byte_order_becomes_native(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(4, dtype=">f4"))
+    read = read_array(tmp_path / "x.npy")
+    assert read.dtype == np.dtype(np.float32) and read.dtype.isnative and read.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_written_arrays_are_read_back(tmp_path: Path, dtype: type) -> None:
+    array = np.arange(12).reshape(3, 4).astype(dtype)
+    with replacing(tmp_path / "y.npy") as file:
+        write_array(file, array)
+    assert np.array_equal(read_array(tmp_path / "y.npy"), array)
+
+
+@given(st.integers(min_value=0, max_value=400))
+def test_a_file_cut_anywhere_is_a_clear_error(tmp_path_factory: pytest.TempPathFactory, kept: int) -> None:
+    path = tmp_path_factory.mktemp("cut") / "x.npy"
+    np.save(path, np.zeros((10, 10), np.float32))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:kept])
+    assert kept < len(whole)
+    with pytest.raises(ArgumentError, match="x.npy is (truncated|damaged|not a .npy file)"):
+        read_array(path)
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.zeros(3, complex), "complex128"),
+        (np.array(["a"]), "<U1"),
+        (np.zeros(2, [("x", "i4")]), "'x'"),
+        (np.zeros(3, bool), "bool"),
+    ],
+)
+def test_other_things_than_real_numbers_are_refused(tmp_path: Path, array: np.ndarray, reason: str) -> None:
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(ArgumentError, match=reason):
+        read_array(tmp_path / "x.npy")
+
+
+def test_pickled_objects_are_refused_unopened(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(ArgumentError, match="object"):
+        read_array(tmp_path / "x.npy")
+
+
+def test_a_header_that_promises_too_much_reserves_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    header = repr({"descr": "<f4", "fortran_order": False, "shape": (10**12, 10**12)}).encode()
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(ArgumentError, match="truncated"):
+        read_array(path)
+
+
+@pytest.mark.parametrize("what", ["missing", "folder"])
+def test_files_that_cannot_be_opened(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "x.npy"
+    if what == "folder":
+        path.mkdir()
+    with pytest.raises(ArgumentError, match="cannot read .*x.npy"):
+        read_array(path)
+
+
+def test_a_failure_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
+    path = tmp_path / "y.npy"
+    path.write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt), replacing(path) as file:
+        file.write(b"half of the n")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["y.npy"]
+
+
+def test_the_mode_of_the_replaced_file_is_kept_and_a_new_one_follows_the_umask(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.touch()
+    old.chmod(0o640)
+    umask = os.umask(0o027)
+    try:
+        for path in (old, new):
+            with replacing(path) as file:
+                file.write(b"x")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    with replacing(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/y.npy", "", "pipe"])
+def test_paths_that_cannot_be_written_are_refused_before_the_work(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ArgumentError, match="cannot write"), replacing(tmp_path / name):
+        pytest.fail("the block ran")

@@ -1,0 +1,42 @@
+"""The command line: ``tilewright gemm``, ``show``, ``layout`` and ``demo``.
+
+A mistake of the user's ends in one line on standard error and exit code 2; a wrong result or a failing machine in 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tilewright.errors import CompileError, SimulationError, StagingError, TilewrightError, VerifyError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the return value is the exit code of the process."""
+    import typer
+
+    from tilewright.cli.app import app
+
+    usage_error: type[Exception] = typer.BadParameter.__mro__[1]  # typer shows this class only through its children
+    try:
+        code = app(args=argv, prog_name="tilewright", standalone_mode=False)
+    except (SimulationError, CompileError, StagingError, VerifyError) as error:
+        print(f"tilewright: {error}", file=sys.stderr)  # a finding of the machine: its text may have many lines
+        return 1
+    except TilewrightError as error:
+        return _complain(str(error))
+    except usage_error as error:
+        message = getattr(error, "format_message", error.__str__)()
+        return _complain(f"{message} (see: tilewright --help)")
+    except (KeyboardInterrupt, typer.Abort):
+        print("tilewright: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output left; there is nobody to tell
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str) -> int:
+    print("tilewright: " + " ".join(message.split()), file=sys.stderr)
+    return 2

@@ -1,0 +1,103 @@
+"""The commands and their options; what they do is in the module named like the command, imported when it is called."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="tilewright",
+    help="CuTe in open Python: layouts, kernels and GEMM, on a checking CPU simulator or on an NVIDIA GPU.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+class Machine(StrEnum):
+    """Where a kernel runs; ``auto`` takes the GPU if there is one."""
+
+    auto = "auto"
+    cpu = "cpu"
+    gpu = "gpu"
+
+
+MachineOption = Annotated[Machine, typer.Option("--machine", help="the simulator, a GPU, or whichever is here")]
+
+
+@app.callback(invoke_without_command=True)
+def common(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        from importlib.metadata import version as installed_version
+
+        typer.echo(f"tilewright {installed_version('tilewright')}")
+        raise typer.Exit
+
+
+@app.command()
+def gemm(
+    a: Annotated[Path, typer.Argument(metavar="A.npy", help="m x k matrix")],
+    b: Annotated[Path, typer.Argument(metavar="B.npy", help="k x n matrix")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="D.npy", help="where to write the m x n result")],
+    c: Annotated[Path | None, typer.Option("--c", metavar="C.npy", help="m x n matrix to add")] = None,
+    alpha: Annotated[float, typer.Option(help="factor of A·B")] = 1.0,
+    beta: Annotated[float | None, typer.Option(help="factor of C; 1 if --c is given")] = None,
+    kernel: Annotated[str | None, typer.Option(help="a kernel by name (tilewright show lists them)")] = None,
+    machine: MachineOption = Machine.auto,
+    check: Annotated[bool, typer.Option("--check", help="compare with a float64 product before writing")] = False,
+) -> None:
+    """Compute D = alpha·A·B + beta·C from .npy files.
+
+    The dtypes are those the kernels know; NumPy's raw 2-byte records are read as bfloat16 and raw 1-byte ones as
+    float8_e4m3fn, which is how numpy.save writes them. The result appears whole or not at all.
+    """
+    from tilewright.cli.gemm import run
+
+    run(a, b, output, c_path=c, alpha=alpha, beta=beta, kernel=kernel, machine=machine.value, check=check)
+
+
+@app.command()
+def show(
+    kernel: Annotated[str | None, typer.Argument(help="name of a kernel; without it, they are listed")] = None,
+    ir: Annotated[bool, typer.Option("--ir", help="the staged program")] = False,
+    cuda: Annotated[bool, typer.Option("--cuda", help="the CUDA C++ it prints")] = False,
+    ptx: Annotated[bool, typer.Option("--ptx", help="the PTX that NVRTC makes of it")] = False,
+    sass: Annotated[bool, typer.Option("--sass", help="the machine code")] = False,
+    resources: Annotated[bool, typer.Option("--resources", help="registers and spills")] = False,
+    arch: Annotated[str | None, typer.Option(help="sm_80, sm_89, sm_90a, ...; the kernel's own by default")] = None,
+) -> None:
+    """Show a shipped kernel at any stage of its life. No GPU is needed."""
+    from tilewright.cli.show import run
+
+    chosen = {"ir": ir, "cuda": cuda, "ptx": ptx, "sass": sass, "resources": resources}
+    run(kernel, [name for name, wanted in chosen.items() if wanted], arch)
+
+
+@app.command()
+def layout(
+    expression: Annotated[str, typer.Argument(metavar="EXPR", help="e.g. 'composition((4,8):(13,1), 8:2)'")],
+    svg: Annotated[Path | None, typer.Option(help="draw it into this SVG file")] = None,
+    tex: Annotated[Path | None, typer.Option(help="draw it into this LaTeX (TikZ) file")] = None,
+) -> None:
+    """Evaluate an expression of the layout algebra, and draw the layout it yields.
+
+    Operands are in CuTe notation: layouts (4,8):(13,1), tuples, `_`, swizzles Sw<3,3,3>, swizzled layouts
+    Sw<3,3,3> o 0 o (8,64):(64,1). A result can be called: right_inverse((4,8):(8,1))(5).
+    """
+    from tilewright.cli.layout import run
+
+    run(expression, svg, tex)
+
+
+@app.command()
+def demo(
+    machine: MachineOption = Machine.auto,
+    pictures: Annotated[Path, typer.Option(help="folder for the picture")] = Path("docs/pictures"),
+) -> None:
+    """Multiply matrices of normal random numbers, check them, and draw a swizzled shared-memory tile."""
+    from tilewright.cli.demo import run
+
+    run(machine.value, pictures)
