@@ -67,7 +67,7 @@ class ScalarType(Type):
         return self.kind in ("int", "float")
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Any:
         """The NumPy dtype of one element; bf16 and the 8-bit floats come from ml_dtypes, tf32 is held as float32."""
         import numpy as np
 
