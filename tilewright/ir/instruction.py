@@ -7,6 +7,7 @@ Adding an instruction touches one file.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tilewright.ir.core import Op, Value
@@ -76,6 +77,31 @@ class Emitter(Protocol):
 
     def helper(self, name: str, source: str) -> str:
         """Make sure that the device function ``name`` (full C++ text in ``source``) stands above the kernel; gives ``name``."""
+        ...
+
+    def block(self, head: str = "") -> AbstractContextManager[None]:
+        """``with out.block("if (p)"):`` prints ``head {``, indents what is printed inside, and closes the brace."""
+        ...
+
+    def name(self, hint: str) -> str:
+        """A fresh C++ identifier like ``hint``."""
+        ...
+
+    def register(self, fragment: Value, offset: int | str, bits: int = 32) -> str:
+        """The lvalue of the ``bits``-wide register that begins at element ``offset`` of a fragment.
+
+        ``uint32_t`` for 32 bits, ``uint16_t``, ``uint64_t``: what asm constraints ``"r"``, ``"h"`` and ``"l"`` take.
+        ``offset`` may be C++ text.
+        """
+        ...
+
+    def shared_address(self, pointer: Value | str) -> str:
+        """The 32-bit shared-memory address of a pointer (a value or C++ text): what ``ldmatrix`` and mbarriers take."""
+        ...
+
+    @property
+    def arch(self) -> int:
+        """The compute capability that is printed for: 80, 89, 90."""
         ...
 
 
