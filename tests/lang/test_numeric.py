@@ -1,0 +1,151 @@
+"""Numerics: promotion, eager values, the ops they append, and the facts they keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.errors import StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Function, Value
+from tilewright.ir.types import F32, I32
+from tilewright.ir.verify import verify
+from tilewright.lang.facts import Facts
+from tilewright.lang.numeric import (
+    BFloat16,
+    Boolean,
+    Float8E4M3FN,
+    Float16,
+    Float32,
+    Float64,
+    Int8,
+    Int32,
+    Int64,
+    Uint8,
+    Uint32,
+    as_numeric,
+    wrap,
+)
+
+
+@pytest.fixture
+def staged():
+    """A function with run-time ``n`` (Int32) and ``x`` (Float32); gives (builder, n, x)."""
+    n, x = Value(I32, "n"), Value(F32, "x")
+    builder = Builder(Block([n, x]))
+    with builder.activate():
+        yield builder, Int32(n), Float32(x)
+        verify(Function("f", "kernel", builder.block))
+
+
+def opcodes(builder: Builder) -> list[str]:
+    return [op.opcode for op in builder.block.ops]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "number"),
+    [
+        (Int32(7) // -2, Int32, -4),
+        (Int32(7) % -3, Int32, -2),
+        (Int32(7) / 2, Float32, 3.5),
+        (Int64(7) / 2, Float64, 3.5),
+        (Int8(100) + Int8(100), Int8, -56),
+        (Int8(5) + 1000, Int32, 1005),
+        (Int8(1) + Int32(1), Int32, 2),
+        (Int32(-1) + Uint32(0), Uint32, 2**32 - 1),
+        (Float16(1) + BFloat16(1), Float32, 2.0),
+        (Float16(1) + Int32(1), Float16, 2.0),
+        (Float16(2) * 2.5, Float16, 5.0),
+        (Float8E4M3FN(2) + Float8E4M3FN(2), Float32, 4.0),
+        (Boolean(True) + Boolean(True), Int32, 2),
+        (Boolean(True) & Boolean(False), Boolean, False),
+        (~Boolean(True), Boolean, False),
+        (Int32(3) ** 4, Int32, 81),
+        (1 << Int32(5), Int32, 32),
+        (Uint8(300), Uint8, 44),
+        (Float32(1) / 0, Float32, float("inf")),
+        (Int32(3.9), Int32, 3),
+        (Boolean(2), Boolean, True),
+        (Float32(1.0).bitcast(Int32), Int32, 0x3F800000),
+    ],
+)
+def test_eager(value, kind, number) -> None:
+    assert type(value) is kind
+    assert value.value == number
+
+
+def test_class_attributes() -> None:
+    assert (Float16.width, Int32.is_integer, Float16.is_float, Int8.min, Int8.max) == (16, True, True, -128, 127)
+    assert Float32.inf == float("inf") and Float32.zero == 0.0 and Float16.max == 65504.0
+    assert Int8.is_same_kind(Uint32) and not Int8.is_same_kind(Float32)
+    assert str(Float16) == "Float16" and Float32.mlir_type is F32
+    with pytest.raises(AttributeError):
+        _ = Float8E4M3FN.inf
+
+
+def test_static_division_by_zero_is_pythons() -> None:
+    with pytest.raises(ZeroDivisionError):
+        Int32(1) // 0
+
+
+def test_literals_take_the_other_type(staged) -> None:
+    _, n, x = staged
+    assert type(n + 1) is Int32 and type(n + 1.5) is Float32 and type(x * 2) is Float32
+    assert type(Int64(n) + 1) is Int64 and type(Float16(x) * 2.0) is Float16
+
+
+def test_division_is_pythons_unless_both_sides_are_known_non_negative(staged) -> None:
+    builder, n, _ = staged
+    _ = n // 4, n % 4
+    assert opcodes(builder) == ["floordiv", "floormod"]
+    m = n.assume_nonneg()
+    _ = m // 4, m % 4
+    assert opcodes(builder)[2:] == ["div", "rem"]
+
+
+def test_facts_remove_ops(staged) -> None:
+    builder, _, _ = staged
+    tid = wrap(builder.sreg("tid.x"), Facts(True, 1, 128))
+    lane = tid % 32
+    before = len(builder.block.ops)
+    assert (lane % 32) is lane and (lane // 32).value == 0 and (tid < 128).value is True
+    assert len(builder.block.ops) == before
+    assert (lane // 4 * 8).facts[:3] == (True, 8, 57)
+
+
+def test_constants_fold(staged) -> None:
+    builder, n, _ = staged
+    assert (n * 0).value == 0 and (n + 0).value is n.value and (Int32(2) * 3).value == 6
+    assert opcodes(builder) == []
+
+
+def test_divisibility(staged) -> None:
+    _, n, _ = staged
+    m = n.with_divisibility(8)
+    assert (m * 2).divisibility == 16 and (m + 4).divisibility == 4 and (m // 4).divisibility == 2
+
+
+def test_run_time_values_have_no_truth_and_no_index(staged) -> None:
+    _, n, x = staged
+    with pytest.raises(StagingError, match="const_expr"):
+        bool(n < 3)
+    with pytest.raises(StagingError, match="known when the kernel runs"):
+        [1, 2, 3][n]  # noqa: B018
+    with pytest.raises(StagingError):
+        float(x)
+
+
+def test_protocol_round_trip(staged) -> None:
+    builder, n, _ = staged
+    values = n.__extract_mlir_values__()
+    again = n.__new_from_mlir_values__(values)
+    assert type(again) is Int32 and again.value is n.value
+    assert n.__get_mlir_types__() == [I32]
+
+
+def test_as_numeric() -> None:
+    assert [type(as_numeric(x)) for x in (True, 1, 1 << 40, 1.0)] == [Boolean, Int32, Int64, Float32]
+
+
+def test_comparison_with_other_things_is_false() -> None:
+    assert (Int32(3) == None) is False  # noqa: E711
+    assert Int32(3) != "3"

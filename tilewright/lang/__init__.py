@@ -1,0 +1,1 @@
+"""The Python front: numeric types, pointers, tensors, and the staging of Python into the IR."""

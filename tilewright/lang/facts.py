@@ -1,0 +1,120 @@
+"""What is known of a run-time integer while staging: sign, divisor and upper bound.
+
+The facts are cheap and one-sided: a missing fact is never wrong. They decide between C's and Python's division, let
+``x % n`` and ``x // n`` vanish where ``x < n``, prove pointer alignment and show that a swizzle's bits do not carry.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+
+class Facts(NamedTuple):
+    """``value >= 0`` if ``nonneg``; ``value % divisibility == 0``; ``value < bound`` unless ``bound`` is None;
+    ``exact`` is the number itself when it is a literal."""
+
+    nonneg: bool = False
+    divisibility: int = 1
+    bound: int | None = None
+    exact: int | None = None
+
+
+UNKNOWN = Facts()
+LARGE = 1 << 30
+
+
+def of_number(value: int) -> Facts:
+    """The facts of a literal; zero is divisible by everything, for which a large power of two stands."""
+    return Facts(value >= 0, abs(value) or LARGE, value + 1, value)
+
+
+def combine(opcode: str, a: Facts, b: Facts) -> Facts:
+    """The facts of ``opcode(a, b)`` on integers that do not overflow."""
+    rule = _RULES.get(opcode)
+    return rule(a, b) if rule else UNKNOWN
+
+
+def join(a: Facts, b: Facts) -> Facts:
+    """What holds of a value that is one or the other."""
+    bound = None if a.bound is None or b.bound is None else max(a.bound, b.bound)
+    return Facts(a.nonneg and b.nonneg, math.gcd(a.divisibility, b.divisibility), bound)
+
+
+def _add(a: Facts, b: Facts) -> Facts:
+    bound = None if a.bound is None or b.bound is None else a.bound + b.bound - 1
+    return Facts(a.nonneg and b.nonneg, math.gcd(a.divisibility, b.divisibility), bound)
+
+
+def _sub(a: Facts, b: Facts) -> Facts:
+    return Facts(False, math.gcd(a.divisibility, b.divisibility), a.bound if b.nonneg else None)
+
+
+def _mul(a: Facts, b: Facts) -> Facts:
+    nonneg = a.nonneg and b.nonneg
+    bounded = nonneg and a.bound is not None and b.bound is not None and a.bound > 0 and b.bound > 0
+    bound = (a.bound - 1) * (b.bound - 1) + 1 if bounded else None  # type: ignore[operator]
+    product = a.divisibility * b.divisibility
+    return Facts(nonneg, product if product <= LARGE else math.gcd(product, LARGE), bound)
+
+
+def _div(a: Facts, b: Facts) -> Facts:
+    exact = b.exact if b.exact and b.exact > 0 else None
+    divisibility = a.divisibility // exact if exact and a.divisibility % exact == 0 else 1
+    nonneg = a.nonneg and b.nonneg
+    bound = a.bound if nonneg else None
+    if nonneg and exact and a.bound is not None:
+        bound = (a.bound - 1) // exact + 1
+    return Facts(nonneg, divisibility, bound)
+
+
+def _rem(a: Facts, b: Facts) -> Facts:
+    nonneg = b.nonneg
+    bounds = [f.bound - less for f, less in ((a, 0), (b, 1)) if f.nonneg and f.bound is not None]
+    bound = min(bounds, default=None) if nonneg else None
+    return Facts(nonneg, math.gcd(a.divisibility, b.divisibility), bound)
+
+
+def _truncated_rem(a: Facts, b: Facts) -> Facts:
+    return _rem(a, b) if a.nonneg else Facts(False, math.gcd(a.divisibility, b.divisibility), None)
+
+
+def _and(a: Facts, b: Facts) -> Facts:
+    bounds = [f.bound for f in (a, b) if f.nonneg and f.bound is not None]
+    power = max(a.divisibility & -a.divisibility, b.divisibility & -b.divisibility)
+    return Facts(a.nonneg or b.nonneg, power, min(bounds, default=None))
+
+
+def _or(a: Facts, b: Facts) -> Facts:
+    nonneg = a.nonneg and b.nonneg
+    bound = None
+    if nonneg and a.bound is not None and b.bound is not None:
+        bound = 1 << (max(a.bound, b.bound, 1) - 1).bit_length()
+    return Facts(nonneg, min(a.divisibility & -a.divisibility, b.divisibility & -b.divisibility), bound)
+
+
+def _min(a: Facts, b: Facts) -> Facts:
+    bounds = [f.bound for f in (a, b) if f.bound is not None]
+    return Facts(a.nonneg and b.nonneg, math.gcd(a.divisibility, b.divisibility), min(bounds, default=None))
+
+
+def _max(a: Facts, b: Facts) -> Facts:
+    return join(a, b)._replace(nonneg=a.nonneg or b.nonneg)
+
+
+def _shl(a: Facts, b: Facts) -> Facts:
+    amount = b.exact
+    return _mul(a, of_number(1 << amount)) if amount and amount < 31 else Facts(a.nonneg, a.divisibility, None)
+
+
+def _shr(a: Facts, b: Facts) -> Facts:
+    amount = b.exact
+    if amount and amount < 31:
+        return _div(a, of_number(1 << amount))
+    return Facts(a.nonneg, 1, a.bound if a.nonneg else None)
+
+
+_RULES = {
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "floordiv": _div, "rem": _truncated_rem, "floormod": _rem,
+    "and": _and, "or": _or, "xor": _or, "min": _min, "max": _max, "shl": _shl, "shr": _shr,
+}  # fmt: skip

@@ -1,0 +1,68 @@
+"""Type promotion: the common type of two operands.
+
+Equal types stay. A Python literal takes the other operand's type where that type can hold it. Integers: the wider
+wins, at equal width the unsigned one, and Booleans count as Int32. A float beats an integer; of two floats the wider
+wins, Float16 with BFloat16 meet in Float32. The 8-bit floats and TFloat32 are storage formats and compute in Float32.
+"""
+
+from __future__ import annotations
+
+from tilewright.ir.fold import normalise
+from tilewright.ir.types import BF16, BOOL, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType
+
+STORAGE_ONLY = (E4M3, E5M2, TF32)
+
+
+def common(a: ScalarType, b: ScalarType) -> ScalarType:
+    """The type in which ``a`` op ``b`` is computed.
+
+    >>> from tilewright.ir.types import I8, U32
+    >>> common(I8, F16), common(F16, BF16), common(I32, U32), common(BOOL, BOOL)
+    (f16, f32, u32, i32)
+    """
+    a, b = arithmetic(a), arithmetic(b)
+    if a == b:
+        return a
+    if a.is_float and b.is_float:
+        return (F64 if F64 in (a, b) else F32) if a.width != b.width or {a, b} == {F16, BF16} else a
+    if a.is_float or b.is_float:
+        return a if a.is_float else b
+    if a.width != b.width:
+        return a if a.width > b.width else b
+    return a if a.kind == "uint" else b
+
+
+def arithmetic(a: ScalarType) -> ScalarType:
+    """The type in which one operand of type ``a`` computes."""
+    return F32 if a in STORAGE_ONLY else I32 if a == BOOL else a
+
+
+def literal(value: bool | int | float, other: ScalarType) -> ScalarType:
+    """The type that a Python literal takes beside an operand of type ``other``."""
+    other = arithmetic(other) if not isinstance(value, bool) else other
+    if isinstance(value, bool):
+        return other if not other.is_float else arithmetic(other)
+    if isinstance(value, int):
+        return other if other.is_float or normalise(other, value) == value else _integer_for(value, other)
+    return other if other.is_float else F32
+
+
+def default(value: bool | int | float) -> ScalarType:
+    """The type of a Python literal that stands alone: Boolean, Int32 (Int64 where it does not fit) or Float32."""
+    if isinstance(value, bool):
+        return BOOL
+    return _integer_for(value, I32) if isinstance(value, int) else F32
+
+
+def _integer_for(value: int, other: ScalarType) -> ScalarType:
+    from tilewright.ir.types import I64, U32, U64
+
+    for candidate in (I32, U32, I64, U64):
+        if candidate.width >= other.width and normalise(candidate, value) == value:
+            return candidate
+    return other
+
+
+def quotient(a: ScalarType) -> ScalarType:
+    """The type of a true division ``/`` whose operands have the common type ``a``."""
+    return a if a.is_float else F64 if a.width > 32 else F32
