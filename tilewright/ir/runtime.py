@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -42,7 +44,32 @@ class LoadedKernel(Protocol):
         ...
 
 
+@dataclass
+class RunProfile:
+    """What a machine saw while it ran kernels: launches, kernel time in seconds, instructions per warp by mnemonic and extra
+    shared-memory wavefronts (both None where the machine cannot count them)."""
+
+    launches: list[tuple[str, LaunchConfig]] = field(default_factory=list)
+    seconds: float = 0.0
+    instructions: dict[str, int] | None = None
+    bank_conflicts: int | None = None
+
+
 class Machine(Protocol):
     """A machine that runs kernels: the simulator (``cpu``) or an NVIDIA GPU (``cuda``)."""
 
-    def load(self, function: Function) -> LoadedKernel: ...
+    def load(self, function: Function) -> LoadedKernel:
+        """Make a kernel ready; compiles or lowers it once."""
+        ...
+
+    def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:
+        """Gather a profile of the launches inside the context; ``progress`` hears the fraction done of a long launch."""
+        ...
+
+    def upload(self, array: Any) -> Any:
+        """A copy of a NumPy array where this machine's kernels can reach it (the array itself on the CPU)."""
+        ...
+
+    def download(self, source: Any, target: Any) -> None:
+        """Copy an uploaded array back into a NumPy array of the same shape and dtype."""
+        ...
