@@ -8,6 +8,7 @@ Adding an instruction touches one file.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tilewright.ir.core import Op, Value
@@ -22,6 +23,8 @@ class Lanes(Protocol):
     ``L = 32 * warps`` lanes. A scalar operand arrives as a NumPy scalar (same for every lane) or an array ``[L]``; a
     vector as ``[n]`` or ``[L, n]``; a fragment as the live array ``[L, n]`` (write to it in place, under the mask);
     a pointer as an opaque handle for the methods below. ``mask`` is ``None`` (all lanes active) or bool ``[L]``.
+    Wherever a method takes a ``mask``, ``None`` means the lanes' own mask. Operands are shared with the rest of the program:
+    write to fragments only, and give results as new arrays.
     """
 
     warps: int
@@ -36,19 +39,47 @@ class Lanes(Protocol):
         ...
 
     def spread(self, value: Any) -> np.ndarray[Any, Any]:
-        """A scalar or vector operand as a full ``[L]`` or ``[L, n]`` array."""
+        """A scalar or vector operand as a full ``[L]`` or ``[L, n]`` array (read-only)."""
         ...
 
     def lane(self) -> np.ndarray[Any, Any]:
         """``[L]`` lane index inside the warp, 0..31."""
         ...
 
-    def atomic(self, pointer: Any, kind: str, value: Any, compare: Any = None) -> np.ndarray[Any, Any]:
-        """Read-modify-write lane by lane; gives the old values ``[L]``."""
+    def active(self) -> np.ndarray[Any, Any]:
+        """bool ``[L]``: the lanes that execute the instruction (``mask``, spread out)."""
         ...
 
-    def defer(self, agent: str, effect: Any) -> None:
-        """Hand an asynchronous effect (a callable without arguments) to an async agent (``"cp.async"``...)."""
+    def atomic(self, pointer: Any, kind: str, value: Any, compare: Any = None) -> np.ndarray[Any, Any]:
+        """Read-modify-write lane by lane (``kind``: add sub min max and or xor exch cas inc dec); old values ``[L]``,
+        or ``[L, n]`` when ``value`` is a vector (element by element)."""
+        ...
+
+    # -- barriers and waits: the lanes go on when the instruction's simulate has returned and the wait is over ----------
+
+    def barrier(self, barrier: Any, count: Any = None) -> None:
+        """Arrive at the block's barrier (0..15) and wait for ``count`` threads (None: the whole block). Blocking
+        instructions only; at most one wait per simulate."""
+        ...
+
+    def arrive(self, barrier: Any, count: Any = None) -> None:
+        """Arrive at the block's barrier without waiting."""
+        ...
+
+    def wait_until(self, ready: Callable[[], np.ndarray[Any, Any]], reason: str) -> None:
+        """Wait until ``ready()`` (bool ``[warps]``, asked again whenever something has happened) is true for a warp.
+        ``reason`` completes the sentence "warp 3 waits for ..." in a deadlock report. Blocking instructions only."""
+        ...
+
+    def fence(self, kind: str) -> None:
+        """Tell the checkers of a fence."""
+        ...
+
+    # -- asynchronous effects ------------------------------------------------------------------------------------------
+
+    def defer(self, agent: str, effect: Callable[[], None]) -> None:
+        """Hand an asynchronous effect to an async agent (``"cp.async"``...). It runs once, with these lanes and the mask
+        of now, at the latest moment that the program's waits allow; it must hold copies of the registers it reads."""
         ...
 
     def commit(self, agent: str) -> None:
@@ -57,6 +88,17 @@ class Lanes(Protocol):
 
     def wait(self, agent: str, pending: int) -> None:
         """Let all but the newest ``pending`` committed groups of these lanes take effect."""
+        ...
+
+    def eventually(self, effect: Callable[[], None]) -> None:
+        """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order, when
+        no warp can go on without it."""
+        ...
+
+    # -- who --------------------------------------------------------------------------------------------------------------
+
+    def sreg(self, name: str) -> np.ndarray[Any, Any]:
+        """``[L]`` special register (the names of the ``sreg`` op)."""
         ...
 
 

@@ -1,0 +1,162 @@
+"""Thread-block and warp synchronisation: ``bar.sync`` / ``bar.arrive`` (PTX ISA, "bar"), ``bar.warp.sync`` and fences.
+
+On the simulator a barrier counts whole warps: a warp arrives with 32 threads, as the PTX ISA has it. Fences order the
+memory of one thread as others see it; the simulator's memories are sequentially consistent, so a fence is only told to the
+checkers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Constant, Op
+from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.types import I32
+
+WARP = 32
+NAMED_BARRIERS = 16
+
+
+def _need(op: Op, condition: bool, text: str) -> None:
+    if not condition:
+        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
+
+
+def _check_named(op: Op, name: str) -> None:
+    """``id`` in 0..15 and a count of whole warps, as far as they are known while staging."""
+    _need(op, len(op.operands) == 2 and all(v.type == I32 for v in op.operands), f"{name} takes (id: i32, number_of_threads: i32)")
+    barrier, count = op.operands
+    if isinstance(barrier, Constant):
+        _need(op, 0 <= barrier.value < NAMED_BARRIERS, f"{name}: barrier {barrier.value} does not exist; ids are 0 to 15")
+    if isinstance(count, Constant):
+        _need(op, count.value > 0 and count.value % WARP == 0,
+              f"{name}: {count.value} threads; a barrier counts whole warps, so give a positive multiple of 32")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SyncThreads(Instruction):
+    """``__syncthreads()``: every thread of the block waits for all others. No operands."""
+
+    name: ClassVar[str] = "bar.sync.all"
+    blocking: ClassVar[bool] = True
+
+    def verify(self, op: Op) -> None:
+        _need(op, not op.operands, "sync_threads takes no operands")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.barrier(0, None)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line("__syncthreads();")
+
+
+@dataclass(frozen=True)
+class BarrierSync(Instruction):
+    """``bar.sync id, count``: wait until ``count`` threads (whole warps) have arrived at barrier ``id``. Operands (id, count)."""
+
+    name: ClassVar[str] = "bar.sync"
+    blocking: ClassVar[bool] = True
+
+    def verify(self, op: Op) -> None:
+        _check_named(op, "barrier")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.barrier(operands[0], operands[1])
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        barrier, count = (out.value(v) for v in op.operands)
+        out.line(f'asm volatile("bar.sync %0, %1;" :: "r"({barrier}), "r"({count}) : "memory");')
+
+
+@dataclass(frozen=True)
+class BarrierArrive(Instruction):
+    """``bar.arrive id, count``: arrive at barrier ``id`` without waiting. Operands (id, count)."""
+
+    name: ClassVar[str] = "bar.arrive"
+
+    def verify(self, op: Op) -> None:
+        _check_named(op, "barrier_arrive")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.arrive(operands[0], operands[1])
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        barrier, count = (out.value(v) for v in op.operands)
+        out.line(f'asm volatile("bar.arrive %0, %1;" :: "r"({barrier}), "r"({count}) : "memory");')
+
+
+@dataclass(frozen=True)
+class SyncWarp(Instruction):
+    """``__syncwarp(mask)``: the lanes of ``mask`` wait for each other. Operand: mask (i32), or none for the whole warp."""
+
+    name: ClassVar[str] = "bar.warp.sync"
+
+    def verify(self, op: Op) -> None:
+        _need(op, len(op.operands) <= 1, "sync_warp takes one mask at most")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.fence("warp")
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line(f"__syncwarp({out.value(op.operands[0])});" if op.operands else "__syncwarp();")
+
+
+FENCES = {"cta": "__threadfence_block();", "gpu": "__threadfence();", "sys": "__threadfence_system();"}
+ACQ_REL = {scope: f'asm volatile("fence.acq_rel.{scope};" ::: "memory");' for scope in ("cta", "cluster", "gpu", "sys")}
+
+
+@dataclass(frozen=True)
+class Fence(Instruction):
+    """A memory fence. ``semantics`` is ``"sc"`` (``__threadfence*``, scopes cta gpu sys) or ``"acq_rel"`` (also cluster)."""
+
+    scope: str = "gpu"
+    semantics: str = "sc"
+    name: ClassVar[str] = "fence"
+
+    def __post_init__(self) -> None:
+        known = FENCES if self.semantics == "sc" else ACQ_REL
+        if self.semantics not in ("sc", "acq_rel") or self.scope not in known:
+            raise ConstraintError(f"no fence.{self.semantics}.{self.scope}; scopes of {self.semantics} are {', '.join(known)}")
+
+    @property
+    def min_arch(self) -> int:  # type: ignore[override]
+        return 90 if self.scope == "cluster" else 80
+
+    def mnemonic(self) -> str:
+        return f"fence.{self.semantics}.{self.scope}"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.fence(f"{self.semantics}.{self.scope}")
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line(FENCES[self.scope] if self.semantics == "sc" else ACQ_REL[self.scope])
+
+
+@dataclass(frozen=True)
+class FenceProxy(Instruction):
+    """``fence.proxy.async[.shared::cta]``: make this thread's generic accesses visible to the async proxy (TMA, wgmma)."""
+
+    space: str = "shared::cta"
+    min_arch: ClassVar[int] = 90
+    name: ClassVar[str] = "fence.proxy.async"
+
+    def __post_init__(self) -> None:
+        if self.space not in ("", "global", "shared::cta", "shared::cluster"):
+            raise ConstraintError(f"no fence.proxy.async.{self.space}")
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.{self.space}" if self.space else self.name
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.fence(self.mnemonic())
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line(f'asm volatile("{self.mnemonic()};" ::: "memory");')
