@@ -1,0 +1,124 @@
+"""c = a + b for any shape and strides: a thread-value layout, 16-byte accesses where they fit, predicated tails.
+
+    python examples/elementwise.py [--gpu]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from common import address_of, machine_arrays, permute, report, strides_of
+
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
+
+
+class ElementwiseAdd:
+    """Adds (M, N, *rest) tensors. 128 threads stand as 4 x 32 over a tile; each holds 4 rows of ``vector`` contiguous elements."""
+
+    def __init__(self, vector: int) -> None:
+        self.vector = vector
+
+    @cute.jit
+    def __call__(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, stream: Any = None):
+        mA, mB, mC = (self.promise(matrix) for matrix in (mA, mB, mC))
+        thr_layout = cute.make_layout((4, 32), stride=(32, 1))
+        val_layout = cute.make_layout((4, self.vector), stride=(self.vector, 1))
+        tiler_mn, tv_layout = cute.make_layout_tv(thr_layout, val_layout)
+        rest = mC.shape[2:]
+        grid = (cute.ceil_div(mC.shape[1], tiler_mn[1]), cute.ceil_div(mC.shape[0], tiler_mn[0]), cute.size(rest))
+        self.kernel(mA, mB, mC, tiler_mn, tv_layout).launch(
+            grid=grid, block=(cute.size(tv_layout, mode=[0]), 1, 1), stream=stream
+        )
+
+    def promise(self, matrix: cute.Tensor) -> cute.Tensor:
+        """``matrix`` with the knowledge that every row starts on a multiple of ``vector``."""
+        stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=self.vector) for s in matrix.stride)
+        return cute.make_tensor(matrix.iterator, cute.make_layout(matrix.shape, stride=stride))
+
+    @cute.kernel
+    def kernel(
+        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tiler_mn: cutlass.Constexpr, tv_layout: cutlass.Constexpr
+    ):
+        tidx, _, _ = cute.arch.thread_idx()
+        tile_n, tile_m, outer = cute.arch.block_idx()
+        rest = cute.idx2crd(outer, mC.shape[2:])
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), mC.element_type, num_bits_per_copy=self.vector * mC.element_type.width)
+        thread = cute.make_tiled_copy(atom, tv_layout, tiler_mn).get_slice(tidx)
+
+        coordinates = cute.make_identity_tensor(mC.shape[:2])
+        tA, tB, tC, tcC = (
+            thread.partition_S(cute.local_tile(matrix, tiler_mn, (tile_m, tile_n)))
+            for matrix in (mA[(None, None, *rest)], mB[(None, None, *rest)], mC[(None, None, *rest)], coordinates)
+        )
+        # One predicate for each vector: mode 0 of a partition is (values of one copy, copies).
+        inside = cute.make_rmem_tensor((tC.shape[0][1], *tC.shape[1:]), cutlass.Boolean)
+        for i in cutlass.range_constexpr(cute.size(inside)):
+            inside[i] = cute.elem_less(tcC[i * cute.size(tC, mode=[0, 0])], mC.shape[:2])
+        rA, rB, rC = (cute.make_fragment_like(t) for t in (tA, tB, tC))
+        rA.fill(0)
+        rB.fill(0)
+        cute.copy(atom, tA, rA, pred=inside)
+        cute.copy(atom, tB, rB, pred=inside)
+        rC.store(rA.load() + rB.load())
+        cute.copy(atom, rC, tC, pred=inside)
+
+
+_COMPILED: dict[Any, Any] = {}
+
+
+def add(a: Any, b: Any, out: Any) -> Any:
+    """out = a + b; NumPy arrays run in the simulator, CUDA tensors on their GPU."""
+    if not tuple(a.shape) == tuple(b.shape) == tuple(out.shape):
+        raise ValueError(f"shapes differ: {tuple(a.shape)}, {tuple(b.shape)} and {tuple(out.shape)}")
+    if 0 in out.shape:
+        return out
+    views = [by_stride(x, out) for x in (a, b, out)]
+    tensors = [from_dlpack(v) for v in views]
+    vector = common_vector(tensors, views)
+    if vector > 1:
+        tensors = [from_dlpack(v, assumed_align=vector * tensors[0].element_type.width // 8).mark_layout_dynamic(leading_dim=1) for v in views]
+    else:
+        tensors = [t.mark_layout_dynamic() for t in tensors]
+    key = (vector, len(out.shape), *(t.element_type for t in tensors), str(getattr(a, "device", "cpu")))
+    if key not in _COMPILED:
+        _COMPILED[key] = cute.compile(ElementwiseAdd(vector), *tensors)
+    _COMPILED[key](*tensors)
+    return out
+
+
+def by_stride(x: Any, like: Any) -> Any:
+    """``x`` with the modes of ``like`` in order of its strides, but the two smallest first: (next, smallest, others...)."""
+    while len(x.shape) < 2:
+        x, like = x[None], like[None]
+    order = sorted(range(len(like.shape)), key=lambda mode: strides_of(like)[mode])
+    return permute(x, [order[1], order[0], *order[2:]])
+
+
+def common_vector(tensors: list[Any], views: list[Any]) -> int:
+    """The most elements, up to 16 bytes, that are contiguous and aligned in every row of every tensor."""
+    width = tensors[0].element_type.width // 8
+    vector = 16 // width
+    for view in views:
+        rows, columns, *rest = strides_of(view)
+        if columns != 1 and view.shape[1] > 1:
+            return 1
+        vector = math.gcd(vector, view.shape[1], rows, *rest, address_of(view) // width)
+    return vector
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((1000,), (513, 1028), (3, 33, 5), (0, 4)):
+        a, b = (rng.standard_normal(shape).astype(np.float32) for _ in range(2))
+        expected = a.astype(np.float64) + b
+        report(f"elementwise {shape}", add(*machine_arrays(a, b, np.empty_like(a))), expected)
+    a, b = (rng.standard_normal((96, 80)).astype(np.float16) for _ in range(2))
+    report("elementwise strided", add(*machine_arrays(a[::2].T, b.T[:, ::2], np.empty((80, 48), np.float16))), a[::2].T.astype(np.float64) + b.T[:, ::2])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""D = alpha * A @ B + beta * C on FMA units (fp32) or tensor cores (fp16, bf16), for any m, n, k and operand majors.
+
+    python examples/gemm.py [--gpu]
+
+The kernel is :class:`tilewright.gemm.MultistageGemm`: cp.async into a ring of shared-memory stages, fragments double-buffered in
+registers. The library picks vector widths and the contiguous modes from the arrays; this program tries all of them.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import ml_dtypes
+import numpy as np
+from common import machine_arrays, report, to_numpy
+
+from tilewright.gemm import gemm
+
+PROGRAMS = {"simt_f32": np.float32, "tensorop_f16": np.float16, "tensorop_bf16": ml_dtypes.bfloat16}
+PROBLEMS = ((256, 128, 64), (200, 150, 70), (65, 33, 17))
+
+
+def operand(rng: np.random.Generator, rows: int, columns: int, major: str, dtype: type) -> np.ndarray:
+    """A normal (rows, columns) matrix stored by rows or by columns."""
+    shape = (rows, columns) if major == "row" else (columns, rows)
+    matrix = rng.standard_normal(shape).astype(dtype)
+    return matrix if major == "row" else matrix.T
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    for kernel, dtype in PROGRAMS.items():
+        for (m, n, k), a_major, b_major in product(PROBLEMS, ("row", "column"), ("row", "column")):
+            a, b, c = operand(rng, m, k, a_major, dtype), operand(rng, k, n, b_major, dtype), operand(rng, m, n, "row", dtype)
+            expected = 0.5 * a.astype(np.float64) @ b.astype(np.float64) + 2.0 * c.astype(np.float64)
+            result = gemm(*machine_arrays(a, b, c), alpha=0.5, beta=2.0, kernel=kernel)
+            report(f"{kernel} {m}x{n}x{k}, A {a_major}, B {b_major} ({result.machine})", to_numpy(result.d), expected)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Matrix transpose through shared memory: naive (bank conflicts), padded, and swizzled.
+
+    python examples/transpose.py [--gpu]
+
+A warp reads a row of a 32 x 32 tile and writes a row of the transposed tile, so both sides of global memory are coalesced. In
+shared memory the second access walks down a column: with rows of 32 words all 32 lanes meet in one bank. Padding the rows to 33
+words, or XOR-ing the column with the row, spreads them over all banks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from common import machine_arrays, report
+
+import tilewright as cutlass
+from tilewright import cute, utils
+from tilewright.cute.runtime import from_dlpack
+
+TILE = 32
+
+
+def naive_layout() -> Any:
+    return cute.make_layout((TILE, TILE), stride=(TILE, 1))
+
+
+def padded_layout() -> Any:
+    return cute.make_layout((TILE, TILE), stride=(TILE + 1, 1))
+
+
+def swizzled_layout() -> Any:
+    return cute.make_composed_layout(cute.make_swizzle(5, 0, 5), 0, naive_layout())
+
+
+LAYOUTS = {"naive": naive_layout, "padded": padded_layout, "swizzled": swizzled_layout}
+
+
+class Transpose:
+    """B (N, M) = A (M, N) transposed; 256 threads stand as 8 x 32 over a tile."""
+
+    def __init__(self, kind: str) -> None:
+        self.smem_layout = LAYOUTS[kind]()
+
+    @cute.jit
+    def __call__(self, mA: cute.Tensor, mB: cute.Tensor, stream: Any = None):
+        grid = (cute.ceil_div(mA.shape[1], TILE), cute.ceil_div(mA.shape[0], TILE), 1)
+        self.kernel(mA, mB).launch(grid=grid, block=(256, 1, 1), stream=stream)
+
+    @cute.kernel
+    def kernel(self, mA: cute.Tensor, mB: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        tile_n, tile_m, _ = cute.arch.block_idx()
+        threads = cute.make_layout((8, 32), stride=(32, 1))
+        sA = utils.SmemAllocator().allocate_tensor(mA.element_type, self.smem_layout, 16)
+        # The same tile seen as (N, M): coordinate (n, m) of sB is coordinate (m, n) of sA.
+        sB = cute.composition(sA, cute.make_layout((TILE, TILE), stride=(TILE, 1)))
+
+        gA = cute.local_partition(cute.local_tile(mA, (TILE, TILE), (tile_m, tile_n)), threads, tidx)
+        cA = cute.local_partition(cute.local_tile(cute.make_identity_tensor(mA.shape), (TILE, TILE), (tile_m, tile_n)), threads, tidx)
+        into = cute.local_partition(sA, threads, tidx)
+        for i in cutlass.range_constexpr(cute.size(gA)):
+            if cute.elem_less(cA[i], mA.shape):
+                into[i] = gA[i]
+        cute.arch.sync_threads()
+
+        gB = cute.local_partition(cute.local_tile(mB, (TILE, TILE), (tile_n, tile_m)), threads, tidx)
+        cB = cute.local_partition(cute.local_tile(cute.make_identity_tensor(mB.shape), (TILE, TILE), (tile_n, tile_m)), threads, tidx)
+        out = cute.local_partition(sB, threads, tidx)
+        for i in cutlass.range_constexpr(cute.size(gB)):
+            if cute.elem_less(cB[i], mB.shape):
+                gB[i] = out[i]
+
+
+def transpose(a: Any, out: Any, kind: str = "swizzled") -> Any:
+    """out = a.T; NumPy arrays run in the simulator, CUDA tensors on their GPU."""
+    Transpose(kind)(from_dlpack(a).mark_layout_dynamic(), from_dlpack(out).mark_layout_dynamic())
+    return out
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    for kind in LAYOUTS:
+        for m, n in ((128, 96), (100, 37)):
+            a = rng.standard_normal((m, n)).astype(np.float32)
+            report(f"transpose {kind} {m}x{n}", transpose(*machine_arrays(a, np.empty((n, m), np.float32)), kind), a.T.astype(np.float64))
+
+
+if __name__ == "__main__":
+    main()

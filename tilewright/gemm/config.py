@@ -1,0 +1,63 @@
+"""The parameters of a multistage GEMM: tile, stages, threads, majors, dtypes and vector widths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tilewright.errors import ConstraintError
+
+
+class Major(Enum):
+    """Which mode of an operand is contiguous in memory: M or N (``MN``), or K. For C and D: M (``MN``) or N (``K``)."""
+
+    MN = "mn"
+    K = "k"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How one matrix lies in global memory: its element type, its contiguous mode and the widest aligned access in bits."""
+
+    dtype: Any
+    major: Major
+    copy_bits: int
+
+    @property
+    def vector(self) -> int:
+        """Elements of one global access."""
+        return max(1, self.copy_bits // self.dtype.width)
+
+
+@dataclass(frozen=True)
+class GemmConfig:
+    """Everything that is static about one GEMM kernel.
+
+    ``tile`` is (M, N, K) of a thread block; ``stages`` the number of shared-memory buffers; ``warps`` how the tile's M and
+    N are spread over warps (tensor cores) or, for SIMT, the number of warps in all; ``group`` tiles of M are walked together
+    so that the blocks that run at once share operands in L2.
+    """
+
+    math: str  # "tensorop" or "simt"
+    a: Operand
+    b: Operand
+    c: Operand
+    acc_dtype: Any
+    tile: tuple[int, int, int]
+    warps: tuple[int, int]
+    stages: int
+    group: int = 8
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps[0] * self.warps[1]
+
+    def check(self) -> None:
+        """Raise ConstraintError when the parameters do not fit together."""
+        if self.stages < 2:
+            raise ConstraintError(f"a multistage GEMM needs at least 2 stages, got {self.stages}")
+        for name, operand, extent in (("A", self.a, self.tile[0]), ("B", self.b, self.tile[1])):
+            contiguous = self.tile[2] if operand.major is Major.K else extent
+            if contiguous % operand.vector:
+                raise ConstraintError(f"{name}: a tile of {contiguous} contiguous elements cannot be cut into vectors of {operand.vector}")

@@ -1,0 +1,172 @@
+"""``gemm(a, b)``: arrays in, product out. Chooses the kernel, checks the operands, runs on the machine where they live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix, is_torch, operand_of
+from tilewright.gemm.config import GemmConfig, Major
+from tilewright.gemm.multistage import MultistageGemm
+from tilewright.gemm.registry import KernelEntry, choose
+from tilewright.lang.machine import machine_of
+
+_COMPILED: dict[GemmConfig, Any] = {}
+
+
+@dataclass
+class GemmReport:
+    """What ran. ``d`` is the product; ``seconds`` the time of the kernel; ``instructions`` per warp by mnemonic and
+    ``bank_conflicts`` (extra shared-memory wavefronts) are counted by the simulator only."""
+
+    d: Any
+    kernel: str
+    machine: str
+    tile: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    seconds: float
+    instructions: dict[str, int] = field(default_factory=dict)
+    bank_conflicts: int | None = None
+
+
+def gemm(
+    a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | None = None,
+    machine: str = "auto", out: Any = None, progress: Callable[[float], None] | None = None,
+) -> GemmReport:  # fmt: skip
+    """D = alpha * a @ b + beta * c.
+
+    ``a`` is (M, K) or (L, M, K), ``b`` (K, N) or (L, K, N), ``c`` and ``out`` (M, N) or (L, M, N): NumPy arrays or torch tensors,
+    any strides, fp16, bf16 or fp32 (one dtype for all). ``machine``: "cpu" is the simulator, "gpu" a CUDA device (NumPy
+    arrays travel there and back), "auto" follows the arrays. D goes into ``out`` when given; ``out`` may be ``c`` itself.
+    Raises ArgumentError for operands that do not fit together.
+    """
+    A, B = Matrix.of("a", a), Matrix.of("b", b)
+    C = Matrix.of("c", c) if c is not None else None
+    entry = choose(A.dtype, kernel)
+    m, n, k, batch = _problem(A, B, C, beta)
+    if out is None:
+        out = _empty_like(a, (m, n) if len(a.shape) == 2 else (batch, m, n))
+    D = Matrix.of("out", out)
+    _check_output(A, B, C, D, (m, n, batch))
+    where = _machine_name(machine, A)
+    report = GemmReport(out, entry.name, where, entry.config.tile, (0, 0, 0), 0.0)
+    if 0 in (m, n, batch):
+        return report
+    target = machine_of("cpu" if where == "cpu" else "cuda")
+    moved = where != ("cpu" if A.device == "cpu" else "gpu")
+    operands = [A, B, C if C is not None else D, D]
+    arrays = [_travel(target, matrix) for matrix in operands] if moved else operands
+    run, args = _prepare(entry, arrays, alpha, beta)
+    with target.profile(progress) as profile:
+        run(*args)
+    if moved:
+        _bring_home(target, arrays[3], D)
+    report.seconds, report.bank_conflicts = profile.seconds, profile.bank_conflicts
+    report.instructions = profile.instructions or {}
+    report.grid = profile.launches[-1][1].grid
+    return report
+
+
+def _problem(A: Matrix, B: Matrix, C: Matrix | None, beta: float) -> tuple[int, int, int, int]:
+    (m, k, batch), (k_b, n, batch_b) = A.shape, B.shape
+    if k != k_b:
+        raise ArgumentError(f"inner dimensions differ: a is {m} x {k}, b is {k_b} x {n}")
+    if batch != batch_b:
+        raise ArgumentError(f"a has {batch} matrices, b has {batch_b}")
+    if A.dtype is not B.dtype:
+        raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
+    if C is None and beta:
+        raise ArgumentError(f"beta = {beta} needs a matrix c")
+    if C is not None and (C.shape != (m, n, batch) or C.dtype is not A.dtype):
+        raise ArgumentError(f"c must be {m} x {n} {A.dtype.__name__}, got {' x '.join(map(str, C.shape[:2]))} {C.dtype.__name__}")
+    return m, n, k, batch
+
+
+def _check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple[int, int, int]) -> None:
+    if D.shape != shape or D.dtype is not A.dtype:
+        raise ArgumentError(f"out must be {shape[0]} x {shape[1]} {A.dtype.__name__}, got {' x '.join(map(str, D.shape[:2]))} {D.dtype.__name__}")
+    for other in (A, B):
+        if D.overlaps(other):
+            raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
+    if C is not None and D.overlaps(C) and not D.same_view(C):
+        raise ArgumentError("out overlaps c without being the same matrix; give it memory of its own or pass c itself")
+    if any(s == 0 and extent > 1 for s, extent in zip(D.strides, D.shape, strict=True)):
+        raise ArgumentError("out has a broadcast (zero) stride: several elements would share one place")
+    devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
+    if len(devices) > 1:
+        raise ArgumentError(f"the matrices live on different devices: {', '.join(sorted(devices))}")
+
+
+def _machine_name(machine: str, A: Matrix) -> str:
+    if machine not in ("auto", "cpu", "gpu"):
+        raise ArgumentError(f"machine must be auto, cpu or gpu, got {machine!r}")
+    home = "cpu" if A.device == "cpu" else "gpu"
+    return home if machine == "auto" else machine
+
+
+def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: float, beta: float) -> tuple[Any, list[Any]]:
+    A, B, C, D = matrices
+    BN = B.transposed()
+    bM, bN, bK = entry.config.tile
+    config = entry.with_operands(
+        operand_of((A,), {Major.K: bK, Major.MN: bM}),
+        operand_of((BN,), {Major.K: bK, Major.MN: bN}),
+        operand_of((D, C), {Major.K: bN, Major.MN: bM}),
+    )
+    tensors = [_tensor(matrix, operand.major) for matrix, operand in ((A, config.a), (BN, config.b), (C, config.c), (D, config.c))]
+    args = [*tensors, float(alpha), float(beta)]
+    if config not in _COMPILED:
+        _COMPILED[config] = cute.compile(MultistageGemm(config), *args)
+    return _COMPILED[config], args
+
+
+def _tensor(matrix: Matrix, major: Major) -> Any:
+    """The cute tensor of a matrix: all extents and strides run-time, except a contiguous mode's stride 1."""
+    inner = 1 if major is Major.K else 0
+    width = matrix.dtype.width // 8
+    align = next(a for a in (16, 8, 4, 2, 1) if matrix.address % a == 0 and a >= width)
+    tensor = from_dlpack(matrix.view, assumed_align=align)
+    contiguous = matrix.strides[inner] == 1
+    return tensor.mark_layout_dynamic(leading_dim=inner) if contiguous else tensor.mark_layout_dynamic()
+
+
+def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:
+    return array.new_empty(shape) if is_torch(array) else np.empty(shape, array.dtype)
+
+
+def _travel(target: Any, matrix: Matrix) -> Matrix:
+    """The matrix on the other machine; NumPy is the common ground."""
+    view = matrix.view
+    if is_torch(view):
+        return Matrix(matrix.name, view.cpu().numpy() if matrix.device != "cpu" else target.upload(view.numpy()))
+    return Matrix(matrix.name, target.upload(view))
+
+
+def _bring_home(target: Any, result: Matrix, home: Matrix) -> None:
+    if is_torch(home.view) and home.device != "cpu":
+        import torch
+
+        home.view.copy_(torch.from_numpy(result.view))
+    else:
+        target.download(result.view, home.view.numpy() if is_torch(home.view) else home.view)
+
+
+def cross_compile(config: GemmConfig, arch: str) -> Any:
+    """Compile ``config``'s kernel for ``arch`` with stand-in operands; needs no GPU and runs nothing."""
+    from importlib import import_module
+
+    bM, bN, bK = config.tile
+    shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
+    tensors = []
+    for (rows, columns), operand in shapes:
+        data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
+        view = data if operand.major is Major.K else data.T
+        tensors.append(_tensor(Matrix("operand", view[..., None]), operand.major))
+    executor = cute.compile(MultistageGemm(config), *tensors, 1.0, 0.0)
+    return import_module("tilewright.cuda").compile(executor.kernels[0], arch)

@@ -1,0 +1,170 @@
+"""The multistage GEMM kernel: cp.async into a ring of shared-memory stages, registers double-buffered, any math.
+
+The software pipeline, per k block of the current tile:
+
+    last block of a tile:  wait until the next tile has landed, barrier
+    every block:           shared -> registers for block + 1
+    first block of a tile: issue cp.async for the tile ``stages - 1`` ahead
+    every block:           multiply block
+
+Source of the scheme: CUTLASS "Efficient GEMM in CUDA", section Pipelining.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute, utils
+from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.epilogue import DirectEpilogue
+from tilewright.gemm.math import math_of
+from tilewright.gemm.operand import TileLoader, global_to_shared
+from tilewright.gemm.raster import GroupedRaster
+
+
+class MultistageGemm:
+    """D = alpha * A @ B + beta * C for A (M, K, L), B (N, K, L), C and D (M, N, L).
+
+    Extents and strides are run-time; ``config`` fixes dtypes, contiguous modes, vector widths and tiles. Extents need not
+    be multiples of the tile; K may be 0.
+    """
+
+    def __init__(self, config: GemmConfig) -> None:
+        config.check()
+        self.config = config
+        self.math = math_of(config)
+        self.raster = GroupedRaster(config.group)
+        self.epilogue = DirectEpilogue(config)
+
+    @cute.jit
+    def __call__(
+        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
+        alpha: cutlass.Float32, beta: cutlass.Float32, stream: Any = None,
+    ):  # fmt: skip
+        config = self.config
+        bM, bN, bK = config.tile
+        mA, mB, mC, mD = (
+            aligned(tensor, operand.vector)
+            for tensor, operand in ((mA, config.a), (mB, config.b), (mC, config.c), (mD, config.c))
+        )
+        tiles_m = cute.ceil_div(cute.size(mD, mode=[0]), bM)
+        tiles_n = cute.ceil_div(cute.size(mD, mode=[1]), bN)
+        self.kernel(
+            mA, mB, mC, mD, alpha, beta,
+            self.math.smem_layout(config.a, (bM, bK)),
+            self.math.smem_layout(config.b, (bN, bK)),
+            global_to_shared(config.a, (bM, bK), config.threads),
+            global_to_shared(config.b, (bN, bK), config.threads),
+            self.math.tiled_mma(),
+        ).launch(
+            grid=(tiles_m * tiles_n, 1, cute.size(mD, mode=[2])),
+            block=(config.threads, 1, 1),
+            stream=stream,
+        )  # fmt: skip
+
+    @cute.kernel
+    def kernel(
+        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
+        alpha: cutlass.Float32, beta: cutlass.Float32,
+        sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
+        copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
+    ):  # fmt: skip
+        bM, bN, bK = self.config.tile
+        stages = self.config.stages
+        tidx, _, _ = cute.arch.thread_idx()
+        bidx, _, bidz = cute.arch.block_idx()
+        M, N, K = cute.size(mA, mode=[0]), cute.size(mB, mode=[0]), cute.size(mA, mode=[1])
+        tile_m, tile_n = self.raster.tile(bidx, cute.ceil_div(M, bM), cute.ceil_div(N, bN))
+
+        # Shift K so that the first tile is the ragged one and all others are whole.
+        k_tiles = cute.ceil_div(K, bK)
+        residue = K - k_tiles * bK
+        gA, cA = k_slices(mA[None, None, bidz], (bM, bK), tile_m, residue)
+        gB, cB = k_slices(mB[None, None, bidz], (bN, bK), tile_n, residue)
+
+        smem = utils.SmemAllocator()
+        sA = smem.allocate_tensor(self.config.a.dtype, sA_layout, 128)
+        sB = smem.allocate_tensor(self.config.b.dtype, sB_layout, 128)
+        loader_A = TileLoader(self.config.a, copy_A, tidx, gA, cA, sA, M)
+        loader_B = TileLoader(self.config.b, copy_B, tidx, gB, cB, sB, N)
+
+        thr_mma = tiled_mma.get_slice(tidx)
+        tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA[None, None, 0]))
+        tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(sB[None, None, 0]))
+        tCrC = cute.make_rmem_tensor(thr_mma.partition_shape_C((bM, bN)), self.config.acc_dtype)
+        tCrC.fill(0)
+        to_rA = self.math.to_registers_A(tiled_mma)
+        to_rB = self.math.to_registers_B(tiled_mma)
+        tXsA = to_rA.get_slice(tidx).partition_S(sA)
+        tXrA = to_rA.retile(tCrA)
+        tXsB = to_rB.get_slice(tidx).partition_S(sB)
+        tXrB = to_rB.retile(tCrB)
+        k_blocks = cute.size(tCrA, mode=[2])
+
+        if k_tiles > 0:
+            # Fill all stages but one. A short K leaves stages that hold zeros and are never multiplied.
+            loader_A.load_first(0)
+            loader_B.load_first(0)
+            cute.arch.cp_async_commit_group()
+            for stage in cutlass.range_constexpr(1, stages - 1):
+                if stage >= k_tiles:
+                    loader_A.stop()
+                    loader_B.stop()
+                loader_A.load(cute.min(stage, k_tiles - 1), stage)
+                loader_B.load(cute.min(stage, k_tiles - 1), stage)
+                cute.arch.cp_async_commit_group()
+            if stages - 1 >= k_tiles:
+                loader_A.stop()
+                loader_B.stop()
+
+            cute.arch.cp_async_wait_group(stages - 2)
+            cute.arch.sync_threads()
+            cute.copy(to_rA, tXsA[None, None, 0, 0], tXrA[None, None, 0])
+            cute.copy(to_rB, tXsB[None, None, 0, 0], tXrB[None, None, 0])
+
+            read = cutlass.Int32(0)
+            write = cutlass.Int32(stages - 1)
+            for k_tile in cutlass.range(k_tiles, unroll=1):
+                ahead = cute.min(k_tile + (stages - 1), k_tiles - 1)
+                for k_block in cutlass.range_constexpr(k_blocks):
+                    if cutlass.const_expr(k_block == k_blocks - 1):
+                        read = advance(read, stages)
+                        cute.arch.cp_async_wait_group(stages - 2)
+                        cute.arch.sync_threads()
+                    following = (k_block + 1) % k_blocks
+                    cute.copy(to_rA, tXsA[None, None, following, read], tXrA[None, None, following])
+                    cute.copy(to_rB, tXsB[None, None, following, read], tXrB[None, None, following])
+                    if cutlass.const_expr(k_block == 0):
+                        loader_A.load(ahead, write)
+                        loader_B.load(ahead, write)
+                        cute.arch.cp_async_commit_group()
+                        write = advance(write, stages)
+                    cute.gemm(tiled_mma, tCrC, tCrA[None, None, k_block], tCrB[None, None, k_block], tCrC)
+            cute.arch.cp_async_wait_group(0)
+
+        cute.arch.sync_threads()
+        gC = cute.local_tile(mC[None, None, bidz], (bM, bN), (tile_m, tile_n))
+        gD = cute.local_tile(mD[None, None, bidz], (bM, bN), (tile_m, tile_n))
+        cD = cute.local_tile(cute.make_identity_tensor((M, N)), (bM, bN), (tile_m, tile_n))
+        self.epilogue.run(tiled_mma, tidx, tCrC, gC, gD, cD, (M, N), alpha, beta)
+
+
+def aligned(tensor: Any, vector: int) -> Any:
+    """``tensor`` with the promise that every stride but the contiguous one is a multiple of ``vector``."""
+    stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=vector) for s in tensor.stride)
+    return cute.make_tensor(tensor.iterator, cute.make_layout(tensor.shape, stride=stride))
+
+
+def k_slices(matrix: Any, tile: tuple[int, int], index: Any, residue: Any) -> tuple[Any, Any]:
+    """The (MN, K, k tiles) slices of one operand and their coordinates, K shifted by ``residue`` (<= 0)."""
+    identity = cute.make_identity_tensor(matrix.shape)
+    return tuple(
+        cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None)) for tensor in (matrix, identity)
+    )
+
+
+@cute.jit
+def advance(stage: cutlass.Int32, stages: cutlass.Constexpr) -> cutlass.Int32:
+    """The next stage of the ring, without a division."""
+    return cutlass.Int32(0) if stage + 1 == stages else stage + 1

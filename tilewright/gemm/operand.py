@@ -1,0 +1,101 @@
+"""One operand's way from global memory to registers: shared-memory layout, tiled copies, and the predicated tile loader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import cute
+from tilewright import Boolean, range_constexpr
+from tilewright.gemm.config import Major, Operand
+
+
+def smem_swizzled(dtype: Any, tile: tuple[int, int], major: Major, stages: int | None = None) -> Any:
+    """A (MN, K[, stages]) layout without bank conflicts for 16-byte rows of ldmatrix and 16-byte stores.
+
+    The contiguous mode is cut into rows of at most 128 bytes; eight such rows are XOR-ed in units of 16 bytes.
+    """
+    contiguous = tile[1] if major is Major.K else tile[0]
+    row = min(contiguous, 1024 // dtype.width)
+    bits = max(0, (row * dtype.width // 128).bit_length() - 1)
+    unit = (128 // dtype.width).bit_length() - 1
+    atom = cute.make_layout((8, row), stride=(row, 1)) if major is Major.K else cute.make_layout((row, 8), stride=(1, row))
+    swizzled = cute.make_composed_layout(cute.make_swizzle(bits, unit, 3), 0, atom)
+    shape, order = (tile, (0, 1)) if stages is None else ((*tile, stages), (0, 1, 2))
+    return cute.tile_to_shape(swizzled, shape, order)
+
+
+def smem_padded(dtype: Any, tile: tuple[int, int], major: Major, stages: int) -> Any:
+    """A (MN, K, stages) layout with MN contiguous for SIMT: rows of K are padded by 16 bytes if the source is K-major."""
+    pad = 128 // dtype.width if major is Major.K else 0
+    pitch = tile[0] + pad
+    return cute.make_layout((*tile, stages), stride=(1, pitch, pitch * tile[1]))
+
+
+def global_to_shared(operand: Operand, tile: tuple[int, int], threads: int) -> Any:
+    """The tiled copy of a (MN, K) tile: threads along the contiguous mode first, each with one vector; cp.async from 4 bytes up."""
+    vector = operand.vector
+    if operand.copy_bits >= 32:
+        cached = cute.nvgpu.LoadCacheMode.GLOBAL if operand.copy_bits == 128 else cute.nvgpu.LoadCacheMode.ALWAYS
+        op = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cached)
+    else:
+        op = cute.nvgpu.CopyUniversalOp()
+    atom = cute.make_copy_atom(op, operand.dtype, num_bits_per_copy=operand.copy_bits)
+    return vectors_along(atom, tile, operand.major, vector, threads)
+
+
+def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, threads: int) -> Any:
+    """A tiled copy whose threads stand along the contiguous mode of ``tile`` first, each holding ``vector`` elements of it."""
+    contiguous = tile[1] if major is Major.K else tile[0]
+    along = min(contiguous // vector, threads)
+    across = threads // along
+    if major is Major.K:
+        return cute.make_tiled_copy_tv(atom, cute.make_layout((across, along), stride=(along, 1)), cute.make_layout((1, vector)))
+    return cute.make_tiled_copy_tv(atom, cute.make_layout((along, across), stride=(1, along)), cute.make_layout((vector, 1)))
+
+
+class TileLoader:
+    """Copies k tile after k tile of one operand into its shared-memory stages.
+
+    ``gX`` is (MN, K, k tiles) shifted so that the *first* tile is the ragged one: only it needs predicates along K, all
+    others reuse those of the MN mode. ``cX`` has the coordinates of ``gX``; ``extent`` is the true size of MN.
+    """
+
+    def __init__(self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any) -> None:
+        self.atom = tiled_copy
+        self.asynchronous = operand.copy_bits >= 32
+        slice_ = tiled_copy.get_slice(thread)
+        self.source = slice_.partition_S(gX)  # (CPY, CPY_MN, CPY_K, k tiles)
+        self.target = slice_.partition_D(sX)  # (CPY, CPY_MN, CPY_K, stages)
+        coordinates = slice_.partition_S(cX)
+        vectors, rows, columns = (cute.size(self.target, mode=mode) for mode in ([0, 1], [1], [2]))
+        self.inside = cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns), stride=(rows, 1, 0)), Boolean)
+        self.ragged = cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns)), Boolean)
+        for v in range_constexpr(vectors):
+            for row in range_constexpr(rows):
+                within = cute.elem_less(coordinates[(0, v), row, 0, 0][0], extent)
+                self.inside[v, row, 0] = within
+                for column in range_constexpr(columns):
+                    k = coordinates[(0, v), row, column, 0][1]
+                    self.ragged[v, row, column] = within & (k >= 0)
+
+    def load_first(self, stage: int) -> None:
+        """The ragged first tile; elements before its beginning become zero."""
+        self._copy(0, stage, self.ragged)
+
+    def load(self, k_tile: Any, stage: Any) -> None:
+        self._copy(k_tile, stage, self.inside)
+
+    def stop(self) -> None:
+        """No more tiles: later loads only write zeros to shared memory."""
+        self.inside.fill(False)
+
+    def _copy(self, k_tile: Any, stage: Any, predicate: Any) -> None:
+        source = self.source[None, None, None, k_tile]
+        target = self.target[None, None, None, stage]
+        if self.asynchronous:
+            cute.copy(self.atom, source, target, pred=predicate)
+        else:
+            staging = cute.make_fragment_like(source)
+            staging.fill(0)
+            cute.copy(self.atom, source, staging, pred=predicate)
+            cute.copy(self.atom, staging, target)
