@@ -1,8 +1,8 @@
 """The GEMM library, written in the language."""
 
 from tilewright.gemm.config import GemmConfig, Major, Operand
-from tilewright.gemm.host import GemmReport, gemm
+from tilewright.gemm.host import GemmReport, gemm, launcher, stage
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, kernels
 
-__all__ = ["GemmConfig", "GemmReport", "KernelEntry", "Major", "MultistageGemm", "Operand", "gemm", "kernels"]
+__all__ = ["GemmConfig", "GemmReport", "KernelEntry", "Major", "MultistageGemm", "Operand", "gemm", "kernels", "launcher", "stage"]

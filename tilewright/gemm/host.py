@@ -15,6 +15,7 @@ from tilewright.gemm.arrays import Matrix, is_torch, operand_of
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
+from tilewright.ir.core import Function
 from tilewright.lang.machine import machine_of
 
 _COMPILED: dict[GemmConfig, Any] = {}
@@ -157,10 +158,22 @@ def _bring_home(target: Any, result: Matrix, home: Matrix) -> None:
         target.download(result.view, home.view.numpy() if is_torch(home.view) else home.view)
 
 
-def cross_compile(config: GemmConfig, arch: str) -> Any:
-    """Compile ``config``'s kernel for ``arch`` with stand-in operands; needs no GPU and runs nothing."""
-    from importlib import import_module
+def launcher(a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | None = None) -> Callable[[], None]:
+    """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
 
+    All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays must
+    stay alive; their extents must not be 0.
+    """
+    A, B, D = Matrix.of("a", a), Matrix.of("b", b), Matrix.of("out", out)
+    C = Matrix.of("c", c) if c is not None else None
+    m, n, _, batch = _problem(A, B, C, beta)
+    _check_output(A, B, C, D, (m, n, batch))
+    run, args = _prepare(choose(A.dtype, kernel), [A, B, C if C is not None else D, D], alpha, beta)
+    return lambda: run(*args)
+
+
+def stage(config: GemmConfig) -> Function:
+    """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing."""
     bM, bN, bK = config.tile
     shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
     tensors = []
@@ -168,5 +181,12 @@ def cross_compile(config: GemmConfig, arch: str) -> Any:
         data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
         view = data if operand.major is Major.K else data.T
         tensors.append(_tensor(Matrix("operand", view[..., None]), operand.major))
-    executor = cute.compile(MultistageGemm(config), *tensors, 1.0, 0.0)
-    return import_module("tilewright.cuda").compile(executor.kernels[0], arch)
+    kernel: Function = cute.compile(MultistageGemm(config), *tensors, 1.0, 0.0).kernels[0]
+    return kernel
+
+
+def cross_compile(config: GemmConfig, arch: str) -> Any:
+    """Compile ``config``'s kernel for ``arch``; needs no GPU."""
+    from importlib import import_module
+
+    return import_module("tilewright.cuda").compile(stage(config), arch)

@@ -1,0 +1,105 @@
+"""The GEMM kernels against cuBLAS on the GPU that is here, both in one run, interleaved.
+
+    python bench/gemm_gpu.py [--write DIR] [--kernel NAME ...] [--shapes 4096,4096,4096 ...]
+
+Inputs are normal; enough buffers rotate to exceed three times the L2; launches are replayed from CUDA graphs; medians of 9 rounds;
+every result is checked against cuBLAS before it is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+from common import table, write_results
+
+DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+ROUNDS = 9
+
+
+def rotation(m: int, n: int, k: int, dtype: torch.dtype) -> list[tuple[torch.Tensor, ...]]:
+    """Sets of (a, b, out, cuBLAS out) that together exceed three times the L2."""
+    size = torch.empty((), dtype=dtype).element_size() * (m * k + k * n + m * n)
+    l2 = torch.cuda.get_device_properties(0).L2_cache_size
+    sets = []
+    for _ in range(max(1, -(-3 * l2 // size))):
+        a, b = torch.randn(m, k, device="cuda").to(dtype), torch.randn(k, n, device="cuda").to(dtype)
+        sets.append((a, b, a.new_full((m, n), float("nan")), a.new_empty(m, n)))
+    return sets
+
+
+def graph_of(run: Any, sets: list[tuple[torch.Tensor, ...]], repeat: int) -> tuple[torch.cuda.CUDAGraph, int]:
+    """A graph of ``repeat`` passes over all sets, and the number of products in it."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for s in sets:
+            run(*s)
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(repeat):
+                for s in sets:
+                    run(*s)
+    return graph, repeat * len(sets)
+
+
+def replay_us(graph: torch.cuda.CUDAGraph, products: int) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    graph.replay()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1e3 / products
+
+
+def measure(kernel: str, m: int, n: int, k: int) -> dict[str, Any]:
+    from tilewright.gemm import launcher
+
+    dtype = DTYPES[kernel.split("_")[1]]
+    sets = rotation(m, n, k, dtype)
+    launches = [launcher(s[0], s[1], s[2], kernel=kernel) for s in sets]
+    by_address = {s[2].data_ptr(): launch for s, launch in zip(sets, launches, strict=True)}
+
+    def ours(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, _: torch.Tensor) -> None:
+        by_address[out.data_ptr()]()
+
+    def cublas(a: torch.Tensor, b: torch.Tensor, _: torch.Tensor, out: torch.Tensor) -> None:
+        torch.mm(a, b, out=out)
+
+    estimate = 2 * m * n * k / (300e12 if dtype != torch.float32 else 30e12)
+    repeat = max(1, round(0.02 / (estimate * len(sets))))
+    graphs = [graph_of(run, sets, repeat) for run in (ours, cublas)]
+    error = max(float((s[2].float() - s[3].float()).norm() / s[3].float().norm()) for s in sets)
+    limit = 1e-5 if dtype == torch.float32 else 1e-2
+    assert error < limit, f"{kernel} {m}x{n}x{k}: relative error {error}"
+    times: tuple[list[float], list[float]] = ([], [])
+    for round_ in range(ROUNDS + 1):
+        for side, (graph, products) in enumerate(graphs):
+            us = replay_us(graph, products)
+            if round_:
+                times[side].append(us)
+    us, cublas_us = (statistics.median(t) for t in times)
+    tflops = 2 * m * n * k / us * 1e-6
+    return {"set": "squares", "mnk": [m, n, k], "dtype": kernel.split("_")[1], "kernel": kernel, "us": us, "cublas_us": cublas_us,
+            "error": error, "tflops": tflops, "cublas_tflops": tflops * us / cublas_us, "ratio": cublas_us / us}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--kernel", nargs="*", default=["simt_f32", "tensorop_f16", "tensorop_bf16"])
+    parser.add_argument("--shapes", nargs="*", default=["4096,4096,4096", "8192,8192,8192"])
+    args = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    records = [measure(kernel, *map(int, shape.split(","))) for kernel in args.kernel for shape in args.shapes]
+    rows = [(r["kernel"], "x".join(map(str, r["mnk"])), f"{r['us']:.1f}", f"{r['tflops']:.1f}", f"{r['cublas_tflops']:.1f}", f"{r['ratio']:.3f}", f"{r['error']:.1e}") for r in records]
+    table("GEMM on the GPU", rows, ("kernel", "m x n x k", "us", "TFLOP/s", "cuBLAS TFLOP/s", "ratio", "error"))
+    if args.write:
+        print(write_results("gemm", "h200" if "H200" in torch.cuda.get_device_name() else "gpu", records, args.write))
+
+
+if __name__ == "__main__":
+    main()
