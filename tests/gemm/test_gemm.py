@@ -1,0 +1,110 @@
+"""The GEMM library against float64 NumPy on both machines: exactly for small integers, to rounding for normal inputs."""
+
+from __future__ import annotations
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm import gemm
+
+KERNELS = {"simt_f32": np.float32, "tensorop_f16": np.float16, "tensorop_bf16": ml_dtypes.bfloat16}
+MACHINES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
+SIZES = [(128, 128, 32), (256, 128, 96), (1, 1, 1), (129, 127, 33), (64, 200, 8), (17, 5, 250), (130, 130, 0), (8, 264, 136)]
+
+
+def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: type, column_major: bool = False) -> np.ndarray:
+    """Small integers: every product and sum below is exact in every dtype."""
+    values = rng.integers(-2, 3, shape[::-1] if column_major else shape).astype(dtype)
+    return values.T if column_major else values
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: "x".join(map(str, s)))
+def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: str) -> None:
+    m, n, k = size
+    rng = np.random.default_rng(m * n + k)
+    a, b = integers(rng, (m, k), KERNELS[kernel]), integers(rng, (k, n), KERNELS[kernel])
+    expected = (a.astype(np.float64) @ b.astype(np.float64)).astype(KERNELS[kernel])
+    report = gemm(a, b, kernel=kernel, machine=machine)
+    np.testing.assert_array_equal(report.d.astype(np.float64), expected.astype(np.float64))
+    assert report.machine == machine
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("majors", itertools.product((False, True), repeat=3), ids=lambda m: "".join("NT"[x] for x in m))
+def test_all_majors_alpha_beta(kernel: str, majors: tuple[bool, bool, bool], machine: str) -> None:
+    m, n, k = 136, 72, 40
+    rng = np.random.default_rng(1)
+    a, b, c = (integers(rng, s, KERNELS[kernel], t) for s, t in zip(((m, k), (k, n), (m, n)), majors, strict=True))
+    expected = 2.0 * (a.astype(np.float64) @ b.astype(np.float64)) - 3.0 * c.astype(np.float64)
+    out = np.full((n, m), np.nan, KERNELS[kernel]).T if majors[2] else np.full((m, n), np.nan, KERNELS[kernel])
+    gemm(a, b, c, alpha=2.0, beta=-3.0, kernel=kernel, machine=machine, out=out)
+    np.testing.assert_array_equal(out.astype(np.float64), expected.astype(KERNELS[kernel]).astype(np.float64))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_strided_views_and_padding_stay_untouched(kernel: str, machine: str) -> None:
+    rng = np.random.default_rng(2)
+    a = integers(rng, (140, 90), KERNELS[kernel])[3:133:2, 1:86]
+    b = integers(rng, (170, 66), KERNELS[kernel])[::2, 5:60]
+    store = np.full((65, 80), 7, KERNELS[kernel])
+    gemm(a, b, kernel=kernel, machine=machine, out=store[:, 11:66])
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(store[:, 11:66].astype(np.float64), expected.astype(KERNELS[kernel]).astype(np.float64))
+    assert (store[:, :11] == 7).all() and (store[:, 66:] == 7).all()
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_batched_and_in_place_c(machine: str) -> None:
+    rng = np.random.default_rng(3)
+    a, b, c = (integers(rng, s, np.float16) for s in ((3, 40, 24), (3, 24, 56), (3, 40, 56)))
+    expected = a.astype(np.float64) @ b.astype(np.float64) + c
+    gemm(a, b, c, beta=1.0, out=c, machine=machine)
+    np.testing.assert_array_equal(c, expected.astype(np.float16))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_normal_inputs_to_rounding(kernel: str, machine: str) -> None:
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal(s).astype(KERNELS[kernel]) for s in ((200, 300), (300, 180)))
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    d = gemm(a, b, kernel=kernel, machine=machine).d.astype(np.float64)
+    limit = {np.float32: 1e-6, np.float16: 1e-3}.get(KERNELS[kernel], 1e-2)
+    assert np.linalg.norm(d - expected) / np.linalg.norm(expected) < limit
+
+
+def test_empty_output() -> None:
+    assert gemm(np.zeros((0, 4), np.float32), np.zeros((4, 3), np.float32)).d.shape == (0, 3)
+
+
+half = np.zeros((8, 8), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gemm(np.zeros(4, np.float16), half), "2 or 3 dimensions"),
+        (lambda: gemm(half, np.zeros((4, 4), np.float16)), "inner dimensions differ: a is 8 x 8, b is 4 x 4"),
+        (lambda: gemm(half, half.astype(np.float32)), "one dtype"),
+        (lambda: gemm(half.astype(np.int32), half.astype(np.int32)), "Int32"),
+        (lambda: gemm(half, half, kernel="simt_f32"), "simt_f32 takes Float16"),
+        (lambda: gemm(half, half, kernel="nope"), "there is no kernel 'nope'"),
+        (lambda: gemm(half, half, beta=1.0), "needs a matrix c"),
+        (lambda: gemm(half, half, np.zeros((4, 4), np.float16)), "c must be 8 x 8"),
+        (lambda: gemm(half, half, out=np.zeros((4, 8), np.float16)), "out must be 8 x 8"),
+        (lambda: gemm(half, half, out=half), "out overlaps a"),
+        (lambda: gemm(half, half, machine="tpu"), "auto, cpu or gpu"),
+        (lambda: gemm([[1.0]], half), "a must be a matrix"),
+    ],
+)
+def test_bad_input_is_one_clear_error(call: object, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        call()  # type: ignore[operator]
