@@ -1,0 +1,37 @@
+"""The algebra reproduces the golden files, and refuses or documents what breaks a precondition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden import DATA, HANDLERS, check, main, read
+from tilewright.errors import LayoutError
+
+LINES = [line for name in ("layout", "swizzle") for line in read(DATA / f"{name}.jsonl")]
+OPS = sorted({line["op"] for line in LINES})
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_every_line(op: str) -> None:
+    problems = [f"{line['args']}: {check(line)}" for line in LINES if line["op"] == op and check(line)]
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("line", list(read(DATA / "layout_preconditions.jsonl")), ids=lambda line: str(line["args"]))
+def test_broken_preconditions(line: dict[str, object]) -> None:
+    """A composition that is not the function asked for is refused; an aliasing product is given as CuTe gives it."""
+    if line["op"] == "composition":
+        with pytest.raises(LayoutError, match="does not exist"):
+            HANDLERS["composition"](line)
+    else:
+        assert check(line) == ""
+
+
+def test_the_command_counts_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"op": "size", "args": ["(2,3)"], "result": "6"}\n{"op": "size", "args": ["4"], "result": "5"}\n')
+    assert main([str(wrong)]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
+    assert main([str(DATA / "swizzle.jsonl")]) == 0

@@ -1,0 +1,155 @@
+"""Simplifying a layout without changing the function it is.
+
+Two neighbouring modes ``s0:d0`` and ``s1:d1`` are one mode ``s0*s1 : d0`` exactly when ``d1 == s0*d0``; a mode of size
+1 contributes nothing. :func:`coalesce` applies both rules until neither fits:
+
+    (2,(3,1)):(1,(2,6))  ->  6:1          (2,4):(2,4)  ->  8:2          (4,2):(4,2)  stays
+
+Only static leaves decide: ``(4,?):(1,4)`` stays as it is, so that the extent 4 remains known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.basis import ScaledBasis
+from tilewright.layout.cache import remembered
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.layout import Layout
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like
+
+
+def merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], list[Any]]:
+    """Coalesced flat modes. ``extend`` keeps a last mode of size 1 (as 2), which defines the layout past its end."""
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    s0: Any = 1
+    d0: Any = 0
+    if type(shape) is not tuple:
+        return ([2 if extend and type(shape) is int and shape == 1 else shape], [stride])
+    flat = flatten_to_tuple(shape)
+    flat_d = flatten_to_tuple(stride)
+    if extend and flat[-1].__class__ is int and flat[-1] == 1:
+        flat = (*flat[:-1], 2)
+    for s, d in zip(flat, flat_d):  # noqa: B905  (congruent by construction; strict costs time here)
+        if s.__class__ is int:
+            if s == 1:
+                continue
+            if s0.__class__ is int:
+                if s0 == 1:
+                    s0, d0 = s, d
+                    continue
+                if d.__class__ is int:
+                    if d0.__class__ is int and s0 * d0 == d:
+                        s0 *= s
+                        continue
+                elif d.__class__ is ScaledBasis and d0.__class__ is ScaledBasis and d.is_static() and s0 * d0 == d:
+                    s0 *= s
+                    continue
+        elif s0.__class__ is int and s0 == 1:
+            s0, d0 = s, d
+            continue
+        shapes.append(s0)
+        strides.append(d0)
+        s0, d0 = s, d
+    shapes.append(s0)
+    strides.append(d0)
+    return shapes, strides
+
+
+def from_modes(shapes: list[Any], strides: list[Any]) -> Layout:
+    """A layout of flat coalesced modes: a single mode is scalar, and a single mode of size 1 is ``1:0``."""
+    if len(shapes) > 1:
+        return Layout(tuple(shapes), tuple(strides))
+    s = shapes[0]
+    return Layout(1, 0) if s.__class__ is int and s == 1 else Layout(s, strides[0])
+
+
+@remembered
+def _coalesce(layout: Any, profile: Any) -> Any:
+    if layout.__class__ is not Layout:
+        return layout.on_outer(lambda outer: _coalesce(outer, profile))
+    if profile.__class__ is not tuple:
+        return from_modes(*merged(layout.shape, layout.stride))
+    return _by_profile(_coalesce, layout, profile, "coalesce")
+
+
+def _by_profile(f: Any, layout: Layout, profile: tuple[Any, ...], name: str) -> Layout:
+    modes = list(layout)
+    if len(profile) > len(modes):
+        raise LayoutError(f"{name}: the profile {format_tree(profile)} has more modes than {layout}")
+    for i, p in enumerate(profile):
+        modes[i] = f(modes[i], p)
+    return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+
+
+def coalesce(input: Any, *, target_profile: Any = None) -> Any:
+    """The shortest flat layout that is the same function of the 1-D index.
+
+    With ``target_profile`` only what lies below each of its leaves is coalesced, so that the rank survives.
+
+    >>> from tilewright.layout import make_layout
+    >>> coalesce(Layout((2, (3, 1)), (1, (2, 6)))), coalesce(Layout((4, 2), (4, 2)))
+    (6:1, (4,2):(4,2))
+    >>> coalesce(Layout(((2, 4), (3, 5)), ((1, 2), (8, 30))), target_profile=(1, 1))
+    (8,(3,5)):(1,(8,30))
+    """
+    return _coalesce(input, target_profile)
+
+
+def coalesce_shape(shape: Any) -> Any:
+    """A shape with neighbouring static extents multiplied together, and neighbouring run-time extents likewise.
+
+    >>> coalesce_shape((2, (3, 4)))
+    24
+    """
+    out: list[Any] = []
+    for s in flatten_to_tuple(shape):
+        if out and is_static(out[-1]) == is_static(s):
+            out[-1] = out[-1] * s
+        else:
+            out.append(s)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def ones_at_zeros(shape: Any, stride: Any) -> Any:
+    """``shape`` with 1 wherever the stride is a static 0."""
+    if type(stride) is tuple:
+        return tuple([ones_at_zeros(s, d) for s, d in zip(shape, stride, strict=True)])
+    return repeat_like(1, shape) if type(stride) is int and stride == 0 else shape
+
+
+def filter_zeros(input: Any, *, target_profile: Any = None) -> Any:
+    """Modes of stride 0 become size 1: what is left are the elements that differ.
+
+    With ``target_profile`` its zeros, not those of the stride, say which modes.
+
+    >>> filter_zeros(Layout((4, 2), (0, 1)))
+    (1,2):(0,1)
+    """
+    if isinstance(input, ComposedLayout):
+        return input.on_outer(lambda outer: filter_zeros(outer, target_profile=target_profile))
+    if isinstance(input, Layout):
+        guide = input.stride if target_profile is None else target_profile
+        return Layout(ones_at_zeros(input.shape, guide), input.stride)
+    return ones_at_zeros(input, input if target_profile is None else target_profile)
+
+
+@remembered
+def _filter(layout: Any, profile: Any) -> Any:
+    if isinstance(layout, ComposedLayout):
+        return layout.on_outer(lambda outer: _filter(outer, profile))
+    if isinstance(profile, tuple):
+        return _by_profile(_filter, layout, profile, "filter")
+    return _coalesce(filter_zeros(layout), None)
+
+
+def filter(input: Any, *, target_profile: Any = None) -> Any:
+    """Stride-0 and size-1 modes removed, the rest coalesced; ``1:0`` when nothing is left.
+
+    >>> filter(Layout((4, (1, 2), 3), (1, (7, 0), 4)))
+    12:1
+    """
+    return _filter(input, target_profile)

@@ -1,0 +1,278 @@
+"""Composition: ``R = A o B``, the layout with ``R(c) == A(B(c))`` for every coordinate ``c`` of B.
+
+Composition distributes over the modes of B, so one mode ``n:r`` of B is the whole story. Think of A's flat shape
+``(s0, s1, ...)`` as the digits of a mixed-radix number: stepping by ``r`` first divides ``r`` out of the digits from
+the left, then ``n`` steps are handed to the digits that remain.
+
+    (4,8):(13,1) o 8:2     4 digits / 2 leave 2 with stride 26; 8 steps = 2 of those, then 4 of the next: (2,4):(26,1)
+
+Both divisions must be exact (the *stride* and the *shape* divisibility conditions), and the modes of B must not carry
+into each other's digits; otherwise no layout has the values asked for and LayoutError says which condition failed.
+The last digit of A is unbounded: A is read past its end with its last stride.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.basis import ScaledBasis, basis_get
+from tilewright.layout.cache import remembered
+from tilewright.layout.coalesce import merged
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.ints import RuntimeInt, exact_quotient
+from tilewright.layout.layout import Layout, has_scaled_basis
+from tilewright.layout.swizzle import Swizzle, compose_swizzle
+from tilewright.layout.text import format_tree
+
+
+class _ConditionError(Exception):
+    """A divisibility condition failed; the operation that knows the operands turns it into a LayoutError."""
+
+
+class _Digits:
+    """The flat modes of A, and how much of each digit the modes of B have claimed so far."""
+
+    __slots__ = ("claims", "shapes", "static", "strides")
+
+    def __init__(self, shape: Any, stride: Any) -> None:
+        self.shapes, self.strides = merged(shape, stride, extend=True)
+        self.claims: list[Any] = [0] * len(self.shapes)
+        self.static = set(map(type, self.shapes)) == _JUST_INT
+
+
+_JUST_INT = {int}
+
+
+def compose_layouts(lhs: Layout, shape: Any, stride: Any, exact: bool) -> Layout:
+    """``lhs o shape:stride``; without ``exact`` overhanging tiles and aliasing repetitions are let through."""
+    try:
+        if has_scaled_basis(stride):
+            by_path: dict[tuple[int, ...], _Digits] = {}
+            result = _by_basis(lhs, by_path, shape, stride)
+            groups = list(by_path.values())
+        else:
+            digits = _Digits(lhs.shape, lhs.stride)
+            if len(digits.shapes) == 1:
+                return Layout(shape, _scaled(stride, digits.strides[0]))
+            result = _tree(digits, shape, stride)
+            groups = [digits]
+        if exact:
+            for digits in groups:
+                _check_no_carry(digits)
+    except _ConditionError as error:
+        raise LayoutError(
+            f"composition({lhs}, {format_tree(shape)}:{format_tree(stride)}) does not exist: {error}"
+        ) from None
+    return Layout(*result)
+
+
+def _scaled(stride: Any, d: Any) -> Any:
+    if stride.__class__ is tuple:
+        return tuple([_scaled(x, d) for x in stride])
+    if stride.__class__ is int and stride == 0:
+        return 0
+    return stride * d
+
+
+def _tree(digits: _Digits, shape: Any, stride: Any) -> tuple[Any, Any]:
+    if shape.__class__ is tuple:
+        shapes = []
+        strides = []
+        for n, r in zip(shape, stride):  # noqa: B905  (congruent by construction)
+            if n.__class__ is tuple:
+                n, r = _tree(digits, n, r)
+            elif n.__class__ is int and r.__class__ is int and digits.static:
+                n, r = _static_leaf(digits, n, r)
+            else:
+                n, r = _runtime_leaf(digits, n, r)
+            shapes.append(n)
+            strides.append(r)
+        return tuple(shapes), tuple(strides)
+    if shape.__class__ is int and stride.__class__ is int and digits.static:
+        return _static_leaf(digits, shape, stride)
+    return _runtime_leaf(digits, shape, stride)
+
+
+def _by_basis(lhs: Layout, by_path: dict[tuple[int, ...], _Digits], shape: Any, stride: Any) -> tuple[Any, Any]:
+    """Every basis stride points into its own part of A."""
+    if isinstance(shape, tuple):
+        parts = [_by_basis(lhs, by_path, n, r) for n, r in zip(shape, stride, strict=True)]
+        return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
+    if not isinstance(stride, ScaledBasis):
+        if isinstance(stride, int) and stride == 0:
+            return shape, 0
+        raise _ConditionError(f"stride {format_tree(stride)} is an offset among basis strides")
+    digits = by_path.get(stride.mode)
+    if digits is None:
+        digits = by_path[stride.mode] = _Digits(basis_get(stride, lhs.shape), basis_get(stride, lhs.stride))
+    return _tree(digits, shape, stride.value)
+
+
+def _static_leaf(digits: _Digits, n: int, r: int) -> tuple[Any, Any]:
+    if r == 0:
+        return n, 0
+    sign = 1
+    if r < 0:
+        sign, r = -1, -r
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    last = len(digits.shapes) - 1
+    for i in range(last):
+        s = digits.shapes[i]
+        if r >= s:
+            if r % s and n != 1:
+                raise _ConditionError(f"stride {r} is not divisible by {s} (stride divisibility condition)")
+            r = -(-r // s)
+            continue
+        if n == 1:
+            if shapes:
+                break
+            r = 1
+            continue
+        step = -(-s // r)
+        if step > n:
+            step = n
+        if n % step:
+            raise _ConditionError(f"{n} is not divisible by {step} (shape divisibility condition)")
+        digits.claims[i] += (step - 1) * r if step == n or step * r == s else s
+        shapes.append(step)
+        strides.append(sign * r * digits.strides[i])
+        n //= step
+        r = 1
+    if not shapes:
+        return n, sign * r * digits.strides[last]
+    if n != 1:
+        shapes.append(n)
+        strides.append(sign * r * digits.strides[last])
+    elif len(shapes) == 1:
+        return shapes[0], strides[0]
+    return tuple(shapes), tuple(strides)
+
+
+def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
+    """The same walk where some leaf is known only at run time: every decision must follow from a known divisor."""
+    if isinstance(r, int) and r == 0:
+        return n, 0
+    if isinstance(n, int) and n == 1:
+        return 1, 0
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    for i, s in enumerate(digits.shapes[:-1]):
+        skipped = exact_quotient(r, s)
+        if skipped is not None:
+            r = skipped
+            continue
+        room = exact_quotient(s, r)
+        if room is None:
+            raise _ConditionError(
+                f"whether stride {format_tree(r)} divides {format_tree(s)} or is divisible by it is not known before "
+                "run time; tell the divisor with assume(..., divby=...)"
+            )
+        rest = exact_quotient(n, room)
+        if rest is None:
+            if exact_quotient(room, n) is None:
+                raise _ConditionError(
+                    f"whether {format_tree(n)} divides {format_tree(room)} or is divisible by it is not known before "
+                    "run time; tell the divisor with assume(..., divby=...)"
+                )
+            room, rest = n, 1
+        _claim_runtime(digits, i, room, r)
+        shapes.append(room)
+        strides.append(r * digits.strides[i])
+        n, r = rest, 1
+        if isinstance(n, int) and n == 1:
+            break
+    else:
+        shapes.append(n)
+        strides.append(r * digits.strides[-1])
+    return (shapes[0], strides[0]) if len(shapes) == 1 else (tuple(shapes), tuple(strides))
+
+
+def _claim_runtime(digits: _Digits, i: int, steps: Any, r: Any) -> None:
+    claim = digits.claims[i]
+    if isinstance(steps, int) and isinstance(r, int) and isinstance(claim, int):
+        digits.claims[i] = claim + (steps - 1) * r
+    elif isinstance(claim, int) and claim == 0:
+        digits.claims[i] = (r,)  # a run of whole steps of r inside the digit: it fits by construction
+    else:
+        low, step = (claim, r) if isinstance(claim, int) else ((steps - 1) * r, claim[0])
+        if isinstance(low, int) and isinstance(step, int) and low < step:
+            digits.claims[i] = (1,)
+        else:
+            raise _ConditionError("two modes of the right operand meet in one run-time digit of the left one")
+
+
+def _check_no_carry(digits: _Digits) -> None:
+    if any(d.__class__ is ScaledBasis for d in digits.strides):
+        return  # a coordinate that overflows its mode still names the same 1-D index: nothing aliases
+    for claim, s in zip(digits.claims[:-1], digits.shapes, strict=False):
+        if isinstance(claim, int) and isinstance(s, int) and claim >= s:
+            raise _ConditionError(
+                f"the modes of the right operand together step past the extent {s} of a mode of the left operand, "
+                "so the result would not be linear in each of them"
+            )
+
+
+def compose(lhs: Any, rhs: Any, exact: bool) -> Any:
+    """:func:`composition` with or without the carry check."""
+    kind = rhs.__class__
+    if kind is Layout:
+        if lhs.__class__ is Layout:
+            return compose_layouts(lhs, rhs.shape, rhs.stride, exact)
+        if isinstance(lhs, Swizzle):
+            return ComposedLayout(lhs, 0, rhs) if lhs.bits else rhs
+    if rhs is None:
+        return lhs
+    if isinstance(lhs, ComposedLayout) and not isinstance(rhs, Swizzle | ComposedLayout):
+        return lhs.on_outer(lambda outer: compose(outer, rhs, exact))
+    if isinstance(lhs, Swizzle) and isinstance(rhs, Swizzle):
+        return lhs.merge(rhs)
+    if isinstance(rhs, Swizzle):
+        return compose_swizzle(lhs, rhs)
+    if isinstance(rhs, ComposedLayout):
+        if not (isinstance(rhs.offset, int) and rhs.offset == 0):
+            raise LayoutError(f"composition({lhs}, {rhs}): the right operand must have offset 0")
+        return compose(compose(lhs, rhs.inner, exact), rhs.outer, exact)
+    if isinstance(rhs, tuple | list):
+        modes = list(lhs)
+        if len(rhs) > len(modes):
+            raise LayoutError(f"composition({lhs}, {format_tree(rhs)}): the tiler has more modes than the layout")
+        parts = [compose(mode, tile, exact) for mode, tile in zip(modes, rhs, strict=False)]
+        return Layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
+    if isinstance(rhs, int | RuntimeInt):
+        return compose_layouts(lhs, rhs, 1, exact)
+    raise LayoutError(f"composition({lhs}, {rhs!r}): the right operand is neither a layout nor a tiler")
+
+
+@remembered
+def _composition(lhs: Any, rhs: Any) -> Any:
+    return compose(lhs, rhs, True)
+
+
+def composition(lhs: Any, rhs: Any) -> Any:
+    """The layout ``R`` with ``R(c) == lhs(rhs(c))``; its shape refines that of ``rhs``.
+
+    A tuple on the right is a tiler: it composes mode by mode, an int ``n`` meaning ``n:1`` and None leaving its mode
+    alone; modes beyond it are dropped. Raises LayoutError when no layout has these values.
+
+    >>> composition(Layout((4, 8), (13, 1)), Layout(8, 2))
+    (2,4):(26,1)
+    >>> composition(Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1)))
+    ((2,2),3):((24,2),8)
+    >>> composition(Layout((12, (4, 8)), (59, (13, 1))), (Layout(3, 4), Layout(8, 2)))
+    (3,(2,4)):(236,(26,1))
+    >>> composition(Layout((4, 6), (1, 10)), Layout(5, 1))
+    Traceback (most recent call last):
+    tilewright.errors.LayoutError: composition((4,6):(1,10), 5:1) does not exist: 5 is not divisible by 4 (shape ...
+    """
+    return _composition(lhs, tuple(rhs) if isinstance(rhs, list) else rhs)
+
+
+def with_shape(layout: Any, shape: Any) -> Any:
+    """The elements of ``layout`` in the same order under another shape.
+
+    >>> with_shape(Layout((8, 4), (4, 1)), (2, 4, 4))
+    (2,4,4):(4,8,1)
+    """
+    return composition(layout, Layout(shape))

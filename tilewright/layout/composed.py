@@ -1,0 +1,105 @@
+"""Composed layouts: ``R(c) = inner(offset + outer(c))`` where the composition is not itself a layout.
+
+The inner function is most often a swizzle. The outer layout defines the domain, so every operation that only
+rearranges the domain acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.basis import add_coords
+from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import Coord, Shape, is_static, same_tree
+
+
+class ComposedLayout:
+    """``inner o offset o outer``, with the three parts as attributes.
+
+    >>> from tilewright.layout import Swizzle
+    >>> swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
+    >>> swizzled, swizzled(1, 0), swizzled.shape
+    (Sw<3,3,3> o 0 o (8,64):(64,1), 72, (8, 64))
+    """
+
+    __slots__ = ("inner", "offset", "outer")
+    inner: Any
+    offset: Any
+    outer: Any
+
+    def __init__(self, inner: Any, offset: Any, outer: Any) -> None:
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "offset", offset)
+        object.__setattr__(self, "outer", outer)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a ComposedLayout is immutable: make a new one instead of setting {name}")
+
+    @property
+    def shape(self) -> Shape:
+        return self.outer.shape
+
+    @property
+    def stride(self) -> Any:
+        raise LayoutError(f"{self} has no stride: {self.inner} is not linear; ask its .outer for one")
+
+    def on_outer(self, f: Callable[[Any], Any]) -> ComposedLayout:
+        """The same inner function and offset over ``f(outer)``."""
+        return ComposedLayout(self.inner, self.offset, f(self.outer))
+
+    def __call__(self, *coord: Coord) -> Any:
+        c = coord[0] if len(coord) == 1 else coord
+        if has_underscore(c):
+            from tilewright.layout.modes import slice_
+
+            return slice_(self, c)
+        return self.inner(add_coords(self.offset, self.outer(c)))
+
+    def __getitem__(self, mode: int) -> ComposedLayout:
+        return self.on_outer(lambda outer: outer[mode])
+
+    def __len__(self) -> int:
+        return len(self.outer)
+
+    def with_shape(self, *shape: Any) -> ComposedLayout:
+        return self.on_outer(lambda outer: outer.with_shape(*shape))
+
+    def is_static(self) -> bool:
+        return is_static(self.inner) and is_static(self.offset) and is_static(self.outer)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ComposedLayout):
+            return NotImplemented
+        same_inner = self.inner is other.inner or bool(self.inner == other.inner)
+        return same_inner and same_tree(self.offset, other.offset) and bool(self.outer == other.outer)
+
+    def __hash__(self) -> int:
+        return hash((self.inner, self.offset, self.outer))
+
+    def __repr__(self) -> str:
+        inner = getattr(self.inner, "__name__", None) or str(self.inner)
+        return f"{inner} o {format_tree(self.offset)} o {self.outer}"
+
+
+def make_composed_layout(inner: Any, offset: Any, outer: Layout | ComposedLayout) -> ComposedLayout:
+    """``inner o offset o outer``: ``inner`` is a swizzle, a layout or any function of an offset.
+
+    >>> from tilewright.layout import make_swizzle
+    >>> make_composed_layout(make_swizzle(2, 1, 2), 128, Layout((4, 8)))
+    Sw<2,1,2> o 128 o (4,8):(1,4)
+    """
+    from tilewright.layout.swizzle import Swizzle
+
+    if not isinstance(outer, Layout | ComposedLayout):
+        raise LayoutError(f"make_composed_layout: the outer part must be a layout, not {outer!r}")
+    if not callable(inner):
+        raise LayoutError(f"make_composed_layout: the inner part must be a function of an offset, not {inner!r}")
+    if isinstance(inner, Swizzle) and isinstance(outer, Layout) and has_scaled_basis(outer):
+        raise LayoutError(f"make_composed_layout: {inner} permutes offsets, but {outer} gives coordinates")
+    return ComposedLayout(inner, offset, outer)
+
+
+AnyLayout = Layout | ComposedLayout

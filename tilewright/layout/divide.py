@@ -1,0 +1,140 @@
+"""Divides: cutting a layout into tiles.
+
+``logical_divide(A, T) = A o (T, complement(T, size(A)))``: first the elements that the tiler T picks (one tile), then
+the layout of the tiles. The other divides only regroup::
+
+    layout (M, N, L), tiler <TileM, TileN>
+    logical_divide   ((TileM,RestM), (TileN,RestN), L)
+    zipped_divide    ((TileM,TileN), (RestM,RestN,L))
+    tiled_divide     ((TileM,TileN), RestM, RestN, L)
+    flat_divide      (TileM, TileN, RestM, RestN, L)
+
+A tiler is a layout, an int ``n`` (for ``n:1``), None (leave the mode), or a tuple of tilers for the leading modes. A
+tile that does not divide the extent gets a last copy that hangs over; the caller predicates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.cache import remembered
+from tilewright.layout.coalesce import merged
+from tilewright.layout.compose import compose_layouts
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.ints import RuntimeInt
+from tilewright.layout.inverse import complement
+from tilewright.layout.layout import Layout
+from tilewright.layout.text import format_tree
+
+
+def by_mode(f: Callable[[Layout, Any], Layout], layout: Layout, tiler: tuple[Any, ...], name: str) -> Layout:
+    """``f`` on the leading modes and their tilers; further modes stay."""
+    modes = list(layout)
+    if len(tiler) > len(modes):
+        raise LayoutError(f"{name}({layout}, {format_tree(tiler)}): the tiler has more modes than the layout")
+    for i, t in enumerate(tiler):
+        modes[i] = f(modes[i], t)
+    return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+
+
+def as_tiler(x: Any) -> Any:
+    return tuple([as_tiler(y) for y in x]) if isinstance(x, list | tuple) else x
+
+
+@remembered
+def _logical_divide(layout: Any, tiler: Any) -> Any:
+    if layout.__class__ is ComposedLayout:
+        return layout.on_outer(lambda outer: _logical_divide(outer, tiler))
+    if tiler.__class__ is tuple:
+        return by_mode(_divide_mode, layout, tiler, "logical_divide")
+    return _divide_mode(layout, tiler)
+
+
+def _divide_mode(layout: Layout, tiler: Any) -> Layout:
+    if tiler is None:
+        return layout
+    if tiler.__class__ is tuple:
+        return by_mode(_divide_mode, layout, tiler, "logical_divide")
+    if tiler.__class__ is not Layout:
+        if not isinstance(tiler, int | RuntimeInt):
+            raise LayoutError(f"logical_divide({layout}, {tiler!r}): not a layout, int, None or tuple of them")
+        tiler = Layout(tiler)
+    shapes, _ = merged(layout.shape, layout.stride)
+    rest = complement(tiler, tuple(shapes) if len(shapes) > 1 else shapes[0])
+    try:
+        return compose_layouts(layout, (tiler.shape, rest.shape), (tiler.stride, rest.stride), exact=False)
+    except LayoutError as error:
+        raise LayoutError(f"logical_divide({layout}, {tiler}): {error}") from None
+
+
+def zip_by(t: Any, guide: Any) -> Any:
+    """Gather the first and the second halves that sit at the leaves of ``guide`` into one tuple each."""
+    if not isinstance(guide, tuple):
+        if not isinstance(t, tuple) or len(t) != 2:
+            raise LayoutError(f"{format_tree(t)} is no (tile, rest) pair: a None tiler fits only a mode of rank 2 here")
+        return t
+    if not isinstance(t, tuple) or len(t) < len(guide):
+        raise LayoutError(f"the tiler {format_tree(guide)} does not fit {format_tree(t)}")
+    pairs = [zip_by(x, g) for x, g in zip(t, guide, strict=False)]
+    return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs]) + t[len(guide) :]
+
+
+def zipped(layout: Any, tiler: Any) -> Any:
+    if isinstance(layout, ComposedLayout):
+        return layout.on_outer(lambda outer: zipped(outer, tiler))
+    return Layout(zip_by(layout.shape, tiler), zip_by(layout.stride, tiler))
+
+
+def unpacked(layout: Any, *which: int) -> Any:
+    """The given modes of a rank-2 layout dissolved into the top level (a mode of rank 1 stays as it is)."""
+    if isinstance(layout, ComposedLayout):
+        return layout.on_outer(lambda outer: unpacked(outer, *which))
+    shape: tuple[Any, ...] = ()
+    stride: tuple[Any, ...] = ()
+    for i in (0, 1):
+        s, d = layout.shape[i], layout.stride[i]
+        dissolve = i in which and isinstance(s, tuple) and len(s) > 1
+        shape += s if dissolve else (s,)
+        stride += d if dissolve else (d,)
+    return Layout(shape, stride)
+
+
+def logical_divide(target: Any, tiler: Any) -> Any:
+    """``target`` as (tile, rest), mode by mode for a tuple tiler.
+
+    >>> logical_divide(Layout((4, 2, 3), (2, 1, 8)), Layout(4, 2))
+    ((2,2),(2,3)):((4,1),(2,8))
+    >>> logical_divide(Layout((9, (4, 8)), (59, (13, 1))), (Layout(3, 3), Layout((2, 4), (1, 8))))
+    ((3,3),((2,4),(2,2))):((177,59),((13,2),(26,1)))
+    """
+    return _logical_divide(target, as_tiler(tiler))
+
+
+def zipped_divide(target: Any, tiler: Any) -> Any:
+    """``((tile...), (rest..., untouched modes...))``: one index picks within the tile, the other picks the tile.
+
+    >>> zipped_divide(Layout((9, (4, 8)), (59, (13, 1))), (Layout(3, 3), Layout((2, 4), (1, 8))))
+    ((3,(2,4)),(3,(2,2))):((177,(13,2)),(59,(26,1)))
+    """
+    tiler = as_tiler(tiler)
+    return zipped(_logical_divide(target, tiler), tiler)
+
+
+def tiled_divide(target: Any, tiler: Any) -> Any:
+    """``((tile...), rest0, rest1, ...)``.
+
+    >>> tiled_divide(Layout((16, 8)), (4, 2))
+    ((4,2),4,4):((1,16),4,32)
+    """
+    return unpacked(zipped_divide(target, tiler), 1)
+
+
+def flat_divide(target: Any, tiler: Any) -> Any:
+    """``(tile0, tile1, ..., rest0, rest1, ...)``.
+
+    >>> flat_divide(Layout((16, 8)), (4, 2))
+    (4,2,4,4):(1,16,4,32)
+    """
+    return unpacked(zipped_divide(target, tiler), 0, 1)

@@ -1,0 +1,253 @@
+"""Complement and inverses.
+
+``complement(A, M)`` counts the copies of A that fill ``[0, M)``: it steps through the gaps that A leaves, so that
+``(A, complement)`` is one-to-one. ``right_inverse`` answers "which coordinate has offset i" from 0 up to the first gap;
+``left_inverse`` answers it for every offset that A has. All need strides that are static and sorted gap by gap:
+
+    A = (2,2):(24,4)    strides 4, 24    gaps 4, then 24/4 = 6    left_inverse = (4,6,2):(0,2,1)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.cache import remembered, remembered_unary
+from tilewright.layout.coalesce import coalesce_shape, from_modes, merged
+from tilewright.layout.compose import compose, composition
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.coords import compact
+from tilewright.layout.ints import RuntimeInt, exact_quotient
+from tilewright.layout.layout import Layout
+from tilewright.layout.modes import cosize
+from tilewright.layout.swizzle import Swizzle, compose_swizzle
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import ceil_div, flatten_to_tuple
+
+
+def _sorted_modes(layout: Layout, what: str) -> list[tuple[int, Any, int]]:
+    """(stride, extent, position) of the flat modes that move, smallest stride first."""
+    modes = []
+    flat = flatten_to_tuple(layout.shape)
+    for i, (s, d) in enumerate(zip(flat, flatten_to_tuple(layout.stride))):  # noqa: B905  (congruent)
+        if s.__class__ is int and s == 1:
+            continue
+        if d.__class__ is not int:
+            modes.append((d, s, i))
+        elif d > 0:
+            modes.append((d, s, i))
+        elif d:
+            raise LayoutError(f"{what}({layout}): the stride {d} is negative")
+    if len(modes) > 1:
+        if any(m[0].__class__ is not int for m in modes):
+            raise LayoutError(f"{what}({layout}): the order of run-time strides is not known; they must be static")
+        modes.sort(key=_by_stride)
+    return modes
+
+
+def _by_stride(mode: tuple[Any, Any, int]) -> tuple[int, int]:
+    return mode[0], mode[2]
+
+
+@remembered
+def _complement(layout: Any, cotarget: Any) -> Layout:
+    if layout.__class__ is not Layout:
+        return _complement(layout.outer, cotarget)
+    modes = _sorted_modes(layout, "complement")
+    if not modes:
+        return Layout(coalesce_shape(cotarget))
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    filled: Any = 1
+    for d, s, _ in modes:
+        if d.__class__ is int and filled.__class__ is int:
+            gap: Any = d // filled
+            if gap == 0:
+                raise LayoutError(f"complement({layout}, {format_tree(cotarget)}): the layout is not one-to-one")
+        else:
+            gap = exact_quotient(d, filled)
+            if gap is None:
+                raise LayoutError(
+                    f"complement({layout}, {format_tree(cotarget)}): whether {format_tree(filled)} divides the stride "
+                    f"{format_tree(d)} is not known before run time"
+                )
+        shapes.append(gap)
+        strides.append(filled)
+        filled = d * s
+    if cotarget.__class__ is int and filled.__class__ is int:
+        shapes.append(-(-cotarget // filled))
+        strides.append(filled)
+    else:
+        rest = coalesce_shape(ceil_div(cotarget, filled))
+        shapes += flatten_to_tuple(rest)
+        strides += flatten_to_tuple(compact(rest, filled))
+    return from_modes(*merged(tuple(shapes), tuple(strides)))
+
+
+def complement(input: Any, cotarget: Any = None) -> Layout:
+    """The layout of the copies of ``input`` that fill ``cotarget`` (an int, a shape or a layout; default its cosize).
+
+    Ordered, and disjoint from ``input`` except at 0; it covers at least ``cotarget`` (the last copy is rounded up).
+    Raises LayoutError for a layout that is not one-to-one, apart from stride-0 modes, which are ignored.
+
+    >>> complement(Layout(4, 2), 24), complement(Layout((2, 4), (4, 8)), 29)
+    ((2,3):(1,8), 4:1)
+    """
+    if cotarget is None:
+        from tilewright.layout.coalesce import filter
+
+        cotarget = cosize(filter(input))
+    return _complement(input, getattr(cotarget, "shape", cotarget))
+
+
+@remembered_unary
+def _right_inverse(layout: Layout) -> Layout:
+    shapes, strides = merged(layout.shape, layout.stride)
+    modes = []
+    step: Any = 1
+    for s, d in zip(shapes, strides, strict=True):
+        if d.__class__ is int:
+            modes.append((d, s, step))
+        step = step * s
+    modes.sort(key=lambda mode: mode[0])
+    out_shapes: list[Any] = [1]
+    out_strides: list[Any] = [0]
+    reached: Any = 1
+    for d, s, step in modes:
+        if reached.__class__ is int and d == reached:
+            out_shapes.append(s)
+            out_strides.append(step)
+            reached = s * d
+    return from_modes(*merged(tuple(out_shapes), tuple(out_strides)))
+
+
+def _inverse_composed(layout: ComposedLayout, name: str, inverse: Any) -> ComposedLayout:
+    if not isinstance(layout.inner, Swizzle) or not (isinstance(layout.offset, int) and layout.offset == 0):
+        raise LayoutError(f"{name}({layout}): only a swizzle with offset 0 over a layout can be inverted")
+    return compose_swizzle(inverse(layout.outer), layout.inner)
+
+
+def right_inverse(input: Any) -> Any:
+    """The largest layout ``R`` with ``input(R(i)) == i`` for every index ``i`` of R; ``1:0`` without a stride of 1.
+
+    >>> right_inverse(Layout((8, 4), (4, 1))), right_inverse(Layout((4, 2), (1, 8)))
+    ((4,8):(8,1), 4:1)
+    """
+    if input is None or isinstance(input, Swizzle):
+        return input
+    if isinstance(input, ComposedLayout):
+        return _inverse_composed(input, "right_inverse", right_inverse)
+    return _right_inverse(input)
+
+
+@remembered_unary
+def _left_inverse(layout: Layout) -> Layout:
+    shapes, strides = merged(layout.shape, layout.stride)
+    modes = []
+    step: Any = 1
+    for s, d in zip(shapes, strides, strict=True):
+        if d.__class__ is not int:
+            raise LayoutError(f"left_inverse({layout}): run-time strides cannot be sorted; they must be static")
+        if d < 0:
+            raise LayoutError(f"left_inverse({layout}): the stride {d} is negative")
+        modes.append((d, s, step))
+        step = step * s
+    modes.sort(key=lambda mode: mode[0])
+    out_shapes: list[Any] = []
+    out_strides: list[Any] = [0]
+    reached, filled = 1, 1
+    for d, s, step in modes:
+        if d == 0:
+            continue
+        if d % reached:
+            raise LayoutError(f"left_inverse({layout}): the stride {d} is not divisible by the smaller {reached}")
+        if filled.__class__ is not int or d < filled:
+            raise LayoutError(f"left_inverse({layout}): two coordinates may share an offset (stride {d} is too small)")
+        out_shapes.append(d // reached)
+        out_strides.append(step)
+        reached, filled = d, d * s
+    out_shapes.append(modes[-1][1])
+    return from_modes(*merged(tuple(out_shapes), tuple(out_strides)))
+
+
+def left_inverse(input: Any) -> Any:
+    """A layout ``R`` with ``R(input(c)) == c`` (as 1-D index) for a one-to-one ``input``.
+
+    Stride-0 modes of ``input`` are ignored: then ``input(R(input(c))) == input(c)``. Offsets that ``input`` skips are
+    bridged by stride-0 modes.
+
+    >>> left_inverse(Layout((2, 2), (24, 4))), left_inverse(Layout((8, 4), (4, 1)))
+    ((4,6,2):(0,2,1), (4,8):(8,1))
+    """
+    if input is None or isinstance(input, Swizzle):
+        return input
+    if isinstance(input, ComposedLayout):
+        return _inverse_composed(input, "left_inverse", left_inverse)
+    return _left_inverse(input)
+
+
+def nullspace(input: Any) -> Layout:
+    """The layout of the 1-D coordinates that ``input`` maps to 0: its stride-0 modes.
+
+    >>> nullspace(Layout((4, 2, 3), (0, 1, 0)))
+    (4,3):(1,8)
+    """
+    flat = flatten_to_tuple(input.shape)
+    steps = compact(flat)
+    picks = [
+        (s, step)
+        for s, step, d in zip(flat, steps, flatten_to_tuple(input.stride), strict=True)
+        if isinstance(d, int) and d == 0
+    ]
+    if not picks:
+        return Layout(1, 0)
+    if len(picks) == 1:
+        return Layout(*picks[0])
+    return Layout(tuple([p[0] for p in picks]), tuple([p[1] for p in picks]))
+
+
+def _common(a: Layout, b: Layout) -> tuple[Layout, Any]:
+    """The right inverse of ``b``, and how many of its first elements ``a`` also has in order."""
+    inverse = right_inverse(b)
+    together = compose(a, inverse, exact=True)
+    shapes, strides = merged(together.shape, together.stride)
+    d, s = strides[0], shapes[0]
+    return inverse, s if d.__class__ is int and d == 1 and not isinstance(s, RuntimeInt) else 0
+
+
+def max_common_layout(a: Any, b: Any) -> Layout:
+    """The longest layout ``R`` with ``a(R(i)) == b(R(i)) == i``: the elements that both keep contiguous and in order.
+
+    >>> max_common_layout(Layout((4, 8), (1, 4)), Layout((4, 8), (1, 10)))
+    4:1
+    """
+    if isinstance(a, ComposedLayout) or isinstance(b, ComposedLayout):
+        limit = min(_chunk(a), _chunk(b))
+        common = max_common_layout(getattr(a, "outer", a), getattr(b, "outer", b))
+        return composition(common, limit) if limit < common_size(common) else common
+    inverse, count = _common(a, b)
+    return composition(inverse, Layout(count, 1)) if count else Layout(1, 0)
+
+
+def max_common_vector(a: Any, b: Any) -> int:
+    """How many elements both layouts keep contiguous and in order: the widest vector for a copy between them.
+
+    >>> max_common_vector(Layout((4, 8), (1, 4)), Layout((4, 8), (1, 4)))
+    32
+    """
+    if isinstance(a, ComposedLayout) or isinstance(b, ComposedLayout):
+        count = max_common_vector(getattr(a, "outer", a), getattr(b, "outer", b))
+        same = isinstance(a, ComposedLayout) and isinstance(b, ComposedLayout) and a.inner == b.inner
+        return count if same else min(count, _chunk(a), _chunk(b))
+    return _common(a, b)[1] or 1
+
+
+def common_size(layout: Layout) -> int:
+    return int(layout.shape) if isinstance(layout.shape, int) else cosize(Layout(layout.shape))
+
+
+def _chunk(layout: Any) -> int:
+    """Elements that a layout's inner function certainly leaves in place."""
+    if not isinstance(layout, ComposedLayout):
+        return 1 << 62
+    return 1 << layout.inner.base if isinstance(layout.inner, Swizzle) else 1

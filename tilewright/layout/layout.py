@@ -1,0 +1,225 @@
+"""The Layout: a shape and a stride of one profile, which together are a function from coordinates to offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.basis import ScaledBasis, make_basis_like
+from tilewright.layout.coords import compact, compact_order, compact_right, coord_of, crd2crd, offset_of
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import (
+    Coord,
+    IntTuple,
+    Shape,
+    Stride,
+    as_int_tuple,
+    is_congruent,
+    is_static,
+    repeat,
+    same_tree,
+)
+
+
+class Layout:
+    """``shape:stride``. Immutable; hashable when everything in it is static.
+
+    As a function it takes the natural coordinate, any coarser coordinate, or the 1-D (colexicographic) index, and
+    gives the inner product of the natural coordinate with the stride. A coordinate with ``None`` in it slices.
+    The constructor trusts its arguments; :func:`make_layout` checks them.
+
+    >>> layout = Layout((2, (2, 2)), (4, (2, 1)))
+    >>> layout, layout(1, (0, 1)), layout(1, 2), layout(5)
+    ((2,(2,2)):(4,(2,1)), 5, 5, 5)
+    >>> layout(1, None), layout[1]
+    (((2,2)):((2,1)), (2,2):(2,1))
+    """
+
+    __slots__ = ("_hash", "shape", "stride")
+    shape: Shape
+    stride: Stride
+    _hash: int | None
+
+    def __init__(self, shape: Shape, stride: Stride = None) -> None:
+        _set_shape(self, shape)
+        _set_stride(self, compact(shape) if stride is None else stride)
+        _set_hash(self, None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Layout is immutable: make a new one instead of setting {name}")
+
+    @staticmethod
+    def parse(text: str) -> Layout:
+        """Read ``shape:stride``.
+
+        >>> Layout.parse("(8):(1)").shape
+        (8,)
+        """
+        from tilewright.layout.text import parse
+
+        result = parse(text)
+        if isinstance(result, Layout):
+            return result
+        return Layout(as_int_tuple(result))
+
+    def __call__(self, *coord: Coord) -> Any:
+        c = coord[0] if len(coord) == 1 else coord
+        if type(c) is list:
+            c = tuple(c)
+        if c is None or (type(c) is tuple and _has_none(c)):
+            from tilewright.layout.modes import slice_
+
+            return slice_(self, c)
+        return offset_of(c, self.shape, self.stride)
+
+    def __getitem__(self, mode: int | tuple[int, ...]) -> Layout:
+        from tilewright.layout.modes import get
+
+        return get(self, mode)  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self.shape) if isinstance(self.shape, tuple) else 1
+
+    def __iter__(self) -> Iterator[Layout]:
+        if isinstance(self.shape, tuple):
+            return iter([Layout(s, d) for s, d in zip(self.shape, self.stride, strict=True)])
+        return iter([self])
+
+    def get_hier_coord(self, idx: Any) -> Coord:
+        """The natural coordinate of offset ``idx``; meaningful for compact layouts.
+
+        >>> Layout((8, (2, 8)), (1, (8, 16))).get_hier_coord(20)
+        (4, (0, 1))
+        """
+        return coord_of(idx, self.shape, self.stride)
+
+    def get_flat_coord(self, idx: Any) -> Coord:
+        """The coordinate of offset ``idx`` with one entry per mode."""
+        return crd2crd(self.get_hier_coord(idx), self.shape, repeat(1, len(self)))
+
+    def get_1d_coord(self, idx: Any) -> Any:
+        """The 1-D coordinate of offset ``idx``."""
+        return offset_of(self.get_hier_coord(idx), self.shape, compact(self.shape))
+
+    def with_shape(self, *shape: Any) -> Layout:
+        """The same elements in the same order under another shape (see the free function of the same name)."""
+        from tilewright.layout.compose import with_shape
+
+        return with_shape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[no-any-return]
+
+    def is_static(self) -> bool:
+        return self._hash is not None or (is_static(self.shape) and is_static(self.stride))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Layout):
+            return NotImplemented
+        if self._hash is not None and other._hash is not None:
+            return self._hash == other._hash and bool(self.shape == other.shape and self.stride == other.stride)
+        return same_tree(self.shape, other.shape) and same_tree(self.stride, other.stride)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            _set_hash(self, hash((self.shape, self.stride)))
+        return self._hash  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"{format_tree(self.shape)}:{format_tree(self.stride)}"
+
+
+_set_shape = Layout.__dict__["shape"].__set__
+_set_stride = Layout.__dict__["stride"].__set__
+_set_hash = Layout.__dict__["_hash"].__set__
+
+
+def _has_none(c: tuple[Any, ...]) -> bool:
+    return any(x is None or (type(x) is tuple and _has_none(x)) for x in c)
+
+
+def has_underscore(a: Any) -> bool:
+    """Whether ``a`` contains None, the placeholder that CuTe writes ``_``."""
+    return a is None or (isinstance(a, tuple) and _has_none(a))
+
+
+def has_scaled_basis(a: Any) -> bool:
+    """Whether the tree or layout ``a`` contains basis strides."""
+    a = getattr(a, "stride", a)
+    return isinstance(a, ScaledBasis) or (isinstance(a, tuple) and any(map(has_scaled_basis, a)))
+
+
+def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
+    """A layout from a shape and a stride (column-major when left out), or several layouts as the modes of one.
+
+    Raises LayoutError when the profiles differ or an extent is not positive.
+
+    >>> make_layout((4, 8)), make_layout((4, 8), stride=(8, 1)), make_layout(Layout(4), Layout(2, 4))
+    ((4,8):(1,4), (4,8):(8,1), (4,2):(1,4))
+    """
+    if layouts or isinstance(shape, Layout):
+        if stride is not None:
+            raise LayoutError("make_layout: a stride belongs to a shape, not to a list of layouts")
+        modes = (shape, *layouts)
+        return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+    shape = as_int_tuple(shape)
+    _check_extents(shape, shape)
+    if stride is None:
+        return Layout(shape)
+    stride = as_int_tuple(stride, "stride")
+    if not is_congruent(shape, stride):
+        raise LayoutError(
+            f"make_layout: the stride {format_tree(stride)} has not the profile of the shape {format_tree(shape)}"
+        )
+    return Layout(shape, stride)
+
+
+def _check_extents(s: IntTuple, whole: IntTuple) -> None:
+    if isinstance(s, tuple):
+        for x in s:
+            _check_extents(x, whole)
+    elif isinstance(s, ScaledBasis) or (isinstance(s, int) and s < 1):
+        raise LayoutError(f"make_layout: {s} in the shape {format_tree(whole)} is not a positive extent")
+
+
+def make_layout_right(shape: Any) -> Layout:
+    """The compact row-major layout of ``shape``.
+
+    >>> make_layout_right((2, (3, 4)))
+    (2,(3,4)):(12,(4,1))
+    """
+    shape = as_int_tuple(shape)
+    return Layout(shape, compact_right(shape))
+
+
+def make_ordered_layout(shape: Any, order: Any) -> Layout:
+    """A compact layout of ``shape`` whose strides grow in the order of the ranks in ``order`` (lowest rank first).
+
+    >>> make_ordered_layout((8, 16, 3), order=(1, 0, 2))
+    (8,16,3):(16,1,128)
+    """
+    shape = as_int_tuple(shape)
+    return Layout(shape, compact_order(shape, as_int_tuple(order, "order")))
+
+
+def make_layout_like(layout: Layout) -> Layout:
+    """A compact layout with the shape of ``layout`` and the order of its strides; stride-0 modes stay 0.
+
+    >>> make_layout_like(Layout((4, 3, 2), (10, 0, 1)))
+    (4,3,2):(2,0,1)
+    """
+    from tilewright.layout.coalesce import ones_at_zeros
+
+    shape = ones_at_zeros(layout.shape, layout.stride)
+    return Layout(layout.shape, compact_order(shape, layout.stride))
+
+
+def make_identity_layout(shape: Any) -> Layout:
+    """The layout that maps every coordinate of ``shape`` to itself.
+
+    >>> identity = make_identity_layout((4, (2, 3)))
+    >>> identity, identity(5)
+    ((4,(2,3)):(1@0,(1@0@1,1@1@1)), (1, (1, 0)))
+    """
+    shape = as_int_tuple(shape)
+    return Layout(shape, make_basis_like(shape))

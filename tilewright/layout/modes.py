@@ -1,0 +1,309 @@
+"""Layouts as tuples of modes: picking, grouping, flattening, slicing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.basis import ScaledBasis, add_coords
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.coords import compact, coord_of, offset_of
+from tilewright.layout.ints import same_int
+from tilewright.layout.layout import Layout, has_underscore
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import Coord, as_int_tuple, flatten_to_tuple, product, transform_leaf
+
+
+def on_both(x: Any, f: Callable[[Any], Any]) -> Any:
+    """``f`` on the tree ``x``, or on shape and stride of a layout, or on the outer layout of a composed one."""
+    if isinstance(x, Layout):
+        return Layout(f(x.shape), f(x.stride))
+    if isinstance(x, ComposedLayout):
+        return x.on_outer(lambda outer: on_both(outer, f))
+    return f(x)
+
+
+def _path(mode: Any) -> tuple[int, ...]:
+    return () if mode is None else (mode,) if isinstance(mode, int) else tuple(mode)
+
+
+def get(input: Any, mode: Any) -> Any:
+    """Mode ``mode`` (an index, or a path of indices from the outside in) of a tree or layout.
+
+    >>> get(Layout((4, (2, 3)), (1, (4, 8))), [1, 0]), get((4, (2, 3)), 1)
+    (2:4, (2, 3))
+    """
+    path = _path(mode)
+
+    def pick(t: Any) -> Any:
+        for i in path:
+            n = len(t) if isinstance(t, tuple) else 1
+            if not -n <= i < n:
+                raise LayoutError(f"get: mode {list(path)} is out of range in {format_tree(input)}")
+            t = t[i] if isinstance(t, tuple) else t
+        return t
+
+    return on_both(input, pick)
+
+
+def select(input: Any, mode: Any) -> Any:
+    """A tree or layout of the top-level modes listed in ``mode``.
+
+    >>> select(Layout((4, 8, 3), (1, 4, 32)), mode=[0, 2])
+    (4,3):(1,32)
+    """
+    picks = _path(mode)
+    return on_both(input, lambda t: tuple([get(t, i) for i in picks]))
+
+
+def group_modes(input: Any, begin: int, end: int | None = -1) -> Any:
+    """Modes ``begin`` up to ``end`` (exclusive; -1 or None: to the last) wrapped into one.
+
+    >>> group_modes(Layout((2, 3, 5, 7)), 1, 3)
+    (2,(3,5),7):(1,(2,6),30)
+    """
+    n = rank(input)
+    stop = n if end is None or end == -1 else end
+    if not 0 <= begin <= stop <= n:
+        raise LayoutError(f"group_modes: [{begin}, {stop}) is not a range of the {n} modes of {format_tree(input)}")
+
+    def group(t: Any) -> Any:
+        t = t if isinstance(t, tuple) else (t,)
+        return (*t[:begin], t[begin:stop], *t[stop:]) if stop > begin else t
+
+    return on_both(input, group)
+
+
+def flatten(a: Any) -> Any:
+    """Every leaf a mode of its own; a scalar stays scalar.
+
+    >>> flatten(Layout((2, (2, 2)), (4, (2, 1))))
+    (2,2,2):(4,2,1)
+    """
+    return on_both(a, lambda t: flatten_to_tuple(t) if isinstance(t, tuple) else t)
+
+
+def append(input: Any, elem: Any = None, up_to_rank: int | None = None) -> Any:
+    """``input`` with ``elem`` as further last mode, or as many as make its rank ``up_to_rank``.
+
+    ``elem`` defaults to ``1:0`` for a layout and 1 for a tree.
+
+    >>> append(Layout(8), Layout(4, 8)), append(Layout((8,), (1,)), up_to_rank=3)
+    ((8,4):(1,8), (8,1,1):(1,0,0))
+    """
+    return _pad(input, elem, up_to_rank, after=True)
+
+
+def prepend(input: Any, elem: Any = None, up_to_rank: int | None = None) -> Any:
+    """``input`` with ``elem`` as further first mode, or as many as make its rank ``up_to_rank``.
+
+    >>> prepend(Layout(8), Layout(4, 8))
+    (4,8):(8,1)
+    """
+    return _pad(input, elem, up_to_rank, after=False)
+
+
+def append_ones(t: Any, up_to_rank: int | None = None) -> Any:
+    """:func:`append` of size-1 modes."""
+    return append(t, None, up_to_rank)
+
+
+def prepend_ones(t: Any, up_to_rank: int | None = None) -> Any:
+    """:func:`prepend` of size-1 modes."""
+    return prepend(t, None, up_to_rank)
+
+
+def _pad(x: Any, elem: Any, up_to_rank: int | None, after: bool) -> Any:
+    if isinstance(x, ComposedLayout):
+        return x.on_outer(lambda outer: _pad(outer, elem, up_to_rank, after))
+    n = rank(x)
+    count = 1 if up_to_rank is None else up_to_rank - n
+    if count < 0:
+        raise LayoutError(f"append/prepend: {format_tree(x)} already has more than {up_to_rank} modes")
+    if count == 0:
+        return x
+
+    def extend(t: Any, e: Any) -> Any:
+        t = t if isinstance(t, tuple) else (t,)
+        return t + (e,) * count if after else (e,) * count + t
+
+    if isinstance(x, Layout):
+        elem = Layout(1, 0) if elem is None else elem
+        return Layout(extend(x.shape, elem.shape), extend(x.stride, elem.stride))
+    return extend(x, 1 if elem is None else elem)
+
+
+def _as_shape(a: Any) -> Any:
+    return a.shape if hasattr(a, "shape") else a
+
+
+def shape(input: Any, *, mode: Any = None) -> Any:
+    """The shape of a layout or tree, or of one of its modes."""
+    return get(_as_shape(input), mode)
+
+
+def stride(input: Any, *, mode: Any = None) -> Any:
+    """The stride of a layout, or of one of its modes."""
+    return get(input.stride, mode)
+
+
+def size(a: Any, mode: Any = None) -> Any:
+    """Number of elements of a layout, a shape or of the given modes of it.
+
+    >>> size(Layout((4, (2, 3)))), size((4, (2, 3)), mode=[1])
+    (24, 6)
+    """
+    return product(get(_as_shape(a), mode))
+
+
+def rank(a: Any, mode: Any = None) -> int:
+    """Number of top-level modes (1 for a scalar)."""
+    t = get(_as_shape(a), mode)
+    return len(t) if isinstance(t, tuple) else 1
+
+
+def depth(a: Any, mode: Any = None) -> int:
+    """Nesting depth: 0 for a scalar, 1 for a flat tuple."""
+    t = get(_as_shape(a), mode)
+    return 1 + max(map(depth, t)) if isinstance(t, tuple) else 0
+
+
+def coshape(layout: Any, mode: Any = None) -> Any:
+    """The smallest shape that holds every result of the layout; a tuple for basis strides.
+
+    >>> coshape(Layout((4, 8), (1, 10)))
+    74
+    """
+    layout = get(layout, mode)
+    if isinstance(layout, ComposedLayout):
+        layout = layout.outer
+    largest = last_offset(layout.shape, layout.stride)
+    return transform_leaf(lambda c: c + 1, largest.to_tuple() if isinstance(largest, ScaledBasis) else largest)
+
+
+def last_offset(s: Any, d: Any) -> Any:
+    """The largest result with every stride taken as positive."""
+    if type(s) is tuple:
+        result: Any = 0
+        for x, y in zip(s, d, strict=True):
+            part = last_offset(x, y)
+            result = add_coords(result, part)
+        return result
+    if type(d) is int:
+        return (s - 1) * (d if d >= 0 else -d) if d else 0
+    return (s - 1) * (abs(d) if isinstance(d, ScaledBasis) else d)
+
+
+def cosize(a: Any, mode: Any = None) -> Any:
+    """Size of the codomain: the largest offset plus one.
+
+    >>> cosize(Layout((4, (3, 2)), (2, (8, 1))))
+    24
+    """
+    return product(coshape(a, mode))
+
+
+def is_compatible(a: Any, b: Any) -> bool:
+    """Whether every coordinate of shape ``a`` is also one of shape ``b``: equal sizes at every leaf of ``a``.
+
+    >>> is_compatible(24, (4, 6)), is_compatible((4, 6), ((2, 2), 6)), is_compatible((4, 6), 24)
+    (True, True, False)
+    """
+    a, b = _as_shape(a), _as_shape(b)
+    if isinstance(a, tuple):
+        return isinstance(b, tuple) and len(a) == len(b) and all(map(is_compatible, a, b))
+    return same_int(a, product(b))
+
+
+def crd2idx(coord: Coord, shape: Any, stride: Any = None) -> Any:
+    """The offset of ``coord`` in a layout, or in ``shape:stride`` (column-major without a stride).
+
+    >>> crd2idx((1, 2), Layout((4, 8), (1, 10))), crd2idx((1, 2), (4, 8))
+    (21, 9)
+    """
+    if isinstance(shape, Layout | ComposedLayout):
+        return shape(coord)
+    return offset_of(as_int_tuple(coord), shape, compact(shape) if stride is None else stride)
+
+
+def idx2crd(idx: Any, shape: Any, stride: Any = None) -> Coord:
+    """The coordinate in ``shape`` (a shape or a compact layout) of the index ``idx``.
+
+    >>> idx2crd(11, (4, (2, 3))), idx2crd(3, Layout((4, 8), (8, 1)))
+    ((3, (0, 1)), (0, 3))
+    """
+    if isinstance(shape, Layout):
+        shape, stride = shape.shape, shape.stride
+    if stride is None and not isinstance(shape, tuple):
+        return idx
+    return coord_of(idx, shape, compact(shape) if stride is None else stride)
+
+
+def _slice_tree(c: Coord, t: Any, keep_none: bool) -> tuple[Any, ...]:
+    """The parts of ``t`` that meet a None (``keep_none``) or no None, as a tuple to be concatenated."""
+    if isinstance(c, tuple):
+        if not isinstance(t, tuple) or len(c) != len(t):
+            raise LayoutError(f"coordinate {format_tree(c)} does not fit {format_tree(t)}")
+        return tuple([x for ci, ti in zip(c, t, strict=True) for x in _slice_tree(ci, ti, keep_none)])
+    return (t,) if (c is None) == keep_none else ()
+
+
+def _slice(c: Coord, t: Any, keep_none: bool) -> Any:
+    # A scalar coordinate keeps or drops the whole; a tuple always leaves a tuple behind, nested tuples dissolve.
+    parts = _slice_tree(c, t, keep_none)
+    return parts if isinstance(c, tuple) or not parts else parts[0]
+
+
+def slice_(src: Any, coord: Coord) -> Any:
+    """The modes of ``src`` where ``coord`` has None; the other entries choose which slice and only move the offset.
+
+    >>> slice_(Layout((4, (2, 3)), (1, (4, 8))), (None, (0, None)))
+    (4,3):(1,8)
+    """
+    if isinstance(src, ComposedLayout):
+        return slice_and_offset(coord, src)[0]
+    return on_both(src, lambda t: _slice(coord, t, True))
+
+
+def dice(src: Any, dicer: Coord) -> Any:
+    """The modes of ``src`` where ``dicer`` has *no* None: what :func:`slice_` leaves out.
+
+    >>> dice(Layout((4, 8, 3), (1, 4, 32)), (1, None, 1))
+    (4,3):(1,32)
+    """
+    return on_both(src, lambda t: _slice(dicer, t, False))
+
+
+def zeros_for_none(c: Coord) -> Coord:
+    """``c`` with every None replaced by 0."""
+    return tuple(map(zeros_for_none, c)) if isinstance(c, tuple) else 0 if c is None else c
+
+
+def slice_and_offset(coord: Coord, src: Any) -> tuple[Any, Any]:
+    """The slice of ``src`` at ``coord`` and the offset where it starts.
+
+    A swizzled layout becomes an ordinary one where the slice allows it; see :mod:`tilewright.layout.swizzle`.
+
+    >>> slice_and_offset((None, 3), Layout((4, 8), (1, 10)))
+    ((4):(1), 30)
+    """
+    if isinstance(src, ComposedLayout):
+        from tilewright.layout.swizzle_slice import slice_composed
+
+        return slice_composed(coord, src)
+    if not has_underscore(coord):
+        return Layout(1, 0), offset_of(coord, src.shape, src.stride)
+    return slice_(src, coord), offset_of(zeros_for_none(coord), src.shape, src.stride)
+
+
+def domain_offset(coord: Coord, layout: Any) -> tuple[Any, Any]:
+    """The layout moved so that its origin is at ``coord``: the (possibly changed) layout and the offset to add.
+
+    >>> domain_offset((1, 2), Layout((4, 8), (1, 10)))
+    ((4,8):(1,10), 21)
+    """
+    if isinstance(layout, ComposedLayout):
+        moved = add_coords(layout.offset, layout.outer(coord))
+        return ComposedLayout(layout.inner, moved, layout.outer), 0
+    return layout, layout(coord)

@@ -1,0 +1,142 @@
+"""Changing the element width of a layout, and how far it can be widened."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.basis import ScaledBasis
+from tilewright.layout.cache import remembered
+from tilewright.layout.coalesce import coalesce
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.divide import logical_divide
+from tilewright.layout.ints import RuntimeInt, exact_quotient
+from tilewright.layout.inverse import right_inverse
+from tilewright.layout.layout import Layout
+from tilewright.layout.swizzle import Swizzle
+from tilewright.layout.tuples import flatten_to_tuple, product
+
+
+@remembered
+def _upcast(x: Any, n: int) -> Any:
+    if isinstance(x, ComposedLayout):
+        return ComposedLayout(_upcast(x.inner, n), _upcast(x.offset, n), _upcast(x.outer, n))
+    if isinstance(x, Swizzle):
+        base = x.base - _log2(x, n, "upcast")
+        return Swizzle(x.bits, base, x.shift) if base >= 0 else Swizzle(max(x.bits + base, 0), 0, x.shift)
+    if isinstance(x, Layout):
+        shape, stride = _upcast_tree(x, x.shape, x.stride, n)
+        return Layout(shape, stride)
+    quotient = exact_quotient(x, n)
+    if quotient is None:
+        raise LayoutError(f"upcast: the offset {x} is not divisible by {n}")
+    return quotient
+
+
+def _upcast_tree(whole: Layout, s: Any, d: Any, n: int) -> tuple[Any, Any]:
+    if isinstance(s, tuple):
+        parts = [_upcast_tree(whole, x, y, n) for x, y in zip(s, d, strict=True)]
+        return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
+    if isinstance(d, ScaledBasis):
+        raise LayoutError(f"upcast({whole}, {n}): a basis stride has no element width")
+    if isinstance(d, int):
+        if d == 0:
+            return s, 0
+        width = abs(d)
+        if width % n and n % width:
+            raise LayoutError(f"upcast({whole}, {n}): neither of {n} and the stride {d} divides the other")
+        group = -(-n // width)
+        fewer = exact_quotient(s, group)
+        if fewer is None:
+            if not isinstance(s, int) or group % s:
+                raise LayoutError(f"upcast({whole}, {n}): the extent {s} is not divisible by {group}")
+            fewer = 1
+        return fewer, (1 if d > 0 else -1) * -(-width // n)
+    stride = exact_quotient(d, n)
+    if stride is None:
+        raise LayoutError(f"upcast({whole}, {n}): a run-time stride is not known to be divisible by {n}")
+    return s, stride
+
+
+def _log2(x: Any, n: int, name: str) -> int:
+    if n < 1 or n & (n - 1):
+        raise LayoutError(f"{name}({x}, {n}): a swizzle can be widened only by a power of two")
+    return n.bit_length() - 1
+
+
+def upcast(input: Any, n: int) -> Any:
+    """The layout in units of ``n`` elements: strides are divided by ``n``, contiguous modes become shorter.
+
+    >>> upcast(Layout((8, 4), (1, 8)), 4), upcast(Swizzle(3, 4, 3), 2)
+    ((2,4):(1,2), Sw<3,3,3>)
+    """
+    return _upcast(input, n)
+
+
+@remembered
+def _downcast(x: Any, n: int) -> Any:
+    if isinstance(x, ComposedLayout):
+        return ComposedLayout(_downcast(x.inner, n), x.offset * n, _downcast(x.outer, n))
+    if isinstance(x, Swizzle):
+        return Swizzle(x.bits, x.base + _log2(x, n, "downcast"), x.shift)
+    if isinstance(x, Layout):
+        if n != 1 and not any(isinstance(d, int) and abs(d) == 1 for d in flatten_to_tuple(x.stride)):
+            raise LayoutError(f"downcast({x}, {n}): needs a mode of stride 1, whose elements can be split")
+        return Layout(*_downcast_tree(x.shape, x.stride, n))
+    return x * n
+
+
+def _downcast_tree(s: Any, d: Any, n: int) -> tuple[Any, Any]:
+    if isinstance(s, tuple):
+        parts = [_downcast_tree(x, y, n) for x, y in zip(s, d, strict=True)]
+        return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
+    if isinstance(d, int) and abs(d) == 1:
+        return s * n, d
+    return s, d * n
+
+
+def downcast(input: Any, n: int) -> Any:
+    """The layout in units of one ``n``-th of an element: the contiguous mode becomes longer, other strides grow.
+
+    >>> downcast(Layout((2, 4), (1, 2)), 4)
+    (8,4):(1,8)
+    """
+    return _downcast(input, n)
+
+
+def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> Any:
+    """The layout of the same bytes seen as elements of another width.
+
+    >>> recast_layout(16, 8, Layout((16, 8), (1, 16))), recast_layout(8, 16, Layout((16, 8), (1, 16)))
+    ((8,8):(1,8), (32,8):(1,32))
+    """
+    common = math.gcd(new_type_bits, old_type_bits)
+    up, down = new_type_bits // common, old_type_bits // common
+    result = upcast(src_layout, up) if up > 1 else src_layout
+    return downcast(result, down) if down > 1 else result
+
+
+def max_alignment(input: Any) -> int:
+    """The largest ``n`` by which the layout can be upcast: the widest unit in which it can be moved.
+
+    Run-time extents and strides are taken to be large multiples.
+
+    >>> max_alignment(Layout((8, 4), (1, 32))), max_alignment(Layout((8, 4), (4, 32)))
+    (8, 1)
+    """
+    if isinstance(input, ComposedLayout):
+        if not isinstance(input.inner, Swizzle):
+            return 1
+        parts = (1 << input.inner.base, max_alignment(input.offset), max_alignment(input.outer))
+        return math.gcd(*parts)
+    if isinstance(input, Swizzle):
+        return 1 << input.base
+    if isinstance(input, int | RuntimeInt):
+        return input if isinstance(input, int) else input.divisibility
+    flat = coalesce(input)
+    shapes = [s if isinstance(s, int) else 1 for s in flatten_to_tuple(flat.shape)]
+    strides = [d if isinstance(d, int) else 0 for d in flatten_to_tuple(flat.stride)]
+    static = Layout(tuple(shapes), tuple(strides)) if isinstance(flat.shape, tuple) else Layout(shapes[0], strides[0])
+    permuted = logical_divide(static, right_inverse(static))
+    return math.gcd(product(permuted.shape[0]), *flatten_to_tuple(permuted.stride[1]))

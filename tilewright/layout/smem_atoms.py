@@ -1,0 +1,39 @@
+"""Shared-memory layout atoms that wgmma and TMA understand.
+
+An atom is 8 rows of 16, 32, 64 or 128 bytes; the swizzle ``Sw<B,4,3>`` acts on *byte* addresses, exchanging 16-byte
+chunks within a row. In elements of ``b`` bits the same function is ``Sw<B, 4 - log2(b/8), 3>``.
+Source: the canonical layouts in the PTX ISA (asynchronous warpgroup matrix operand layouts).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.layout import Layout
+from tilewright.layout.recast import recast_layout
+from tilewright.layout.swizzle import Swizzle
+
+SWIZZLE_BITS = {"INTER": 0, "SW32": 1, "SW64": 2, "SW128": 3}
+
+
+def make_smem_atom(major: str, kind: str, element_bits: int) -> Any:
+    """The atom whose contiguous direction is ``major`` ("K" or "MN"), for elements of ``element_bits``.
+
+    Shape (M or N, K). ``kind`` is INTER (no swizzle), SW32, SW64 or SW128: the bytes of a row.
+
+    >>> make_smem_atom("K", "SW128", 16), make_smem_atom("MN", "INTER", 16)
+    (Sw<3,3,3> o 0 o (8,64):(64,1), (8,8):(1,8))
+    """
+    if kind not in SWIZZLE_BITS or major not in ("K", "MN"):
+        raise LayoutError(f"make_smem_atom: {major}/{kind} is not one of K, MN / {', '.join(SWIZZLE_BITS)}")
+    bits = SWIZZLE_BITS[kind]
+    row = 128 << bits
+    if row % element_bits:
+        raise LayoutError(f"make_smem_atom: a row of {row} bits holds no whole number of {element_bits}-bit elements")
+    n = row // element_bits
+    outer = Layout((8, n), (n, 1)) if major == "K" else Layout((n, 8), (1, n))
+    if not bits:
+        return outer
+    return ComposedLayout(recast_layout(element_bits, 8, Swizzle(bits, 4, 3)), 0, outer)

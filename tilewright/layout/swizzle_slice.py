@@ -1,0 +1,85 @@
+"""Slicing a composed layout.
+
+Fixing some coordinates of ``Sw o offset o L`` fixes some bits of the offset. When what remains of L does not reach both
+a source bit Y and the target bit Z that it flips, the swizzle has become a fixed change of strides, and the slice is an
+ordinary layout again: where the fixed Y bit is set, stepping along Z steps *back*. Otherwise the swizzle stays, and the
+bits it never touches move out into the returned offset.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.basis import add_coords
+from tilewright.layout.compose import composition
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.layout import Layout, has_underscore
+from tilewright.layout.modes import slice_, zeros_for_none
+from tilewright.layout.swizzle import Swizzle
+from tilewright.layout.tuples import flatten_to_tuple, is_static
+
+
+def slice_composed(coord: Any, layout: ComposedLayout) -> tuple[Any, Any]:
+    """The slice of a composed layout at ``coord``, and the offset outside of it."""
+    outer = layout.outer
+    if not has_underscore(coord):
+        return Layout(1, 0), layout(coord)
+    rest = slice_(outer, coord)
+    if _all_none(coord):
+        return layout.on_outer(lambda _: rest), 0
+    moved = outer(zeros_for_none(coord))
+    swizzle = layout.inner
+    inside = ComposedLayout(swizzle, add_coords(layout.offset, moved), rest), 0
+    if not isinstance(swizzle, Swizzle) or not is_static((layout.offset, moved, rest)):
+        return inside
+    active = _reachable_bits(rest)
+    if active is None:
+        return inside
+    mask = swizzle.yyy_mask | swizzle.zzz_mask
+    touched, untouched = layout.offset ^ (moved & mask), moved & ~mask
+    if layout.offset & moved or (layout.offset | moved) & active:
+        return inside  # an addition would carry: only the whole sum is right
+    if active & mask & ~swizzle(active & mask):
+        return ComposedLayout(swizzle, touched, rest), untouched
+    try:
+        return composition(_unrolled(swizzle, touched), rest), swizzle(touched) + untouched
+    except LayoutError:
+        return inside
+
+
+def _all_none(coord: Any) -> bool:
+    return all(map(_all_none, coord)) if isinstance(coord, tuple) else coord is None
+
+
+def _reachable_bits(layout: Layout) -> int | None:
+    """The bits that the offsets of ``layout`` use, if its modes use disjoint runs of bits; else None."""
+    bits = 0
+    for s, d in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True):
+        if d == 0 or s == 1:
+            continue
+        if d < 0 or d & (d - 1) or s & (s - 1):
+            return None
+        run = (s - 1) * d
+        if bits & run:
+            return None
+        bits |= run
+    return bits
+
+
+def _unrolled(swizzle: Swizzle, offset: int) -> Layout:
+    """``i -> Sw(offset + i) - Sw(offset)`` bit by bit, for steps ``i`` along free bits."""
+    b, m, gap = swizzle.bits, swizzle.base, abs(swizzle.shift) - swizzle.bits
+    z, y = swizzle.zzz_mask & -swizzle.zzz_mask, swizzle.yyy_mask & -swizzle.yyy_mask
+
+    def along_z(i: int) -> int:
+        return (-z if offset & (y << i) else z) << i
+
+    def along_y(i: int) -> int:
+        return (y - z if offset & (z << i) else y + z) << i
+
+    low, high = (along_z, along_y) if z < y else (along_y, along_z)
+    shape = (1 << m, *[2] * b, 1 << gap, *[2] * b, 1)
+    top = m + b + abs(swizzle.shift)
+    stride = (1, *map(low, range(b)), 1 << (m + b), *map(high, range(b)), 1 << top)
+    return Layout(shape, stride)
