@@ -71,12 +71,16 @@ def on_args_with_offset(*ops: str) -> Callable[[Callable[..., Any]], Callable[..
 
 def text_of(x: Any) -> Any:
     """Results in the notation of the file."""
+    if isinstance(x, dict):
+        return {key: text_of(y) for key, y in x.items()}
     return [text_of(y) for y in x] if isinstance(x, list) else format_tree(x)
 
 
 def equal(expected: Any, got: Any) -> bool:
     if isinstance(expected, list):
         return isinstance(got, list) and len(expected) == len(got) and all(map(equal, expected, got))
+    if isinstance(expected, dict):
+        return isinstance(got, dict) and all(key in got and equal(value, got[key]) for key, value in expected.items())
     return str(expected) == text_of(got)
 
 

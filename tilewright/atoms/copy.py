@@ -1,0 +1,134 @@
+"""What copy instructions share: bit layouts, the operands of a call, and the checks that every copy needs.
+
+A call stands for ``R`` repetitions of one instruction. Between registers and memory its operands are
+``[fragment, pointer * R, predicate * R?]`` and its attribute ``registers`` gives, for each repetition, the fragment
+elements in the order of the instruction's values; ``store`` tells the direction. Between memories they are
+``[source * R, destination * R, predicate * R?]`` with attribute ``count = R``. ``predicated`` tells whether there are
+predicates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op, Value
+from tilewright.ir.instruction import Instruction, Lanes
+from tilewright.ir.types import FragType, MemSpace, PtrType, ScalarType
+from tilewright.layout import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+VECTOR_TYPES = {8: "uint8_t", 16: "uint16_t", 32: "uint32_t", 64: "uint2", 128: "uint4"}
+
+
+class CopyInstruction(Instruction):
+    """A copy instruction: ``src_bits``, ``dst_bits`` and ``ref_bits`` map (thread, bit) of either side to a bit."""
+
+    thr_id: Layout
+    src_bits: Layout
+    dst_bits: Layout
+    ref_bits: Layout
+
+    @property
+    def cute_name(self) -> str:
+        """The name of this atom in CuTe C++."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.cute_name
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CopyInstruction:
+        """This instruction; ``num_bits``, when given, must be what it moves for one thread."""
+        return self
+
+    def count(self, op: Op) -> int:
+        return repetitions(op)
+
+
+def repetitions(op: Op) -> int:
+    """How many instructions one call stands for."""
+    return len(op.attrs["registers"]) if "registers" in op.attrs else int(op.attrs["count"])
+
+
+def split_operands(op: Op, operands: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """(sources or fragment, pointers, predicates); predicates are None where there are none."""
+    r = repetitions(op)
+    first = 1 if "registers" in op.attrs else r
+    if len(operands) != first + r * (2 if op.attrs.get("predicated") else 1):
+        raise ConstraintError(f"{op.attrs['atom']}: {len(operands)} operands for {r} repetitions")
+    predicates = operands[first + r :] if op.attrs.get("predicated") else [None] * r
+    return operands[:first], operands[first : first + r], predicates
+
+
+def check_pointer(
+    atom: CopyInstruction, what: str, value: Value, spaces: tuple[MemSpace, ...], align: int, mend: str
+) -> PtrType:
+    """The pointer type of ``value``, in one of ``spaces`` and known to be ``align``-byte aligned."""
+    kind = value.type
+    if not isinstance(kind, PtrType):
+        raise ConstraintError(f"{atom}: {what} must be in memory, not {kind}")
+    if kind.space not in spaces:
+        names = " or ".join(s.value for s in spaces)
+        raise ConstraintError(f"{atom}: {what} must be in {names}, but the tensor is in {kind.space.value}")
+    if kind.align < align:
+        raise ConstraintError(
+            f"{atom}: {what} must be {align}-byte aligned, but its address is only known to be a multiple of "
+            f"{kind.align} bytes: {mend}"
+        )
+    return kind
+
+
+def check_fragment(atom: CopyInstruction, op: Op, bits: int) -> FragType:
+    """The fragment type of operand 0; every repetition must name ``bits`` worth of its elements."""
+    kind = op.operands[0].type
+    if not isinstance(kind, FragType):
+        raise ConstraintError(f"{atom}: one side must be registers, not {kind}")
+    wanted = bits // kind.elem.width
+    for registers in op.attrs["registers"]:
+        if len(registers) != wanted:
+            raise ConstraintError(f"{atom}: moves {wanted} x {kind.elem} for one thread, but {len(registers)} registers are given")
+        if not all(0 <= r < kind.n for r in registers):
+            raise ConstraintError(f"{atom}: registers {list(registers)} reach outside a fragment of {kind.n}")
+    return kind
+
+
+def check_width(atom: CopyInstruction, a: ScalarType, b: ScalarType) -> None:
+    if a.width != b.width:
+        raise ConstraintError(f"{atom}: moves bits, so both sides need one element width, not {a} and {b}: convert with .to() first")
+
+
+def combine(lanes: Lanes, predicate: Any) -> Array | None:
+    """The lanes' own mask and a predicate, as one mask (None: everybody)."""
+    if predicate is None:
+        return lanes.mask
+    chosen = lanes.spread(predicate).astype(bool, copy=False)
+    return chosen if lanes.mask is None else chosen & lanes.mask
+
+
+def as_index(registers: tuple[int, ...]) -> Any:
+    """The registers as a slice when they lie side by side (a view, no gather), else as a list."""
+    first = registers[0]
+    if registers == tuple(range(first, first + len(registers))):
+        return slice(first, first + len(registers))
+    return list(registers)
+
+
+def write_registers(fragment: Array, registers: tuple[int, ...], values: Array, mask: Array | None) -> None:
+    """Write ``values [L, n]`` (same width, maybe another type) to registers of the active lanes."""
+    where = as_index(registers)
+    values = values if values.dtype == fragment.dtype else values.view(fragment.dtype)
+    if mask is None:
+        fragment[:, where] = values
+    elif isinstance(where, slice):
+        fragment[mask, where] = values[mask]
+    else:
+        fragment[mask.nonzero()[0][:, None], where] = values[mask]
+
+
+def is_vector(registers: tuple[int, ...]) -> bool:
+    """Whether the registers are side by side and start at a multiple of their number: one wide C++ access."""
+    return isinstance(as_index(registers), slice) and registers[0] % len(registers) == 0

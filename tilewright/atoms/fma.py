@@ -1,0 +1,205 @@
+"""Matrix "instructions" of one thread: the universal fused multiply-add (1x1x1) and SM61's dot products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tilewright.atoms.mma import Mma, Plan
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.types import BF16, F16, F32, F64, I8, I16, I32, ScalarType
+from tilewright.layout import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_CPP = {"f32": "float", "f64": "double", "f16": "half_t", "bf16": "bfloat16_t", "i32": "int32_t"}
+
+
+class ThreadPlan(NamedTuple):
+    """Register numbers of one call: ``a [K, M]``, ``b [K, N]``; D's as a slice or an array over ``n * M + m``."""
+
+    a: Array
+    b: Array
+    d: Any
+
+
+class ThreadMma(Mma):
+    """A matrix instruction that one thread executes alone: ``m = n = 1``, all of K in its own registers."""
+
+    thr_id = Layout(1, 0)
+    layout_c = Layout((1, 1), (0, 0))
+
+    @property
+    def layout_a(self) -> Layout:  # type: ignore[override]
+        k = self.shape_mnk[2]
+        return Layout((1, k), (0, 1 if k > 1 else 0))
+
+    @property
+    def layout_b(self) -> Layout:  # type: ignore[override]
+        return self.layout_a
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        """All of M, N and K at once for all lanes: one outer product for each k."""
+        import numpy as np
+
+        d, a, b = operands
+        attrs = op.attrs
+        plan = thread_plan(
+            attrs["d_layout"], attrs["a_layout"], attrs["b_layout"], attrs["d_offset"], attrs["a_offset"], attrs["b_offset"]
+        )
+        ks, m = plan.a.shape
+        n = plan.b.shape[1]
+        direct = isinstance(plan.d, slice) and lanes.mask is None and self._in_place
+        total = d[:, plan.d] if direct else self._widen(d[:, plan.d])
+        products = np.empty((len(d), n, m), dtype=total.dtype)
+        flat = products.reshape(len(d), n * m)
+        for k in range(ks):
+            left, right = self._widen(a[:, plan.a[k]]), self._widen(b[:, plan.b[k]])
+            np.multiply(right[:, :, None], left[:, None, :], out=products)
+            if direct or k:
+                np.add(total, flat, out=total)
+            else:
+                total = total + flat
+        if not direct:
+            if lanes.mask is None:
+                d[:, plan.d] = total
+            else:
+                d[lanes.mask, plan.d] = total[lanes.mask] if isinstance(plan.d, slice) else total[lanes.mask]
+        return ()
+
+    _in_place = True
+
+    def _widen(self, values: Array) -> Array:
+        return values
+
+    def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
+        raise ConstraintError(f"{self}: acts on single threads, not on warps")
+
+
+@lru_cache(maxsize=1024)
+def thread_plan(
+    d_layout: Layout, a_layout: Layout, b_layout: Layout, d_offset: int, a_offset: int, b_offset: int
+) -> ThreadPlan:
+    """Register numbers with K (the instruction's own, then the rest mode) outermost."""
+    import numpy as np
+
+    from tilewright.atoms.tables import offsets
+
+    def grid(layout: Layout, offset: int) -> Array:
+        v, rest, k = (offsets(mode) for mode in layout)
+        where = offset + v[None, :, None] + k[:, None, None] + rest[None, None, :]
+        return where.reshape(-1, rest.size)
+
+    d = d_offset + (offsets(d_layout[1])[None, :] + offsets(d_layout[2])[:, None]).reshape(-1)
+    run = bool((d == d[0] + np.arange(d.size)).all())
+    return ThreadPlan(grid(a_layout, a_offset), grid(b_layout, b_offset), slice(int(d[0]), int(d[0]) + d.size) if run else d)
+
+
+@dataclass(frozen=True, repr=False)
+class UniversalFma(ThreadMma):
+    """``d = a * b + d`` on one number each. The simulator rounds the product before it adds; the GPU fuses them.
+
+    >>> UniversalFma(F32).layout_c, UniversalFma(F32).shape_mnk
+    ((1,1):(0,0), (1, 1, 1))
+    """
+
+    type_d: ScalarType
+
+    name = "fma"
+    shape_mnk = (1, 1, 1)
+
+    @property
+    def type_a(self) -> ScalarType:  # type: ignore[override]
+        return self.type_d
+
+    @property
+    def type_b(self) -> ScalarType:  # type: ignore[override]
+        return self.type_d
+
+    @property
+    def cute_name(self) -> str:
+        return f"UniversalFMA<{_CPP.get(self.type_d.name, self.type_d.cuda)}>"
+
+    def mnemonic(self) -> str:
+        return f"fma.{self.type_d}"
+
+    @property
+    def _in_place(self) -> bool:  # type: ignore[override]
+        return self.type_d not in (F16, BF16)
+
+    def _widen(self, values: Array) -> Array:
+        """Half types are computed in float32 and rounded once."""
+        return values if self._in_place else values.astype("float32")
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        from tilewright.atoms.mma_sync_text import rest_loops
+
+        d, a, b = (out.value(v) for v in op.operands)
+        for i, j, k in rest_loops(out, op):
+            if self.type_d in (F32, F64):
+                out.line(f"{d}[{i}] = {'fmaf' if self.type_d == F32 else 'fma'}({a}[{j}], {b}[{k}], {d}[{i}]);")
+            elif self.type_d in (F16, BF16):
+                out.line(f"{d}[{i}] = __hfma({a}[{j}], {b}[{k}], {d}[{i}]);")
+            else:
+                out.line(f"{d}[{i}] += {a}[{j}] * {b}[{k}];")
+
+
+@dataclass(frozen=True, repr=False)
+class DotProduct(ThreadMma):
+    """``d += a . b``: SM61's dp4a on four 8-bit integers, or two 16-bit ones (two integer multiply-adds).
+
+    >>> DotProduct(4).layout_a
+    (1,4):(0,1)
+    """
+
+    length: int
+
+    name = "dot"
+    type_d = I32
+
+    @property
+    def shape_mnk(self) -> tuple[int, int, int]:  # type: ignore[override]
+        return (1, 1, self.length)
+
+    @property
+    def type_a(self) -> ScalarType:  # type: ignore[override]
+        return I8 if self.length == 4 else I16
+
+    @property
+    def type_b(self) -> ScalarType:  # type: ignore[override]
+        return self.type_a
+
+    @property
+    def cute_name(self) -> str:
+        return f"SM61_DP{self.length}A"
+
+    def mnemonic(self) -> str:
+        return f"dp{self.length}a.s32.s32"
+
+    def _widen(self, values: Array) -> Array:
+        return values if values.dtype.itemsize == 4 else values.astype("int32")
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        from tilewright.atoms.mma_sync_text import _sum, rest_loops
+        from tilewright.atoms.tables import offsets
+
+        d, a, b = (out.value(v) for v in op.operands)
+        for i, j, k in rest_loops(out, op):
+            if self.length == 4:
+                left, right = out.register(op.operands[1], j), out.register(op.operands[2], k)
+                out.line(f"{d}[{i}] = __dp4a(int({left}), int({right}), {d}[{i}]);")
+                continue
+            va, vb = (offsets(op.attrs[f"{x}_layout"][0]).tolist() for x in "ab")
+            terms = [f"{a}[{_sum(j, p)}] * {b}[{_sum(k, q)}]" for p, q in zip(va, vb, strict=True)]
+            out.line(f"{d}[{i}] += {' + '.join(terms)};")
+
+
+FMA: dict[str, Mma] = {
+    atom.cute_name: atom for atom in (*(UniversalFma(t) for t in (F32, F64, F16, BF16, I32)), DotProduct(2), DotProduct(4))
+}

@@ -1,0 +1,77 @@
+"""``ldmatrix``: one, two or four 8x8 matrices of 16-bit cells from shared memory to a warp's registers (PTX ISA)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.atoms.copy import split_operands, write_registers
+from tilewright.atoms.matrix_copy import MatrixCopy
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.types import element_of
+from tilewright.layout import Layout
+
+
+@dataclass(frozen=True, repr=False)
+class LdMatrix(MatrixCopy):
+    """``ldmatrix.sync.aligned.m8n8.xN[.trans].shared.b16``.
+
+    >>> LdMatrix(4), LdMatrix(4).dst_bits
+    (SM75_U32x4_LDSM_N, (32,(32,4)):(32,(1,1024)))
+    """
+
+    num_matrices: int = 1
+    transpose: bool = False
+
+    name = "ldmatrix"
+
+    def __post_init__(self) -> None:
+        self.check_parameters()
+
+    @property
+    def src_bits(self) -> Layout:  # type: ignore[override]
+        return self.memory_bits
+
+    @property
+    def dst_bits(self) -> Layout:  # type: ignore[override]
+        return self.register_bits
+
+    @property
+    def ref_bits(self) -> Layout:  # type: ignore[override]
+        return self.register_bits
+
+    @property
+    def cute_name(self) -> str:
+        n = self.num_matrices
+        return f"SM75_U16x{2 * n}_LDSM_T" if self.transpose else f"SM75_U32x{n}_LDSM_N"
+
+    def mnemonic(self) -> str:
+        return f"ldmatrix.x{self.num_matrices}{'.trans' if self.transpose else ''}"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        (fragment,), pointers, _ = split_operands(op, operands)
+        elem = element_of(op.operands[1].type)
+        busy = self._busy_mask(lanes)
+        for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
+            rows = lanes.load(pointer, 128 // elem.width, busy)
+            cells = self._to_registers(rows.view("u2").reshape(-1, 32, 8))
+            write_registers(fragment, registers, cells.view(fragment.dtype), lanes.mask)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        n = self.num_matrices
+        name = f"ldmatrix_x{n}{'_trans' if self.transpose else ''}"
+        slots = ", ".join(f"%{i}" for i in range(n))
+        outs = ", ".join(f'"=r"(r{i})' for i in range(n))
+        form = f"ldmatrix.sync.aligned.m8n8.x{n}{'.trans' if self.transpose else ''}.shared.b16"
+        out.helper(
+            name,
+            f"__device__ __forceinline__ void {name}(uint32_t address, {', '.join(f'uint32_t& r{i}' for i in range(n))}) {{\n"
+            f'  asm volatile("{form} {{{slots}}}, [%{n}];" : {outs} : "r"(address));\n'
+            f"}}\n",
+        )
+        (fragment, *pointers), per = op.operands, 32 // element_of(op.operands[0].type).width
+        for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
+            targets = ", ".join(out.register(fragment, r) for r in registers[::per])
+            out.line(f"{name}({out.shared_address(pointer)}, {targets});")

@@ -1,0 +1,197 @@
+"""What all matrix instructions share: operands, checks, and the simulator's one gather, one matmul, one scatter.
+
+A call carries fragments ``[d, a, b]`` and the static layouts ``d_layout (V, M, N)``, ``a_layout (V, M, K)``,
+``b_layout (V, N, K)`` of the registers, with ``d_offset``, ``a_offset``, ``b_offset``. It means ``d += a * b`` for
+every (m, n, k) of the rest modes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tilewright.atoms.value_types import shown
+from tilewright.errors import ConstraintError, SimulationError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Instruction, Lanes
+from tilewright.ir.types import F32, TF32, FragType, ScalarType
+from tilewright.layout import Layout
+from tilewright.layout.tuples import product
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+class Plan(NamedTuple):
+    """Precomputed indices of one call: ``a [G, M, K]``, ``b [G, K, N]`` and ``d [G, M, N]`` into ``32 * registers``."""
+
+    a: Array
+    b: Array
+    d: Array
+    scatter: Array | None
+    steps: int
+
+
+class Mma(Instruction):
+    """A matrix instruction: ``D (M, N) += A (M, K) * B (N, K)``, each spread over threads by a thread-value layout."""
+
+    shape_mnk: tuple[int, int, int]
+    thr_id: Layout
+    layout_a: Layout
+    layout_b: Layout
+    layout_c: Layout
+    type_d: ScalarType
+    type_a: ScalarType
+    type_b: ScalarType
+
+    @property
+    def type_c(self) -> ScalarType:
+        return self.type_d
+
+    @property
+    def cute_name(self) -> str:
+        """The name of this atom in CuTe C++."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.cute_name
+
+    def instruction(self) -> Mma:
+        return self
+
+    # -- checks --------------------------------------------------------------------------------------------------
+
+    def verify(self, op: Op) -> None:
+        if len(op.operands) != 3:
+            raise ConstraintError(f"{self}: takes the fragments d, a and b, not {len(op.operands)} operands")
+        layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
+        for role, operand, layout, tv, wanted in zip(
+            "DAB", op.operands, layouts, (self.layout_c, self.layout_a, self.layout_b),
+            (self.type_d, self.type_a, self.type_b), strict=True,
+        ):  # fmt: skip
+            self._verify_operand(role, operand.type, layout, op.attrs[f"{role.lower()}_offset"], tv, wanted)
+        (_, dm, dn), (_, am, ak), (_, bn, bk) = (tuple(product(x.shape) for x in layout) for layout in layouts)
+        if (dm, dn, ak) != (am, bn, bk):
+            raise ConstraintError(
+                f"{self}: the rest modes of D {layouts[0]}, A {layouts[1]} and B {layouts[2]} do not match: "
+                f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K)"
+            )
+
+    def _verify_operand(self, role: str, type_: Any, layout: Layout, offset: int, tv: Layout, wanted: ScalarType) -> None:
+        if not isinstance(type_, FragType):
+            raise ConstraintError(
+                f"{self}: {role} must be in registers, not {type_}: copy it to a fragment (make_fragment_{role}) first"
+            )
+        if {type_.elem, wanted} != {wanted} and {type_.elem, wanted} != {F32, TF32}:
+            raise ConstraintError(f"{self}: {role} must hold {shown(wanted)}, not {shown(type_.elem)}")
+        values = product(tv[1].shape)
+        if len(layout) != 3 or product(layout[0].shape) != values:
+            raise ConstraintError(
+                f"{self}: each thread holds {values} values of one {role}, but mode 0 of the fragment {layout} has "
+                f"{product(layout[0].shape)}: partition the tensor with this atom's TiledMma"
+            )
+        from tilewright.atoms.tables import offsets
+
+        last = offset + int(offsets(layout).max())
+        if last >= type_.n:
+            raise ConstraintError(f"{self}: {role} {layout} reaches register {last} of a fragment of {type_.n}")
+        self._verify_packing(role, layout, offset, wanted)
+
+    def _verify_packing(self, role: str, layout: Layout, offset: int, type_: ScalarType) -> None:
+        """Values narrower than a 32-bit register must lie side by side."""
+        per = 32 // type_.width if 8 <= type_.width < 32 else 1
+        if per == 1:
+            return
+        from tilewright.atoms.tables import offsets, size
+
+        where = offset + offsets(layout).reshape(-1, size(layout[0]))
+        if size(layout[0]) % per:
+            return
+        first = where.reshape(-1, per)
+        wrong = (first != first[:, :1] + range(per)).any(axis=1) | (first[:, 0] % per != 0)
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise ConstraintError(
+                f"{self}: one 32-bit register of {role} holds {per} {shown(type_)} side by side, but in the fragment "
+                f"{layout} values V{i * per % size(layout[0])}..V{i * per % size(layout[0]) + per - 1} are the elements "
+                f"{first[i].tolist()}: make the fragment with make_fragment_{role}"
+            )
+
+    def count(self, op: Op) -> int:
+        d, a = op.attrs["d_layout"], op.attrs["a_layout"]
+        return int(product(d[1].shape) * product(d[2].shape) * product(a[2].shape))
+
+    # -- action --------------------------------------------------------------------------------------------------
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        d, a, b = operands
+        attrs = op.attrs
+        plan = make_plan(
+            self, attrs["d_layout"], attrs["a_layout"], attrs["b_layout"],
+            attrs["d_offset"], attrs["a_offset"], attrs["b_offset"], d.shape[1], a.shape[1], b.shape[1],
+        )  # fmt: skip
+        warps = d.shape[0] // 32
+        d2, a2, b2 = (x.reshape(warps, -1) for x in (d, a, b))
+        chosen = active_warps(lanes, self)
+        if chosen is None:
+            self.accumulate(d2, a2, b2, plan)
+        else:
+            part = d2[chosen]
+            self.accumulate(part, a2[chosen], b2[chosen], plan)
+            d2[chosen] = part
+        return ()
+
+    def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
+        """``d += a * b`` on ``[warps, 32 * registers]`` arrays: gather both, multiply, scatter."""
+        raise NotImplementedError
+
+
+def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
+    """None when every warp is active, else ``bool [warps]``; an error when a warp is only partly active."""
+    mask = lanes.mask
+    if mask is None:
+        return None
+    by_warp = mask.reshape(-1, 32)
+    some, every = by_warp.any(axis=1), by_warp.all(axis=1)
+    if (some != every).any():
+        warp = int((some != every).argmax())
+        raise SimulationError(
+            f"{atom.mnemonic()}: only lanes {by_warp[warp].nonzero()[0].tolist()} of warp {warp} execute it, "
+            "but all 32 lanes of a warp must: move it out of the divergent branch"
+        )
+    return None if every.all() else every
+
+
+@lru_cache(maxsize=2048)
+def make_plan(
+    atom: Mma, d_layout: Layout, a_layout: Layout, b_layout: Layout, d_offset: int, a_offset: int, b_offset: int,
+    d_registers: int, a_registers: int, b_registers: int,
+) -> Plan:  # fmt: skip
+    """The indices of a call. They depend on static data only, so that one call costs one gather an operand."""
+    import numpy as np
+
+    m, n, k = atom.shape_mnk
+    a = _operand_index(atom, atom.layout_a, m, k, a_layout, a_offset, a_registers)
+    b = _operand_index(atom, atom.layout_b, n, k, b_layout, b_offset, b_registers)
+    d = _operand_index(atom, atom.layout_c, m, n, d_layout, d_offset, d_registers)
+    scatter = None
+    if d.size == 32 * d_registers:
+        scatter = np.empty(d.size, dtype=np.intp)
+        scatter[d.reshape(-1)] = np.arange(d.size)
+    return Plan(a, np.ascontiguousarray(b.transpose(0, 2, 1)), d, scatter, product(a_layout[2].shape))
+
+
+def _operand_index(
+    atom: Mma, tv: Layout, rows: int, columns: int, registers: Layout, offset: int, count: int
+) -> Array:
+    """``[G, rest0 * rows, rest1 * columns]``: where in a warp's ``32 * count`` registers each matrix element is."""
+    from tilewright.atoms.tables import lanes_of, offsets, owners
+
+    thread, value = owners(tv, rows, columns)
+    lane = lanes_of(atom.thr_id)[:, thread]
+    inside = lane * count + offset + offsets(registers[0])[value]
+    rest0, rest1 = offsets(registers[1]), offsets(registers[2])
+    index = inside[:, None, :, None, :] + rest0[None, :, None, None, None] + rest1[None, None, None, :, None]
+    return index.reshape(len(lane), rest0.size * rows, rest1.size * columns)

@@ -1,0 +1,214 @@
+"""``mma.sync``: matrix instructions of one warp (and of SM70's quad pairs), with their thread-value layouts.
+
+The layouts follow from one picture. A 32-bit register holds ``32 / width`` neighbours along K (one, for wider types).
+Lane ``l`` stands at row ``l / 4`` and at the ``l % 4``-th register along K; further registers of the same lane step
+first 8 rows down, then to the next four registers along K. C has two neighbours along N instead. See the PTX ISA,
+"Matrix multiply-accumulate operation using mma instruction"; table of names: ``mma_sync_table.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tilewright.atoms.mma import Mma, Plan
+from tilewright.atoms.value_types import BY_NAME, shown
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter
+from tilewright.ir.types import F16, F32, I32, ScalarType
+from tilewright.layout import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Shape3 = tuple[int, int, int]
+_NAMES = {t: name for name, t in BY_NAME.items()}
+
+
+def operand_layout(rows: int, k: int, width: int) -> Layout:
+    """(lane, value) -> (row, k) of an A or B operand with ``width``-bit elements.
+
+    >>> operand_layout(16, 16, 16)
+    ((4,8),(2,2,2)):((32,1),(16,8,128))
+    >>> operand_layout(8, 4, 64)
+    ((4,8),1):((8,1),0)
+    """
+    per = max(1, 32 // width)
+    modes = [(per, rows), (rows // 8, 8), (k // (4 * per), 4 * per * rows)]
+    kept = [mode for mode in modes if mode[0] > 1]
+    shape: Any = tuple(extent for extent, _ in kept)
+    stride: Any = tuple(step for _, step in kept)
+    if not kept:
+        shape, stride = 1, 0
+    elif len(kept) == 1 and width != 4:  # CuTe writes the lone mode of the 4-bit operands as a 1-tuple
+        shape, stride = shape[0], stride[0]
+    return Layout(((4, 8), shape), ((per * rows, 1), stride))
+
+
+def accumulator_layout(m: int) -> Layout:
+    """(lane, value) -> (m, n) of an accumulator with 8 columns.
+
+    >>> accumulator_layout(16), accumulator_layout(8)
+    (((4,8),(2,2)):((32,1),(16,8)), ((4,8),2):((16,1),8))
+    """
+    return operand_layout(m, 8, 16)
+
+
+def quad_pair_layouts(majors: str, wide: bool) -> tuple[Layout, Layout, Layout]:
+    """A, B and C of SM70's 8x8x4 for eight threads; ``majors`` is TN, NT, NN or TT, ``wide`` means float32 in C."""
+    row, column = Layout((8, 4), (1, 8)), Layout(((4, 2), 4), ((8, 4), 1))
+    c = Layout(((2, 2, 2), (2, 2, 2)), ((1, 16, 4), (8, 2, 32))) if wide else Layout((8, 8), (1, 8))
+    return (row if majors[0] == "T" else column), (row if majors[1] == "N" else column), c
+
+
+@dataclass(frozen=True, repr=False)
+class MmaSync(Mma):
+    """One ``mma.sync.aligned`` instruction. ``sm`` is the generation in CuTe's name of it.
+
+    >>> MmaSync(80, (16, 8, 16), F32, F16, F16)
+    SM80_16x8x16_F32F16F16F32_TN
+    >>> MmaSync(80, (16, 8, 16), F32, F16, F16).layout_b
+    ((4,8),(2,2)):((16,1),(8,64))
+    """
+
+    sm: int
+    shape_mnk: Shape3
+    type_d: ScalarType
+    type_a: ScalarType
+    type_b: ScalarType
+    majors: str = "TN"
+    saturate: bool = False
+    bit_op: str = ""
+
+    name = "mma.sync"
+
+    @cached_property
+    def thr_id(self) -> Layout:  # type: ignore[override]
+        return Layout((4, 2), (1, 16)) if self.sm == 70 else Layout(32, 1)
+
+    @cached_property
+    def _layouts(self) -> tuple[Layout, Layout, Layout]:
+        m, n, k = self.shape_mnk
+        if self.sm == 70:
+            return quad_pair_layouts(self.majors, self.type_d == F32)
+        return (
+            operand_layout(m, k, self.type_a.width),
+            operand_layout(n, k, self.type_b.width),
+            accumulator_layout(m),
+        )
+
+    @property
+    def layout_a(self) -> Layout:  # type: ignore[override]
+        return self._layouts[0]
+
+    @property
+    def layout_b(self) -> Layout:  # type: ignore[override]
+        return self._layouts[1]
+
+    @property
+    def layout_c(self) -> Layout:  # type: ignore[override]
+        return self._layouts[2]
+
+    @property
+    def min_arch(self) -> int:  # type: ignore[override]
+        return max(self.sm, 80)
+
+    @property
+    def cute_name(self) -> str:
+        types = "".join(_NAMES[t] for t in (self.type_d, self.type_a, self.type_b, self.type_d))
+        suffix = ("_SATURATE" if self.saturate else "") + (f"_{self.bit_op.upper()}POPC" if self.bit_op else "")
+        return f"SM{self.sm}_{'x'.join(map(str, self.shape_mnk))}_{types}_{self.majors}{suffix}"
+
+    def mnemonic(self) -> str:
+        m, n, k = self.shape_mnk
+        a, b = ("row" if self.majors[0] == "T" else "col"), ("col" if self.majors[1] == "N" else "row")
+        types = ".".join(shown(t) for t in (self.type_d, self.type_a, self.type_b, self.type_d))
+        return (
+            f"mma.sync.aligned.m{m}n{n}k{k}.{a}.{b}{'.satfinite' if self.saturate else ''}.{types}"
+            f"{f'.{self.bit_op}.popc' if self.bit_op else ''}"
+        )
+
+    # -- action --------------------------------------------------------------------------------------------------
+
+    def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
+        """Products are exact, sums are in float32 (float64, integers: exact); float16 accumulators round after each
+        instruction along K, and saturating ones clamp after each."""
+        from tilewright.atoms import numbers
+
+        left = numbers.widen(numbers.raw(a, self.type_a).take(plan.a, axis=1), self.type_a)
+        right = numbers.widen(numbers.raw(b, self.type_b).take(plan.b, axis=1), self.type_b)
+        if self.type_d == F16 or self.saturate:
+            step = self.shape_mnk[2]
+            for k in range(0, plan.steps * step, step):
+                self._add(d, self._multiply(left[..., k : k + step], right[..., k : k + step, :]), plan)
+        else:
+            self._add(d, self._multiply(left, right), plan)
+
+    def _multiply(self, a: Array, b: Array) -> Array:
+        import numpy as np
+
+        from tilewright.atoms import numbers
+
+        if self.type_d != I32:
+            return np.matmul(a, b)
+        exact = numbers.exact_float(a.shape[-1], self.type_a, self.type_b)
+        a, b = a.astype(exact), b.astype(exact)
+        both = np.matmul(a, b)
+        if self.bit_op == "xor":
+            both = a.sum(axis=-1, keepdims=True) + b.sum(axis=-2, keepdims=True) - 2 * both
+        return both.astype(np.int64 if self.saturate else np.int32)
+
+    def _add(self, d: Array, products: Array, plan: Plan) -> None:
+        import numpy as np
+
+        flat = products.reshape(len(d), -1)
+        if plan.scatter is not None:
+            where: Any = slice(None)
+            flat = flat.take(plan.scatter, axis=1)
+        else:
+            where = plan.d.reshape(-1)
+        if self.saturate:
+            total = np.clip(d[:, where] + flat, -(1 << 31), (1 << 31) - 1)
+            d[:, where] = total
+        elif self.type_d == F16:
+            with np.errstate(over="ignore"):
+                d[:, where] = d[:, where].astype(np.float32) + flat
+        elif plan.scatter is not None:
+            d += flat
+        else:
+            d[:, where] += flat
+
+    # -- text ----------------------------------------------------------------------------------------------------
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        from tilewright.atoms.mma_sync_text import emit_mma_sync
+
+        if self.bit_op == "xor" and out.arch >= 90:
+            raise ConstraintError(f"{self}: sm_90 has no .xor.popc any more: use the .and.popc form (ANDPOPC)")
+        if out.arch < self.min_arch:
+            raise ConstraintError(f"{self}: needs sm_{self.min_arch}, but the kernel is compiled for sm_{out.arch}")
+        emit_mma_sync(self, out, op)
+
+
+def check_known(atom: MmaSync) -> MmaSync:
+    """``atom`` if the hardware has it; else a ConstraintError that lists what there is for its types."""
+    from tilewright.atoms.mma_sync_table import MMA_SYNC
+
+    if atom.cute_name in MMA_SYNC:
+        return atom
+    same = sorted(
+        f"{'x'.join(map(str, x.shape_mnk))} with {shown(x.type_d)} accumulators"
+        for x in MMA_SYNC.values()
+        if (x.type_a, x.type_b, x.saturate, x.bit_op) == (atom.type_a, atom.type_b, atom.saturate, atom.bit_op)
+    )
+    what = f"{shown(atom.type_a)} x {shown(atom.type_b)}"
+    known = f"for {what} there are: {', '.join(dict.fromkeys(same))}" if same else f"there is none for {what}"
+    raise ConstraintError(
+        f"no mma.sync of shape {'x'.join(map(str, atom.shape_mnk))} takes {what} into {shown(atom.type_d)}; {known}"
+    )
+
+

@@ -1,0 +1,37 @@
+"""Every mma.sync atom by CuTe's name, generated from the rows of the PTX ISA's table of shapes and types."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tilewright.atoms.mma_sync import MmaSync, Shape3
+from tilewright.atoms.value_types import B1, C64, S4, U4
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8, ScalarType
+
+
+def _floats() -> list[MmaSync]:
+    half = [MmaSync(70, (8, 8, 4), d, F16, F16, majors) for d in (F16, F32) for majors in ("TN", "NT", "NN", "TT")]
+    half += [MmaSync(75, (16, 8, 8), d, F16, F16) for d in (F16, F32)]
+    half += [MmaSync(80, (16, 8, k), d, F16, F16) for k in (8, 16) for d in (F16, F32)]
+    rest = [MmaSync(80, (16, 8, k), F32, BF16, BF16) for k in (8, 16)]
+    rest += [MmaSync(80, (16, 8, k), F32, TF32, TF32) for k in (4, 8)]
+    rest += [MmaSync(89, (16, 8, 32), d, a, b) for d in (F16, F32) for a, b in product((E4M3, E5M2), repeat=2)]
+    for type_ in (F64, C64):
+        rest += [MmaSync(80, (8, 8, 4), type_, type_, type_)]
+        rest += [MmaSync(90, (16, 8, k), type_, type_, type_) for k in (4, 8, 16)]
+    return half + rest
+
+
+def _integers() -> list[MmaSync]:
+    rows = [MmaSync(75, (8, 8, 16), I32, I8, I8)]
+    bytes_: list[Shape3] = [(8, 8, 16), (16, 8, 16), (16, 8, 32)]
+    nibbles: list[Shape3] = [(8, 8, 32), (16, 8, 32), (16, 8, 64)]
+    families: list[tuple[list[Shape3], tuple[ScalarType, ScalarType]]] = [(bytes_, (I8, U8)), (nibbles, (S4, U4))]
+    for shapes, types in families:
+        for shape, a, b, saturate in product(shapes, types, types, (False, True)):
+            rows.append(MmaSync(80, shape, I32, a, b, saturate=saturate))
+    bits: list[Shape3] = [(8, 8, 128), (16, 8, 128), (16, 8, 256)]
+    return rows + [MmaSync(80, shape, I32, B1, B1, bit_op=how) for shape in bits for how in ("xor", "and")]
+
+
+MMA_SYNC: dict[str, MmaSync] = {atom.cute_name: atom for atom in (*_floats(), *_integers())}

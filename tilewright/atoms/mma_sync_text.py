@@ -1,0 +1,183 @@
+"""The CUDA text of mma.sync: one inline-PTX helper an instruction, called from unrolled loops over the rest modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tilewright.atoms.tables import offsets, size
+from tilewright.atoms.value_types import C64
+from tilewright.ir.core import Op, Value
+from tilewright.ir.instruction import Emitter
+from tilewright.ir.types import F32, F64, I32, ScalarType
+from tilewright.layout import Layout
+
+if TYPE_CHECKING:
+    from tilewright.atoms.mma_sync import MmaSync
+
+_ASM = {"float": "f", "double": "d", "int32_t": "r", "uint32_t": "r"}
+
+
+def register_type(type_: ScalarType, accumulator: bool) -> str:
+    """The C++ type of one operand register."""
+    if type_ in (F64, C64):
+        return "double"
+    return type_.cuda if accumulator and type_ in (F32, I32) else "uint32_t"
+
+
+def registers(type_: ScalarType, values: int) -> int:
+    return values if type_.width >= 32 else values * type_.width // 32
+
+
+def helper_source(atom: MmaSync, name: str) -> str:
+    """The device function ``name(d..., a..., b...)``: ``d`` by reference, accumulated in place."""
+    kinds = [
+        ("d", register_type(atom.type_d, True), registers(atom.type_d, size(atom.layout_c[1]))),
+        ("a", register_type(atom.type_a, False), registers(atom.type_a, size(atom.layout_a[1]))),
+        ("b", register_type(atom.type_b, False), registers(atom.type_b, size(atom.layout_b[1]))),
+    ]
+    parameters = [f"{cpp}{'&' if x == 'd' else ''} {x}{i}" for x, cpp, count in kinds for i in range(count)]
+    slots: dict[str, str] = {}
+    position = 0
+    for x, _, count in kinds:
+        slots[x] = "{" + ", ".join(f"%{position + i}" for i in range(count)) + "}"
+        position += count
+    (_, d_type, d_count), *inputs = kinds
+    outs = ", ".join(f'"+{_ASM[d_type]}"(d{i})' for i in range(d_count))
+    ins = ", ".join(f'"{_ASM[cpp]}"({x}{i})' for x, cpp, count in inputs for i in range(count))
+    mnemonic = atom.mnemonic().replace("c64", "f64")
+    return (
+        f"__device__ __forceinline__ void {name}({', '.join(parameters)}) {{\n"
+        f'  asm volatile("{mnemonic} {slots["d"]}, {slots["a"]}, {slots["b"]}, {slots["d"]};"\n'
+        f"               : {outs}\n"
+        f"               : {ins});\n"
+        f"}}\n"
+    )
+
+
+def emit_mma_sync(atom: MmaSync, out: Emitter, op: Op) -> None:
+    stem = atom.cute_name.lower().split("_", 1)[1]
+    name = f"mma_{'sm70_' if atom.sm == 70 else ''}{stem}"
+    out.helper(name, helper_source(atom, name))
+    for bases in rest_loops(out, op):
+        operands = [
+            _registers(out, value, base, op.attrs[f"{x}_layout"][0], type_, x == "d")
+            for x, value, base, type_ in zip("dab", op.operands, bases, (atom.type_d, atom.type_a, atom.type_b), strict=True)
+        ]
+        if atom.type_a == C64:
+            _complex(out, name, operands)
+        else:
+            out.line(f"{name}({', '.join(r for group in operands for r in group)});")
+
+
+def _registers(out: Emitter, value: Value, base: str, v: Layout, type_: ScalarType, accumulator: bool) -> list[str]:
+    where = offsets(v).tolist()
+    if type_.width >= 32:
+        if accumulator or type_ in (F64, C64):
+            return [f"{out.value(value)}[{_sum(base, o)}]" for o in where]
+        return [out.register(value, _sum(base, o)) for o in where]
+    per = 32 // type_.width
+    if type_.width < 8:
+        pack = out.helper(f"pack_b{type_.width}", _pack_source(type_.width))
+        return [f"{pack}(&{out.value(value)}[{_sum(base, o)}])" for o in where[::per]]
+    return [out.register(value, _sum(base, o)) for o in where[::per]]
+
+
+def _complex(out: Emitter, name: str, operands: list[list[str]]) -> None:
+    """Four real products: (ar + i ai)(br + i bi), the negative one by negating ``ai``."""
+    for d, a, b, sign in (("x", "x", "x", ""), ("x", "y", "y", "-"), ("y", "x", "y", ""), ("y", "y", "x", "")):
+        parts = [f"{r}.{d}" for r in operands[0]] + [f"{sign}{r}.{a}" for r in operands[1]] + [f"{r}.{b}" for r in operands[2]]
+        out.line(f"{name}({', '.join(parts)});")
+
+
+def _pack_source(bits: int) -> str:
+    kind, mask = "uint32_t", (1 << bits) - 1
+    return (
+        f"template <class T> __device__ __forceinline__ {kind} pack_b{bits}(T const* cells) {{\n"
+        f"  {kind} word = 0;\n"
+        f"  #pragma unroll\n"
+        f"  for (int i = 0; i < {32 // bits}; ++i) word |= ({kind}(cells[i]) & {mask}u) << ({bits} * i);\n"
+        f"  return word;\n"
+        f"}}\n"
+    )
+
+
+def rest_loops(out: Emitter, op: Op) -> Iterator[tuple[str, str, str]]:
+    """Walk the rest modes; for each step give the C++ text of the first register of D, A and B.
+
+    K is the outermost loop; inside, N runs back and forth (serpentine), so that one of the operands is always reused.
+    Modes that are not a single stride are written out step by step.
+    """
+    d, a, b = (op.attrs[f"{x}_layout"] for x in "dab")
+    starts = [op.attrs[f"{x}_offset"] for x in "dab"]
+    m, n, k = (size(x) for x in (d[1], d[2], a[2]))
+    modes = (d[1], d[2], a[1], a[2], b[1], b[2])
+    if m * n * k <= 4 or not all(_is_linear(x) for x in modes):
+        yield from _written_out(op, starts)
+        return
+    d_m, d_n, a_m, a_k, b_n, b_k = (_step(x) for x in modes)
+    names = [out.name(x) for x in "mnk"]
+    with _loop(out, names[2], k) as k_, _loop(out, names[0], m) as m_, _loop(out, names[1], n) as n_:
+        if m > 1 and n > 2:
+            s = out.name("s")
+            out.line(f"int const {s} = {m_} & 1 ? {n - 1} - {n_} : {n_};")
+            n_ = s
+        yield (
+            _affine(starts[0], (d_m, m_), (d_n, n_)),
+            _affine(starts[1], (a_m, m_), (a_k, k_)),
+            _affine(starts[2], (b_n, n_), (b_k, k_)),
+        )
+
+
+def _written_out(op: Op, starts: list[int]) -> Iterator[tuple[str, str, str]]:
+    d, a, b = (op.attrs[f"{x}_layout"] for x in "dab")
+    d_m, d_n, a_m, a_k, b_n, b_k = (offsets(x).tolist() for x in (d[1], d[2], a[1], a[2], b[1], b[2]))
+    for k in range(len(a_k)):
+        for m in range(len(d_m)):
+            for n in range(len(d_n))[:: -1 if m & 1 else 1]:
+                yield str(starts[0] + d_m[m] + d_n[n]), str(starts[1] + a_m[m] + a_k[k]), str(starts[2] + b_n[n] + b_k[k])
+
+
+def _is_linear(mode: Layout) -> bool:
+    """Whether the offsets of the mode are ``i * step``."""
+    where = offsets(mode)
+    return bool((where == where[-1] // max(1, where.size - 1) * range(where.size)).all())
+
+
+def _step(mode: Layout) -> int:
+    where = offsets(mode)
+    return int(where[1]) if where.size > 1 else 0
+
+
+class _loop:
+    """``for (int i = 0; i < extent; ++i) {`` unrolled; nothing for an extent of one. Gives the text of the index."""
+
+    def __init__(self, out: Emitter, name: str, extent: int) -> None:
+        self.out, self.name, self.extent = out, name, extent
+
+    def __enter__(self) -> str:
+        if self.extent == 1:
+            return "0"
+        self.out.line("#pragma unroll")
+        self.block = self.out.block(f"for (int {self.name} = 0; {self.name} < {self.extent}; ++{self.name})")
+        self.block.__enter__()
+        return self.name
+
+    def __exit__(self, *error: object) -> None:
+        if self.extent > 1:
+            self.block.__exit__(None, None, None)
+
+
+def _affine(start: int, *terms: tuple[int, str]) -> str:
+    parts = [name if step == 1 else f"{step} * {name}" for step, name in terms if step and name != "0"]
+    if start or not parts:
+        parts.append(str(start))
+    return " + ".join(parts)
+
+
+def _sum(base: str, offset: int) -> str:
+    """``base + offset`` as C++ text, computed when the base is a number."""
+    if base.isdecimal():
+        return str(int(base) + offset)
+    return f"{base} + {offset}" if offset else base
+

@@ -1,0 +1,49 @@
+"""How operands of matrix instructions become numbers that NumPy multiplies, exactly.
+
+Half, bfloat16 and 8-bit floats widen to float32 without loss; tf32 drops the 13 low bits of a float32, as the tensor
+core does; integers widen to float32 while every partial sum stays below 2**24, else to float64.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.types import BF16, TF32, ScalarType
+
+Array = np.ndarray[Any, Any]
+
+
+@lru_cache(maxsize=8)
+def _byte_table(type_: ScalarType) -> Array:
+    """The float32 value of each of the 256 patterns of an 8-bit float."""
+    return np.arange(256, dtype=np.uint8).view(type_.dtype).astype(np.float32)
+
+
+def raw(values: Array, type_: ScalarType) -> Array:
+    """The same registers as plain unsigned patterns where NumPy itself does not know the type (its gathers are slow)."""
+    return values.view(np.dtype(f"u{type_.bytes}")) if type_.is_float and type_.numpy_name not in _NATIVE else values
+
+
+_NATIVE = frozenset(("float16", "float32", "float64"))
+
+
+def widen(patterns: Array, type_: ScalarType) -> Array:
+    """Patterns as :func:`raw` gives them, as float32 (float64 and complex128 stay)."""
+    if type_ == BF16:
+        return (patterns.astype(np.uint32) << 16).view(np.float32)
+    if type_ == TF32:
+        return (patterns.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    if type_.is_float and type_.width == 8:
+        return _byte_table(type_)[patterns]
+    return patterns.astype(np.float32) if type_.numpy_name == "float16" else patterns
+
+
+def exact_float(k: int, *types: ScalarType) -> Any:
+    """The float type in which sums of ``k`` products of these integers are exact."""
+    largest = 1
+    for t in types:
+        largest *= 1 << (t.width - (1 if t.is_signed else 0))
+    return np.float32 if k * largest <= 1 << 24 else np.float64

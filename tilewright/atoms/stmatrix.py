@@ -1,0 +1,83 @@
+"""``stmatrix``: one, two or four 8x8 matrices of 16-bit cells from a warp's registers to shared memory (PTX ISA)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.atoms.copy import as_index, split_operands
+from tilewright.atoms.matrix_copy import MatrixCopy
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.types import element_of
+from tilewright.layout import Layout
+
+
+@dataclass(frozen=True, repr=False)
+class StMatrix(MatrixCopy):
+    """``stmatrix.sync.aligned.m8n8.xN[.trans].shared.b16``; sm_90 and later.
+
+    >>> StMatrix(2, True), StMatrix(2, True).src_bits
+    (SM90_U16x4_STSM_T, ((4,8),(16,2,2)):((256,16),(1,128,1024)))
+    """
+
+    num_matrices: int = 1
+    transpose: bool = False
+
+    name = "stmatrix"
+    min_arch = 90
+
+    def __post_init__(self) -> None:
+        self.check_parameters()
+
+    @property
+    def src_bits(self) -> Layout:  # type: ignore[override]
+        return self.register_bits
+
+    @property
+    def dst_bits(self) -> Layout:  # type: ignore[override]
+        return self.memory_bits
+
+    @property
+    def ref_bits(self) -> Layout:  # type: ignore[override]
+        return self.register_bits
+
+    @property
+    def cute_name(self) -> str:
+        n = self.num_matrices
+        return f"SM90_U16x{2 * n}_STSM_T" if self.transpose else f"SM90_U32x{n}_STSM_N"
+
+    def mnemonic(self) -> str:
+        return f"stmatrix.x{self.num_matrices}{'.trans' if self.transpose else ''}"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        import numpy as np
+
+        (fragment,), pointers, _ = split_operands(op, operands)
+        elem = element_of(op.operands[1].type)
+        busy = self._busy_mask(lanes)
+        for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
+            values = np.ascontiguousarray(fragment[:, as_index(registers)])
+            rows = self._to_rows(values.view("u2"))
+            lanes.store(pointer, rows.view(elem.dtype), busy)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        if out.arch < 90:
+            raise ConstraintError(f"{self}: needs sm_90, but the kernel is compiled for sm_{out.arch}: store with CopyUniversalOp")
+        n = self.num_matrices
+        name = f"stmatrix_x{n}{'_trans' if self.transpose else ''}"
+        slots = ", ".join(f"%{i + 1}" for i in range(n))
+        ins = ", ".join(f'"r"(r{i})' for i in range(n))
+        form = f"stmatrix.sync.aligned.m8n8.x{n}{'.trans' if self.transpose else ''}.shared.b16"
+        out.helper(
+            name,
+            f"__device__ __forceinline__ void {name}(uint32_t address, {', '.join(f'uint32_t r{i}' for i in range(n))}) {{\n"
+            f'  asm volatile("{form} [%0], {{{slots}}};" : : "r"(address), {ins} : "memory");\n'
+            f"}}\n",
+        )
+        (fragment, *pointers), per = op.operands, 32 // element_of(op.operands[0].type).width
+        for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
+            sources = ", ".join(out.register(fragment, r) for r in registers[::per])
+            out.line(f"{name}({out.shared_address(pointer)}, {sources});")

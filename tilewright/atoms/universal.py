@@ -1,0 +1,165 @@
+"""The universal copy: 8 to 128 bits between any two memory spaces, registers included, optionally predicated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.atoms.copy import (
+    VECTOR_TYPES,
+    CopyInstruction,
+    as_index,
+    check_fragment,
+    check_pointer,
+    check_width,
+    combine,
+    is_vector,
+    split_operands,
+    write_registers,
+)
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Constant, Op, Value
+from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.types import MemSpace, ScalarType, element_of
+from tilewright.layout import Layout
+
+ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
+
+
+@dataclass(frozen=True, repr=False)
+class UniversalCopy(CopyInstruction):
+    """One load, store or both of ``bits`` contiguous bits by one thread.
+
+    ``auto`` marks the copy whose width was left open: ``cute.copy`` then picks the widest that the layouts and the
+    alignment allow.
+
+    >>> UniversalCopy(128).src_bits, UniversalCopy(128)
+    ((1,128):(0,1), UniversalCopy<uint128_t>)
+    """
+
+    bits: int
+    auto: bool = False
+
+    name = "copy"
+    thr_id = Layout(1, 0)
+
+    def __post_init__(self) -> None:
+        if self.bits not in VECTOR_TYPES:
+            raise ConstraintError(f"a copy moves 8, 16, 32, 64 or 128 bits at a time, not {self.bits}: set num_bits_per_copy to one of them")
+
+    @property
+    def src_bits(self) -> Layout:  # type: ignore[override]
+        return Layout((1, self.bits), (0, 1))
+
+    @property
+    def dst_bits(self) -> Layout:  # type: ignore[override]
+        return self.src_bits
+
+    @property
+    def ref_bits(self) -> Layout:  # type: ignore[override]
+        return self.src_bits
+
+    @property
+    def cute_name(self) -> str:
+        return f"UniversalCopy<uint{self.bits}_t>"
+
+    def mnemonic(self) -> str:
+        return f"copy.b{self.bits}"
+
+    def verify(self, op: Op) -> None:
+        first, second, _ = split_operands(op, op.operands)
+        mend = (
+            f"use num_bits_per_copy <= the known alignment, or state it (cute.assume, from_dlpack(assumed_align={self.bits // 8}), "
+            f"make_ptr(assumed_align={self.bits // 8}))"
+        )
+        if "registers" in op.attrs:
+            fragment = check_fragment(self, op, self.bits)
+            for pointer in second:
+                kind = check_pointer(self, "the memory side", pointer, ANY_MEMORY, self.bits // 8, mend)
+                check_width(self, fragment.elem, kind.elem)
+            return
+        for source, target in zip(first, second, strict=True):
+            a = check_pointer(self, "the source", source, ANY_MEMORY, self.bits // 8, mend)
+            b = check_pointer(self, "the destination", target, ANY_MEMORY, self.bits // 8, mend)
+            check_width(self, a.elem, b.elem)
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        first, second, predicates = split_operands(op, operands)
+        n = max(1, self.bits // element_of(op.operands[-1 - len(second) if op.attrs.get("predicated") else -1].type).width)
+        if "registers" not in op.attrs:
+            for source, target, predicate in zip(first, second, predicates, strict=True):
+                mask = combine(lanes, predicate)
+                lanes.store(target, lanes.load(source, n, mask), mask)
+            return ()
+        fragment = first[0]
+        for registers, pointer, predicate in zip(op.attrs["registers"], second, predicates, strict=True):
+            mask = combine(lanes, predicate)
+            if op.attrs["store"]:
+                lanes.store(pointer, fragment[:, as_index(registers)], mask)
+            else:
+                write_registers(fragment, registers, lanes.load(pointer, n, mask), mask)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        first, second, predicates = split_operands(op, op.operands)
+        if "registers" not in op.attrs:
+            for source, target, predicate in zip(first, second, predicates, strict=True):
+                text = f"{_wide(self.bits, out.value(target))} = {_wide(self.bits, out.value(source), 'const')};"
+                _guarded(out, predicate, [text])
+            return
+        for registers, pointer, predicate in zip(op.attrs["registers"], second, predicates, strict=True):
+            _guarded(out, predicate, self._register_lines(out, first[0], registers, pointer, op.attrs["store"]))
+
+    def _register_lines(self, out: Emitter, fragment: Value, registers: tuple[int, ...], pointer: Value, store: bool) -> list[str]:
+        name, elem = out.value(fragment), element_of(fragment.type)
+        memory = _wide(self.bits, out.value(pointer), "" if store else "const")
+        if is_vector(registers):
+            register = _wide(self.bits, f"&{name}[{registers[0]}]", "const" if store else "")
+            return [f"{memory} = {register};" if store else f"{register} = {memory};"]
+        parts = out.name("parts")
+        declare = f"alignas({self.bits // 8}) {elem.cuda} {parts}[{len(registers)}]"
+        if store:
+            values = ", ".join(f"{name}[{r}]" for r in registers)
+            return [f"{declare} = {{{values}}};", f"{memory} = {_wide(self.bits, parts, 'const')};"]
+        moves = " ".join(f"{name}[{r}] = {parts}[{i}];" for i, r in enumerate(registers))
+        return [f"{declare};", f"{_wide(self.bits, parts)} = {memory};", moves]
+
+
+def _wide(bits: int, pointer: str, qualifier: str = "") -> str:
+    kind = f"{VECTOR_TYPES[bits]} {qualifier}".strip()
+    return f"*reinterpret_cast<{kind}*>({pointer})"
+
+
+def _guarded(out: Emitter, predicate: Value | None, lines: list[str]) -> None:
+    if isinstance(predicate, Constant):
+        if not predicate.value:
+            return
+        predicate = None
+    if predicate is not None:
+        with out.block(f"if ({out.value(predicate)})"):
+            for line in lines:
+                out.line(line)
+    elif len(lines) > 1:
+        with out.block():
+            for line in lines:
+                out.line(line)
+    else:
+        out.line(lines[0])
+
+
+@dataclass(frozen=True, repr=False)
+class AutoVectorCopy(UniversalCopy):
+    """The universal copy before it knows its element: one value of any type, vectorised up to ``bits``."""
+
+    auto: bool = True
+
+    @property
+    def src_bits(self) -> Layout:  # type: ignore[override]
+        return Layout((1, 1), (0, 0))
+
+    @property
+    def cute_name(self) -> str:
+        return f"AutoVectorizingCopyWithAssumedAlignment<{self.bits}>"
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CopyInstruction:
+        return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)

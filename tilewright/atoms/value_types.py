@@ -1,0 +1,32 @@
+"""The value types of instruction operands, by the names that CuTe's instruction names spell (``F16``, ``S8``, ``U1``...).
+
+Most are the IR's own scalar types. The ones below are narrower than a byte or complex: no pointer or number of the
+language has them, but an instruction's operands do, and the simulator holds one element in one array cell.
+"""
+
+from __future__ import annotations
+
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I8, I16, I32, TF32, U8, ScalarType
+
+S4 = ScalarType("i4", "int", 4, "int8", "int8_t")
+U4 = ScalarType("u4", "uint", 4, "uint8", "uint8_t")
+B1 = ScalarType("b1", "uint", 1, "uint8", "uint8_t")
+C64 = ScalarType("c64", "complex", 128, "complex128", "double2")
+
+# CuTe's spelling inside instruction names -> type. U1 is one bit; C64 is a complex number of two float64.
+BY_NAME: dict[str, ScalarType] = {
+    "F16": F16, "BF16": BF16, "TF32": TF32, "F32": F32, "F64": F64, "E4M3": E4M3, "E5M2": E5M2,
+    "S8": I8, "U8": U8, "S4": S4, "U4": U4, "U1": B1, "S16": I16, "S32": I32, "C64": C64,
+}  # fmt: skip
+
+# How traits print: signed integers as s8, s32; the rest as the IR prints them.
+_SHOWN = {"i8": "s8", "i16": "s16", "i32": "s32", "i4": "s4"}
+
+
+def shown(type_: ScalarType) -> str:
+    """CuTe's lower-case name of a value type.
+
+    >>> shown(I32), shown(F16), shown(U4)
+    ('s32', 'f16', 'u4')
+    """
+    return _SHOWN.get(type_.name, type_.name)

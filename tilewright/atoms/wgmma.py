@@ -1,0 +1,138 @@
+"""``wgmma``: matrix instructions of four warps, as data: shapes, types and thread-value layouts.
+
+B always, and A in the SS form, lies in shared memory and is read by the whole warpgroup: its layout gives every thread
+the whole tile (thread stride 0). A in the RS form and C are registers; their pattern is that of mma.sync with a fourth
+thread mode, the warp, that steps 16 rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tilewright.atoms.mma import Mma
+from tilewright.atoms.value_types import BY_NAME
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType
+from tilewright.layout import Layout
+
+_NAMES = {t: name for name, t in BY_NAME.items()}
+
+
+def shared_operand_layout(rows: int, k: int) -> Layout:
+    """(thread, value) -> (row, k) of an operand in shared memory: every thread holds all of it.
+
+    >>> shared_operand_layout(256, 16)
+    (128,(256,16)):(0,(1,256))
+    """
+    return Layout((128, (rows, k)), (0, (1, rows)))
+
+
+def register_a_layout(k: int, width: int) -> Layout:
+    """(thread, value) -> (m, k) of A in registers, 64 rows.
+
+    >>> register_a_layout(16, 16)
+    ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))
+    """
+    per = 32 // width
+    modes = [(per, 64), (2, 8), (k // (4 * per), 4 * per * 64)]
+    kept = [mode for mode in modes if mode[0] > 1]
+    return Layout(((4, 8, 4), tuple(e for e, _ in kept)), ((64 * per, 1, 16), tuple(d for _, d in kept)))
+
+
+def accumulator_layout(n: int) -> Layout:
+    """(thread, value) -> (m, n) of the accumulator.
+
+    >>> accumulator_layout(64)
+    ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))
+    """
+    return Layout(((4, 8, 4), (2, 2, n // 8)), ((128, 1, 16), (64, 8, 512)))
+
+
+@dataclass(frozen=True, repr=False)
+class WgmmaAtom(Mma):
+    """The data of one wgmma instruction; ``source`` is where A lies (``SS`` or ``RS``), ``majors`` ``K``/``MN`` of A, B.
+
+    >>> WgmmaAtom((64, 128, 16), F32, F16, F16)
+    SM90_64x128x16_F32F16F16_SS<K,K>
+    """
+
+    shape_mnk: tuple[int, int, int]
+    type_d: ScalarType
+    type_a: ScalarType
+    type_b: ScalarType
+    source: str = "SS"
+    majors: tuple[str, str] = ("K", "K")
+    saturate: bool = False
+
+    name = "wgmma"
+    min_arch = 90
+
+    @property
+    def thr_id(self) -> Layout:  # type: ignore[override]
+        return Layout(128, 1)
+
+    @cached_property
+    def layout_a(self) -> Layout:  # type: ignore[override]
+        m, _, k = self.shape_mnk
+        return shared_operand_layout(m, k) if self.source == "SS" else register_a_layout(k, self.type_a.width)
+
+    @cached_property
+    def layout_b(self) -> Layout:  # type: ignore[override]
+        return shared_operand_layout(self.shape_mnk[1], self.shape_mnk[2])
+
+    @cached_property
+    def layout_c(self) -> Layout:  # type: ignore[override]
+        return accumulator_layout(self.shape_mnk[1])
+
+    @property
+    def cute_name(self) -> str:
+        types = "".join(_NAMES[t] for t in (self.type_d, self.type_a, self.type_b))
+        form = f"<{','.join(self.majors)}>" if self.type_a in (F16, BF16) else "_TN"
+        shape = "x".join(map(str, self.shape_mnk))
+        return f"SM90_{shape}_{types}_{self.source}{form}{'_SATURATE' if self.saturate else ''}"
+
+    def mnemonic(self) -> str:
+        m, n, k = self.shape_mnk
+        types = ".".join(str(t).replace("i", "s") for t in (self.type_d, self.type_a, self.type_b))
+        return f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}{'.satfinite' if self.saturate else ''}.{types}"
+
+
+_PATTERN = re.compile(
+    r"SM90_64x(\d+)x(\d+)_(F16|F32|S32)(BF16|TF32|F16|E4M3|E5M2|S8|U8)(BF16|TF32|F16|E4M3|E5M2|S8|U8)"
+    r"_(SS|RS)(?:_TN|<(K|MN),(K|MN)>)(_SATURATE)?"
+)
+_PAIRS: dict[ScalarType, tuple[ScalarType, ...]] = {
+    F16: (F16,), BF16: (BF16,), TF32: (TF32,), E4M3: (E4M3, E5M2), E5M2: (E4M3, E5M2), I8: (I8, U8), U8: (I8, U8),
+}  # fmt: skip
+_ACCUMULATORS: dict[ScalarType, tuple[ScalarType, ...]] = {
+    F16: (F16, F32), BF16: (F32,), TF32: (F32,), E4M3: (F16, F32), E5M2: (F16, F32), I8: (I32,), U8: (I32,),
+}  # fmt: skip
+
+
+def instruction_k(type_a: ScalarType) -> int:
+    """K of the instruction: 32 bytes of A."""
+    return 256 // type_a.width
+
+
+def parse_wgmma(name: str) -> WgmmaAtom | None:
+    """The atom of CuTe's name, or None when there is none such."""
+    found: Any = _PATTERN.fullmatch(name)
+    if found is None:
+        return None
+    n, k, d, a, b, source, major_a, major_b, saturate = found.groups()
+    types = (BY_NAME[d], BY_NAME[a], BY_NAME[b])
+    atom = WgmmaAtom((64, int(n), int(k)), *types, source, (major_a or "K", major_b or "K"), bool(saturate))
+    return atom if atom.cute_name == name and is_known(atom) else None
+
+
+def is_known(atom: WgmmaAtom) -> bool:
+    """Whether the hardware has this combination of shape, types, source and majors."""
+    m, n, k = atom.shape_mnk
+    return (
+        m == 64 and n % 8 == 0 and 8 <= n <= 256 and k == instruction_k(atom.type_a)
+        and atom.type_b in _PAIRS.get(atom.type_a, ()) and atom.type_d in _ACCUMULATORS[atom.type_a]
+        and (atom.type_a.width == 16 or atom.majors == ("K", "K"))
+        and (atom.source == "SS" or atom.majors[0] == "K") and (not atom.saturate or atom.type_d == I32)
+    )  # fmt: skip
