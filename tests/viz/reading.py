@@ -1,0 +1,78 @@
+"""Reading drawings back: what a test needs to find every cell with its number."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+
+NS = "{http://www.w3.org/2000/svg}"
+
+Place = tuple[int, int]
+
+
+@dataclass
+class DrawnCell:
+    lines: list[str]
+    fill: str
+    box: tuple[float, float, float, float]
+    text_at: list[tuple[float, float]]
+    remark: str
+
+
+@dataclass
+class DrawnPanel:
+    title: str
+    cells: dict[Place, DrawnCell] = field(default_factory=dict)
+    heavy_lines: int = 0
+
+    def words(self) -> dict[Place, list[str]]:
+        return {place: cell.lines for place, cell in self.cells.items()}
+
+    def numbers(self) -> dict[Place, int]:
+        return {place: int(line) for place, (line,) in self.words().items()}
+
+
+@dataclass
+class Drawing:
+    title: str
+    width: float
+    height: float
+    font: float
+    panels: list[DrawnPanel]
+    legend: dict[str, str]
+    captions: list[str]
+
+
+def read_svg(text: str) -> Drawing:
+    root = ET.fromstring(text)
+    style = root.findtext(f"{NS}style") or ""
+    font = float(re.search(r"\.c text\{font-size:([\d.]+)px", style).group(1))  # type: ignore[union-attr]
+    groups = root.findall(f"{NS}g")
+    panels = [_panel(group) for group in groups if group.get("class") == "panel"]
+    legend = {
+        group.findtext(f"{NS}text") or "": group.find(f"{NS}rect").get("fill")  # type: ignore[union-attr, misc]
+        for group in groups
+        if group.get("class") == "legend"
+    }
+    captions = [element.text or "" for element in root.findall(f"{NS}text") if element.get("class") == "p"]
+    width, height = float(root.get("width") or 0), float(root.get("height") or 0)
+    return Drawing(root.get("aria-label") or "", width, height, font, panels, legend, captions)
+
+
+def _panel(group: ET.Element) -> DrawnPanel:
+    titles = [element.text or "" for element in group.findall(f"{NS}text") if element.get("class") == "p"]
+    panel = DrawnPanel(titles[0] if titles else "", heavy_lines=len(group.findall(f"{NS}line")))
+    for cell in group.findall(f"{NS}g"):
+        place = int(cell.get("data-row") or 0), int(cell.get("data-column") or 0)
+        assert place not in panel.cells
+        rect, texts = cell.find(f"{NS}rect"), cell.findall(f"{NS}text")
+        assert rect is not None
+        panel.cells[place] = DrawnCell(
+            [element.text or "" for element in texts],
+            rect.get("fill") or "",
+            tuple(float(rect.get(name) or 0) for name in ("x", "y", "width", "height")),  # type: ignore[arg-type]
+            [(float(element.get("x") or 0), float(element.get("y") or 0)) for element in texts],
+            cell.findtext(f"{NS}title") or "",
+        )
+    return panel

@@ -1,0 +1,33 @@
+"""Bank maps."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.viz.reading import read_svg
+from tilewright.errors import ArgumentError
+from tilewright.layout import ComposedLayout, Layout, Swizzle
+from tilewright.viz import bank_figure
+
+TILE = Layout((8, 64), (64, 1))
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_each_element_shows_the_bank_of_its_first_byte(bits: int) -> None:
+    (panel,) = read_svg(bank_figure(TILE, bits).svg()).panels
+    assert panel.numbers() == {(i, j): TILE((i, j)) * bits // 32 % 32 for i in range(8) for j in range(64)}
+
+
+def test_a_swizzle_spreads_each_column_of_vectors_over_all_banks() -> None:
+    without, with_it = read_svg(bank_figure(ComposedLayout(Swizzle(3, 3, 3), 0, TILE), 16, vector=8).svg()).panels
+    for column in range(8):
+        assert len({without.numbers()[row, column] for row in range(8)}) == 1
+        assert {with_it.numbers()[row, column] for row in range(8)} == set(range(0, 32, 4))
+        assert len({with_it.cells[row, column].fill for row in range(8)}) == 8
+
+
+def test_vectors_must_be_rows_of_neighbours() -> None:
+    with pytest.raises(ArgumentError, match="vectors of 7 do not divide a row of 64"):
+        bank_figure(TILE, 16, vector=7)
+    with pytest.raises(ArgumentError, match="elements 0 to 1 of row 0 are not neighbours"):
+        bank_figure(Layout((8, 64)), 16, vector=2)

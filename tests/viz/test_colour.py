@@ -1,0 +1,91 @@
+"""The colours stay apart for every reader: CIEDE2000 distances under simulated colour-blindness, and text contrast."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.viz.colour import LIGHT, THREADS, relative_luminance, text_colour
+
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
+SIGHT = {
+    "normal": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+
+
+def linear(colour: str) -> np.ndarray:
+    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    t = (TO_XYZ @ rgb) / TO_XYZ.sum(axis=1)
+    f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def ciede2000(one: np.ndarray, two: np.ndarray) -> float:
+    """Sharma, Wu and Dalal (2005)."""
+    (l1, a1, b1), (l2, a2, b2) = one, two
+    mean_c = (np.hypot(a1, b1) + np.hypot(a2, b2)) / 2
+    g = 0.5 * (1 - np.sqrt(mean_c**7 / (mean_c**7 + 25.0**7)))
+    a1, a2 = (1 + g) * a1, (1 + g) * a2
+    c1, c2 = np.hypot(a1, b1), np.hypot(a2, b2)
+    h1, h2 = np.degrees(np.arctan2(b1, a1)) % 360, np.degrees(np.arctan2(b2, a2)) % 360
+    dh = (h2 - h1 + 180) % 360 - 180 if c1 * c2 else 0.0
+    dl, dc, d_big_h = l2 - l1, c2 - c1, 2 * np.sqrt(c1 * c2) * np.sin(np.radians(dh) / 2)
+    mean_l, mean_c = (l1 + l2) / 2, (c1 + c2) / 2
+    mean_h = (h1 + dh / 2) % 360 if c1 * c2 else h1 + h2
+    t = (
+        1 - 0.17 * np.cos(np.radians(mean_h - 30)) + 0.24 * np.cos(np.radians(2 * mean_h))
+        + 0.32 * np.cos(np.radians(3 * mean_h + 6)) - 0.20 * np.cos(np.radians(4 * mean_h - 63))
+    )  # fmt: skip
+    turn = -np.sin(np.radians(60 * np.exp(-(((mean_h - 275) / 25) ** 2))))
+    turn *= 2 * np.sqrt(mean_c**7 / (mean_c**7 + 25.0**7))
+    sl = 1 + 0.015 * (mean_l - 50) ** 2 / np.sqrt(20 + (mean_l - 50) ** 2)
+    sc, sh = 1 + 0.045 * mean_c, 1 + 0.015 * mean_c * t
+    return float(np.sqrt((dl / sl) ** 2 + (dc / sc) ** 2 + (d_big_h / sh) ** 2 + turn * (dc / sc) * (d_big_h / sh)))
+
+
+def test_the_distance_agrees_with_published_pairs() -> None:
+    # Rows 1, 7, 17 and 25 of the table of Sharma, Wu and Dalal.
+    for one, two, expected in [
+        ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+        ((50, 0, 0), (50, -1, 2), 2.3669),
+        ((50, 2.5, 0), (73, 25, -18), 27.1492),
+        ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+    ]:
+        assert ciede2000(np.array(one), np.array(two)) == pytest.approx(expected, abs=1e-4)
+
+
+# About 2.3 is a difference that is just noticed side by side.
+@pytest.mark.parametrize(
+    ("sight", "least"), [("normal", 10.0), ("protanopia", 8.0), ("deuteranopia", 8.0), ("tritanopia", 7.0)]
+)
+@pytest.mark.parametrize("colours", [THREADS, LIGHT])
+def test_any_two_colours_are_told_apart(colours: tuple[str, ...], sight: str, least: float) -> None:
+    seen = [lab(np.clip(SIGHT[sight] @ linear(colour), 0, 1)) for colour in colours]
+    distances = [ciede2000(seen[i], seen[j]) for i in range(len(seen)) for j in range(i)]
+    assert min(distances) >= least
+
+
+def test_there_are_32_thread_colours() -> None:
+    assert len(set(THREADS)) == 32
+
+
+@pytest.mark.parametrize("colour", [*THREADS, *LIGHT, "#ffffff"])
+def test_text_stands_out(colour: str) -> None:
+    bright, dark = sorted((relative_luminance(colour), relative_luminance(text_colour(colour))), reverse=True)
+    assert (bright + 0.05) / (dark + 0.05) >= 4.5  # WCAG 2, level AA

@@ -1,0 +1,126 @@
+"""Thread-value pictures put every (thread, value) where the layout says."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.viz.reading import DrawnPanel, read_svg
+from tilewright.errors import ArgumentError
+from tilewright.layout import Layout, make_layout_tv, parse, product
+from tilewright.viz import copy_atom_figure, mma_atom_figure, mma_figure, tiled_copy_figure, tiled_mma_figure, tv_figure
+from tilewright.viz.colour import thread_colour
+
+# SM80_16x8x16_F32F16F16F32_TN and SM75_U32x4_LDSM_N of CuTe
+MMA_A = parse("((4,8),(2,2,2)):((32,1),(16,8,128))")
+MMA_B = parse("((4,8),(2,2)):((16,1),(8,64))")
+MMA_C = parse("((4,8),(2,2)):((32,1),(16,8))")
+LDSM_SRC = parse("(32,8):(8,1)")
+LDSM_DST = parse("(32,(2,4)):(2,(1,64))")
+
+
+def owners(layout: Layout, rows: int) -> dict[tuple[int, int], list[str]]:
+    """The words of each cell by brute force, for layouts in which each element has one owner."""
+    threads, values = (product(mode) for mode in layout.shape)
+    result = {}
+    for t in range(threads):
+        for v in range(values):
+            index = layout((t, v))
+            result[index % rows, index // rows] = [f"T{t}", f"V{v}"]
+    return result
+
+
+def flipped(words: dict[tuple[int, int], list[str]]) -> dict[tuple[int, int], list[str]]:
+    return {(j, i): lines for (i, j), lines in words.items()}
+
+
+def colours_follow_threads(panel: DrawnPanel) -> bool:
+    return all(cell.fill == thread_colour(int(cell.lines[0][1:])) for cell in panel.cells.values())
+
+
+@pytest.mark.parametrize(
+    ("layout", "tile"),
+    [
+        (MMA_C, (16, 8)),
+        (MMA_A, (16, 16)),
+        (Layout(((2, 2, 2), (2, 2, 2)), ((1, 16, 4), (8, 2, 32))), (8, 8)),
+        (Layout((32, 4), (4, 1)), 128),
+        (Layout((128, 2), (2, 1)), (16, (4, 4))),
+    ],
+)
+def test_every_element_shows_its_thread_and_value(layout: Layout, tile: object) -> None:
+    drawing = read_svg(tv_figure(layout, tile).svg())
+    (panel,) = drawing.panels
+    rows = tile[0] if isinstance(tile, tuple) else 1
+    assert panel.words() == owners(layout, rows)
+    assert colours_follow_threads(panel)
+    threads = product(layout.shape[0])
+    assert len(drawing.legend) == min(threads, 32)
+    assert drawing.legend["T5" if threads <= 32 else "T5+32i"] == thread_colour(5)
+
+
+def test_the_layout_of_make_layout_tv_with_its_tiler() -> None:
+    tiler, layout = make_layout_tv(Layout((4, 8), (8, 1)), Layout((2, 2), (2, 1)))
+    (panel,) = read_svg(tv_figure(layout, tiler).svg()).panels
+    assert panel.words() == owners(layout, product(tiler[0]))
+
+
+def test_elements_of_several_owners_say_so_and_those_of_none_are_blank() -> None:
+    (panel,) = read_svg(tv_figure(Layout((2, 2), (0, 2)), (2, 2)).svg()).panels
+    assert panel.words() == {(0, 0): ["T0", "V0", "+1"], (0, 1): ["T0", "V1", "+1"], (1, 0): [], (1, 1): []}
+    assert "T0 V0, T1 V0" in panel.cells[0, 0].remark
+    assert panel.cells[1, 0].fill == "#ffffff"
+
+
+def test_an_mma_stands_as_one_multiplies_by_hand() -> None:
+    b, a, c = read_svg(mma_figure(MMA_A, MMA_B, MMA_C, (16, 8, 16)).svg()).panels
+    assert a.words() == owners(MMA_A, 16)
+    assert b.words() == flipped(owners(MMA_B, 8))
+    assert c.words() == owners(MMA_C, 16)
+    for row in range(16):
+        assert a.cells[row, 0].box[1] == c.cells[row, 0].box[1]  # rows of A run into rows of C
+    for column in range(8):
+        assert b.cells[0, column].box[0] == c.cells[0, column].box[0]  # columns of B run down into columns of C
+    assert b.cells[15, 0].box[1] < c.cells[0, 0].box[1] and a.cells[0, 15].box[0] < c.cells[0, 0].box[0]
+
+
+def test_atoms_and_tiled_operations_are_asked_by_their_documented_names() -> None:
+    atom = SimpleNamespace(tv_layout_A=MMA_A, tv_layout_B=MMA_B, tv_layout_C=MMA_C, shape_mnk=(16, 8, 16))
+    assert read_svg(mma_atom_figure(atom).svg()).panels[2].words() == owners(MMA_C, 16)
+
+    tiled = SimpleNamespace(
+        tv_layout_A_tiled=MMA_A,
+        tv_layout_B_tiled=MMA_B,
+        tv_layout_C_tiled=MMA_C,
+        get_tile_size=lambda mode: (16, 8, 16)[mode],
+    )
+    _, a, c = read_svg(tiled_mma_figure(tiled, (16, 16, 16)).svg()).panels
+    once = owners(MMA_C, 16)
+    assert c.words() == {(i, j): once[i, j % 8] for i in range(16) for j in range(16)}
+    assert a.words() == owners(MMA_A, 16)
+
+    layout = Layout((4, 4), (4, 1))
+    copy = SimpleNamespace(layout_src_tv_tiled=layout, layout_dst_tv_tiled=Layout((4, 4), (1, 4)), tiler_mn=(4, 4))
+    source, destination = read_svg(tiled_copy_figure(copy).svg()).panels
+    assert source.words() == owners(layout, 4) and destination.words() == flipped(owners(layout, 4))
+    assert read_svg(tiled_copy_figure(copy, (8, 4)).svg()).panels[0].words()[7, 0] == source.words()[3, 0]
+
+
+def test_a_copy_atom_has_a_source_row_to_a_line() -> None:
+    atom = SimpleNamespace(layout_src_tv=LDSM_SRC, layout_dst_tv=LDSM_DST)
+    source, destination = read_svg(copy_atom_figure(atom).svg()).panels
+    assert source.words() == {(t, v): [f"T{t}", f"V{v}"] for t in range(32) for v in range(8)}
+    # Thread t receives, of each 8x8 matrix, two neighbours in row t // 4.
+    assert destination.words()[8 + 3, 2 * 1 + 1] == ["T13", "V3"]
+
+
+def test_what_cannot_be_drawn_says_why() -> None:
+    with pytest.raises(ArgumentError, match=r"thread 2, value 1 at \(0, 3\), outside the 4 x 3 tile"):
+        tv_figure(Layout((4, 2), (1, 10)), (4, 3))
+    with pytest.raises(ArgumentError, match=r"modes \(thread, value\)"):
+        tv_figure(Layout((2, 2, 2)), (4, 2))
+    with pytest.raises(ArgumentError, match="rank 3"):
+        tv_figure(Layout((2, 2)), (2, 2, 1))
+    with pytest.raises(ArgumentError, match="tv_layout_A"):
+        mma_atom_figure(object())

@@ -1,0 +1,135 @@
+"""SVG, LaTeX, text and PNG of one figure."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.viz.reading import read_svg
+from tilewright.errors import ArgumentError
+from tilewright.layout import ComposedLayout, Layout, Swizzle, parse
+from tilewright.viz import (
+    Cell,
+    Figure,
+    Panel,
+    bank_figure,
+    layout_figure,
+    mma_figure,
+    raster_figure,
+    swizzle_figure,
+    tv_figure,
+)
+
+ADVANCE = 0.602  # of DejaVu Sans Mono, in ems
+
+FIGURES = {
+    "layout": layout_figure(Layout((4, 8), (8, 1))),
+    "numbers of many digits": layout_figure(Layout((4, 4), (1_000_000, 123_456_789))),
+    "coordinates": layout_figure(parse("((2,2),(4,2)):((1,8),(2,16))"), show=("index", "offset", "coordinate")),
+    "slices": layout_figure(Layout((4, 3, 6))),
+    "swizzle": swizzle_figure(ComposedLayout(Swizzle(3, 2, 3), 0, Layout((8, 32), (32, 1)))),
+    "thread values": tv_figure(parse("((4,8,4),(2,2,2)):((128,1,16),(64,8,512))"), (64, 16)),
+    "mma": mma_figure(Layout((4, 16), (16, 1)), Layout((4, 8), (1, 4)), Layout((4, 8), (8, 1)), (8, 4, 8)),
+    "banks": bank_figure(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))), 16, vector=8),
+    "raster": raster_figure("grouped_m", (12, 16), group=4, concurrent=24),
+}
+
+
+@pytest.fixture(params=FIGURES)
+def figure(request: pytest.FixtureRequest) -> Figure:
+    return FIGURES[request.param]
+
+
+def test_text_fits_its_cell_and_cells_fit_the_sheet(figure: Figure) -> None:
+    drawing = read_svg(figure.svg())
+    for panel in drawing.panels:
+        for cell in panel.cells.values():
+            x, y, width, height = cell.box
+            assert 0 <= x and x + width <= drawing.width and 0 <= y and y + height <= drawing.height
+            for line, (middle, base) in zip(cell.lines, cell.text_at, strict=True):
+                half = len(line) * ADVANCE * drawing.font / 2
+                assert x < middle - half and middle + half < x + width
+                assert y < base - 0.75 * drawing.font and base + 0.2 * drawing.font < y + height
+    assert drawing.font >= 10
+
+
+def test_cells_do_not_overlap(figure: Figure) -> None:
+    boxes = {cell.box[:2] for panel in read_svg(figure.svg()).panels for cell in panel.cells.values()}
+    assert len(boxes) == sum(len(panel.cells) for panel in figure.panels)
+    for panel in read_svg(figure.svg()).panels:
+        for (row, column), cell in panel.cells.items():
+            right = panel.cells.get((row, column + 1))
+            below = panel.cells.get((row + 1, column))
+            assert right is None or right.box[0] == pytest.approx(cell.box[0] + cell.box[2], abs=0.01)
+            assert below is None or below.box[1] == pytest.approx(cell.box[1] + cell.box[3], abs=0.01)
+
+
+def test_latex_has_a_node_for_every_cell(figure: Figure) -> None:
+    tex = figure.tex()
+    nodes = re.findall(r"\\node\[box,fill=c[0-9a-f]{6},text=\w+\] at \((-?\d+),(-?\d+)\) \{(.*)\};", tex)
+    cells = [cell for panel in figure.panels for cell in panel.cells]
+    assert [content.split(r" \\ ") if content else [] for _, _, content in nodes] == [
+        list(cell.lines) for cell in cells
+    ]
+    assert len({(row, column) for row, column, _ in nodes}) == len(cells)
+    stripped = re.sub(r"\\[{}\\]", "", tex)
+    assert stripped.count("{") == stripped.count("}")
+    assert tex.startswith(r"\documentclass") and tex.rstrip().endswith(r"\end{document}")
+    defined = set(re.findall(r"\\definecolor\{(\w+)\}", tex))
+    assert defined == set(re.findall(r"fill=(\w+)", tex))
+
+
+def test_text_has_every_cell_in_its_row(figure: Figure) -> None:
+    lines = figure.text().splitlines()
+    at = 1
+    for panel in figure.panels:
+        at += bool(panel.title) + 1
+        for row in range(panel.rows):
+            words = ["/".join(cell.lines) for cell in panel.cells if cell.row == row]
+            assert lines[at].split() == [str(row), *words]
+            at += 1
+    for note in figure.notes:
+        assert note in lines
+
+
+def test_colour_in_terminals() -> None:
+    from rich.console import Console
+
+    console = Console(force_terminal=True, color_system="truecolor", width=200)
+    with console.capture() as capture:
+        console.print(layout_figure(Layout((2, 2))))
+    assert "\x1b[38;2;0;0;0;48;2;235;235;255m" in capture.get()
+
+
+def test_signs_of_the_formats_are_escaped() -> None:
+    figure = Figure('a<b & "c" {d}_e', (Panel("p<q", 1, 1, (Cell(0, 0, ("x&y",), "#ffffff", "r<s"),)),))
+    drawing = read_svg(figure.svg())
+    assert drawing.title == 'a<b & "c" {d}_e'
+    assert drawing.panels[0].title == "p<q" and drawing.panels[0].cells[0, 0].remark == "r<s"
+    assert r"a<b \& " in figure.tex() and r"\{d\}\_e" in figure.tex()
+
+
+def test_save_by_suffix(tmp_path: Path) -> None:
+    figure = FIGURES["layout"]
+    figure.save(tmp_path / "deep" / "er" / "x.svg")
+    assert (tmp_path / "deep" / "er" / "x.svg").read_text() == figure.svg()
+    figure.save(str(tmp_path / "x.tex"))
+    assert (tmp_path / "x.tex").read_text() == figure.tex()
+    figure.save(tmp_path / "x.txt")
+    assert (tmp_path / "x.txt").read_text() == figure.text() + "\n"
+    with pytest.raises(ArgumentError, match=r"must end in one of .svg, .tex, .txt, .png"):
+        figure.save(tmp_path / "x.gif")
+    with pytest.raises(ArgumentError, match="cannot write"):
+        figure.save(tmp_path / "x.txt" / "y.svg")
+
+
+def test_png(tmp_path: Path) -> None:
+    pytest.importorskip("cairosvg", exc_type=ImportError)
+    FIGURES["layout"].save(tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_notebooks_show_the_svg() -> None:
+    assert FIGURES["layout"]._repr_svg_() == FIGURES["layout"].svg()

@@ -1,0 +1,70 @@
+"""Pictures: SVG, LaTeX, PNG and coloured text of layouts, swizzles, thread-value maps, atoms, banks and rasters.
+
+``*_figure`` functions give a :class:`Figure`, which shows itself in notebooks and writes itself with ``save``.
+``render_*_svg`` functions write a file at once; ``display_*`` are the same pictures for a notebook.
+"""
+
+from __future__ import annotations
+
+from tilewright.viz.banks import bank_figure
+from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.layouts import layout_figure, swizzle_figure
+from tilewright.viz.raster import ORDERS, Reuse, l2_reuse, raster_figure, raster_order
+from tilewright.viz.render import (
+    display_layout,
+    display_svg,
+    display_swizzle_layout,
+    display_tiled_copy,
+    display_tiled_mma,
+    display_tv_layout,
+    print_latex,
+    render_copy_atom_svg,
+    render_layout_svg,
+    render_mma_atom_svg,
+    render_swizzle_layout_svg,
+    render_tiled_copy_svg,
+    render_tiled_mma_svg,
+    render_tv_layout_svg,
+)
+from tilewright.viz.thread_values import (
+    copy_atom_figure,
+    mma_atom_figure,
+    mma_figure,
+    tiled_copy_figure,
+    tiled_mma_figure,
+    tv_figure,
+)
+
+__all__ = [
+    "ORDERS",
+    "Cell",
+    "Figure",
+    "Panel",
+    "Reuse",
+    "bank_figure",
+    "copy_atom_figure",
+    "display_layout",
+    "display_svg",
+    "display_swizzle_layout",
+    "display_tiled_copy",
+    "display_tiled_mma",
+    "display_tv_layout",
+    "l2_reuse",
+    "layout_figure",
+    "mma_atom_figure",
+    "mma_figure",
+    "print_latex",
+    "raster_figure",
+    "raster_order",
+    "render_copy_atom_svg",
+    "render_layout_svg",
+    "render_mma_atom_svg",
+    "render_swizzle_layout_svg",
+    "render_tiled_copy_svg",
+    "render_tiled_mma_svg",
+    "render_tv_layout_svg",
+    "swizzle_figure",
+    "tiled_copy_figure",
+    "tiled_mma_figure",
+    "tv_figure",
+]

@@ -1,0 +1,136 @@
+"""The order in which thread blocks visit the tiles of a matrix, drawn, and what it does for the L2 cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.errors import ArgumentError
+from tilewright.viz.colour import thread_colour
+from tilewright.viz.figure import Cell, Figure, Panel, cut
+
+Tile = tuple[int, int]
+ORDERS = ("along_m", "along_n", "grouped_m", "grouped_n", "hilbert")
+
+
+def raster_order(order: str, tiles: Tile, group: int = 8) -> list[Tile]:
+    """The (m, n) tiles in the order in which blocks are started.
+
+    Args:
+        order: ``along_m`` and ``along_n`` walk that mode first; ``grouped_m`` (``grouped_n``) walks strips of ``group``
+            tiles along M (N), crossing each strip at every step, which is CUTLASS's thread-block swizzle for
+            ``grouped_n``; ``hilbert`` follows the space-filling curve.
+        tiles: how many tiles there are along M and N.
+        group: the width of a strip.
+
+    Raises:
+        ArgumentError: an unknown order, or a size that is not positive.
+
+    >>> raster_order("grouped_n", (2, 4), group=2)
+    [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 3), (1, 2), (1, 3)]
+    """
+    rows, columns = tiles
+    if min(rows, columns, group) < 1:
+        raise ArgumentError(f"no raster of {rows} x {columns} tiles in groups of {group}: all must be positive")
+    if order == "along_m":
+        return [(m, n) for n in range(columns) for m in range(rows)]
+    if order == "along_n":
+        return [(m, n) for m in range(rows) for n in range(columns)]
+    if order == "grouped_m":
+        return [(m, n) for strip in _strips(rows, group) for n in range(columns) for m in strip]
+    if order == "grouped_n":
+        return [(m, n) for strip in _strips(columns, group) for m in range(rows) for n in strip]
+    if order == "hilbert":
+        side = 1 << (max(rows, columns) - 1).bit_length()
+        places = (_hilbert(step, side) for step in range(side * side))
+        return [(m, n) for m, n in places if m < rows and n < columns]
+    raise ArgumentError(f"unknown raster order {order!r}; there are {', '.join(ORDERS)}")
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """Operand panels (a tile row of A, a tile column of B) that blocks ask for, and that must come from memory."""
+
+    asked: int
+    fetched: int
+
+    @property
+    def factor(self) -> float:
+        """How often a fetched panel is used."""
+        return self.asked / self.fetched
+
+
+def l2_reuse(order: Sequence[Tile], concurrent: int) -> Reuse:
+    """Count panels under the model that the blocks running together share what the L2 holds, and waves share nothing.
+
+    Args:
+        order: tiles in the order in which blocks start.
+        concurrent: blocks that run at the same time (SMs x blocks per SM).
+
+    >>> l2_reuse(raster_order("along_n", (4, 4)), concurrent=4), l2_reuse(raster_order("hilbert", (4, 4)), concurrent=4)
+    (Reuse(asked=32, fetched=20), Reuse(asked=32, fetched=16))
+    """
+    if concurrent < 1:
+        raise ArgumentError(f"{concurrent} blocks cannot run together")
+    fetched = 0
+    for start in range(0, len(order), concurrent):
+        wave = order[start : start + concurrent]
+        fetched += len({m for m, _ in wave}) + len({n for _, n in wave})
+    return Reuse(2 * len(order), fetched)
+
+
+def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 132) -> Figure:
+    """Draw the order of thread blocks: the number of each tile, coloured by the wave in which it runs.
+
+    >>> print(raster_figure("grouped_m", (2, 4), group=2, concurrent=4).text())
+    grouped_m, group 2, 2 x 4 tiles
+       0  1  2  3
+    0  0  2  4  6
+    1  1  3  5  7
+       wave 0
+       wave 1
+    L2: 4 blocks at a time use each fetched panel 2.00 times (16 asked for, 8 fetched)
+    L2: in the order along_n they would use it 1.60 times
+    """
+    sequence = raster_order(order, tiles, group)
+    rows, columns, notes = cut(*tiles)
+    cells = []
+    for number, (m, n) in enumerate(sequence):
+        if m < rows and n < columns:
+            wave = number // concurrent
+            remark = f"tile ({m},{n}): block {number}, wave {wave}"
+            cells.append(Cell(m, n, (str(number),), thread_colour(wave), remark))
+    waves = -(-len(sequence) // concurrent)
+    legend = tuple((thread_colour(wave), f"wave {wave}") for wave in range(min(waves, 32)))
+    reuse, plain = l2_reuse(sequence, concurrent), l2_reuse(raster_order("along_n", tiles), concurrent)
+    figures = (
+        f"L2: {concurrent} blocks at a time use each fetched panel {reuse.factor:.2f} times "
+        f"({reuse.asked} asked for, {reuse.fetched} fetched)",
+        f"L2: in the order along_n they would use it {plain.factor:.2f} times",
+    )
+    name = f"{order}, group {group}" if order.startswith("grouped") else order
+    panel = Panel("", rows, columns, tuple(cells))
+    return Figure(f"{name}, {tiles[0]} x {tiles[1]} tiles", (panel,), legend, (*notes, *figures))
+
+
+def _strips(extent: int, width: int) -> list[range]:
+    return [range(start, min(start + width, extent)) for start in range(0, extent, width)]
+
+
+def _hilbert(step: int, side: int) -> Tile:
+    """The place of ``step`` on the Hilbert curve through a ``side`` x ``side`` square (``side`` a power of two).
+
+    Each pair of bits of ``step``, from the lowest, picks a quadrant; the curve inside is turned to fit.
+    """
+    row = column = 0
+    size = 1
+    while size < side:
+        down, right = step >> 1 & 1, (step ^ step >> 1) & 1
+        if not right:
+            if down:
+                row, column = size - 1 - row, size - 1 - column
+            row, column = column, row
+        row, column = row + size * down, column + size * right
+        step >>= 2
+        size *= 2
+    return row, column

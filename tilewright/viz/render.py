@@ -1,0 +1,104 @@
+"""The drawing functions by the names that users of CuTe know; each makes a figure and writes or shows it.
+
+All ``render_*`` functions take the path of the file last and make missing folders. The suffix of the path decides the
+format, so ``render_layout_svg(layout, "x.png")`` writes a PNG.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tilewright.layout import ComposedLayout, Swizzle
+from tilewright.viz.figure import Figure
+from tilewright.viz.grids import AnyLayout
+from tilewright.viz.layouts import layout_figure, swizzle_figure
+from tilewright.viz.thread_values import (
+    copy_atom_figure,
+    mma_atom_figure,
+    tiled_copy_figure,
+    tiled_mma_figure,
+    tv_figure,
+)
+
+FilePath: TypeAlias = str | PathLike[str]
+
+
+def render_layout_svg(layout: AnyLayout, output_file: FilePath) -> None:
+    """Draw a layout: its offset at every coordinate (see :func:`~tilewright.viz.layout_figure`)."""
+    layout_figure(layout).save(output_file)
+
+
+def render_swizzle_layout_svg(layout: ComposedLayout, output_file: FilePath) -> None:
+    """Draw a swizzled layout before and after its swizzle (see :func:`~tilewright.viz.swizzle_figure`)."""
+    swizzle_figure(layout).save(output_file)
+
+
+def render_tv_layout_svg(layout: AnyLayout, tile_mn: Any, output_file: FilePath) -> None:
+    """Draw a thread-value layout on a tile (see :func:`~tilewright.viz.tv_figure`)."""
+    tv_figure(layout, tile_mn).save(output_file)
+
+
+def render_tiled_copy_svg(tiled_copy: Any, tile_mn: Any, output_file: FilePath) -> None:
+    """Draw the source and destination of a tiled copy (see :func:`~tilewright.viz.tiled_copy_figure`)."""
+    tiled_copy_figure(tiled_copy, tile_mn).save(output_file)
+
+
+def render_tiled_mma_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath) -> None:
+    """Draw A, B and C of a tiled MMA (see :func:`~tilewright.viz.tiled_mma_figure`)."""
+    tiled_mma_figure(tiled_mma, tile_mnk).save(output_file)
+
+
+def render_mma_atom_svg(atom: Any, output_file: FilePath) -> None:
+    """Draw A, B and C of an MMA atom."""
+    mma_atom_figure(atom).save(output_file)
+
+
+def render_copy_atom_svg(atom: Any, output_file: FilePath) -> None:
+    """Draw the source and destination of a copy atom."""
+    copy_atom_figure(atom).save(output_file)
+
+
+def display_svg(file_path: FilePath) -> SvgText:
+    """An SVG file, shown in a notebook."""
+    return SvgText(Path(file_path).read_text())
+
+
+def display_layout(layout: AnyLayout) -> Figure:
+    """The picture of a layout, swizzled or not, for a notebook."""
+    if isinstance(layout, ComposedLayout) and isinstance(layout.inner, Swizzle):
+        return swizzle_figure(layout)
+    return layout_figure(layout)
+
+
+def display_swizzle_layout(layout: ComposedLayout) -> Figure:
+    """The picture of a swizzled layout, for a notebook."""
+    return swizzle_figure(layout)
+
+
+def display_tv_layout(layout: AnyLayout, tile_mn: Any) -> Figure:
+    """The picture of a thread-value layout, for a notebook."""
+    return tv_figure(layout, tile_mn)
+
+
+def display_tiled_copy(tiled_copy: Any, tile_mn: Any = None) -> Figure:
+    """The picture of a tiled copy, for a notebook."""
+    return tiled_copy_figure(tiled_copy, tile_mn)
+
+
+def display_tiled_mma(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
+    """The picture of a tiled MMA, for a notebook."""
+    return tiled_mma_figure(tiled_mma, tile_mnk)
+
+
+def print_latex(layout: AnyLayout) -> None:
+    """Print a layout, swizzled or not, as a LaTeX document."""
+    print(display_layout(layout).tex())
+
+
+class SvgText(str):
+    """SVG text that notebooks draw."""
+
+    def _repr_svg_(self) -> str:
+        return str(self)

@@ -1,0 +1,134 @@
+"""Pictures of thread-value maps: who holds which element of a tile, of an atom, of a tiled copy or MMA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.layout import product
+from tilewright.viz.figure import Figure
+from tilewright.viz.grids import AnyLayout, Owners, extents_of_tile, require_static, thread_legend
+
+
+def tv_figure(tv_layout: AnyLayout, tile_mn: Any) -> Figure:
+    """Draw a thread-value layout: thread and value in each element of the tile.
+
+    Args:
+        tv_layout: maps (thread, value) to the colexicographic index in the tile, or to its coordinate.
+        tile_mn: the tile's extents, as a shape or a tiler; of rank 1: a row.
+
+    Raises:
+        ArgumentError: not a layout of rank 2, or it points outside the tile.
+
+    >>> from tilewright.layout import Layout
+    >>> print(tv_figure(Layout((2, 2), (2, 1)), (2, 2)).text())
+    (2,2):(2,1) on 2 x 2
+           0      1
+    0  T0/V0  T1/V0
+    1  T0/V1  T1/V1
+       T0
+       T1
+    """
+    rows, columns = _two(extents_of_tile(tile_mn))
+    panel, notes = Owners.of(tv_layout, (rows, columns)).panel("")
+    return Figure(f"{tv_layout} on {rows} x {columns}", (panel,), thread_legend(_threads(tv_layout)), notes)
+
+
+def mma_figure(
+    a: AnyLayout, b: AnyLayout, c: AnyLayout, tile_mnk: Any, *, title: str = "", shown: Any = None
+) -> Figure:
+    """Draw A, B and C of a matrix instruction as one multiplies by hand: A to the left of C, B above it.
+
+    Args:
+        a, b, c: thread-value layouts into the M x K, N x K and M x N tiles.
+        tile_mnk: M, N and K.
+        shown: extents (M, N, K) over which the tile is repeated; the tile itself by default.
+    """
+    m, n, k = _three(tile_mnk)
+    to_m, to_n, to_k = _three(shown) if shown is not None else (m, n, k)
+    panel_a, notes_a = Owners.of(a, (m, k)).repeated((to_m, to_k)).panel("A (M x K)", (1, 0))
+    panel_b, notes_b = Owners.of(b, (n, k)).repeated((to_n, to_k)).transposed().panel("B (K x N)", (0, 1))
+    panel_c, notes_c = Owners.of(c, (m, n)).repeated((to_m, to_n)).panel("C (M x N)", (1, 1))
+    notes = tuple(dict.fromkeys((*notes_a, *notes_b, *notes_c)))
+    legend = thread_legend(max(map(_threads, (a, b, c))))
+    return Figure(title or f"MMA {m} x {n} x {k}", (panel_b, panel_a, panel_c), legend, notes)
+
+
+def mma_atom_figure(atom: Any) -> Figure:
+    """Draw an MMA atom: who holds what of A, B and C."""
+    a, b, c = _attributes(atom, ("tv_layout_A", "tv_layout_B", "tv_layout_C"), ("layout_a", "layout_b", "layout_c"))
+    return mma_figure(a, b, c, atom.shape_mnk, title=str(atom))
+
+
+def tiled_mma_figure(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
+    """Draw a tiled MMA: its own tile, or that repeated over ``tile_mnk``."""
+    a, b, c = _attributes(tiled_mma, ("tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled"))
+    own = tuple(int(tiled_mma.get_tile_size(mode)) for mode in range(3))
+    shown = own if tile_mnk is None else extents_of_tile(tile_mnk)
+    title = f"tiled MMA {' x '.join(map(str, own))} on {' x '.join(map(str, shown))}"
+    return mma_figure(a, b, c, own, title=title, shown=shown)
+
+
+def copy_atom_figure(atom: Any) -> Figure:
+    """Draw a copy atom: the elements that one instruction moves, a source thread's values to a row, with who reads them
+    and who receives them."""
+    source, destination = _attributes(atom, ("layout_src_tv", "layout_dst_tv"), ("layout_src", "layout_dst"))
+    row = int(product(source.shape[1]))
+    rows = max(_reach(source), _reach(destination)) // row + 1
+    return _source_and_destination(str(atom), source, destination, (row, rows), transposed=True)
+
+
+def tiled_copy_figure(tiled_copy: Any, tile_mn: Any = None) -> Figure:
+    """Draw a tiled copy: who reads and who writes each element of its tile, or of ``tile_mn`` by repetition."""
+    source, destination = _attributes(tiled_copy, ("layout_src_tv_tiled", "layout_dst_tv_tiled"))
+    own = _two(extents_of_tile(tiled_copy.tiler_mn))
+    shown = own if tile_mn is None else _two(extents_of_tile(tile_mn))
+    title = f"tiled copy of {own[0]} x {own[1]} on {shown[0]} x {shown[1]}"
+    return _source_and_destination(title, source, destination, own, shown=shown)
+
+
+def _source_and_destination(
+    title: str,
+    source: AnyLayout,
+    destination: AnyLayout,
+    extents: tuple[int, int],
+    *,
+    shown: tuple[int, int] | None = None,
+    transposed: bool = False,
+) -> Figure:
+    panels = []
+    notes: tuple[str, ...] = ()
+    for column, (name, layout) in enumerate((("source", source), ("destination", destination))):
+        owners = Owners.of(layout, extents).repeated(shown or extents)
+        panel, notes = (owners.transposed() if transposed else owners).panel(name, (0, column))
+        panels.append(panel)
+    return Figure(title, tuple(panels), thread_legend(max(_threads(source), _threads(destination))), notes)
+
+
+def _attributes(thing: Any, *choices: tuple[str, ...]) -> tuple[Any, ...]:
+    for names in choices:
+        if all(hasattr(thing, name) for name in names):
+            return tuple(getattr(thing, name) for name in names)
+    raise ArgumentError(f"cannot draw {thing!r}: it has no {', '.join(choices[0])}")
+
+
+def _threads(tv_layout: AnyLayout) -> int:
+    return int(product(require_static(tv_layout).shape[0]))
+
+
+def _reach(tv_layout: AnyLayout) -> int:
+    """The largest element index that the layout points to."""
+    return max(int(tv_layout(index)) for index in range(int(product(tv_layout.shape))))
+
+
+def _two(extents: tuple[int, ...]) -> tuple[int, int]:
+    if len(extents) > 2:
+        raise ArgumentError(f"a tile of rank {len(extents)} cannot be drawn as rows and columns")
+    return (1, extents[0]) if len(extents) == 1 else (extents[0], extents[1])
+
+
+def _three(tile_mnk: Any) -> tuple[int, int, int]:
+    extents = extents_of_tile(tile_mnk)
+    if len(extents) != 3:
+        raise ArgumentError(f"the tile {tile_mnk} must have the modes (M, N, K)")
+    return extents[0], extents[1], extents[2]
