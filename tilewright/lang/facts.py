@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 
 class Facts(NamedTuple):
-    """``value >= 0`` if ``nonneg``; ``value % divisibility == 0``; ``value < bound`` unless ``bound`` is None;
-    ``exact`` is the number itself when it is a literal."""
+    """What is known: ``value >= 0`` if ``nonneg``; ``value % divisibility == 0``; ``value < bound`` unless ``bound`` is None;
+    ``exact`` is the number itself when it is a literal; only the bits of ``bits`` can be set (None: nothing is known).
+    """
 
     nonneg: bool = False
     divisibility: int = 1
     bound: int | None = None
     exact: int | None = None
+    bits: int | None = None
 
 
 UNKNOWN = Facts()
@@ -26,19 +28,67 @@ LARGE = 1 << 30
 
 def of_number(value: int) -> Facts:
     """The facts of a literal; zero is divisible by everything, for which a large power of two stands."""
-    return Facts(value >= 0, abs(value) or LARGE, value + 1, value)
+    return Facts(value >= 0, abs(value) or LARGE, value + 1, value, value if value >= 0 else None)
+
+
+def possible_bits(known: Facts) -> int | None:
+    """The bits that may be set, from ``bits`` or from the bound and the divisor; None when the sign is unknown.
+
+    >>> bin(possible_bits(Facts(nonneg=True, divisibility=8, bound=64)))
+    '0b111000'
+    """
+    if known.bits is not None:
+        return known.bits
+    if not known.nonneg or known.bound is None:
+        return None
+    return ((1 << max(known.bound - 1, 0).bit_length()) - 1) & -low_bit(known)
+
+
+def low_bit(known: Facts) -> int:
+    """The largest power of two that is known to divide the value."""
+    return known.divisibility & -known.divisibility
 
 
 def combine(opcode: str, a: Facts, b: Facts) -> Facts:
     """The facts of ``opcode(a, b)`` on integers that do not overflow."""
     rule = _RULES.get(opcode)
-    return rule(a, b) if rule else UNKNOWN
+    if rule is None:
+        return UNKNOWN
+    known = rule(a, b)
+    bits = _bits(opcode, a, b, known)
+    if bits is None:
+        return known
+    bound = bits + 1 if known.bound is None else min(known.bound, bits + 1)
+    return known._replace(nonneg=True, bits=bits, bound=bound)
+
+
+def _bits(opcode: str, a: Facts, b: Facts, result: Facts) -> int | None:
+    """The possible bits of the result; ``result`` holds what the other rules say of it."""
+    x, y, literal = possible_bits(a), possible_bits(b), b.exact
+    if opcode == "and":
+        return x & y if x is not None and y is not None else x if y is None else y
+    if x is None or y is None:
+        return None
+    power = literal.bit_length() - 1 if literal and literal > 0 and literal & (literal - 1) == 0 else None
+    if opcode in ("or", "xor", "min", "max") or (opcode == "add" and x & y == 0):
+        return x | y
+    if opcode in ("div", "floordiv") and power is not None:
+        return x >> power
+    if opcode in ("rem", "floormod") and power is not None:
+        return x & (literal - 1)  # type: ignore[operator]
+    if opcode == "mul" and power is not None:
+        return x << power
+    if opcode in ("shl", "shr") and literal is not None and 0 <= literal < 32:
+        return x << literal if opcode == "shl" else x >> literal
+    return possible_bits(result)
 
 
 def join(a: Facts, b: Facts) -> Facts:
     """What holds of a value that is one or the other."""
     bound = None if a.bound is None or b.bound is None else max(a.bound, b.bound)
-    return Facts(a.nonneg and b.nonneg, math.gcd(a.divisibility, b.divisibility), bound)
+    x, y = possible_bits(a), possible_bits(b)
+    bits = None if x is None or y is None else x | y
+    return Facts(a.nonneg and b.nonneg, math.gcd(a.divisibility, b.divisibility), bound, None, bits)
 
 
 def _add(a: Facts, b: Facts) -> Facts:
