@@ -1,0 +1,169 @@
+// numbers.cuh: the 16-bit and 8-bit floats, pairs of them, conversions, and the few functions that CUDA C++ does not have.
+// Written anew with inline PTX instead of cuda_fp16.h and its kin: NVRTC reads this in milliseconds.
+#pragma once
+
+namespace tw {
+
+// ---- f16 and bf16: one number ------------------------------------------------------------------------------------
+
+struct f16 {
+  uint16_t bits;
+  __device__ __forceinline__ explicit operator float() const {
+    float r;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(bits));
+    return r;
+  }
+};
+
+struct bf16 {
+  uint16_t bits;
+  __device__ __forceinline__ explicit operator float() const { return bitcast<float>(uint32_t(bits) << 16); }
+};
+
+struct e4m3 {
+  uint8_t bits;
+  __device__ __forceinline__ explicit operator float() const {
+#if __CUDA_ARCH__ >= 890
+    uint32_t pair;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(uint16_t(bits)));
+    return float(f16{uint16_t(pair)});
+#else
+    return e4m3_value(bits);
+#endif
+  }
+};
+
+struct e5m2 {
+  uint8_t bits;
+  __device__ __forceinline__ explicit operator float() const { return float(f16{uint16_t(bits << 8)}); }
+};
+
+// to<T>(x): conversion to the numbers above, rounded to nearest even; to 8 bits it saturates to the largest finite one.
+template <class T> __device__ __forceinline__ T to(float x);
+template <> __device__ __forceinline__ f16 to<f16>(float x) {
+  f16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+  return r;
+}
+template <> __device__ __forceinline__ bf16 to<bf16>(float x) {
+  bf16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+  return r;
+}
+template <> __device__ __forceinline__ e4m3 to<e4m3>(float x) {
+#if __CUDA_ARCH__ >= 890
+  uint16_t pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+  return e4m3{uint8_t(pair)};
+#else
+  return e4m3{e4m3_bits(x)};
+#endif
+}
+template <> __device__ __forceinline__ e5m2 to<e5m2>(float x) {
+#if __CUDA_ARCH__ >= 890
+  uint16_t pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+  return e5m2{uint8_t(pair)};
+#else
+  return e5m2{e5m2_bits(x)};
+#endif
+}
+template <class T> __device__ __forceinline__ T to(double x) { return to<T>(float(x)); }
+template <> __device__ __forceinline__ f16 to<f16>(double x) {
+  f16 r;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(r.bits) : "d"(x));
+  return r;
+}
+
+__device__ __forceinline__ float to_tf32(float x) {  // nearest, ties away from zero, as the hardware offers it
+  uint32_t r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return bitcast<float>(r);
+}
+
+// ---- arithmetic of f16 and bf16, single and in pairs; each operation rounds once -----------------------------------
+
+struct f16x2 { uint32_t bits; };
+struct bf16x2 { uint32_t bits; };
+
+template <class T> struct pair_of;
+template <> struct pair_of<f16> { using type = f16x2; };
+template <> struct pair_of<bf16> { using type = bf16x2; };
+
+// bf16 has add and mul only from sm_90 on; a*1+b and a*b-0 round in the same way.
+#define TW_ARITHMETIC(T, R, SUFFIX, ONE, MINUS_ONE, MINUS_ZERO, SIGN)                                                    \
+  __device__ __forceinline__ T fma(T a, T b, T c) {                                                                      \
+    T r;                                                                                                                 \
+    asm("fma.rn." SUFFIX " %0, %1, %2, %3;" : "=" R(r.bits) : R(a.bits), R(b.bits), R(c.bits));                          \
+    return r;                                                                                                            \
+  }                                                                                                                      \
+  __device__ __forceinline__ T operator+(T a, T b) { return fma(a, T{ONE}, b); }                                         \
+  __device__ __forceinline__ T operator-(T a, T b) { return fma(b, T{MINUS_ONE}, a); }                                   \
+  __device__ __forceinline__ T operator*(T a, T b) { return fma(a, b, T{MINUS_ZERO}); }                                  \
+  __device__ __forceinline__ T operator-(T a) { return T{decltype(a.bits)(a.bits ^ SIGN)}; }                             \
+  __device__ __forceinline__ T abs(T a) { return T{decltype(a.bits)(a.bits & ~SIGN)}; }                                  \
+  __device__ __forceinline__ T min(T a, T b) {                                                                           \
+    T r;                                                                                                                 \
+    asm("min." SUFFIX " %0, %1, %2;" : "=" R(r.bits) : R(a.bits), R(b.bits));                                            \
+    return r;                                                                                                            \
+  }                                                                                                                      \
+  __device__ __forceinline__ T max(T a, T b) {                                                                           \
+    T r;                                                                                                                 \
+    asm("max." SUFFIX " %0, %1, %2;" : "=" R(r.bits) : R(a.bits), R(b.bits));                                            \
+    return r;                                                                                                            \
+  }
+TW_ARITHMETIC(f16, "h", "f16", 0x3c00, 0xbc00, 0x8000, 0x8000)
+TW_ARITHMETIC(bf16, "h", "bf16", 0x3f80, 0xbf80, 0x8000, 0x8000)
+TW_ARITHMETIC(f16x2, "r", "f16x2", 0x3c003c00, 0xbc00bc00, 0x80008000, 0x80008000)
+TW_ARITHMETIC(bf16x2, "r", "bf16x2", 0x3f803f80, 0xbf80bf80, 0x80008000, 0x80008000)
+#undef TW_ARITHMETIC
+
+// Division is exact through float: a float has more than twice the digits.
+__device__ __forceinline__ f16 operator/(f16 a, f16 b) { return to<f16>(float(a) / float(b)); }
+__device__ __forceinline__ bf16 operator/(bf16 a, bf16 b) { return to<bf16>(float(a) / float(b)); }
+
+__device__ __forceinline__ f16x2 pair(f16 a, f16 b) { return f16x2{a.bits | uint32_t(b.bits) << 16}; }
+__device__ __forceinline__ bf16x2 pair(bf16 a, bf16 b) { return bf16x2{a.bits | uint32_t(b.bits) << 16}; }
+
+// ---- what C++ lacks --------------------------------------------------------------------------------------------------
+
+template <class T> __device__ __forceinline__ T floordiv(T a, T b) {
+  const T quotient = a / b;
+  return quotient - T(quotient * b != a && (a ^ b) < 0);
+}
+template <class T> __device__ __forceinline__ T floormod(T a, T b) {
+  const T rest = a % b;
+  return rest + (rest != 0 && (rest ^ b) < 0 ? b : T(0));
+}
+__device__ __forceinline__ float floormod(float a, float b) {
+  const float rest = fmodf(a, b);
+  if (rest == 0.0f) return copysignf(0.0f, b);
+  return (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
+}
+__device__ __forceinline__ double floormod(double a, double b) {
+  const double rest = fmod(a, b);
+  if (rest == 0.0) return copysign(0.0, b);
+  return (rest < 0.0) != (b < 0.0) ? rest + b : rest;
+}
+__device__ __forceinline__ float floordiv(float a, float b) { return b == 0.0f ? a / b : rintf((a - floormod(a, b)) / b); }
+__device__ __forceinline__ double floordiv(double a, double b) { return b == 0.0 ? a / b : rint((a - floormod(a, b)) / b); }
+
+template <class T> __device__ __forceinline__ T power(T base, T exponent) {  // integers; a negative exponent gives 0 (or +-1)
+  if (exponent < 0) return base == 1 ? T(1) : base == T(-1) ? (exponent & 1 ? T(-1) : T(1)) : T(0);
+  T result = 1;
+  for (; exponent; exponent >>= 1, base *= base)
+    if (exponent & 1) result *= base;
+  return result;
+}
+
+__device__ __forceinline__ float infinity() { return bitcast<float>(0x7f800000); }
+__device__ __forceinline__ float nan() { return bitcast<float>(0x7fffffff); }
+
+__device__ __forceinline__ float approx_exp2(float x) { float r; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+__device__ __forceinline__ float approx_log2(float x) { float r; asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+__device__ __forceinline__ float approx_tanh(float x) { float r; asm("tanh.approx.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+__device__ __forceinline__ float approx_sqrt(float x) { float r; asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+__device__ __forceinline__ float approx_rsqrt(float x) { float r; asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+__device__ __forceinline__ float approx_rcp(float x) { float r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+
+}  // namespace tw
