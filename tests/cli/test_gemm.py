@@ -189,9 +189,9 @@ def test_a_finding_of_the_simulator_is_shown_whole(command, save, library, tmp_p
 
 
 def test_a_bar_appears_only_when_the_work_takes_long(command, save, library, tmp_path, monkeypatch) -> None:
-    def ticking(*args: Any, progress: Callable[[int, int], None], **kwargs: Any) -> Report:
+    def ticking(*args: Any, progress: Callable[[float], None], **kwargs: Any) -> Report:
         for done in range(3):
-            progress(done, 3)
+            progress(done / 3)
         return product(*args, **kwargs)
 
     library(ticking)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from tilewright.errors import CompileError, SimulationError, StagingError, TilewrightError, VerifyError
+from tilewright.errors import CompileError, ParseError, SimulationError, StagingError, TilewrightError, VerifyError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,6 +20,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]  # typer shows this class only through its children
     try:
         code = app(args=argv, prog_name="tilewright", standalone_mode=False)
+    except ParseError as error:
+        from tilewright.cli.expression import pointed
+
+        print(f"tilewright: {pointed(error)}", file=sys.stderr)
+        return 2
     except (SimulationError, CompileError, StagingError, VerifyError) as error:
         print(f"tilewright: {error}", file=sys.stderr)  # a finding of the machine: its text may have many lines
         return 1

@@ -62,7 +62,7 @@ def _check_shapes(a: tuple[Path, Array], b: tuple[Path, Array], c: tuple[Path, A
 class ProgressBar:
     """A bar on standard error for work that takes longer than a second; shorter work shows nothing.
 
-    Call it with how many parts of how many are done.
+    Call it with the fraction that is done.
     """
 
     PATIENCE = 1.0
@@ -71,19 +71,19 @@ class ProgressBar:
         from rich.progress import Progress
 
         self._bar = Progress(console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task(title, total=None)
+        self._task = self._bar.add_task(title, total=1.0)
         self._shown = False
         self._start = time.monotonic()
 
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, fraction: float) -> None:
         if not self._shown and time.monotonic() - self._start > self.PATIENCE:
             self._bar.start()
             self._shown = True
         if self._shown:
-            self._bar.update(self._task, completed=done, total=total)
+            self._bar.update(self._task, completed=fraction)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._shown:

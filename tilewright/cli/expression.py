@@ -1,0 +1,129 @@
+"""Expressions of the layout algebra: calls of its functions on operands in CuTe notation. Nothing else is evaluated.
+
+expression = function "(" [argument {"," argument}] ")" {"(" coordinate ")"}  |  notation
+argument   = [name "="] expression
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, NoReturn
+
+import tilewright.layout as algebra
+from tilewright.errors import LayoutError, ParseError
+
+FUNCTIONS = (
+    "append", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "coshape", "cosize",
+    "crd2idx", "depth", "downcast", "filter", "filter_zeros", "flat_divide", "flat_product", "flatten", "get",
+    "group_modes", "idx2crd", "is_compatible", "is_congruent", "left_inverse", "logical_divide", "logical_product",
+    "make_composed_layout", "make_identity_layout", "make_layout", "make_layout_like", "make_layout_right",
+    "make_layout_tv", "make_ordered_layout", "make_swizzle", "max_common_layout", "max_common_vector", "nullspace",
+    "prepend", "product", "product_each", "raked_product", "rank", "recast_layout", "right_inverse", "select",
+    "shape", "shape_div", "size", "slice_", "stride", "tile_to_shape", "tiled_divide", "tiled_product", "upcast",
+    "with_shape", "zipped_divide", "zipped_product",
+)  # fmt: skip
+NAME = re.compile(r"\s*([A-Za-z]\w*)\s*\(")
+KEYWORD = re.compile(r"\s*([A-Za-z]\w*)\s*=")
+
+
+def evaluate(text: str) -> Any:
+    """The value of an expression.
+
+    Raises:
+        ParseError: with the position in ``text`` of the character, or of the function, at fault.
+
+    >>> evaluate("composition((4,8):(13,1), 8:2)")
+    (2,4):(26,1)
+    >>> evaluate("right_inverse((4,8):(8,1))(5)")
+    20
+    """
+    reader = _Reader(text)
+    value = reader.expression()
+    if reader.rest():
+        reader.fail("nothing more was expected here")
+    return value
+
+
+def pointed(error: ParseError) -> str:
+    """The message of ``error``, the text, and a mark under the character at fault."""
+    return f"{error}\n  {error.text}\n  {' ' * error.position}^"
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def rest(self) -> str:
+        return self.text[self.at :].strip()
+
+    def fail(self, message: str, position: int | None = None) -> NoReturn:
+        at = self.at if position is None else position
+        while at < len(self.text) and self.text[at].isspace():
+            at += 1
+        raise ParseError(message, self.text, at)
+
+    def expression(self) -> Any:
+        call = NAME.match(self.text, self.at)
+        if call is None:
+            return self.notation()
+        name, start = call.group(1), call.start(1)
+        if name not in FUNCTIONS:
+            near = difflib.get_close_matches(name, FUNCTIONS, 1)
+            self.fail(f"there is no function {name}" + (f"; did you mean {near[0]}?" if near else ""), start)
+        self.at = call.end()
+        value = self.apply(getattr(algebra, name), name, start)
+        while self.rest().startswith("("):
+            if not callable(value):
+                self.fail(f"{value} is not a layout: it takes no coordinate")
+            start = self.at
+            self.at = self.text.index("(", self.at) + 1
+            value = self.apply(value, str(value), start)
+        return value
+
+    def apply(self, function: Any, name: str, start: int) -> Any:
+        """Call ``function`` with the arguments up to the closing parenthesis."""
+        arguments: list[Any] = []
+        keywords: dict[str, Any] = {}
+        while not self.rest().startswith(")"):
+            keyword = KEYWORD.match(self.text, self.at)
+            if keyword is not None:
+                self.at = keyword.end()
+                keywords[keyword.group(1)] = self.expression()
+            else:
+                arguments.append(self.expression())
+            if self.rest().startswith(","):
+                self.at = self.text.index(",", self.at) + 1
+            elif not self.rest().startswith(")"):
+                self.fail("expected , or )")
+        self.at = self.text.index(")", self.at) + 1
+        try:
+            return function(*arguments, **keywords)
+        except ParseError:
+            raise
+        except LayoutError as error:
+            self.fail(str(error), start)
+        except (TypeError, ValueError, AttributeError, IndexError) as error:
+            # The algebra checks meanings, not kinds: a number in the place of a layout fails inside it.
+            shown = ", ".join([*map(str, arguments), *(f"{key}={value}" for key, value in keywords.items())])
+            self.fail(f"{name} does not take ({shown}): {error}", start)
+
+    def notation(self) -> Any:
+        """The longest text up to a comma or parenthesis that belongs to the caller, in CuTe notation."""
+        start = end = self.at
+        nested = 0
+        while end < len(self.text) and (nested or self.text[end] not in ",)"):
+            nested += (self.text[end] in "(<") - (self.text[end] in ")>")
+            end += 1
+        literal = self.text[start:end].rstrip()
+        stripped = literal.lstrip()
+        start += len(literal) - len(stripped)
+        if not stripped:
+            self.fail("expected a function or an operand in CuTe notation, such as (4,8):(8,1)", start)
+        try:
+            value = algebra.parse(stripped)
+        except ParseError as error:
+            message = str(error).removeprefix(f"{stripped!r}: ").replace(f" at {error.position},", ",")
+            self.fail(message, start + error.position)
+        self.at = end
+        return value

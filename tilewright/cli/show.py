@@ -1,0 +1,64 @@
+"""``tilewright show``: a shipped kernel as IR, CUDA C++, PTX, machine code, or the resources it takes."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from tilewright.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tilewright.gemm import KernelEntry
+
+LEXERS = {"ir": "text", "cuda": "cuda", "ptx": "text", "sass": "text"}
+
+
+def run(kernel: str | None, stages: Sequence[str], arch: str | None) -> None:
+    """Print the stages of ``kernel`` that are asked for (CUDA C++ if none is); without a kernel, list them all."""
+    from tilewright.gemm import kernels
+
+    entries = kernels()
+    if kernel is None:
+        _list(entries)
+        return
+    if kernel not in entries:
+        near = difflib.get_close_matches(kernel, entries, 1)
+        hint = f"did you mean {near[0]}?" if near else f"the kernels are {', '.join(entries)}"
+        raise ArgumentError(f"there is no kernel {kernel!r}; {hint}")
+    compiled = entries[kernel].compile() if arch is None else entries[kernel].compile(arch)
+    for stage in stages or ["cuda"]:
+        if stage == "resources":
+            _resources(kernel, compiled)
+        else:
+            _source(str(getattr(compiled, stage)), LEXERS[stage])
+
+
+def _list(entries: dict[str, KernelEntry]) -> None:
+    from rich.table import Table
+
+    table = Table("kernel", "what it is")
+    for name, entry in entries.items():
+        table.add_row(name, entry.title)
+    Console().print(table)
+
+
+def _source(text: str, lexer: str) -> None:
+    if sys.stdout.isatty():
+        from rich.syntax import Syntax
+
+        Console().print(Syntax(text, lexer, theme="ansi_light"))
+    else:
+        print(text)
+
+
+def _resources(kernel: str, compiled: Any) -> None:
+    from rich.table import Table
+
+    table = Table("resource", "value", title=kernel, title_justify="left")
+    table.add_row("registers a thread", str(compiled.registers))
+    table.add_row("bytes spilled a thread", str(compiled.spills))
+    Console().print(table)
