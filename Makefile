@@ -25,7 +25,11 @@ lint: $(DEV)  ## ruff, mypy, and the import arrows between the rooms
 	@$(BIN)/lint-imports
 
 bench: $(DEV)  ## time the layout algebra, the simulator and, where there is one, the GPU
-	@$(BIN)/python -m bench $(ARGS)
+	@$(BIN)/python bench/layout.py $(ARGS)
+	@$(BIN)/python bench/laptop.py $(ARGS)
+	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then \
+	  $(BIN)/python bench/gemm_gpu.py && $(BIN)/python bench/launch.py; \
+	else echo "bench: no CUDA PyTorch here; the GPU benchmarks are left out"; fi
 
 setup: $(DEV)  ## the development environment alone
 	@echo "$(VENV) is ready"

@@ -1,0 +1,70 @@
+"""The README is true: its programs run and print what it says, its links lead somewhere, its targets exist."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md")
+PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ON_A_GPU = [program for program in PROGRAMS if '"cuda"' in program]
+ON_THE_CPU = [program for program in PROGRAMS if '"cuda"' not in program]
+
+
+def run(programs: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+    """Run the programs one after the other from a file; what they printed, and what the README says they print."""
+    source = folder / "program.py"  # a file, because staging reads the source of kernels
+    source.write_text("\n".join(programs))
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"__name__": "program", "__file__": str(source)}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(source.read_text(), str(source), "exec"), names)
+    expected = re.findall(r"^print\(.*\)\s+# (.*)$", source.read_text(), re.MULTILINE)
+    return printed.getvalue().splitlines(), expected
+
+
+def test_the_programs_print_what_the_readme_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed, expected = run(ON_THE_CPU, tmp_path, monkeypatch)
+    assert printed == expected and len(expected) >= 4
+    assert {path.name for path in tmp_path.iterdir()} >= {"swizzle.svg", "banks.svg", "mma_c.tex"}
+
+
+@pytest.mark.gpu
+def test_the_gpu_program_computes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    check = "assert (y.cpu() == 2 * torch.arange(1000.0) + 1).all(); print('checked')"
+    printed, _ = run([PROGRAMS[0], *ON_A_GPU, check], tmp_path, monkeypatch)
+    assert printed[-1] == "checked"
+
+
+def test_the_commands_print_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
+    sessions = re.findall(r"^    \$ tilewright (.*)\n((?:    (?!\$).*\n)+)", README, re.MULTILINE)
+    assert sessions
+    for command, output in sessions:
+        assert main(shlex.split(command)) == 0
+        printed = capsys.readouterr().out.splitlines()
+        assert [line.rstrip() for line in printed] == [line[4:] for line in output.splitlines()]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(document: str) -> None:
+    text = (ROOT / document).read_text()
+    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in target]
+    assert [target for target in targets if not ((ROOT / document).parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_make_targets_that_are_named_exist(document: str) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"(?:^    |`)make ([a-z]+)", (ROOT / document).read_text(), re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
