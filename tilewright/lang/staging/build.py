@@ -1,0 +1,76 @@
+"""Rewritten trees made into functions that share the globals, closure cells, defaults and lines of the original."""
+
+from __future__ import annotations
+
+import ast
+import weakref
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from tilewright.lang.staging import runtime
+from tilewright.lang.staging.location import register_code
+from tilewright.lang.staging.rewrite import TOOL, rewrite
+from tilewright.lang.staging.source import tree_of
+
+_FUTURES = 0x1FF0000  # the compiler flags that `from __future__ import ...` sets
+_STAGED: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
+_CODES: weakref.WeakKeyDictionary[CodeType, CodeType] = weakref.WeakKeyDictionary()
+
+
+def staged(function: FunctionType) -> FunctionType:
+    """``function`` with its control flow rewritten (once for each code object; closures share the work)."""
+    made = _STAGED.get(function)
+    if made is None:
+        original = function.__code__
+        code = _CODES.get(original)
+        if code is None:
+            code = _CODES[original] = _compile(function)
+        made = _STAGED[function] = _bind(function, code)
+    return made
+
+
+def _compile(function: FunctionType) -> CodeType:
+    original = function.__code__
+    node, owner = tree_of(function)
+    free = [name for name in original.co_freevars if name != TOOL]
+    rewrite(node, original.co_filename, set(free))
+    body: list[ast.stmt] = [node]
+    if owner:  # private names are mangled, and super() finds its class, as in the original place
+        body = [ast.ClassDef(owner, bases=[], keywords=[], body=body, decorator_list=[])]
+    outer = [name for name in free if not (owner and name == "__class__")]
+    arguments = [ast.arg(name) for name in [*outer, TOOL]]
+    spec = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
+    factory = ast.FunctionDef("_tw_factory", spec, body, [])
+    for place in (factory, body[0]):
+        ast.copy_location(place, node)
+    module = ast.fix_missing_locations(ast.Module([factory], []))
+    compiled = compile(module, original.co_filename, "exec", original.co_flags & _FUTURES, dont_inherit=True)
+    code = _find(compiled, original.co_name, ("_tw_factory", owner)).replace(co_qualname=function.__qualname__)
+    _register(code)
+    return code
+
+
+def _find(code: CodeType, name: str, through: tuple[str, ...]) -> CodeType:
+    """The code object of the rewritten function, inside those of the factory and the class."""
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    for candidate in inner:
+        if candidate.co_name in through and candidate.co_name:
+            return _find(candidate, name, tuple(t for t in through if t != candidate.co_name))
+    return next(c for c in inner if c.co_name == name)
+
+
+def _register(code: CodeType) -> None:
+    register_code(code)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _register(constant)
+
+
+def _bind(function: FunctionType, code: CodeType) -> FunctionType:
+    cells: dict[str, Any] = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[TOOL] = CellType(runtime)
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    return made

@@ -1,0 +1,142 @@
+"""``and``, ``or``, ``not``, conditional expressions, ``in``, ``min``/``max``/``any``/``all`` and ``assert``."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Value
+from tilewright.lang import operators
+from tilewright.lang.numeric import Boolean, Numeric
+from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.regions import Join, Region, can_speculate, capture, close_branch, decide
+
+Thunk = Callable[[], Any]
+
+
+def and_(first: Any, *rest: Thunk) -> Any:
+    """``first and rest[0]() and ...``: what decides now decides as Python does."""
+    return _logical("and", first, rest)
+
+
+def or_(first: Any, *rest: Thunk) -> Any:
+    """``first or rest[0]() or ...``."""
+    return _logical("or", first, rest)
+
+
+def _logical(word: str, first: Any, rest: tuple[Thunk, ...]) -> Any:
+    for i, thunk in enumerate(rest):
+        test = decide(first)
+        if isinstance(test, Value):
+            return _lazy(word, first, test, lambda i=i: _logical(word, rest[i](), rest[i + 1 :]))
+        if test is (word == "or"):
+            return first
+        first = thunk()
+    return first
+
+
+def _lazy(word: str, first: Any, test: Value, rest: Thunk) -> Any:
+    """``first and/or rest()`` for a run-time ``first``: the second side runs only where the first does not decide."""
+    region = Region(f"`{word}`", here(4))
+    second, block = capture(region.what, region.where, rest)
+    if isinstance(first, Boolean) and isinstance(second, (bool, Boolean)):
+        second = Boolean(second)
+        if can_speculate(block):
+            Builder.current().block.ops += block.ops
+            return operators.binary(word, first, second)
+        first = Boolean(word == "or")
+    sides, arms = ((second, first), (block, Block())) if word == "and" else ((first, second), (Block(), block))
+    return _choose(test, sides, arms, region)
+
+
+def not_(value: Any) -> Any:
+    test = decide(value)
+    return Boolean(Builder.current().unary("not", test)) if isinstance(test, Value) else not test
+
+
+def if_(test: Any, then: Thunk, other: Thunk) -> Any:
+    """``then() if test else other()``."""
+    known = decide(test)
+    if not isinstance(known, Value):
+        return then() if known else other()
+    region = Region("conditional expression", here(2))
+    first, block_a = capture(region.what, region.where, then)
+    second, block_b = capture(region.what, region.where, other)
+    return _choose(known, (first, second), (block_a, block_b), region)
+
+
+def _choose(test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> Any:
+    join = Join("", None, sides, arms, region)
+    if join.poison is not None:
+        raise fail(f"the two sides of the {region} do not agree: {join.poison.reason}; convert one of them")
+    return close_branch(test, arms, [join])[0]
+
+
+def contains(container: Any, item: Any) -> Any:
+    """``item in container``, with an ``or`` of comparisons where a run-time number takes part."""
+    if isinstance(container, (tuple, list, set, frozenset, range)):
+        if _is_dynamic(item) or (not isinstance(container, range) and any(map(_is_dynamic, container))):
+            equal = (Boolean(item == x) for x in container)
+            return functools.reduce(lambda a, b: operators.binary("or", a, b), equal, Boolean(False))
+    return item in container
+
+
+def excludes(container: Any, item: Any) -> Any:
+    return not_(contains(container, item))
+
+
+def _is_dynamic(value: Any) -> bool:
+    return isinstance(value, Numeric) and not value.is_static
+
+
+def _extreme(opcode: str, python: Any) -> Any:
+    def extreme(*args: Any, **options: Any) -> Any:
+        if options or not args:
+            return python(*args, **options)
+        items = args if len(args) > 1 else tuple(args[0])
+        if any(map(_is_dynamic, items)):
+            return functools.reduce(lambda a, b: operators.binary(opcode, a, b), items)
+        return python(items)
+
+    return extreme
+
+
+def _quantifier(word: str, python: Any) -> Any:
+    def quantifier(items: Any) -> Any:
+        listed = list(items)
+        if not any(map(_is_dynamic, listed)):
+            return python(listed)
+        return _logical(word, listed[0], tuple(lambda x=item: x for item in listed[1:]))
+
+    return quantifier
+
+
+def _bool(*args: Any) -> Any:
+    return Boolean(args[0]) if args and _is_dynamic(args[0]) else bool(*args)
+
+
+_BUILTINS: dict[Any, Any] = {
+    builtins.min: _extreme("min", builtins.min), builtins.max: _extreme("max", builtins.max),
+    builtins.any: _quantifier("or", builtins.any), builtins.all: _quantifier("and", builtins.all), builtins.bool: _bool,
+}  # fmt: skip
+
+
+def builtin(function: Any) -> Any:
+    """The version of a Python builtin that also takes run-time numbers; other callables as they are."""
+    try:
+        return _BUILTINS.get(function, function)
+    except TypeError:  # an unhashable callable of the user's
+        return function
+
+
+def assert_(test: Any, message: Thunk | None = None) -> None:
+    """``assert test, message``: at once for what is known now, when the kernel runs otherwise."""
+    known = decide(test)
+    if isinstance(known, Value):
+        text = str(message()) if message else "assertion failed"
+        Builder.current().emit("assert", (known,), (), {"message": text})
+    elif not known:
+        raise AssertionError(*((message(),) if message else ()))

@@ -1,0 +1,189 @@
+"""What all run-time constructs share: opening blocks, deciding predicates, and joining two arms."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.errors import StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Constant, Location, Op, Value
+from tilewright.ir.ops import PURE
+from tilewright.ir.types import ScalarType
+from tilewright.lang import carry
+from tilewright.lang.carry import Mismatch, Spec
+from tilewright.lang.numeric import Boolean, Numeric
+from tilewright.lang.staging import cells
+from tilewright.lang.staging.location import fail
+from tilewright.lang.staging.poison import Undefined
+
+MEND = "keep one type (convert with Int32(...), Float32(...) or .to(...)) or use another variable"
+_DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
+_SELECT_LIMIT = 8
+
+
+def decide(test: Any) -> bool | Value:
+    """A predicate: a Python bool when it is known now, else the i1 value."""
+    if isinstance(test, Numeric):
+        value = test.value if isinstance(test, Boolean) else Boolean(test).value
+        return value if isinstance(value, Value) else bool(value)
+    return bool(test)
+
+
+class Region:
+    """One open block of a run-time construct; ``what`` and ``where`` describe the construct in messages."""
+
+    def __init__(self, what: str, where: Location | None) -> None:
+        self.what, self.where = what, where
+        self._outer: Block | None = None
+
+    def open(self, block: Block) -> None:
+        builder: Any = Builder.current()
+        builder.regions.append(self)
+        self._outer, builder.block = builder.block, block
+
+    def close(self) -> None:
+        builder: Any = Builder.current()
+        if not builder.regions or builder.regions[-1] is not self:
+            raise fail(f"the {self} was left before its end")
+        builder.regions.pop()
+        assert self._outer is not None
+        builder.block = self._outer
+
+    def __str__(self) -> str:
+        return f"run-time {self.what} at line {self.where.line}" if self.where else f"run-time {self.what}"
+
+
+def capture(what: str, where: Location | None, thunk: Callable[[], Any]) -> tuple[Any, Block]:
+    """What ``thunk`` gives, and the ops that it appended."""
+    block, region = Block(), Region(what, where)
+    region.open(block)
+    result = thunk()
+    region.close()
+    return result, block
+
+
+def can_speculate(block: Block) -> bool:
+    """Whether running the block when it is not asked for does nothing but cost time."""
+    return len(block.ops) <= _SELECT_LIMIT and all(_harmless(op) for op in block.ops)
+
+
+def _harmless(op: Op) -> bool:
+    if op.opcode in _DIVISIONS:
+        return isinstance(op.operands[1], Constant) and op.operands[1].value != 0
+    return op.opcode in PURE or (op.opcode == "sreg" and op.attrs.get("name") != "clock")
+
+
+Pair = tuple[Value, Value]
+
+
+def same_value(a: Value, b: Value) -> bool:
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return a.type == b.type and repr(a.value) == repr(b.value)
+    return a is b
+
+
+def emit_branch(condition: Value, arms: tuple[Block, Block], pairs: Sequence[Pair], names: Sequence[str | None]) -> list[Value]:
+    """Close a branch: one result for each pair, by ``select`` where that is as good as an ``if``."""
+    builder = Builder.current()
+    wanted = [i for i, (a, b) in enumerate(pairs) if not same_value(a, b)]
+    results = [a for a, _ in pairs]
+    scalar = all(isinstance(pairs[i][0].type, ScalarType) for i in wanted)
+    if scalar and can_speculate(arms[0]) and can_speculate(arms[1]):
+        for arm in arms:
+            builder.block.ops += arm.ops
+        for i in wanted:
+            results[i] = builder.select(condition, *pairs[i])
+            _name(results[i], names[i])
+        return results
+    for arm, side in zip(arms, (0, 1), strict=True):
+        with builder.inside(arm):
+            builder.emit("yield", [pairs[i][side] for i in wanted])
+    op = builder.emit("if", (condition,), [pairs[i][0].type for i in wanted], regions=arms)
+    for i, value in zip(wanted, op.results, strict=True):
+        results[i] = value
+        _name(value, names[i])
+    return results
+
+
+def _name(value: Value, name: str | None) -> None:
+    if name and value.hint is None and not isinstance(value, Constant):
+        value.hint = name
+
+
+class Join:
+    """One place (a variable or a cell) after a branch: ``spec`` and value pairs, or a poison."""
+
+    def __init__(self, name: str, before: Any, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> None:
+        self.name = name
+        self.spec: Spec | None = None
+        self.pairs: list[Pair] = []
+        self.poison: Undefined | None = None
+        lost = [isinstance(side, Undefined) for side in sides]
+        if any(lost):
+            reason = f"it is assigned in only one branch of the {region}; assign it before"
+            self.poison = sides[0] if all(lost) else Undefined(name, reason)
+            return
+        try:
+            self._align(sides, arms)
+        except Mismatch as found:
+            if found.hard and not isinstance(before, Undefined) and before is not None:
+                raise changed_type(found, region) from None
+            reason = f"the branches of the {region} leave it with different kinds, {found.expected} and {found.got}"
+            self.poison = Undefined(name, reason)
+
+    def _align(self, sides: tuple[Any, Any], arms: tuple[Block, Block]) -> None:
+        builder = Builder.current()
+        spec = carry.unify(*sides, self.name)
+        while self.spec is None:
+            listed = []
+            try:
+                for side, arm in zip(sides, arms, strict=True):
+                    with builder.inside(arm):
+                        listed.append(spec.conform(side, self.name))
+            except carry.Weaker:
+                continue
+            self.spec, self.pairs = spec, list(zip(*listed, strict=True))
+
+    def result(self, values: Any) -> Any:
+        if self.poison is not None:
+            return self.poison
+        assert self.spec is not None
+        return self.spec.rebuild(values)
+
+
+def close_branch(condition: Value, arms: tuple[Block, Block], joins: Sequence[Join]) -> list[Any]:
+    """Emit the branch for all places at once; the object that each holds afterwards."""
+    pairs = [pair for join in joins for pair in join.pairs]
+    names = [hint for join in joins for hint in hints(join.name, len(join.pairs))]
+    values = iter(emit_branch(condition, arms, pairs, names))
+    return [join.result(values) for join in joins]
+
+
+def hints(name: str, count: int) -> list[str]:
+    """Names for the values of one place; '' for what has no name."""
+    return [name] if count == 1 else [f"{name}_{i}" if name else "" for i in range(count)]
+
+
+def changed_type(found: Mismatch, region: Region) -> StagingError:
+    return fail(
+        f"the variable '{found.path}' changes its type in the {region}: {found.expected} against {found.got}; {MEND}"
+    )
+
+
+def state_object(cell: cells.Cell, state: Any) -> Any:
+    """A remembered state of a cell as an object of the carry protocol."""
+    if cell.kind != "protocol":
+        return Undefined(cell.path) if state is cells.MISSING else state
+    clone = copy.copy(cell.holder)
+    cells.restore(clone, state[1])
+    return clone
+
+
+def poison_fresh(found: list[cells.Cell], region: Region) -> None:
+    """Attributes that a region added to user objects hold nothing usable after it."""
+    for thing, name, value in cells.fresh_attributes(found):
+        if not isinstance(value, Undefined) and carry.spec_of(value, promote=False).types():
+            label = f"{type(thing).__name__}.{name}"
+            vars(thing)[name] = Undefined(label, f"it is assigned only inside the {region}; assign it before")

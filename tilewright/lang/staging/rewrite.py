@@ -1,0 +1,374 @@
+"""The rewriter: a function's syntax tree with its control flow turned into calls of :mod:`runtime`.
+
+Statements stay in their frame and keep their lines. ``if c: A else: B`` becomes::
+
+    branch = _tw.If(c, names, touched, objects)
+    if branch.then(x, y):
+        A
+        x, y = branch.swap(x, y)
+    if branch.other():
+        B
+        x, y = branch.join(x, y)
+
+so that one code runs as Python does when ``c`` is known, and traces both arms when it is not. ``for`` and ``while`` are in
+:mod:`loops`. Predicates written ``const_expr(...)`` and loops over ``range_constexpr(...)`` are left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tilewright.errors import StagingError
+from tilewright.lang.staging.scopes import Uses, assigned_first, parameters
+
+TOOL = "_tw"
+_BUILTINS = frozenset(("min", "max", "any", "all", "bool"))
+_DECORATORS = frozenset(("jit", "kernel"))
+
+
+def rewrite(node: ast.FunctionDef, filename: str, free: set[str]) -> ast.FunctionDef:
+    """``node`` (a fresh copy) rewritten; ``free`` are the free variables of the function."""
+    node.decorator_list = []
+    node.returns = None
+    _Function(filename, free).function(node)
+    return ast.fix_missing_locations(node)
+
+
+def called_name(node: ast.AST | None) -> str:
+    """``f`` for the calls ``f(...)`` and ``a.b.f(...)``."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+class _Function(ast.NodeTransformer):
+    """Rewrites one function body; nested functions get their own."""
+
+    def __init__(self, filename: str, outer: set[str]) -> None:
+        self.filename = filename
+        self.outer = outer
+        self.locals: set[str] = set()
+        self.declared: set[str] = set()
+        self.tracked: dict[str, None] = {}
+        self.counter = 0
+        self.level = ""
+        self.nesting = 0
+        self.loops: list[str] = []
+
+    # -- the function --------------------------------------------------------------------------------------------
+
+    def function(self, node: ast.FunctionDef) -> None:
+        uses = Uses(node.body)
+        self.declared = uses.declared
+        given = parameters(node)
+        self.locals = (given | uses.bound.keys()) - self.declared
+        self.level = self.fresh("level")
+        node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
+        node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        body = self.statements(node.body)
+        head: list[ast.stmt] = [self.assign(self.level, self.tool("depth", node), node)]
+        unset = [name for name in self.tracked if name not in given and name in self.locals]
+        if unset:
+            head.append(self.unpack(unset, self.tool("undefined", node, *map(ast.Constant, unset)), node))
+        at = 1 if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) else 0
+        node.body = body[:at] + head + body[at:]
+
+    def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for statement in body:
+            made = self.visit(statement)
+            out += made if isinstance(made, list) else [] if made is None else [made]
+        return out
+
+    def nested(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        self.nesting += 1
+        try:
+            return self.statements(body)
+        finally:
+            self.nesting -= 1
+
+    # -- small builders ------------------------------------------------------------------------------------------
+
+    def fresh(self, what: str) -> str:
+        self.counter += 1
+        return f"{TOOL}_{what}{self.counter}"
+
+    def name(self, name: str, at: ast.AST, store: bool = False) -> ast.Name:
+        return ast.copy_location(ast.Name(name, ast.Store() if store else ast.Load()), at)
+
+    def call(self, owner: str, method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
+        function = ast.copy_location(ast.Attribute(self.name(owner, at), method, ast.Load()), at)
+        return self.spread(ast.copy_location(ast.Call(function, list(args), []), at), at)
+
+    def tool(self, method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
+        return self.call(TOOL, method, at, *args)
+
+    @staticmethod
+    def spread(node: Any, at: ast.AST) -> Any:
+        """Give ``node`` and what lies under it without a place the place of ``at``."""
+        for child in ast.walk(node):
+            if isinstance(child, (ast.expr, ast.stmt, ast.arg)) and not hasattr(child, "lineno"):
+                ast.copy_location(child, at)
+        return node
+
+    def assign(self, target: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+        return self.spread(ast.Assign([self.name(target, at, True)], value), at)  # type: ignore[no-any-return]
+
+    def unpack(self, targets: list[str], value: ast.expr, at: ast.AST) -> ast.stmt:
+        """``a, b = value``; a bare call when there is nothing to assign."""
+        if not targets:
+            return self.spread(ast.Expr(value), at)  # type: ignore[no-any-return]
+        into = ast.Tuple([self.name(t, at, True) for t in targets], ast.Store())
+        return self.spread(ast.Assign([into], value), at)  # type: ignore[no-any-return]
+
+    def texts(self, names: Any) -> ast.expr:
+        return ast.Tuple([ast.Constant(name) for name in names], ast.Load())
+
+    def loads(self, names: Any, at: ast.AST) -> list[ast.expr]:
+        return [self.name(name, at) for name in names]
+
+    def thunk(self, body: ast.expr) -> ast.expr:
+        empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return ast.copy_location(ast.Lambda(empty, body), body)
+
+    def variables(self, *nodes: ast.AST) -> tuple[list[str], list[str]]:
+        """The variables that a region assigns, and the others whose objects it may change."""
+        uses = Uses(nodes)
+        assigned = [n for n in uses.bound if n in self.locals and not n.startswith(f"{TOOL}_")]
+        known = self.locals | self.outer
+        touched = [n for n in uses.read if n in known and n not in uses.bound and n != TOOL and not n.startswith(f"{TOOL}_")]
+        self.tracked.update(dict.fromkeys(assigned + touched))
+        return assigned, touched
+
+    def error(self, node: ast.AST, message: str) -> StagingError:
+        return StagingError(f"{self.filename}:{getattr(node, 'lineno', 0)}: {message}")
+
+    # -- control flow --------------------------------------------------------------------------------------------
+
+    def visit_If(self, node: ast.If) -> Any:
+        if called_name(node.test) == "const_expr":
+            node.test = self.visit(node.test)
+            node.body, node.orelse = self.nested(node.body), self.nested(node.orelse)
+            return node
+        assigned, touched = self.variables(*node.body, *node.orelse)
+        branch = self.fresh("if")
+        values = self.loads(assigned, node)
+        test = self.visit(node.test)
+        made = self.tool(
+            "If", node, test, self.texts(assigned), self.texts(touched), ast.Tuple(self.loads(touched, node), ast.Load())
+        )
+        then = self.nested(node.body) + [self.unpack(assigned, self.call(branch, "swap", node, *values), node)]
+        other = self.nested(node.orelse) + [self.unpack(assigned, self.call(branch, "join", node, *values), node)]
+        return [
+            self.assign(branch, made, node),
+            ast.copy_location(ast.If(self.call(branch, "then", node, *values), then, []), node),
+            ast.copy_location(ast.If(self.call(branch, "other", node), other, []), node),
+        ]
+
+    def visit_For(self, node: ast.For) -> Any:
+        loop = self.fresh("for")
+        if called_name(node.iter) == "range_constexpr":
+            node.iter = self.visit(node.iter)
+            node.body = self.loop_body(node.body, loop)
+            node.orelse = self.nested(node.orelse)
+            return [self.assign(loop, self.tool("depth", node), node), node]
+        assigned, touched = self.variables(node.target, *node.body)
+        targets = list(Uses([node.target]).bound)
+        fresh = sorted(assigned_first(node.body) - set(targets))
+        if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range":
+            node.iter.func = self.tool("range_", node.iter, node.iter.func)
+        made = self.tool(
+            "For", node, self.visit(node.iter), self.texts(assigned), self.texts(fresh), self.texts(targets),
+            self.texts(touched), ast.Tuple(self.loads(touched, node), ast.Load()),
+        )  # fmt: skip
+        values = self.loads(assigned, node)
+        item = self.fresh("item")
+        body: list[ast.stmt] = [
+            self.unpack(assigned, self.call(loop, "enter", node, *values), node),
+            self.spread(ast.Assign([node.target], self.name(item, node)), node),
+            *self.loop_body(node.body, loop),
+            self.unpack(assigned, self.call(loop, "leave", node, *values), node),
+        ]
+        steps = self.call(loop, "steps", node, *values)
+        orelse = self.nested(node.orelse)
+        head = ast.copy_location(ast.For(self.name(item, node, True), steps, body, orelse), node)
+        return [self.assign(loop, made, node), head]
+
+    def visit_While(self, node: ast.While) -> Any:
+        loop = self.fresh("while")
+        if called_name(node.test) == "const_expr":
+            node.test = self.visit(node.test)
+            node.body, node.orelse = self.loop_body(node.body, loop), self.nested(node.orelse)
+            return [self.assign(loop, self.tool("depth", node), node), node]
+        assigned, touched = self.variables(node.test, *node.body)
+        conditional = Uses([node.test]).read.keys()
+        fresh = sorted(assigned_first(node.body) - conditional)
+        made = self.tool(
+            "While", node, self.texts(assigned), self.texts(fresh), self.texts(touched),
+            ast.Tuple(self.loads(touched, node), ast.Load()),
+        )  # fmt: skip
+        values = self.loads(assigned, node)
+        test = self.call(loop, "test", node, self.visit(node.test), *values)
+        turn: list[ast.stmt] = [
+            self.unpack(assigned, self.call(loop, "body", node, *values), node),
+            *self.loop_body(node.body, loop),
+            self.unpack(assigned, self.call(loop, "leave", node, *values), node),
+        ]
+        body: list[ast.stmt] = [
+            self.unpack(assigned, self.call(loop, "enter", node, *values), node),
+            ast.copy_location(ast.If(test, turn, []), node),
+        ]
+        orelse = self.nested(node.orelse)
+        head = ast.copy_location(ast.While(self.call(loop, "more", node, *values), body, orelse), node)
+        return [self.assign(loop, made, node), head]
+
+    def loop_body(self, body: list[ast.stmt], loop: str) -> list[ast.stmt]:
+        self.loops.append(loop)
+        try:
+            return self.nested(body)
+        finally:
+            self.loops.pop()
+
+    def visit_Break(self, node: ast.Break | ast.Continue) -> Any:
+        word = "break" if isinstance(node, ast.Break) else "continue"
+        check = self.tool("jump", node, ast.Constant(word), self.name(self.loops[-1], node))
+        return [self.spread(ast.Expr(check), node), node]
+
+    visit_Continue = visit_Break
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        return self.guarded(node, "return")
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        return self.guarded(node, "raise")
+
+    def guarded(self, node: ast.Return | ast.Raise, word: str) -> Any:
+        self.generic_visit(node)
+        if not self.nesting:
+            return node
+        check = self.tool("leave", node, ast.Constant(word), self.name(self.level, node))
+        return [self.spread(ast.Expr(check), node), node]
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        level = self.fresh("level")
+        node.body, node.orelse = self.nested(node.body), self.nested(node.orelse)
+        node.finalbody = self.nested(node.finalbody)
+        for handler in node.handlers:
+            check = self.spread(ast.Expr(self.tool("caught", handler, self.name(level, handler))), handler)
+            handler.body = [check, *self.nested(handler.body)]
+        return [self.assign(level, self.tool("depth", node), node), node]
+
+    def visit_With(self, node: ast.With) -> Any:
+        node.items = [self.visit(item) for item in node.items]
+        node.body = self.nested(node.body)
+        return node
+
+    def visit_Match(self, node: ast.Match) -> Any:
+        node.subject = self.visit(node.subject)
+        for case in node.cases:
+            case.body = self.nested(case.body)
+        return node
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        gone = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in self.locals]
+        self.tracked.update(dict.fromkeys(gone))
+        rest = [t for t in node.targets if not (isinstance(t, ast.Name) and t.id in gone)]
+        texts = [ast.Constant(name) for name in gone]
+        out: list[ast.stmt] = [self.unpack(gone, self.tool("undefined", node, *texts), node)] if gone else []
+        return out + ([ast.copy_location(ast.Delete(rest), node)] if rest else [])
+
+    # -- expressions ---------------------------------------------------------------------------------------------
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        self.generic_visit(node)
+        target = node.targets[-1]
+        if isinstance(target, ast.Name):
+            node.value = self.tool("named", node.value, ast.Constant(target.id), node.value)
+        elif isinstance(target, ast.Tuple) and not any(isinstance(t, ast.Starred) for t in target.elts):
+            wanted = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
+            node.value = self.tool("names", node.value, self.spread(self.texts(wanted), node), node.value)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return None
+        plain = ast.copy_location(ast.Assign([node.target], node.value), node)
+        return self.visit_Assign(plain)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        self.generic_visit(node)
+        word = "and_" if isinstance(node.op, ast.And) else "or_"
+        return self.tool(word, node, node.values[0], *(self.thunk(v) for v in node.values[1:]))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return self.tool("not_", node, node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        self.generic_visit(node)
+        return self.tool("if_", node, node.test, self.thunk(node.body), self.thunk(node.orelse))
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """One comparison as it is (``in`` as a call); a chain as their conjunction, each operand evaluated once."""
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return self.comparison(node, node.left, node.ops[0], node.comparators[0])
+        return self.chain(node, node.left, list(zip(node.ops, node.comparators, strict=True)))
+
+    def chain(self, at: ast.AST, left: ast.expr, rest: list[tuple[ast.cmpop, ast.expr]]) -> ast.expr:
+        (op, right), *rest = rest
+        if not rest:
+            return self.comparison(at, left, op, right)
+        following = right
+        if not isinstance(right, (ast.Constant, ast.Name)):
+            temporary = self.fresh("value")
+            right = ast.copy_location(ast.NamedExpr(self.name(temporary, right, True), right), right)
+            following = self.name(temporary, right)
+        return self.tool("and_", at, self.comparison(at, left, op, right), self.thunk(self.chain(at, following, rest)))
+
+    def comparison(self, at: ast.AST, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
+        if isinstance(op, (ast.In, ast.NotIn)):
+            return self.tool("contains" if isinstance(op, ast.In) else "excludes", at, right, left)
+        return ast.copy_location(ast.Compare(left, [op], [right]), at)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS and node.func.id not in self.locals | self.outer:
+            node.func = self.tool("builtin", node.func, node.func)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        self.generic_visit(node)
+        message = [self.thunk(node.msg)] if node.msg else []
+        return self.spread(ast.Expr(self.tool("assert_", node, node.test, *message)), node)
+
+    # -- nested scopes and what has no meaning here --------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+        names = {d.attr if isinstance(d, ast.Attribute) else d.id if isinstance(d, ast.Name) else "" for d in decorators}
+        if not names & _DECORATORS:  # those are rewritten by their own decorator
+            kept = (node.args.defaults, node.args.kw_defaults)
+            _Function(self.filename, self.locals | self.outer).function(node)
+            node.args.defaults, node.args.kw_defaults = kept
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+    def _unsupported(self, node: ast.AST) -> Any:
+        word = {
+            "Yield": "yield", "YieldFrom": "yield from", "Await": "await", "AsyncFor": "async for", "AsyncWith": "async with",
+            "AsyncFunctionDef": "async def", "TryStar": "except*",
+        }[type(node).__name__]  # fmt: skip
+        raise self.error(node, f"`{word}` has no meaning in a staged function; a kernel is one program without suspension")
+
+    visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = _unsupported
+    visit_AsyncFunctionDef = visit_TryStar = _unsupported

@@ -1,0 +1,45 @@
+"""What rewritten functions call, under short names: they know this module as ``_tw``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.ir.core import Constant, Op, Value
+from tilewright.lang.staging.branch import If
+from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, not_, or_
+from tilewright.lang.staging.location import depth
+from tilewright.lang.staging.loops import For, While, caught, jump, leave, range_
+from tilewright.lang.staging.poison import Undefined, undefined
+
+__all__ = [
+    "For", "If", "Undefined", "While", "and_", "assert_", "builtin", "caught", "contains", "depth", "excludes", "if_",
+    "jump", "leave", "named", "names", "not_", "or_", "range_", "undefined",
+]  # fmt: skip
+
+
+def named(name: str, thing: Any) -> Any:
+    """Tell a fresh run-time value the name of the variable that it is assigned to."""
+    value = getattr(thing, "value", None)
+    if isinstance(value, Value):
+        _hint(value, name)
+    return thing
+
+
+def names(wanted: tuple[str, ...], things: Any) -> Any:
+    """The same for an assignment to a tuple of names; '' for targets that are no names."""
+    if type(things) is tuple and len(things) == len(wanted):
+        for name, thing in zip(wanted, things, strict=True):
+            if name and name != "_":
+                named(name, thing)
+    return things
+
+
+def _hint(value: Value, name: str) -> None:
+    op = value.op
+    if value.hint is None or (type(op) is Op and op.opcode == "sreg" and value.hint == _sreg_hint(op)):
+        if type(value) is not Constant:
+            value.hint = name
+
+
+def _sreg_hint(op: Op) -> str:
+    return str(op.attrs["name"]).replace(".", "_")
