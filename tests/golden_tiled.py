@@ -31,7 +31,14 @@ def _mma_atom(line: dict[str, Any]) -> dict[str, Any]:
 @handler("copy_atom")
 def _copy_atom(line: dict[str, Any]) -> dict[str, Any]:
     atom = copy_by_name(line["args"][0])
-    return {"result": {"ThrID": atom.thr_id, "SrcLayout": atom.src_bits, "DstLayout": atom.dst_bits, "RefLayout": atom.ref_bits}}
+    return {
+        "result": {
+            "ThrID": atom.thr_id,
+            "SrcLayout": atom.src_bits,
+            "DstLayout": atom.dst_bits,
+            "RefLayout": atom.ref_bits,
+        }
+    }
 
 
 @handler("copy_atom_val")

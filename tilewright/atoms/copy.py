@@ -90,7 +90,9 @@ def check_fragment(atom: CopyInstruction, op: Op, bits: int) -> FragType:
     wanted = bits // kind.elem.width
     for registers in op.attrs["registers"]:
         if len(registers) != wanted:
-            raise ConstraintError(f"{atom}: moves {wanted} x {kind.elem} for one thread, but {len(registers)} registers are given")
+            raise ConstraintError(
+                f"{atom}: moves {wanted} x {kind.elem} for one thread, but {len(registers)} registers are given"
+            )
         if not all(0 <= r < kind.n for r in registers):
             raise ConstraintError(f"{atom}: registers {list(registers)} reach outside a fragment of {kind.n}")
     return kind
@@ -98,7 +100,9 @@ def check_fragment(atom: CopyInstruction, op: Op, bits: int) -> FragType:
 
 def check_width(atom: CopyInstruction, a: ScalarType, b: ScalarType) -> None:
     if a.width != b.width:
-        raise ConstraintError(f"{atom}: moves bits, so both sides need one element width, not {a} and {b}: convert with .to() first")
+        raise ConstraintError(
+            f"{atom}: moves bits, so both sides need one element width, not {a} and {b}: convert with .to() first"
+        )
 
 
 def combine(lanes: Lanes, predicate: Any) -> Array | None:

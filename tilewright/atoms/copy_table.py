@@ -10,13 +10,15 @@ from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.universal import AutoVectorCopy, UniversalCopy
 
 _WIDTHS = {
-    "uint8_t": 8, "int8_t": 8, "uint16_t": 16, "int16_t": 16, "half_t": 16, "bfloat16_t": 16, "uint32_t": 32, "int32_t": 32,
-    "int": 32, "float": 32, "tfloat32_t": 32, "uint64_t": 64, "int64_t": 64, "double": 64, "uint128_t": 128,
+    "uint8_t": 8, "int8_t": 8, "uint16_t": 16, "int16_t": 16, "half_t": 16, "bfloat16_t": 16, "uint32_t": 32,
+    "int32_t": 32, "int": 32, "float": 32, "tfloat32_t": 32, "uint64_t": 64, "int64_t": 64, "double": 64, "uint128_t": 128,
 }  # fmt: skip
 
 
 def _all() -> dict[str, CopyInstruction]:
-    copies: dict[str, CopyInstruction] = {f"UniversalCopy<{name}>": UniversalCopy(bits) for name, bits in _WIDTHS.items()}
+    copies: dict[str, CopyInstruction] = {
+        f"UniversalCopy<{name}>": UniversalCopy(bits) for name, bits in _WIDTHS.items()
+    }
     copies |= {a.cute_name: a for a in (AutoVectorCopy(bits) for bits in (8, 16, 32, 64, 128))}
     copies |= {a.cute_name: a for a in (ShuffleTranspose(1), ShuffleTranspose(4))}
     for n in (1, 2, 4):

@@ -1,4 +1,4 @@
-"""``cp.async``: 4, 8 or 16 bytes from global to shared memory without registers, in groups that the program waits for."""
+"""``cp.async``: 4, 8 or 16 bytes from global to shared memory without registers, in groups to be waited for."""
 
 from __future__ import annotations
 
@@ -40,10 +40,13 @@ class CpAsync(CopyInstruction):
 
     def __post_init__(self) -> None:
         if self.bits not in (32, 64, 128):
-            raise ConstraintError(f"cp.async copies 32, 64 or 128 bits, not {self.bits}: set num_bits_per_copy to one of them")
+            raise ConstraintError(
+                f"cp.async copies 32, 64 or 128 bits, not {self.bits}: set num_bits_per_copy to one of them"
+            )
         if self.cache is LoadCacheMode.GLOBAL and self.bits != 128:
             raise ConstraintError(
-                f"cp.async with LoadCacheMode.GLOBAL (.cg) copies 128 bits only, not {self.bits}: use LoadCacheMode.ALWAYS or 128 bits"
+                f"cp.async with LoadCacheMode.GLOBAL (.cg) copies 128 bits only, not {self.bits}: "
+                "use LoadCacheMode.ALWAYS or 128 bits"
             )
 
     @property

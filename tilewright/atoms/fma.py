@@ -48,16 +48,23 @@ class ThreadMma(Mma):
         """All of M, N and K at once for all lanes: one outer product for each k."""
         import numpy as np
 
+        from tilewright.atoms.scratch import scratch
+
         d, a, b = operands
         attrs = op.attrs
         plan = thread_plan(
-            attrs["d_layout"], attrs["a_layout"], attrs["b_layout"], attrs["d_offset"], attrs["a_offset"], attrs["b_offset"]
+            attrs["d_layout"],
+            attrs["a_layout"],
+            attrs["b_layout"],
+            attrs["d_offset"],
+            attrs["a_offset"],
+            attrs["b_offset"],
         )
         ks, m = plan.a.shape
         n = plan.b.shape[1]
         direct = isinstance(plan.d, slice) and lanes.mask is None and self._in_place
         total = d[:, plan.d] if direct else self._widen(d[:, plan.d])
-        products = np.empty((len(d), n, m), dtype=total.dtype)
+        products = scratch("outer", (len(d), n, m), total.dtype)
         flat = products.reshape(len(d), n * m)
         for k in range(ks):
             left, right = self._widen(a[:, plan.a[k]]), self._widen(b[:, plan.b[k]])
@@ -67,10 +74,10 @@ class ThreadMma(Mma):
             else:
                 total = total + flat
         if not direct:
-            if lanes.mask is None:
-                d[:, plan.d] = total
-            else:
-                d[lanes.mask, plan.d] = total[lanes.mask] if isinstance(plan.d, slice) else total[lanes.mask]
+            rows = slice(None) if lanes.mask is None else lanes.mask.nonzero()[0]
+            if not isinstance(rows, slice):
+                total, rows = total[rows], rows if isinstance(plan.d, slice) else rows[:, None]
+            d[rows, plan.d] = total
         return ()
 
     _in_place = True
@@ -98,7 +105,9 @@ def thread_plan(
 
     d = d_offset + (offsets(d_layout[1])[None, :] + offsets(d_layout[2])[:, None]).reshape(-1)
     run = bool((d == d[0] + np.arange(d.size)).all())
-    return ThreadPlan(grid(a_layout, a_offset), grid(b_layout, b_offset), slice(int(d[0]), int(d[0]) + d.size) if run else d)
+    return ThreadPlan(
+        grid(a_layout, a_offset), grid(b_layout, b_offset), slice(int(d[0]), int(d[0]) + d.size) if run else d
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,5 +210,6 @@ class DotProduct(ThreadMma):
 
 
 FMA: dict[str, Mma] = {
-    atom.cute_name: atom for atom in (*(UniversalFma(t) for t in (F32, F64, F16, BF16, I32)), DotProduct(2), DotProduct(4))
+    atom.cute_name: atom
+    for atom in (*(UniversalFma(t) for t in (F32, F64, F16, BF16, I32)), DotProduct(2), DotProduct(4))
 }

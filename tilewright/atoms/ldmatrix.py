@@ -62,16 +62,17 @@ class LdMatrix(MatrixCopy):
     def emit(self, out: Emitter, op: Op) -> None:
         n = self.num_matrices
         name = f"ldmatrix_x{n}{'_trans' if self.transpose else ''}"
+        registers = ", ".join(f"uint32_t& r{i}" for i in range(n))
         slots = ", ".join(f"%{i}" for i in range(n))
         outs = ", ".join(f'"=r"(r{i})' for i in range(n))
         form = f"ldmatrix.sync.aligned.m8n8.x{n}{'.trans' if self.transpose else ''}.shared.b16"
         out.helper(
             name,
-            f"__device__ __forceinline__ void {name}(uint32_t address, {', '.join(f'uint32_t& r{i}' for i in range(n))}) {{\n"
+            f"__device__ __forceinline__ void {name}(uint32_t address, {registers}) {{\n"
             f'  asm volatile("{form} {{{slots}}}, [%{n}];" : {outs} : "r"(address));\n'
             f"}}\n",
         )
         (fragment, *pointers), per = op.operands, 32 // element_of(op.operands[0].type).width
-        for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
-            targets = ", ".join(out.register(fragment, r) for r in registers[::per])
+        for chosen, pointer in zip(op.attrs["registers"], pointers, strict=True):
+            targets = ", ".join(out.register(fragment, r) for r in chosen[::per])
             out.line(f"{name}({out.shared_address(pointer)}, {targets});")

@@ -46,7 +46,9 @@ class MatrixCopy(CopyInstruction):
         """(lane, bit) of the register side."""
         n = self.num_matrices
         if self.transpose:
-            return Layout(((4, 8), (16, 2) + ((n,) if n > 1 else ())), ((256, 16), (1, 128) + ((1024,) if n > 1 else ())))
+            return Layout(
+                ((4, 8), (16, 2) + ((n,) if n > 1 else ())), ((256, 16), (1, 128) + ((1024,) if n > 1 else ()))
+            )
         return Layout((32, (32, n)), (32, (1, 1024))) if n > 1 else Layout((32, 32), (32, 1))
 
     def verify(self, op: Op) -> None:
@@ -57,14 +59,16 @@ class MatrixCopy(CopyInstruction):
         for pointer in pointers:
             kind = check_pointer(
                 self, "the memory side", pointer, (MemSpace.SMEM,), 16,
-                "each lane names a row of 16 bytes, so rows of the shared-memory layout must start at multiples of 16 bytes "
-                "and the tensor must be allocated with byte_alignment=16",
+                "each lane names a row of 16 bytes, so rows of the shared-memory layout must start at multiples of "
+                "16 bytes and the tensor must be allocated with byte_alignment=16",
             )  # fmt: skip
             check_width(self, fragment.elem, kind.elem)
         if fragment.elem.width not in (8, 16, 32):
             raise ConstraintError(f"{self}: moves 16-bit cells; elements of {fragment.elem} do not fit")
         if self.transpose and fragment.elem.width == 32:
-            raise ConstraintError(f"{self}: transposes 16-bit cells, which would tear {fragment.elem} apart: use transpose=False")
+            raise ConstraintError(
+                f"{self}: transposes 16-bit cells, which would tear {fragment.elem} apart: use transpose=False"
+            )
         per = 32 // fragment.elem.width
         for registers in op.attrs["registers"]:
             for i in range(0, len(registers), per):

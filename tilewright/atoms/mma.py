@@ -79,7 +79,9 @@ class Mma(Instruction):
                 f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K)"
             )
 
-    def _verify_operand(self, role: str, type_: Any, layout: Layout, offset: int, tv: Layout, wanted: ScalarType) -> None:
+    def _verify_operand(
+        self, role: str, type_: Any, layout: Layout, offset: int, tv: Layout, wanted: ScalarType
+    ) -> None:
         if not isinstance(type_, FragType):
             raise ConstraintError(
                 f"{self}: {role} must be in registers, not {type_}: copy it to a fragment (make_fragment_{role}) first"
@@ -113,9 +115,10 @@ class Mma(Instruction):
         wrong = (first != first[:, :1] + range(per)).any(axis=1) | (first[:, 0] % per != 0)
         if wrong.any():
             i = int(wrong.argmax())
+            value = i * per % size(layout[0])
             raise ConstraintError(
                 f"{self}: one 32-bit register of {role} holds {per} {shown(type_)} side by side, but in the fragment "
-                f"{layout} values V{i * per % size(layout[0])}..V{i * per % size(layout[0]) + per - 1} are the elements "
+                f"{layout} values V{value}..V{value + per - 1} are the elements "
                 f"{first[i].tolist()}: make the fragment with make_fragment_{role}"
             )
 
@@ -150,6 +153,8 @@ class Mma(Instruction):
 
 def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
     """None when every warp is active, else ``bool [warps]``; an error when a warp is only partly active."""
+    import numpy as np
+
     mask = lanes.mask
     if mask is None:
         return None
@@ -161,7 +166,7 @@ def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
             f"{atom.mnemonic()}: only lanes {by_warp[warp].nonzero()[0].tolist()} of warp {warp} execute it, "
             "but all 32 lanes of a warp must: move it out of the divergent branch"
         )
-    return None if every.all() else every
+    return None if bool(every.all()) else np.asarray(every)
 
 
 @lru_cache(maxsize=2048)
@@ -183,9 +188,7 @@ def make_plan(
     return Plan(a, np.ascontiguousarray(b.transpose(0, 2, 1)), d, scatter, product(a_layout[2].shape))
 
 
-def _operand_index(
-    atom: Mma, tv: Layout, rows: int, columns: int, registers: Layout, offset: int, count: int
-) -> Array:
+def _operand_index(atom: Mma, tv: Layout, rows: int, columns: int, registers: Layout, offset: int, count: int) -> Array:
     """``[G, rest0 * rows, rest1 * columns]``: where in a warp's ``32 * count`` registers each matrix element is."""
     from tilewright.atoms.tables import lanes_of, offsets, owners
 

@@ -137,10 +137,8 @@ class MmaSync(Mma):
     def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
         """Products are exact, sums are in float32 (float64, integers: exact); float16 accumulators round after each
         instruction along K, and saturating ones clamp after each."""
-        from tilewright.atoms import numbers
-
-        left = numbers.widen(numbers.raw(a, self.type_a).take(plan.a, axis=1), self.type_a)
-        right = numbers.widen(numbers.raw(b, self.type_b).take(plan.b, axis=1), self.type_b)
+        left = self._gather("a", a, plan.a, self.type_a)
+        right = self._gather("b", b, plan.b, self.type_b)
         if self.type_d == F16 or self.saturate:
             step = self.shape_mnk[2]
             for k in range(0, plan.steps * step, step):
@@ -148,16 +146,26 @@ class MmaSync(Mma):
         else:
             self._add(d, self._multiply(left, right), plan)
 
+    def _gather(self, side: str, registers: Array, index: Array, type_: ScalarType) -> Array:
+        """The operand's matrices ``[warps, G, rows, columns]`` as numbers that multiply exactly."""
+        from tilewright.atoms import numbers
+        from tilewright.atoms.scratch import scratch
+
+        patterns = numbers.raw(registers, type_)
+        gathered = scratch(side, (len(registers), *index.shape), patterns.dtype)
+        return numbers.widen(patterns.take(index, axis=1, out=gathered, mode="clip"), type_)
+
     def _multiply(self, a: Array, b: Array) -> Array:
         import numpy as np
 
         from tilewright.atoms import numbers
+        from tilewright.atoms.scratch import scratch
 
+        exact = numbers.exact_float(a.shape[-1], self.type_a, self.type_b) if self.type_d == I32 else a.dtype
+        a, b = a.astype(exact, copy=False), b.astype(exact, copy=False)
+        both = np.matmul(a, b, out=scratch("products", (*a.shape[:-1], b.shape[-1]), exact))
         if self.type_d != I32:
-            return np.matmul(a, b)
-        exact = numbers.exact_float(a.shape[-1], self.type_a, self.type_b)
-        a, b = a.astype(exact), b.astype(exact)
-        both = np.matmul(a, b)
+            return both
         if self.bit_op == "xor":
             both = a.sum(axis=-1, keepdims=True) + b.sum(axis=-2, keepdims=True) - 2 * both
         return both.astype(np.int64 if self.saturate else np.int32)
@@ -165,10 +173,12 @@ class MmaSync(Mma):
     def _add(self, d: Array, products: Array, plan: Plan) -> None:
         import numpy as np
 
+        from tilewright.atoms.scratch import scratch
+
         flat = products.reshape(len(d), -1)
         if plan.scatter is not None:
             where: Any = slice(None)
-            flat = flat.take(plan.scatter, axis=1)
+            flat = flat.take(plan.scatter, axis=1, out=scratch("scattered", flat.shape, flat.dtype), mode="clip")
         else:
             where = plan.d.reshape(-1)
         if self.saturate:
@@ -178,7 +188,7 @@ class MmaSync(Mma):
             with np.errstate(over="ignore"):
                 d[:, where] = d[:, where].astype(np.float32) + flat
         elif plan.scatter is not None:
-            d += flat
+            np.add(d, flat, out=d)
         else:
             d[:, where] += flat
 
@@ -210,5 +220,3 @@ def check_known(atom: MmaSync) -> MmaSync:
     raise ConstraintError(
         f"no mma.sync of shape {'x'.join(map(str, atom.shape_mnk))} takes {what} into {shown(atom.type_d)}; {known}"
     )
-
-

@@ -62,7 +62,9 @@ def emit_mma_sync(atom: MmaSync, out: Emitter, op: Op) -> None:
     for bases in rest_loops(out, op):
         operands = [
             _registers(out, value, base, op.attrs[f"{x}_layout"][0], type_, x == "d")
-            for x, value, base, type_ in zip("dab", op.operands, bases, (atom.type_d, atom.type_a, atom.type_b), strict=True)
+            for x, value, base, type_ in zip(
+                "dab", op.operands, bases, (atom.type_d, atom.type_a, atom.type_b), strict=True
+            )
         ]
         if atom.type_a == C64:
             _complex(out, name, operands)
@@ -86,7 +88,8 @@ def _registers(out: Emitter, value: Value, base: str, v: Layout, type_: ScalarTy
 def _complex(out: Emitter, name: str, operands: list[list[str]]) -> None:
     """Four real products: (ar + i ai)(br + i bi), the negative one by negating ``ai``."""
     for d, a, b, sign in (("x", "x", "x", ""), ("x", "y", "y", "-"), ("y", "x", "y", ""), ("y", "y", "x", "")):
-        parts = [f"{r}.{d}" for r in operands[0]] + [f"{sign}{r}.{a}" for r in operands[1]] + [f"{r}.{b}" for r in operands[2]]
+        of_d, of_a, of_b = operands
+        parts = [f"{r}.{d}" for r in of_d] + [f"{sign}{r}.{a}" for r in of_a] + [f"{r}.{b}" for r in of_b]
         out.line(f"{name}({', '.join(parts)});")
 
 
@@ -135,7 +138,9 @@ def _written_out(op: Op, starts: list[int]) -> Iterator[tuple[str, str, str]]:
     for k in range(len(a_k)):
         for m in range(len(d_m)):
             for n in range(len(d_n))[:: -1 if m & 1 else 1]:
-                yield str(starts[0] + d_m[m] + d_n[n]), str(starts[1] + a_m[m] + a_k[k]), str(starts[2] + b_n[n] + b_k[k])
+                first = (d_m[m] + d_n[n], a_m[m] + a_k[k], b_n[n] + b_k[k])
+                d_, a_, b_ = (str(start + o) for start, o in zip(starts, first, strict=True))
+                yield d_, a_, b_
 
 
 def _is_linear(mode: Layout) -> bool:
@@ -180,4 +185,3 @@ def _sum(base: str, offset: int) -> str:
     if base.isdecimal():
         return str(int(base) + offset)
     return f"{base} + {offset}" if offset else base
-

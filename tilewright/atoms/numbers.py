@@ -23,7 +23,7 @@ def _byte_table(type_: ScalarType) -> Array:
 
 
 def raw(values: Array, type_: ScalarType) -> Array:
-    """The same registers as plain unsigned patterns where NumPy itself does not know the type (its gathers are slow)."""
+    """The same registers as unsigned patterns where NumPy itself does not know the type (gathers would be slow)."""
     return values.view(np.dtype(f"u{type_.bytes}")) if type_.is_float and type_.numpy_name not in _NATIVE else values
 
 

@@ -16,9 +16,9 @@ from tilewright.layout import Layout
 
 @dataclass(frozen=True, repr=False)
 class ShuffleTranspose(CopyInstruction):
-    """``dst[r](lane) = src[bit](lane with that bit set to r)``, where ``bit`` is the lane's bit of weight ``xor`` (1 or 4).
+    """``dst[r](lane) = src[bit](lane with the bit set to r)``, ``bit`` being the lane's bit of weight ``xor`` (1 or 4).
 
-    A call has operands ``[dst, src]`` and attributes ``registers`` and ``source_registers``: two 32-bit elements a repetition.
+    A call has operands ``[dst, src]`` and attributes ``registers`` and ``source_registers``: two elements a repetition.
     """
 
     xor: int
@@ -43,7 +43,9 @@ class ShuffleTranspose(CopyInstruction):
 
     def verify(self, op: Op) -> None:
         if [isinstance(v.type, FragType) and v.type.elem.width for v in op.operands] != [32, 32]:
-            raise ConstraintError(f"{self}: exchanges 32-bit registers between two fragments, not {[v.type for v in op.operands]}")
+            raise ConstraintError(
+                f"{self}: exchanges 32-bit registers of two fragments, not {[v.type for v in op.operands]}"
+            )
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         import numpy as np

@@ -65,19 +65,22 @@ class StMatrix(MatrixCopy):
 
     def emit(self, out: Emitter, op: Op) -> None:
         if out.arch < 90:
-            raise ConstraintError(f"{self}: needs sm_90, but the kernel is compiled for sm_{out.arch}: store with CopyUniversalOp")
+            raise ConstraintError(
+                f"{self}: needs sm_90, but the kernel is compiled for sm_{out.arch}: store with CopyUniversalOp"
+            )
         n = self.num_matrices
         name = f"stmatrix_x{n}{'_trans' if self.transpose else ''}"
+        registers = ", ".join(f"uint32_t r{i}" for i in range(n))
         slots = ", ".join(f"%{i + 1}" for i in range(n))
         ins = ", ".join(f'"r"(r{i})' for i in range(n))
         form = f"stmatrix.sync.aligned.m8n8.x{n}{'.trans' if self.transpose else ''}.shared.b16"
         out.helper(
             name,
-            f"__device__ __forceinline__ void {name}(uint32_t address, {', '.join(f'uint32_t r{i}' for i in range(n))}) {{\n"
+            f"__device__ __forceinline__ void {name}(uint32_t address, {registers}) {{\n"
             f'  asm volatile("{form} [%0], {{{slots}}};" : : "r"(address), {ins} : "memory");\n'
             f"}}\n",
         )
         (fragment, *pointers), per = op.operands, 32 // element_of(op.operands[0].type).width
-        for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
-            sources = ", ".join(out.register(fragment, r) for r in registers[::per])
+        for chosen, pointer in zip(op.attrs["registers"], pointers, strict=True):
+            sources = ", ".join(out.register(fragment, r) for r in chosen[::per])
             out.line(f"{name}({out.shared_address(pointer)}, {sources});")

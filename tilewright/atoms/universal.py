@@ -45,7 +45,9 @@ class UniversalCopy(CopyInstruction):
 
     def __post_init__(self) -> None:
         if self.bits not in VECTOR_TYPES:
-            raise ConstraintError(f"a copy moves 8, 16, 32, 64 or 128 bits at a time, not {self.bits}: set num_bits_per_copy to one of them")
+            raise ConstraintError(
+                f"a copy moves 8, 16, 32, 64 or 128 bits at a time, not {self.bits}: set num_bits_per_copy to one"
+            )
 
     @property
     def src_bits(self) -> Layout:  # type: ignore[override]
@@ -69,8 +71,8 @@ class UniversalCopy(CopyInstruction):
     def verify(self, op: Op) -> None:
         first, second, _ = split_operands(op, op.operands)
         mend = (
-            f"use num_bits_per_copy <= the known alignment, or state it (cute.assume, from_dlpack(assumed_align={self.bits // 8}), "
-            f"make_ptr(assumed_align={self.bits // 8}))"
+            f"use num_bits_per_copy <= the known alignment, or state it (cute.assume, "
+            f"from_dlpack(assumed_align={self.bits // 8}), make_ptr(assumed_align={self.bits // 8}))"
         )
         if "registers" in op.attrs:
             fragment = check_fragment(self, op, self.bits)
@@ -85,7 +87,7 @@ class UniversalCopy(CopyInstruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         first, second, predicates = split_operands(op, operands)
-        n = max(1, self.bits // element_of(op.operands[-1 - len(second) if op.attrs.get("predicated") else -1].type).width)
+        n = self.bits // element_of(op.operands[1 if "registers" in op.attrs else 0].type).width
         if "registers" not in op.attrs:
             for source, target, predicate in zip(first, second, predicates, strict=True):
                 mask = combine(lanes, predicate)
@@ -110,7 +112,9 @@ class UniversalCopy(CopyInstruction):
         for registers, pointer, predicate in zip(op.attrs["registers"], second, predicates, strict=True):
             _guarded(out, predicate, self._register_lines(out, first[0], registers, pointer, op.attrs["store"]))
 
-    def _register_lines(self, out: Emitter, fragment: Value, registers: tuple[int, ...], pointer: Value, store: bool) -> list[str]:
+    def _register_lines(
+        self, out: Emitter, fragment: Value, registers: tuple[int, ...], pointer: Value, store: bool
+    ) -> list[str]:
         name, elem = out.value(fragment), element_of(fragment.type)
         memory = _wide(self.bits, out.value(pointer), "" if store else "const")
         if is_vector(registers):

@@ -1,4 +1,4 @@
-"""The value types of instruction operands, by the names that CuTe's instruction names spell (``F16``, ``S8``, ``U1``...).
+"""The value types of instruction operands, by their spelling in CuTe's instruction names (``F16``, ``S8``, ``U1``...).
 
 Most are the IR's own scalar types. The ones below are narrower than a byte or complex: no pointer or number of the
 language has them, but an instruction's operands do, and the simulator holds one element in one array cell.

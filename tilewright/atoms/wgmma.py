@@ -52,7 +52,7 @@ def accumulator_layout(n: int) -> Layout:
 
 @dataclass(frozen=True, repr=False)
 class WgmmaAtom(Mma):
-    """The data of one wgmma instruction; ``source`` is where A lies (``SS`` or ``RS``), ``majors`` ``K``/``MN`` of A, B.
+    """The data of one wgmma instruction; ``source`` (``SS``, ``RS``) is where A lies, ``majors`` are A's and B's.
 
     >>> WgmmaAtom((64, 128, 16), F32, F16, F16)
     SM90_64x128x16_F32F16F16_SS<K,K>
