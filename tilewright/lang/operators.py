@@ -32,7 +32,7 @@ def binary(opcode: str, a: Any, b: Any) -> Any:
     kind = _common(a, b) if opcode not in SHIFTS else _shift_type(a, b)
     if opcode == "truediv":
         kind, opcode = promote.quotient(kind), "div"
-    if opcode in ("and", "or", "xor") and _type(a) == _type(b) == BOOL:
+    if opcode in ("and", "or", "xor") and _is_bool(a) and _is_bool(b):
         kind = BOOL
     cls = CLASS_OF[kind]
     a, b = _as(cls, a), _as(cls, b)
@@ -104,6 +104,8 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
 
 def _shortcut(opcode: str, a: Any, b: Any, cls: Any) -> Any:
     """What the facts decide without an op: ``x % n`` and ``x // n`` for ``0 <= x < n``, or an exact multiple of n."""
+    if cls.ir_type == BOOL and opcode in ("and", "or"):
+        return _logic(opcode, a, b)
     if opcode not in ("div", "rem", "min", "max") or not cls.is_integer or isinstance(b.value, Value) or _static(a, b):
         return None
     n, known = b.value, a.facts
@@ -116,6 +118,14 @@ def _shortcut(opcode: str, a: Any, b: Any, cls: Any) -> Any:
         return a
     if opcode == "max" and known.nonneg and n <= 0:
         return a
+    return None
+
+
+def _logic(opcode: str, a: Any, b: Any) -> Any:
+    """``x & True`` and ``x | False`` are x, ``x & False`` and ``x | True`` are known."""
+    for known, other in ((a, b), (b, a)):
+        if not isinstance(known.value, Value):
+            return other if known.value == (opcode == "and") else known
     return None
 
 
@@ -194,6 +204,10 @@ def _shift_type(a: Any, b: Any) -> ScalarType:
 def _type(a: Any) -> ScalarType | None:
     """The scalar type of a numeric; None for Python literals."""
     return getattr(a, "ir_type", None)
+
+
+def _is_bool(a: Any) -> bool:
+    return isinstance(a, bool) or _type(a) == BOOL
 
 
 def _static(*operands: Any) -> bool:

@@ -25,7 +25,7 @@ from tilewright.layout.basis import ScaledBasis, add_coords
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
-from tilewright.layout.modes import slice_and_offset, zeros_for_none
+from tilewright.layout.modes import slice_, slice_and_offset, zeros_for_none
 from tilewright.layout.swizzle import Swizzle
 from tilewright.layout.tuples import is_static, transform_leaf
 
@@ -123,12 +123,12 @@ class Tensor:
         return Builder.current().store((self.iterator + dynamic).value(static), number)
 
     def _slice(self, coord: Any) -> Tensor:
-        layout, _ = slice_and_offset(_static_part(coord), self.layout)
-        if self.is_coordinate:
-            return Tensor(add_coords(self.iterator, self.layout(zeros_for_none(coord))), layout)
         if isinstance(self.layout, ComposedLayout):
             layout, offset = slice_and_offset(coord, self.layout)
-            return Tensor(self.iterator + offset, layout)
+            return self.with_layout(layout, offset)
+        layout = slice_(self.layout, coord)
+        if self.is_coordinate:
+            return Tensor(add_coords(self.iterator, self.layout(zeros_for_none(coord))), layout)
         dynamic, static = self._place(zeros_for_none(coord))
         return Tensor(self.iterator + dynamic + static, layout)
 
@@ -322,13 +322,6 @@ def _wide(coord: Any, layout: Any) -> Any:
         return Int64(x) if isinstance(x, Integer) else x
 
     return transform_leaf(widen, coord)
-
-
-def _static_part(coord: Any) -> Any:
-    """``coord`` with run-time entries as zero: enough to know which modes a slice leaves."""
-    if isinstance(coord, tuple):
-        return tuple([_static_part(c) for c in coord])
-    return 0 if isinstance(coord, RuntimeInt) else coord
 
 
 def _static(place: access.Place) -> int:
