@@ -33,7 +33,7 @@ make_venv() {
   "$python" -m venv "$venv"
 }
 
-install() { "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+install() { "$venv/bin/python" -m pip install -qq --disable-pip-version-check "$@"; }
 
 install_cpu_torch() {
   "$venv/bin/python" -c 'import torch' 2>/dev/null && return
