@@ -65,7 +65,11 @@ def _shape_of(x: Any) -> Any:
 
 
 append, prepend = _on_layout(_layout.append), _on_layout(_layout.prepend)
-coalesce, filter, filter_zeros = _on_layout(_layout.coalesce), _on_layout(_layout.filter), _on_layout(_layout.filter_zeros)
+coalesce, filter, filter_zeros = (
+    _on_layout(_layout.coalesce),
+    _on_layout(_layout.filter),
+    _on_layout(_layout.filter_zeros),
+)
 composition, flatten = _on_layout(_layout.composition), _on_layout(_layout.flatten)
 get, group_modes, select = _on_layout(_layout.get), _on_layout(_layout.group_modes), _on_layout(_layout.select)
 logical_divide, zipped_divide = _on_layout(_layout.logical_divide), _on_layout(_layout.zipped_divide)
@@ -208,7 +212,9 @@ def make_fragment_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
     if _layout.has_scaled_basis(layout):
         layout = Layout(layout.shape)
     made = _layout.make_fragment_like_layout(layout)
-    if not _layout.is_congruent(made, layout):  # CuTe wraps the last mode of a rank-2 fragment; here profiles stay alike
+    if not _layout.is_congruent(
+        made, layout
+    ):  # CuTe wraps the last mode of a rank-2 fragment; here profiles stay alike
         made = Layout(layout.shape, _layout.unflatten(_layout.flatten_to_tuple(made.stride), layout.shape))
     return make_rmem_tensor(made, _element(src, dtype))
 
