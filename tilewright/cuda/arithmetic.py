@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.errors import CompileError
 from tilewright.cuda.expressions import MUL, Expr, call, infix, literal, prefix, ternary
+from tilewright.errors import CompileError
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.types import BOOL, F32, F64, TF32, ScalarType, element_of
 
@@ -25,9 +25,11 @@ COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 BOOLEAN = {"and": "&&", "mul": "&&", "min": "&&", "or": "||", "max": "||", "add": "||", "xor": "!="}
 #: Operations that f16, bf16 and pairs of them have in the device header.
 PAIRED = frozenset(("add", "sub", "mul", "fma", "min", "max", "neg", "abs"))
-MATH = {name: f"{name}f" for name in "exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt erf floor ceil trunc".split()} | {
+SUFFIXED = "exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt erf floor ceil trunc".split()
+MATH = {name: f"{name}f" for name in SUFFIXED} | {
     "round": "rintf", "rsqrt": "rsqrtf", "abs": "fabsf", "pow": "powf", "atan2": "atan2f", "copysign": "copysignf",
-    "min": "fminf", "max": "fmaxf", "rem": "fmodf", "fma": "fmaf", "floordiv": "tw::floordiv", "floormod": "tw::floormod",
+    "min": "fminf", "max": "fmaxf", "rem": "fmodf", "fma": "fmaf", "floordiv": "tw::floordiv",
+    "floormod": "tw::floormod",
 }  # fmt: skip
 FAST = {
     "exp": "__expf", "exp2": "tw::approx_exp2", "log": "__logf", "log2": "tw::approx_log2", "log10": "__log10f",
@@ -122,11 +124,11 @@ def _floor_division(code: str, args: Sequence[Expr], elem: ScalarType, divisor: 
     """By a power of two: a shift or a mask, which round down for every sign."""
     if not elem.is_signed:
         return infix("/" if code == "floordiv" else "%", *args)
-    number = divisor.value if isinstance(divisor, Constant) else 0
+    number = int(divisor.value) if isinstance(divisor, Constant) else 0
     if number > 0 and number & (number - 1) == 0:
         if code == "floormod":
             return infix("&", args[0], literal(elem, number - 1))
-        return infix(">>", args[0], Expr(str(int(number).bit_length() - 1)))
+        return infix(">>", args[0], Expr(str(number.bit_length() - 1)))
     return call(f"tw::{code}<{elem.cuda}>", *args)
 
 

@@ -105,7 +105,7 @@ def _leave_through(e: KernelEmitter, op: Op, carried: Sequence[Value]) -> list[t
     return fresh
 
 
-# -- carried values ------------------------------------------------------------------------------------------------------
+# -- carried values --------------------------------------------------------------------------------------------
 
 
 def carry_in(e: KernelEmitter, args: Sequence[Value], init: Sequence[Value], results: Sequence[Value]) -> None:

@@ -1,7 +1,7 @@
 """Printing ``printf`` and ``assert``.
 
-A format may use Python's ``{}`` (also ``{:.3f}``, ``{:d}``, ``{:x}``) or C's ``%d``; either way the length modifier follows
-the argument's type, and small floats are widened. ``{}`` prints a whole vector in brackets.
+A format may use Python's ``{}`` (also ``{:.3f}``, ``{:d}``, ``{:x}``) or C's ``%d``; either way the length
+modifier follows the argument's type, and small floats are widened. ``{}`` prints a whole vector in brackets.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from tilewright.ir.core import Op, Value
 from tilewright.ir.types import PtrType, ScalarType, VecType, element_of
 
 FIELD = re.compile(
-    r"\{\{|\}\}|\{(?:\w*)(?::(?P<spec>[^{}]*))?\}|%%|%(?P<flags>[-+ #0-9.*]*)(?:hh|h|ll|l|z|j)?(?P<kind>[diouxXeEfFgGaAcps])"
+    r"\{\{|\}\}|\{(?:\w*)(?::(?P<spec>[^{}]*))?\}|%%"
+    r"|%(?P<flags>[-+ #0-9.*]*)(?:hh|h|ll|l|z|j)?(?P<kind>[diouxXeEfFgGaAcps])"
 )
 
 
@@ -37,7 +38,9 @@ def _format(e: KernelEmitter, op: Op) -> tuple[str, list[str]]:
         if whole == "%%":
             return whole
         if not waiting:
-            raise CompileError(f"printf: {op.attrs['format']!r} has more fields than its {len(op.operands)} values{_at(op)}")
+            raise CompileError(
+                f"printf: {op.attrs['format']!r} has more fields than its {len(op.operands)} values{_at(op)}"
+            )
         value = waiting.pop(0)
         if whole.startswith("%"):
             return _one(e, value, match.group("flags"), match.group("kind"), arguments)
@@ -65,7 +68,9 @@ def _one(e: KernelEmitter, value: Value, flags: str, kind: str, arguments: list[
 
 def _scalar(elem: ScalarType, text: str, flags: str, kind: str, arguments: list[str]) -> str:
     if elem.is_float:
-        arguments.append(text if elem.width == 64 else f"double({text})" if elem.width == 32 else f"double(float({text}))")
+        arguments.append(
+            text if elem.width == 64 else f"double({text})" if elem.width == 32 else f"double(float({text}))"
+        )
         return f"%{flags}{kind if kind and kind in 'eEfFgGaA' else 'f'}"
     if kind and kind in "eEfFgGaA":
         arguments.append(f"double({text})")
@@ -101,7 +106,9 @@ def _quoted(text: str) -> str:
     "a \\"b\\"\\n"
     """
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return '"' + "".join(escapes.get(c, c) if c.isprintable() or c in escapes else f"\\{ord(c):03o}" for c in text) + '"'
+    return (
+        '"' + "".join(escapes.get(c, c) if c.isprintable() or c in escapes else f"\\{ord(c):03o}" for c in text) + '"'
+    )
 
 
 def _at(op: Op) -> str:

@@ -1,8 +1,8 @@
 """The emitter: one kernel of the IR printed as CUDA C++.
 
 Scalars and pointers are expressions: what is used once, in the same block, and has no name of the user's is printed
-inside its use; everything else becomes a ``const`` variable. A vector is a ``tw::vec``, a fragment a local array; chains
-of elementwise vector operations print as one unrolled loop (see :mod:`tilewright.cuda.vectors`).
+inside its use; everything else becomes a ``const`` variable. A vector is a ``tw::vec``, a fragment a local array;
+chains of elementwise vector operations print as one unrolled loop (see :mod:`tilewright.cuda.vectors`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class KernelEmitter:
 
     def source(self) -> Source:
         if self.function.kind != "kernel":
-            raise CompileError(f"{self.function.name}: only kernels are printed as CUDA, this is a {self.function.kind} function")
+            kind = self.function.kind
+            raise CompileError(f"{self.function.name}: only kernels are printed as CUDA, this is a {kind} function")
         self._count(self.function.body)
         name = self._names.fresh(self.function.name)
         parameters = ", ".join(self._parameter(p) for p in self.function.params)
@@ -114,7 +115,7 @@ class KernelEmitter:
         if isinstance(value.type, VecType):
             return f"const __grid_constant__ tw::parameter<{value.type.elem.cuda}, {value.type.n}> {name}"
         if isinstance(value.type, FragType):
-            raise CompileError(f"{self.function.name}: a fragment lives in registers and cannot be a parameter ({name})")
+            raise CompileError(f"{self.function.name}: fragment {name} lives in registers and cannot be a parameter")
         return f"{self.type_name(value.type)} {name}"
 
     def _count(self, block: Block) -> None:

@@ -1,4 +1,7 @@
-"""Printing loads, stores and shared memory. An access is as wide as the pointer's known alignment allows, up to 16 bytes."""
+"""Printing loads, stores and shared memory.
+
+An access is as wide as the pointer's known alignment allows, up to 16 bytes.
+"""
 
 from __future__ import annotations
 

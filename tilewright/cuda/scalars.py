@@ -34,7 +34,9 @@ def _bitcast(e: KernelEmitter, op: Op) -> None:
         _bits(e, op)
     elif isinstance(source.type, VecType) or isinstance(to, VecType):
         text = materialise(e, source) if isinstance(source.type, VecType) else e.expr(source).text
-        e.line(f"{e.type_name(to)} {(name := e.name(op.result.hint or 'bits'))} = tw::bitcast<{e.type_name(to)}>({text});")
+        e.line(
+            f"{e.type_name(to)} {(name := e.name(op.result.hint or 'bits'))} = tw::bitcast<{e.type_name(to)}>({text});"
+        )
         e.alias(op.result, name)
     else:
         e.define(op.result, call(f"tw::bitcast<{e.type_name(to)}>", e.expr(source)))
@@ -89,7 +91,9 @@ def _ptr_add(e: KernelEmitter, op: Op) -> None:
     if isinstance(index, Constant) and index.value < 0:
         expr = infix("-", base, literal(element_of(index.type), -index.value))
     else:
-        expr = Expr(f"{base.inside(ADD)} + {offset.inside(ADD)}" if offset.prec > ADD else infix("+", base, offset).text, ADD)
+        expr = Expr(
+            f"{base.inside(ADD)} + {offset.inside(ADD)}" if offset.prec > ADD else infix("+", base, offset).text, ADD
+        )
     e.parts[op.result] = (base, offset)
     e.define(op.result, expr)
 

@@ -125,7 +125,11 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
     if op.opcode == "cast" and _packed_cast(e, op):
         return
     for operand in op.operands:  # a scalar that is computed inside the loop would be printed for every element
-        if not isinstance(operand.type, VecType) and not e.expr(operand).text.isidentifier() and not isinstance(operand, Constant):
+        if (
+            not isinstance(operand.type, VecType)
+            and not e.expr(operand).text.isidentifier()
+            and not isinstance(operand, Constant)
+        ):
             e.assign_new(operand, e.expr(operand))
     parts = [recipe(e, v) for v in op.operands]
     reads = [read for part in parts for read in part.reads]
@@ -214,13 +218,16 @@ def _concat(e: KernelEmitter, op: Op) -> None:
     start = 0
     for operand, part in zip(op.operands, parts, strict=True):
         if isinstance(operand.type, VecType):
-            first = start
-            fill(e, name, operand.type.n, part, (lambda i, first=first: f"{first} + {i}") if first else None)
+            fill(e, name, operand.type.n, part, _shifted(start) if start else None)
             start += operand.type.n
         else:
             e.line(f"{name}[{start}] = {part.element('0').text};")
             start += 1
     e.alias(op.result, name)
+
+
+def _shifted(start: int) -> Callable[[str], str]:
+    return lambda i: f"{start} + {i}"
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
@@ -243,10 +250,14 @@ def _reduce(e: KernelEmitter, op: Op) -> None:
     e.alias(op.result, name)
 
 
-def _reduce_groups(e: KernelEmitter, op: Op, source: Value, groups: Sequence[Sequence[int]], init: Value | None) -> None:
+def _reduce_groups(
+    e: KernelEmitter, op: Op, source: Value, groups: Sequence[Sequence[int]], init: Value | None
+) -> None:
     size = len(groups[0])
     if any(len(group) != size for group in groups):
-        raise CompileError(f"vec.reduce over groups of different sizes has no CUDA form{f' at {op.loc}' if op.loc else ''}")
+        raise CompileError(
+            f"vec.reduce over groups of different sizes has no CUDA form{f' at {op.loc}' if op.loc else ''}"
+        )
     at = picked(e, materialise(e, source), [i for group in groups for i in group])
     start = recipe(e, init) if init else None
     name = e.name(op.result.hint or REDUCED[op.attrs["kind"]])

@@ -22,7 +22,7 @@ namespace tw {
 
 // ---- vectors ---------------------------------------------------------------------------------------------------------
 
-constexpr int alignment(int bytes) { return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1; }
+__device__ constexpr int alignment(int bytes) { return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1; }
 
 // n numbers of one thread, in registers as long as every index is a constant after unrolling.
 template <class T, int N> struct alignas(alignment(N * int(sizeof(T)))) vec {

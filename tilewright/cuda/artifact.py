@@ -1,0 +1,110 @@
+"""What compiling one kernel gives, to look at and to load."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.errors import MachineError
+
+STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+REGISTERS = re.compile(r"Used (\d+) registers")
+STATIC_SMEM = re.compile(r"(\d+) bytes smem")
+MNEMONIC = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.M)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One kernel compiled for one architecture.
+
+    ``ir`` and ``cuda`` are texts, ``ptx`` NVIDIA's assembly, ``cubin`` the loadable binary, ``log`` ptxas' report.
+    ``dynamic_smem`` are the bytes that the kernel's own allocations need. ``cached`` tells whether NVRTC was spared,
+    ``seconds`` what it took.
+    """
+
+    name: str
+    arch: str
+    ir: str
+    cuda: str
+    ptx: str
+    cubin: bytes
+    log: str
+    dynamic_smem: int = 0
+    cached: bool = False
+    seconds: float = 0.0
+
+    @property
+    def registers(self) -> int:
+        """Registers a thread."""
+        return self._number(REGISTERS, 1)
+
+    @property
+    def stack(self) -> int:
+        """Bytes of local memory a thread (the stack frame; fragments indexed at run time live there)."""
+        return self._number(STACK, 1)
+
+    @property
+    def spills(self) -> int:
+        """Bytes of spill stores and loads a thread; 0 is what a fast kernel has."""
+        return self._number(STACK, 2) + self._number(STACK, 3)
+
+    @property
+    def smem(self) -> int:
+        """Shared memory a block in bytes, static and dynamic."""
+        return self._number(STATIC_SMEM, 1) + self.dynamic_smem
+
+    @property
+    def warnings(self) -> list[str]:
+        """What ptxas and NVRTC warn about: serialised wgmma, for one."""
+        return [
+            line for line in self.log.splitlines() if "warning" in line.lower() or "performance loss" in line.lower()
+        ]
+
+    @functools.cached_property
+    def sass(self) -> str:
+        """The machine code as text. Raises MachineError where no disassembler is installed."""
+        return disassemble(self.cubin)
+
+    def mnemonics(self) -> dict[str, int]:
+        """How often each machine instruction stands in the kernel: ``{"LDG.E.128": 2, "HMMA.16816.F32": 64}``."""
+        counts: dict[str, int] = {}
+        for name in MNEMONIC.findall(self.sass):
+            counts[name] = counts.get(name, 0) + 1
+        return counts
+
+    def dump(self, folder: str | Path) -> Path:
+        """Write every form into ``folder`` (with the device header); gives the folder."""
+        from tilewright.cuda.nvrtc import headers
+
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        stem = f"{self.name}.{self.arch}"
+        for suffix, text in (("ir", self.ir), ("cu", self.cuda), ("ptx", self.ptx), ("log", self.log)):
+            (place / f"{stem}.{suffix}").write_text(text)
+        (place / f"{stem}.cubin").write_bytes(self.cubin)
+        for name, content in headers().items():
+            (place / name).write_bytes(content)
+        return place
+
+    def _number(self, pattern: re.Pattern[str], group: int) -> int:
+        found = pattern.search(self.log)
+        return int(found[group]) if found else 0
+
+
+def disassemble(cubin: bytes) -> str:
+    """The SASS of a cubin."""
+    from tilewright.cuda.toolchain import disassembler
+
+    tool = disassembler()
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        flags = ["-c"] if tool.name == "nvdisasm" else ["-sass"]
+        done = subprocess.run([str(tool), *flags, file.name], capture_output=True, text=True)
+    if done.returncode:
+        raise MachineError(f"{tool} failed: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,104 @@
+"""What a device can launch, and the errors that say so before the driver does."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+from tilewright.cuda import libcuda
+from tilewright.errors import ArgumentError
+from tilewright.ir.core import Function
+from tilewright.ir.runtime import LaunchConfig
+
+PORTABLE_CLUSTER, LARGEST_CLUSTER = 8, 16
+
+
+@dataclass(frozen=True)
+class Limits:
+    """One device: sizes in threads, blocks and bytes."""
+
+    name: str
+    capability: tuple[int, int]
+    threads: int
+    block: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    smem: int
+    multiprocessors: int
+
+    @property
+    def arch(self) -> str:
+        """The architecture to compile for, with the features of this very chip from Hopper on: ``sm_90a``."""
+        major, minor = self.capability
+        return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+
+
+@functools.cache
+def limits(device: int) -> Limits:
+    """Ask the driver once."""
+    handle = libcuda.handle(device)
+
+    def ask(attribute: int) -> int:
+        return libcuda.device_attribute(handle, attribute)
+
+    def three(attributes: tuple[int, int, int]) -> tuple[int, int, int]:
+        x, y, z = attributes
+        return ask(x), ask(y), ask(z)
+
+    return Limits(
+        libcuda.device_name(handle), (ask(libcuda.COMPUTE_MAJOR), ask(libcuda.COMPUTE_MINOR)),
+        ask(libcuda.MAX_THREADS_PER_BLOCK), three(libcuda.MAX_BLOCK_DIM), three(libcuda.MAX_GRID_DIM),
+        ask(libcuda.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), ask(libcuda.MULTIPROCESSORS),
+    )  # fmt: skip
+
+
+def check_launch(
+    function: Function, config: LaunchConfig, smem: int, device: Limits, kernel_threads: int, static: int
+) -> None:
+    """Raise ArgumentError when ``config`` is more than the device or the kernel allows.
+
+    ``kernel_threads`` is the block size that the compiled kernel can run with, ``static`` its static shared memory.
+    """
+    name = function.name
+    for what, size, bound in (("grid", config.grid, device.grid), ("block", config.block, device.block)):
+        if any(not 1 <= n <= most for n, most in zip(size, bound, strict=True)):
+            raise ArgumentError(f"{name}: {what} {size} lies outside 1..{bound} of {device.name}")
+    threads, built = math.prod(config.block), function.attrs.get("max_threads")
+    if threads > device.threads:
+        raise ArgumentError(
+            f"{name}: a block of {config.block} has {threads} threads, {device.name} allows {device.threads}"
+        )
+    if built and threads > built:
+        raise ArgumentError(f"{name}: a block of {config.block} has {threads} threads, the kernel is built for {built}")
+    if threads > kernel_threads:
+        raise ArgumentError(
+            f"{name}: a block of {config.block} has {threads} threads, the kernel's registers allow {kernel_threads}; "
+            "state the block size when the kernel is compiled, so that the compiler keeps to it"
+        )
+    needed = int(function.attrs.get("smem_bytes") or 0)
+    if smem < needed:
+        raise ArgumentError(f"{name}: {smem} bytes of shared memory are given, its allocations need {needed}")
+    if smem + static > device.smem:
+        raise ArgumentError(
+            f"{name}: {smem + static} bytes of shared memory a block, {device.name} allows {device.smem}; "
+            "take smaller tiles or fewer stages"
+        )
+    _check_cluster(function, config, device)
+
+
+def _check_cluster(function: Function, config: LaunchConfig, device: Limits) -> None:
+    name, cluster = function.name, tuple(config.cluster)
+    built = function.attrs.get("cluster")
+    if built and cluster != (1, 1, 1) and tuple(built) != cluster:
+        raise ArgumentError(f"{name}: launched in clusters of {cluster}, compiled for clusters of {tuple(built)}")
+    size = math.prod(cluster)
+    if size == 1:
+        return
+    if device.capability < (9, 0):
+        raise ArgumentError(
+            f"{name}: clusters of {cluster} need sm_90, {device.name} is sm_{''.join(map(str, device.capability))}"
+        )
+    if size > LARGEST_CLUSTER:
+        raise ArgumentError(f"{name}: a cluster of {cluster} has {size} blocks, the most is {LARGEST_CLUSTER}")
+    if any(g % c for g, c in zip(config.grid, cluster, strict=True)):
+        raise ArgumentError(f"{name}: grid {config.grid} is not divisible by the cluster {cluster}")

@@ -1,0 +1,174 @@
+"""The GPU machine: kernels compiled for the device that holds the data, loaded once a device, launched by the driver.
+
+A launch makes no synchronisation and no allocation, so it can be captured in a CUDA graph.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.cuda import libcuda
+from tilewright.cuda.artifact import Artifact
+from tilewright.cuda.compiler import compile
+from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
+from tilewright.cuda.limits import PORTABLE_CLUSTER, check_launch, limits
+from tilewright.cuda.parameters import Parameters
+from tilewright.errors import ArgumentError
+from tilewright.ir.core import Function
+from tilewright.ir.runtime import DevicePointer, LaunchConfig
+from tilewright.ir.types import PtrType
+
+REMEMBERED_CONFIGURATIONS = 256
+DEFAULT_SMEM = 48 * 1024
+
+
+def machine() -> CudaMachine:
+    """The GPUs of this computer. Raises MachineError where there is no driver or no GPU."""
+    libcuda.library()
+    return CudaMachine()
+
+
+class CudaMachine:
+    """NVIDIA GPUs through the driver API."""
+
+    def load(self, function: Function) -> CudaKernel:
+        """``function`` ready to be launched on any device; compiled at the first launch on each kind of device."""
+        return CudaKernel(function)
+
+    def synchronize(self, device: int = 0) -> None:
+        """Wait until device number ``device`` has finished; a kernel that failed raises MachineError here."""
+        libcuda.synchronize(device)
+
+
+class CudaKernel:
+    """One kernel; a call launches it. ``artifacts`` holds what was compiled, by device."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.artifacts: dict[str, Artifact] = {}
+        self._pointers = [isinstance(p.type, PtrType) for p in function.params]
+        self._first_pointer = self._pointers.index(True) if True in self._pointers else None
+        self._places: dict[str, Placed] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, config: LaunchConfig, args: Sequence[Any]) -> None:
+        """Launch on the device of the first pointer argument (else the current one) and on ``config.stream``."""
+        first = self._first_pointer
+        device = _current_device() if first is None else args[first].device
+        place = self._places.get(device) or self.place(device)
+        values = [a[0] if p else a for a, p in zip(args, self._pointers, strict=False)]
+        place.launch(config, values, args)
+
+    def place(self, device: str) -> Placed:
+        """Compile and load for ``device`` (``"cuda:0"``) now; a launch does it when it is first needed."""
+        with self._lock:
+            if device not in self._places:
+                number = _device_number(device)
+                artifact = compile(self.function, limits(number).arch)
+                self.artifacts[device] = artifact
+                self._places[device] = Placed(self.function, artifact, number)
+            return self._places[device]
+
+
+class Placed:
+    """A kernel on one device: its function handle, its parameter block and the launch configurations seen so far."""
+
+    def __init__(self, function: Function, artifact: Artifact, device: int) -> None:
+        self.function = function
+        self.artifact = artifact
+        self.device = device
+        self.name = f"cuda:{device}"
+        self.parameters = Parameters(function.name, function.params)
+        self.handle = libcuda.load_module(device, artifact.cubin, artifact.name)
+        self.threads = libcuda.function_attribute(self.handle, libcuda.FUNC_MAX_THREADS_PER_BLOCK)
+        self.static_smem = libcuda.function_attribute(self.handle, libcuda.FUNC_SHARED_SIZE_BYTES)
+        self._allowed_smem = DEFAULT_SMEM - self.static_smem
+        self._context = libcuda.primary_context(device)
+        self._found = ctypes.c_void_p()
+        self._found_ref = ctypes.byref(self._found)
+        driver = libcuda.library()
+        self._launch, self._current = driver.cuLaunchKernelEx, driver.cuCtxGetCurrent
+        self._configurations: dict[tuple[Any, ...], tuple[LaunchConfiguration, Any]] = {}
+        self._lock = threading.Lock()
+
+    def launch(self, config: LaunchConfig, values: list[Any], args: Sequence[Any]) -> None:
+        stream = config.stream
+        if stream is None:
+            stream = _current_stream(self.device)
+        with self._lock:  # the parameter block and the configuration are shared by all threads
+            configuration, reference = self._configurations.get(config[:4]) or self._configure(config)
+            configuration.stream = stream
+            self.parameters.pack(values)
+            self._current(self._found_ref)
+            if self._found.value == self._context:
+                code = self._launch(reference, self.handle, None, self.parameters.extra)
+            else:
+                with libcuda.current(self.device):
+                    code = self._launch(reference, self.handle, None, self.parameters.extra)
+        if code:
+            self._fail(code, config, args)
+
+    def _configure(self, config: LaunchConfig) -> tuple[LaunchConfiguration, Any]:
+        """Check a configuration that was not seen before and make the driver's form of it."""
+        smem = int(self.function.attrs.get("smem_bytes") or 0) if config.smem is None else config.smem
+        check_launch(self.function, config, smem, limits(self.device), self.threads, self.static_smem)
+        with libcuda.current(self.device):
+            self._allow(smem, math.prod(config.cluster))
+        result = LaunchConfiguration(config.grid, config.block, smem)
+        if tuple(config.cluster) != (1, 1, 1):
+            attribute = LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.cluster))
+            result.attributes, result.count = ctypes.pointer(attribute), 1
+        if len(self._configurations) >= REMEMBERED_CONFIGURATIONS:
+            self._configurations.clear()
+        self._configurations[config[:4]] = made = (result, ctypes.byref(result))
+        return made
+
+    def _allow(self, smem: int, cluster: int) -> None:
+        """Opt in to more than 48 KiB of shared memory and to clusters of more than 8 blocks."""
+        driver, name = libcuda.library(), self.function.name
+        if smem > self._allowed_smem:
+            code = driver.cuFuncSetAttribute(self.handle, libcuda.FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, smem)
+            libcuda.check(code, f"{name}: asking for {smem} bytes of shared memory")
+            self._allowed_smem = smem
+        if cluster > PORTABLE_CLUSTER:
+            code = driver.cuFuncSetAttribute(self.handle, libcuda.FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
+            libcuda.check(code, f"{name}: asking for clusters of {cluster} blocks")
+
+    def _fail(self, code: int, config: LaunchConfig, args: Sequence[Any]) -> None:
+        devices = {a.device for a in args if isinstance(a, DevicePointer)}
+        if len(devices) > 1:
+            raise ArgumentError(
+                f"{self.function.name}: its arrays live on several devices: {', '.join(sorted(devices))}"
+            )
+        libcuda.check(
+            code,
+            f"launching {self.function.name} on {self.name} with grid {config.grid}, block {config.block}, cluster "
+            f"{config.cluster}, {self.artifact.registers} registers a thread",
+        )
+
+
+def _device_number(device: str) -> int:
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or not (number or "0").isdigit():
+        raise ArgumentError(f"an array on {device!r} cannot be used by a kernel on a GPU")
+    return int(number or 0)
+
+
+def _current_device() -> str:
+    """The device of a kernel without pointers: the one that is current in this thread, else the first."""
+    number = ctypes.c_int()
+    return f"cuda:{number.value if libcuda.library().cuCtxGetDevice(ctypes.byref(number)) == 0 else 0}"
+
+
+def _current_stream(device: int) -> int:
+    """PyTorch's current stream if PyTorch is in use on the GPU, else the default stream."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return int(raw(device)) if raw is not None else int(torch.cuda.current_stream(device).cuda_stream)

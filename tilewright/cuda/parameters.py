@@ -1,0 +1,97 @@
+"""Packing a kernel's arguments into the block of bytes that a launch copies."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.cuda.libcuda import PARAM_BUFFER_POINTER, PARAM_BUFFER_SIZE, PARAM_END
+from tilewright.errors import ArgumentError
+from tilewright.ir.core import Value
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, TF32, PtrType, ScalarType, Type, VecType
+
+FORMATS = {
+    ("bool", 1): "?", ("int", 8): "b", ("int", 16): "h", ("int", 32): "i", ("int", 64): "q", ("uint", 8): "B",
+    ("uint", 16): "H", ("uint", 32): "I", ("uint", 64): "Q",
+}  # fmt: skip
+FLOATS = {F16: "e", F32: "f", TF32: "f", F64: "d", BF16: "H", E4M3: "B", E5M2: "B"}
+VECTOR_ALIGNMENT = 64
+
+
+class Parameters:
+    """The block of one kernel: where each argument goes, and the buffer that the driver reads.
+
+    ``pack(values)`` takes a Python number for a scalar, an address for a pointer and bytes for a vector parameter.
+    """
+
+    def __init__(self, name: str, params: Sequence[Value]) -> None:
+        self.name = name
+        self.params = list(params)
+        self.converters: list[tuple[int, Callable[[Any], Any]]] = []
+        layout, size = "<", 0
+        for position, param in enumerate(params):
+            code, width, align = _place(param.type)
+            pad = -size % align
+            layout += f"{pad}x{code}" if pad else code
+            size += pad + width
+            if (convert := _converter(param.type)) is not None:
+                self.converters.append((position, convert))
+        self.struct = struct.Struct(layout)
+        self.buffer = ctypes.create_string_buffer(max(size, 1))
+        self._size = ctypes.c_size_t(size)
+        self._extra = (ctypes.c_void_p * 5)(
+            PARAM_BUFFER_POINTER,
+            ctypes.addressof(self.buffer),
+            PARAM_BUFFER_SIZE,
+            ctypes.addressof(self._size),
+            PARAM_END,
+        )
+        self.extra = ctypes.c_void_p(ctypes.addressof(self._extra))
+
+    def pack(self, values: list[Any]) -> None:
+        """Write the arguments; ArgumentError names the one that does not fit its parameter."""
+        for position, convert in self.converters:
+            values[position] = convert(values[position])
+        try:
+            self.struct.pack_into(self.buffer, 0, *values)
+        except (struct.error, OverflowError, TypeError) as error:
+            raise self._misfit(values, error) from error
+
+    def _misfit(self, values: list[Any], error: Exception) -> ArgumentError:
+        if len(values) != len(self.params):
+            return ArgumentError(f"{self.name} takes {len(self.params)} arguments, {len(values)} were given")
+        for param, value in zip(self.params, values, strict=True):
+            try:
+                struct.pack("<" + _place(param.type)[0], value)
+            except (struct.error, OverflowError, TypeError) as reason:
+                return ArgumentError(
+                    f"{self.name}: {value!r} does not fit parameter {param.hint} of type {param.type}: {reason}"
+                )
+        return ArgumentError(f"{self.name}: {error}")
+
+
+def _place(kind: Type) -> tuple[str, int, int]:
+    """Format code, size and alignment of one parameter."""
+    if isinstance(kind, PtrType):
+        return "Q", 8, 8
+    if isinstance(kind, ScalarType):
+        return FLOATS[kind] if kind.is_float else FORMATS[kind.kind, kind.width], kind.bytes, kind.bytes
+    if isinstance(kind, VecType):
+        size = -(-kind.n * kind.elem.bytes // VECTOR_ALIGNMENT) * VECTOR_ALIGNMENT
+        return f"{size}s", size, VECTOR_ALIGNMENT
+    raise ArgumentError(f"a kernel cannot take a parameter of type {kind}")
+
+
+def _converter(kind: Type) -> Callable[[Any], Any] | None:
+    """What turns a Python number into what ``struct`` takes, where that is not the number itself."""
+    if kind in (BF16, E4M3, E5M2):
+        import numpy as np
+
+        assert isinstance(kind, ScalarType)
+        dtype, bits = kind.dtype, f"uint{kind.width}"
+        return lambda value: int(np.asarray(value).astype(dtype).view(bits))
+    if isinstance(kind, VecType):
+        return bytes
+    return None
