@@ -78,8 +78,8 @@ def test_basis_strides_show_coordinates() -> None:
 
 def test_a_huge_layout_is_cut_with_a_note() -> None:
     drawing = read_svg(layout_figure(Layout((1000, 300), (300, 1))).svg())
-    assert drawing.panels[0].numbers() == {(i, j): 300 * i + j for i in range(128) for j in range(128)}
-    assert "cut: 128 of 1000 rows and 128 of 300 columns are drawn" in drawing.captions
+    assert drawing.panels[0].numbers() == {(i, j): 300 * i + j for i in range(128) for j in range(256)}
+    assert "cut: 128 of 1000 rows and 256 of 300 columns are drawn" in drawing.captions
     many = read_svg(layout_figure(Layout((1, 1, 100))).svg())
     assert len(many.panels) == 16 and "cut: 16 of 100 slices are drawn" in many.captions
 

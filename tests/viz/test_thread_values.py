@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
 from tests.viz.reading import DrawnPanel, read_svg
+from tilewright.atoms.copy_table import COPIES
+from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.errors import ArgumentError
 from tilewright.layout import Layout, make_layout_tv, parse, product
 from tilewright.viz import copy_atom_figure, mma_atom_figure, mma_figure, tiled_copy_figure, tiled_mma_figure, tv_figure
@@ -67,10 +70,26 @@ def test_the_layout_of_make_layout_tv_with_its_tiler() -> None:
 
 
 def test_elements_of_several_owners_say_so_and_those_of_none_are_blank() -> None:
-    (panel,) = read_svg(tv_figure(Layout((2, 2), (0, 2)), (2, 2)).svg()).panels
-    assert panel.words() == {(0, 0): ["T0", "V0", "+1"], (0, 1): ["T0", "V1", "+1"], (1, 0): [], (1, 1): []}
+    drawing = read_svg(tv_figure(parse("((2,2),2):((0,1),2)"), (2, 3)).svg())
+    (panel,) = drawing.panels
+    assert panel.words() == {
+        (0, 0): ["T0", "V0", "+1"],
+        (0, 1): ["T0", "V1", "+1"],
+        (0, 2): [],
+        (1, 0): ["T2", "V0", "+1"],
+        (1, 1): ["T2", "V1", "+1"],
+        (1, 2): [],
+    }
     assert "T0 V0, T1 V0" in panel.cells[0, 0].remark
-    assert panel.cells[1, 0].fill == "#ffffff"
+    assert panel.cells[1, 2].fill == "#ffffff"
+    assert any(caption.startswith("+n:") for caption in drawing.captions)
+
+
+def test_an_operand_in_shared_memory_is_every_threads() -> None:
+    layout = parse("(128,(8,4)):(0,(1,8))")
+    (panel,) = read_svg(tv_figure(layout, (8, 4)).svg()).panels
+    assert panel.title == ", every thread's"
+    assert panel.words() == {(i, j): [f"V{i + 8 * j}"] for i in range(8) for j in range(4)}
 
 
 def test_an_mma_stands_as_one_multiplies_by_hand() -> None:
@@ -113,6 +132,31 @@ def test_a_copy_atom_has_a_source_row_to_a_line() -> None:
     assert source.words() == {(t, v): [f"T{t}", f"V{v}"] for t in range(32) for v in range(8)}
     # Thread t receives, of each 8x8 matrix, two neighbours in row t // 4.
     assert destination.words()[8 + 3, 2 * 1 + 1] == ["T13", "V3"]
+
+
+@pytest.mark.parametrize("name", sorted(MMA_SYNC))
+def test_every_mma_atom_shows_every_register(name: str) -> None:
+    atom = MMA_SYNC[name]
+    figure = read_svg(mma_atom_figure(atom).svg())
+    assert figure.title == name
+    for panel, layout in zip(figure.panels, (atom.layout_b, atom.layout_a, atom.layout_c), strict=True):
+        shown = {tuple(cell.lines[:2]) for cell in panel.cells.values()}
+        remarks = " ".join(cell.remark for cell in panel.cells.values())
+        values = product(layout.shape[1])
+        for thread in range(product(layout.shape[0])):
+            for value in range(values):
+                assert (f"T{thread}", f"V{value}") in shown or f"T{thread} V{value}" in remarks
+
+
+@pytest.mark.parametrize("name", sorted(COPIES))
+def test_every_copy_atom_shows_every_value(name: str) -> None:
+    atom = COPIES[name]
+    source, destination = read_svg(copy_atom_figure(atom, 8).svg()).panels
+    for panel, layout in ((source, atom.src_bits), (destination, atom.dst_bits)):
+        remarks = " ".join(cell.remark for cell in panel.cells.values())
+        for thread in range(product(layout.shape[0])):
+            for value in range(product(layout.shape[1]) // 8):
+                assert re.search(rf"\bT{thread} V{value}\b", remarks)
 
 
 def test_what_cannot_be_drawn_says_why() -> None:

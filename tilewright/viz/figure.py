@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentError
 
-MOST_ROWS = 128
-MOST_COLUMNS = 128
+LONGEST_SIDE = 256
+MOST_CELLS = 32768
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,11 @@ def cut(rows: int, columns: int) -> tuple[int, int, tuple[str, ...]]:
     """How much of a grid is drawn, and the note that says so when it is not all of it.
 
     >>> cut(4, 1000)
-    (4, 128, ('cut: 4 of 4 rows and 128 of 1000 columns are drawn',))
+    (4, 256, ('cut: 4 of 4 rows and 256 of 1000 columns are drawn',))
     """
-    shown = min(rows, MOST_ROWS), min(columns, MOST_COLUMNS)
-    if shown == (rows, columns):
+    shown_rows, shown_columns = min(rows, LONGEST_SIDE), min(columns, LONGEST_SIDE)
+    shown_rows = min(shown_rows, MOST_CELLS // shown_columns)
+    if (shown_rows, shown_columns) == (rows, columns):
         return rows, columns, ()
-    note = f"cut: {shown[0]} of {rows} rows and {shown[1]} of {columns} columns are drawn"
-    return *shown, (note,)
+    note = f"cut: {shown_rows} of {rows} rows and {shown_columns} of {columns} columns are drawn"
+    return shown_rows, shown_columns, (note,)

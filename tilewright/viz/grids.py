@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tilewright.errors import ArgumentError
@@ -46,9 +47,10 @@ def breaks(mode_shape: Any, shown: int) -> tuple[int, ...]:
 
 @dataclass
 class Owners:
-    """Which (thread, value) pairs hold each element of an ``extents`` tile (colexicographic index)."""
+    """Which (thread, value) pairs hold each element of an ``extents`` tile, of ``threads`` threads."""
 
     extents: tuple[int, int]
+    threads: int
     at: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
 
     @classmethod
@@ -63,7 +65,7 @@ class Owners:
             raise ArgumentError(
                 f"cannot draw {tv_layout} as a thread-value layout: it must have the modes (thread, value)"
             )
-        owners = cls(extents)
+        owners = cls(extents, int(product(tv_layout.shape[0])))
         rows, columns = extents
         for thread, value in _pairs(tv_layout):
             place = _place(tv_layout((thread, value)), rows)
@@ -77,28 +79,43 @@ class Owners:
 
     def transposed(self) -> Owners:
         """The same owners with rows and columns exchanged."""
-        return Owners((self.extents[1], self.extents[0]), {(j, i): who for (i, j), who in self.at.items()})
+        return Owners(
+            (self.extents[1], self.extents[0]), self.threads, {(j, i): who for (i, j), who in self.at.items()}
+        )
 
     def repeated(self, extents: tuple[int, int]) -> Owners:
         """The tile laid over a larger one again and again."""
         rows, columns = self.extents
         places = ((i, j) for i in range(extents[0]) for j in range(extents[1]))
         at = {(i, j): self.at[i % rows, j % columns] for i, j in places if (i % rows, j % columns) in self.at}
-        return Owners(extents, at)
+        return Owners(extents, self.threads, at)
 
     def panel(self, title: str, at: tuple[int, int] = (0, 0)) -> tuple[Panel, tuple[str, ...]]:
         """Thread and value in each element, coloured by thread, and the note if not all of it is drawn."""
         rows, columns, notes = cut(*self.extents)
-        shared = any(len(who) > 1 for who in self.at.values())
-        cells = tuple(self._cell(i, j, shared) for i in range(rows) for j in range(columns))
+        if self._common:
+            title += ", every thread's"
+        several = not self._common and any(len(who) > 1 for who in self.at.values())
+        if several:
+            notes = (*notes, "+n: n more threads or values stand for the same element")
+        cells = tuple(self._cell(i, j, several) for i in range(rows) for j in range(columns))
         return Panel(title, rows, columns, cells, at), notes
 
-    def _cell(self, row: int, column: int, shared: bool) -> Cell:
+    @cached_property
+    def _common(self) -> bool:
+        """Whether all threads hold all elements alike: an operand that an instruction reads from shared memory."""
+        return self.threads > 1 and all(
+            len(who) == self.threads and len({value for _, value in who}) == 1 for who in self.at.values()
+        )
+
+    def _cell(self, row: int, column: int, several: bool) -> Cell:
         who = self.at.get((row, column))
         if who is None:
             return Cell(row, column, (), BLANK, f"({row},{column}): nobody's")
         thread, value = who[0]
-        lines = (f"T{thread}", f"V{value}") + ((f"+{len(who) - 1}" if len(who) > 1 else "",) if shared else ())
+        if self._common:
+            return Cell(row, column, (f"V{value}",), BLANK, f"({row},{column}): V{value} of every thread")
+        lines = (f"T{thread}", f"V{value}") + ((f"+{len(who) - 1}" if len(who) > 1 else "",) if several else ())
         remark = f"({row},{column}): " + ", ".join(f"T{t} V{v}" for t, v in who)
         return Cell(row, column, lines, thread_colour(thread), remark)
 

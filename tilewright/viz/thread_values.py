@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.layout import product
+from tilewright.layout import product, upcast
 from tilewright.viz.figure import Figure
 from tilewright.viz.grids import AnyLayout, Owners, extents_of_tile, require_static, thread_legend
 
@@ -69,10 +69,15 @@ def tiled_mma_figure(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
     return mma_figure(a, b, c, own, title=title, shown=shown)
 
 
-def copy_atom_figure(atom: Any) -> Figure:
-    """Draw a copy atom: the elements that one instruction moves, a source thread's values to a row, with who reads them
-    and who receives them."""
-    source, destination = _attributes(atom, ("layout_src_tv", "layout_dst_tv"), ("layout_src", "layout_dst"))
+def copy_atom_figure(atom: Any, value_bits: int = 16) -> Figure:
+    """Draw a copy atom: the elements that one instruction moves, with who reads and who receives each.
+
+    The values of one source thread make a row. A bare instruction knows bits only: ``value_bits`` of them are
+    then drawn as one element.
+    """
+    source, destination = _attributes(atom, ("layout_src_tv", "layout_dst_tv"), ("src_bits", "dst_bits"))
+    if not hasattr(atom, "layout_src_tv"):
+        source, destination = (upcast(layout, value_bits) for layout in (source, destination))
     row = int(product(source.shape[1]))
     rows = max(_reach(source), _reach(destination)) // row + 1
     return _source_and_destination(str(atom), source, destination, (row, rows), transposed=True)
