@@ -1,8 +1,8 @@
 """Thread-block and warp synchronisation: ``bar.sync`` / ``bar.arrive`` (PTX ISA, "bar"), ``bar.warp.sync`` and fences.
 
 On the simulator a barrier counts whole warps: a warp arrives with 32 threads, as the PTX ISA has it. Fences order the
-memory of one thread as others see it; the simulator's memories are sequentially consistent, so a fence is only told to the
-checkers.
+memory of one thread as others see it; the simulator's memories are sequentially consistent, so a fence is only told to
+the checkers.
 """
 
 from __future__ import annotations
@@ -26,10 +26,16 @@ def _need(op: Op, condition: bool, text: str) -> None:
 
 def _check_named(op: Op, name: str) -> None:
     """``id`` in 0..15 and a count of whole warps, as far as they are known while staging."""
-    _need(op, len(op.operands) == 2 and all(v.type == I32 for v in op.operands), f"{name} takes (id: i32, number_of_threads: i32)")
+    _need(
+        op,
+        len(op.operands) == 2 and all(v.type == I32 for v in op.operands),
+        f"{name} takes (id: i32, number_of_threads: i32)",
+    )
     barrier, count = op.operands
     if isinstance(barrier, Constant):
-        _need(op, 0 <= barrier.value < NAMED_BARRIERS, f"{name}: barrier {barrier.value} does not exist; ids are 0 to 15")
+        _need(
+            op, 0 <= barrier.value < NAMED_BARRIERS, f"{name}: barrier {barrier.value} does not exist; ids are 0 to 15"
+        )
     if isinstance(count, Constant):
         _need(op, count.value > 0 and count.value % WARP == 0,
               f"{name}: {count.value} threads; a barrier counts whole warps, so give a positive multiple of 32")  # fmt: skip
@@ -55,7 +61,7 @@ class SyncThreads(Instruction):
 
 @dataclass(frozen=True)
 class BarrierSync(Instruction):
-    """``bar.sync id, count``: wait until ``count`` threads (whole warps) have arrived at barrier ``id``. Operands (id, count)."""
+    """``bar.sync id, count``: wait until ``count`` threads (whole warps) have arrived at ``id``. Operands (id, count)."""
 
     name: ClassVar[str] = "bar.sync"
     blocking: ClassVar[bool] = True
@@ -92,7 +98,7 @@ class BarrierArrive(Instruction):
 
 @dataclass(frozen=True)
 class SyncWarp(Instruction):
-    """``__syncwarp(mask)``: the lanes of ``mask`` wait for each other. Operand: mask (i32), or none for the whole warp."""
+    """``__syncwarp(mask)``: the lanes of ``mask`` wait for each other. Operand: mask (i32), or none."""
 
     name: ClassVar[str] = "bar.warp.sync"
 
@@ -113,7 +119,7 @@ ACQ_REL = {scope: f'asm volatile("fence.acq_rel.{scope};" ::: "memory");' for sc
 
 @dataclass(frozen=True)
 class Fence(Instruction):
-    """A memory fence. ``semantics`` is ``"sc"`` (``__threadfence*``, scopes cta gpu sys) or ``"acq_rel"`` (also cluster)."""
+    """A memory fence. ``semantics``: ``"sc"`` (``__threadfence*``; scopes cta gpu sys) or ``"acq_rel"`` (also cluster)."""
 
     scope: str = "gpu"
     semantics: str = "sc"
@@ -122,7 +128,9 @@ class Fence(Instruction):
     def __post_init__(self) -> None:
         known = FENCES if self.semantics == "sc" else ACQ_REL
         if self.semantics not in ("sc", "acq_rel") or self.scope not in known:
-            raise ConstraintError(f"no fence.{self.semantics}.{self.scope}; scopes of {self.semantics} are {', '.join(known)}")
+            raise ConstraintError(
+                f"no fence.{self.semantics}.{self.scope}; scopes of {self.semantics} are {', '.join(known)}"
+            )
 
     @property
     def min_arch(self) -> int:  # type: ignore[override]
@@ -141,10 +149,10 @@ class Fence(Instruction):
 
 @dataclass(frozen=True)
 class FenceProxy(Instruction):
-    """``fence.proxy.async[.shared::cta]``: make this thread's generic accesses visible to the async proxy (TMA, wgmma)."""
+    """``fence.proxy.async[.shared::cta]``: make generic accesses visible to the async proxy (TMA, wgmma)."""
 
     space: str = "shared::cta"
-    min_arch: ClassVar[int] = 90
+    min_arch: int = 90
     name: ClassVar[str] = "fence.proxy.async"
 
     def __post_init__(self) -> None:

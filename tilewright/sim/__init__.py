@@ -1,0 +1,23 @@
+"""The CPU machine: an interpreter of kernels over NumPy lanes that checks them while it runs them.
+
+>>> from tilewright import sim
+>>> with sim.options(seed=7, schedule="lockstep"):
+...     sim.current_options().schedule
+'lockstep'
+"""
+
+from tilewright.sim.memory import conceal, expose
+from tilewright.sim.options import Options, current_options, options, set_options
+from tilewright.sim.profile import KernelProfile, SimProfile, profile
+
+__all__ = [
+    "KernelProfile",
+    "Options",
+    "SimProfile",
+    "conceal",
+    "current_options",
+    "expose",
+    "options",
+    "profile",
+    "set_options",
+]

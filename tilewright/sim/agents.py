@@ -1,0 +1,90 @@
+"""Asynchronous effects: each group's queues of committed groups (cp.async and its like), landing as late as a wait allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.sim.faults import Fault
+
+
+class Effect:
+    """Something that happens later, once, as the lanes and mask of the moment it was issued."""
+
+    __slots__ = ("action", "lanes", "mask", "op", "done")
+
+    def __init__(self, action: Callable[[], None], lanes: Any, op: Any) -> None:
+        self.action = action
+        self.lanes = lanes
+        self.mask = lanes.mask
+        self.op = op
+        self.done = False
+
+    def land(self) -> None:
+        if self.done:
+            return
+        self.done = True
+        lanes = self.lanes
+        watch = lanes.group.watch
+        before, before_op = lanes.mask, lanes.op
+        lanes.mask, lanes.op = self.mask, self.op
+        if watch is not None:
+            watch.op, watched = self.op, watch.op
+        try:
+            self.action()
+        except Fault as fault:
+            raise lanes.group.wave.launch.error(fault, lanes.group, self.op, self.mask) from None
+        finally:
+            lanes.mask, lanes.op = before, before_op
+            if watch is not None:
+                watch.op = watched
+
+
+class Queues:
+    """Per agent: the open list of effects and the committed lists, oldest first."""
+
+    __slots__ = ("open", "committed")
+
+    def __init__(self) -> None:
+        self.open: dict[str, list[Effect]] = {}
+        self.committed: dict[str, list[list[Effect]]] = {}
+
+    def add(self, agent: str, effect: Effect) -> None:
+        self.open.setdefault(agent, []).append(effect)
+
+    def commit(self, agent: str) -> None:
+        self.committed.setdefault(agent, []).append(self.open.pop(agent, []))
+
+    def wait(self, agent: str, pending: int) -> None:
+        queue = self.committed.get(agent)
+        while queue and len(queue) > pending:
+            for effect in queue.pop(0):
+                effect.land()
+
+    def land_all(self) -> None:
+        for agent in list(self.committed):
+            self.wait(agent, 0)
+        for effects in self.open.values():
+            for effect in effects:
+                effect.land()
+        self.open.clear()
+
+    def copy(self) -> Queues:
+        new = Queues()
+        new.open = {agent: list(effects) for agent, effects in self.open.items()}
+        new.committed = {agent: list(queue) for agent, queue in self.committed.items()}
+        return new
+
+    @staticmethod
+    def joined(parts: list[Queues]) -> Queues:
+        """Waits count from the newest group, so queues of different lengths are aligned there. What several share lands once."""
+        new = Queues()
+        for agent in {a for p in parts for a in p.open}:
+            new.open[agent] = [e for p in parts for e in p.open.get(agent, [])]
+        for agent in {a for p in parts for a in p.committed}:
+            queues = [p.committed.get(agent, []) for p in parts]
+            length = max(map(len, queues))
+            new.committed[agent] = [
+                [e for q in queues if len(q) >= back for e in q[-back]] for back in range(length, 0, -1)
+            ]
+        return new

@@ -1,0 +1,84 @@
+"""Atomic read-modify-write, lane after lane, vectorised over lanes that hit different places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.sim import arith
+from tilewright.sim.access import Access
+from tilewright.sim.memory import Anywhere, Buffer, Mask
+
+AT: dict[str, np.ufunc] = {"add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
+def step(kind: str, access: Access) -> Callable[[Any, Any, Any], Any]:
+    """``f(old, value, compare)``: what the place holds after one lane's operation."""
+    if kind == "exch":
+        return lambda old, value, compare: value
+    if kind == "cas":
+        return lambda old, value, compare: np.where(old == compare, value, old)
+    if kind == "inc":
+        return lambda old, value, compare: np.where(old >= value, old - old, old + 1)
+    if kind == "dec":
+        return lambda old, value, compare: np.where((old == 0) | (old > value), value, old - 1)
+    combine = arith.binary(kind, access.elem)
+    return lambda old, value, compare: combine(old, value)
+
+
+def atomic(
+    buffer: Buffer, group: Any, off: np.ndarray, access: Access, kind: str, value: np.ndarray, compare: Any, mask: Mask,
+    want_old: bool,
+) -> np.ndarray | None:  # fmt: skip
+    """One element per lane: ``off``, ``value`` (and ``compare``) are ``[L]``; gives the old values ``[L]``."""
+    if isinstance(buffer, Anywhere):
+        return _anywhere(buffer, group, off, access, kind, value, compare, mask, want_old)
+    where = np.arange(off.shape[0]) if mask is None else np.flatnonzero(mask)
+    old = np.zeros(off.shape, access.dtype)
+    if not where.size:
+        return old
+    index = buffer._many(group, off[where], access, "atomic", mask)
+    memory = buffer.views[access.shift].view(access.dtype)
+    value = value[where]
+    compare = None if compare is None else compare[where]
+    if not want_old and kind in AT and access.elem.name in ("i32", "u32", "i64", "u64", "f32", "f64"):
+        AT[kind].at(memory, index, value)
+        return None
+    update = step(kind, access)
+    for lanes in rounds(index):
+        place = index[lanes]
+        before = memory[place]
+        old[where[lanes]] = before
+        memory[place] = update(before, value[lanes], None if compare is None else compare[lanes])
+    return old
+
+
+def _anywhere(
+    buffer: Anywhere, group: Any, off: np.ndarray, access: Access, kind: str, value: np.ndarray, compare: Any, mask: Mask,
+    want_old: bool,
+) -> np.ndarray:  # fmt: skip
+    """The same through absolute addresses, array by array."""
+    old = np.zeros(off.shape, access.dtype)
+    for real, shift, lanes in buffer.resolve(group, off, access, "atomic", mask):
+        found = atomic(real, group, off - shift, access, kind, value, compare, lanes, want_old)
+        if found is not None:
+            old[lanes] = found[lanes]
+    return old
+
+
+def rounds(index: np.ndarray) -> list[Any]:
+    """Lanes in sets that touch every place at most once; lanes at one place come in lane order."""
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    fresh = np.empty(ordered.shape, bool)
+    fresh[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    if fresh.all():
+        return [slice(None)]
+    start = np.maximum.accumulate(np.where(fresh, np.arange(fresh.size), 0))
+    rank = np.arange(fresh.size) - start
+    by_rank = np.argsort(rank, kind="stable")
+    edges = np.searchsorted(rank[by_rank], np.arange(int(rank.max()) + 2))
+    return [np.sort(order[by_rank[a:b]]) for a, b in zip(edges[:-1], edges[1:], strict=True)]

@@ -1,0 +1,155 @@
+"""The sixteen named barriers of every resident block, counted in whole warps for all blocks of a wave at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.sim.faults import Fault
+from tilewright.sim.geometry import WARP
+
+NAMED = 16
+
+
+class Barriers:
+    """Arrivals, completions and expected threads of each (block, barrier), as flat arrays indexed by ``block * 16 + id``."""
+
+    def __init__(self, blocks: int, warps_per_block: int) -> None:
+        self.warps_per_block = warps_per_block
+        self.arrived = np.zeros(blocks * NAMED, np.int64)
+        self.expected = np.zeros(blocks * NAMED, np.int64)
+        self.completed = np.zeros(blocks * NAMED, np.int64)
+
+    def arrive(self, group: Any, barrier: Any, count: Any, op: Any, mask: Any) -> BarrierWait:
+        """These warps arrive; gives what they would wait for."""
+        rows = _whole_warps(group, mask)
+        ids = _per_warp(barrier, rows, group, "barrier id")
+        if ids.min() < 0 or ids.max() >= NAMED:
+            raise Fault(f"barrier {int(ids[(ids < 0) | (ids >= NAMED)][0])} does not exist; ids are 0 to 15")
+        whole = self.warps_per_block * WARP
+        counts = np.full(rows.size, whole) if count is None else _per_warp(count, rows, group, "barrier count")
+        if (counts <= 0).any() or (counts % WARP).any():
+            raise Fault(f"a barrier of {int(counts[0])} threads: the count must be a positive multiple of 32")
+        if (counts > whole).any():
+            raise Fault(f"a barrier of {int(counts.max())} threads in a block of {whole} can never complete")
+        keys = group.warps[rows] // self.warps_per_block * NAMED + ids
+        self._agree(keys, counts)
+        target = self._count(keys, counts)
+        return BarrierWait(self, rows, keys, target, op)
+
+    def _agree(self, keys: np.ndarray, counts: np.ndarray) -> None:
+        known = self.expected[keys]
+        clash = (known != 0) & (known != counts)
+        self.expected[keys] = counts
+        clash |= self.expected[keys] != counts
+        if clash.any():
+            k = int(np.argmax(clash))
+            other = int(known[k]) or int(self.expected[keys[k]])
+            raise Fault(
+                f"barrier {int(keys[k]) % NAMED} of one block is used with {int(counts[k])} threads here and {other} threads elsewhere",
+                mend="all warps that meet at a barrier must give the same number of threads",
+            )
+
+    def _count(self, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Add a warp's 32 threads to each key; gives the completion that each warp waits for."""
+        rank = _rank(keys)
+        total = self.arrived[keys] + (rank + 1) * WARP
+        target = self.completed[keys] + -(-total // counts)
+        touched, last = np.unique(keys[::-1], return_index=True)
+        final = total[::-1][last]
+        expected = self.expected[touched]
+        self.completed[touched] += final // expected
+        self.arrived[touched] = final % expected
+        self.expected[touched[self.arrived[touched] == 0]] = 0
+        return target
+
+
+class BarrierWait:
+    """``rows``: the waiting warps of the group (all of them); each until ``completed[key] >= target``."""
+
+    def __init__(self, barriers: Barriers, rows: np.ndarray, keys: np.ndarray, target: np.ndarray, op: Any) -> None:
+        self.barriers = barriers
+        self.rows = rows
+        self.keys = keys
+        self.target = target
+        self.op = op
+
+    def ready(self) -> np.ndarray:
+        return self.barriers.completed[self.keys] >= self.target
+
+    def take(self, rows: np.ndarray) -> BarrierWait:
+        return BarrierWait(self.barriers, np.arange(rows.size), self.keys[rows], self.target[rows], self.op)
+
+    def describe(self, row: int) -> str:
+        key = int(self.keys[row])
+        return f"barrier {key % NAMED}, where {self.barriers.arrived[key]} of {self.barriers.expected[key]} threads have arrived"
+
+
+class ConditionWait:
+    """Warps that wait for a condition of their instruction's own (an mbarrier's phase)."""
+
+    def __init__(self, condition: Any, reason: str, op: Any, rows: np.ndarray) -> None:
+        self.condition = condition
+        self.reason = reason
+        self.op = op
+        self.rows = rows
+
+    def ready(self) -> np.ndarray:
+        found = np.asarray(self.condition())
+        return np.broadcast_to(found, self.rows.shape) if found.ndim == 0 else found[self.rows]
+
+    def take(self, rows: np.ndarray) -> ConditionWait:
+        return ConditionWait(self.condition, self.reason, self.op, self.rows[rows])
+
+    def describe(self, row: int) -> str:
+        return self.reason
+
+
+def _rank(keys: np.ndarray) -> np.ndarray:
+    """How many earlier entries of ``keys`` equal this one."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    fresh = np.ones(keys.size, bool)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    start = np.maximum.accumulate(np.where(fresh, np.arange(keys.size), 0))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(keys.size) - start
+    return rank
+
+
+def _whole_warps(group: Any, mask: Any) -> np.ndarray:
+    """The warps that arrive: those with an active lane; all their threads must be active."""
+    if mask is None:
+        return np.arange(group.warps.size)
+    existing = group.existing()
+    lanes = mask.reshape(-1, WARP)
+    some = lanes.any(1)
+    full = lanes.all(1) if existing is None else (lanes | ~existing.reshape(-1, WARP)).all(1)
+    partial = some & ~full
+    if partial.any():
+        warp = int(np.argmax(partial))
+        there = lanes[warp]
+        raise Fault(
+            f"a block barrier inside a branch that only {int(there.sum())} of the warp's threads take (lanes {_runs(there)})",
+            np.repeat(partial, WARP) & mask,
+            mend="all threads of a warp must reach the barrier together: move it out of the branch, "
+            "or make the condition the same for the whole warp",
+        )  # fmt: skip
+    return np.flatnonzero(some)
+
+
+def _per_warp(value: Any, rows: np.ndarray, group: Any, what: str) -> np.ndarray:
+    if np.ndim(value) == 0:
+        return np.full(rows.size, int(value), np.int64)
+    by_warp = np.asarray(value).reshape(-1, WARP)[rows].astype(np.int64)
+    if (by_warp != by_warp[:, :1]).any():
+        raise Fault(f"the {what} differs between the threads of one warp")
+    return by_warp[:, 0]
+
+
+def _runs(lanes: np.ndarray) -> str:
+    """The set lanes as ``0-7, 16``."""
+    numbers = np.flatnonzero(lanes)
+    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+    return ", ".join(f"{r[0]}-{r[-1]}" if r.size > 1 else f"{r[0]}" for r in np.split(numbers, breaks))

@@ -1,0 +1,150 @@
+"""Branches: one side for all lanes, both sides under masks, or a split by warp around blocking instructions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.ir.core import Op
+from tilewright.sim.geometry import WARP
+from tilewright.sim.group import Part
+from tilewright.sim.program import PAUSE, SPLIT, Closure, Label
+from tilewright.sim.values import blend
+
+if TYPE_CHECKING:
+    from tilewright.sim.lowering import Lowering
+
+
+def lower_if(low: Lowering, op: Op) -> None:
+    cond = low.slot(op.operands[0])
+    then, other = op.regions
+    results = low.slots_of(op.results)
+    kinds = [low.kinds[r] for r in results]
+    taken, rest, saved = low.mask_slot(exact=True), low.mask_slot(exact=True), low.mask_slot()
+    states = (taken, rest, saved)
+    then_at, other_at, end = Label(), Label(), Label()
+    splits = low.blocks(then) or low.blocks(other)
+    enter = (_enter_split if splits else _enter_masked)(cond, states, then_at, other_at)
+    low.control(enter, op, (cond,), states, (then_at, other_at))
+
+    then_at.pc = low.here()
+    low.block(then)
+    values = low.slots_of(then.ops[-1].operands)
+    empty = len(other.ops) == 1 and not results
+    low.control(
+        _between(states, values, results, empty, other_at, end), op, (*states, *values), results, (other_at, end)
+    )
+
+    other_at.pc = low.here()
+    low.block(other)
+    values = low.slots_of(other.ops[-1].operands)
+    low.control(_leave(states, values, results, kinds, end), op, (*states, *values, *results), (), (end,))
+    end.pc = low.here()
+    if splits:
+        join(low, op)
+
+
+def join(low: Lowering, op: Op) -> None:
+    """A place where groups that went apart meet again: pause, so that those behind can come up."""
+    following = low.here() + 1
+
+    def control(g: Any, s: list[Any]) -> int:
+        if g.wave.alone(g):
+            return following
+        g.pc = following
+        return PAUSE
+
+    low.control(control, op, (), fallthrough=True)
+
+
+def _enter_masked(cond: int, states: tuple[int, int, int], then_at: Label, other_at: Label) -> Closure:
+    taken, rest, saved = states
+
+    def control(g: Any, s: list[Any]) -> int:
+        c = s[cond]
+        s[taken] = s[rest] = None
+        if c.ndim == 0:
+            return then_at.pc if c else other_at.pc
+        m = g.mask
+        t = c if m is None else c & m
+        f = ~c if m is None else ~c & m
+        if not f.any():
+            return then_at.pc
+        if not t.any():
+            return other_at.pc
+        s[taken], s[rest], s[saved] = t, f, m
+        g.mask = t
+        return then_at.pc
+
+    return control
+
+
+def _enter_split(cond: int, states: tuple[int, int, int], then_at: Label, other_at: Label) -> Closure:
+    taken, rest, saved = states
+
+    def control(g: Any, s: list[Any]) -> int:
+        c = s[cond]
+        s[taken] = s[rest] = None
+        if c.ndim == 0:
+            return then_at.pc if c else other_at.pc
+        m = g.mask
+        t = c if m is None else c & m
+        f = ~c if m is None else ~c & m
+        some_t, some_f = t.reshape(-1, WARP).any(1), f.reshape(-1, WARP).any(1)
+        sides = []
+        for chosen, label in ((some_t & ~some_f, then_at), (~some_t, other_at)):
+            if chosen.any():
+                sides.append(Part(np.flatnonzero(chosen), label.pc))
+        both = some_t & some_f
+        if both.any():
+            rows = np.flatnonzero(both)
+            lanes = np.repeat(both, WARP)
+            masks = {taken: t[lanes], rest: f[lanes], saved: None if m is None else m[lanes]}
+            sides.append(Part(rows, then_at.pc, masks[taken], True, masks))
+        if len(sides) > 1 or both.any():
+            g.parts = sides
+            return SPLIT
+        return sides[0].pc
+
+    return control
+
+
+def _between(
+    states: tuple[int, int, int], values: list[int], results: list[int], empty: bool, other_at: Label, end: Label
+) -> Closure:
+    """After the first side: go on behind the branch, or run the other side under the other mask."""
+    taken, rest, saved = states
+
+    def control(g: Any, s: list[Any]) -> int:
+        for r, v in zip(results, [s[v] for v in values], strict=True):
+            s[r] = v
+        if s[taken] is None:
+            return end.pc
+        if empty:
+            g.mask = s[saved]
+            return end.pc
+        g.mask = s[rest]
+        return other_at.pc
+
+    return control
+
+
+def _leave(
+    states: tuple[int, int, int], values: list[int], results: list[int], kinds: list[int], end: Label
+) -> Closure:
+    taken, _, saved = states
+
+    def control(g: Any, s: list[Any]) -> int:
+        t = s[taken]
+        fresh = [s[v] for v in values]
+        if t is None:
+            for r, v in zip(results, fresh, strict=True):
+                s[r] = v
+            return end.pc
+        for r, v, kind in zip(results, fresh, kinds, strict=True):
+            s[r] = blend(t, s[r], v, kind)
+        g.mask = s[saved]
+        return end.pc
+
+    return control

@@ -1,0 +1,64 @@
+"""Instructions: operands as :class:`~tilewright.ir.instruction.Lanes` promises them, the action, and the wait that may follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.core import Op
+from tilewright.ir.types import PtrType, VecType
+from tilewright.sim.program import BLOCKED, Closure
+from tilewright.sim.values import Handle
+
+
+def _operands(op: Op, slots: list[int]) -> Any:
+    """``f(group, slots)`` that gives the operand list of one call."""
+    pointers = [(k, v.type.elem, v.type.align) for k, v in enumerate(op.operands) if isinstance(v.type, PtrType)]
+    vectors = [(k, v.type.n) for k, v in enumerate(op.operands) if isinstance(v.type, VecType)]
+
+    def gather(g: Any, s: list[Any]) -> list[Any]:
+        values = [s[i] for i in slots]
+        for k, elem, align in pointers:
+            values[k] = Handle(values[k], elem, align)
+        for k, n in vectors:
+            if values[k].ndim == 1:
+                values[k] = np.broadcast_to(values[k], (g.lanes_count, n))
+        return values
+
+    return gather
+
+
+def plain_call(op: Op, operands: list[int], results: list[int]) -> Closure:
+    gather, simulate = _operands(op, operands), op.attrs["atom"].simulate
+
+    def run(g: Any, s: list[Any]) -> None:
+        lanes = g.lanes
+        lanes.mask, lanes.op = g.mask, op
+        found = simulate(lanes, op, gather(g, s))
+        for r, v in zip(results, found, strict=True):
+            s[r] = v
+
+    return run
+
+
+def blocking_call(op: Op, operands: list[int], results: list[int], following: int) -> Closure:
+    gather, simulate = _operands(op, operands), op.attrs["atom"].simulate
+
+    def control(g: Any, s: list[Any]) -> int:
+        lanes = g.lanes
+        lanes.mask, lanes.op, lanes.request = g.mask, op, None
+        found = simulate(lanes, op, gather(g, s))
+        for r, v in zip(results, found, strict=True):
+            s[r] = v
+        wait = lanes.request
+        if wait is None:
+            return following
+        g.pc, g.wait, g.last = following, wait, op
+        g.wave.launch.stir()
+        if wait.ready().all():
+            g.wait = None
+            return following
+        return BLOCKED
+
+    return control

@@ -1,0 +1,81 @@
+"""Conversions between element types, as CUDA does them.
+
+Float to integer truncates and saturates (``cvt.rzi``; a NaN gives 0, or 2**(bits-1) when f64 or a 64-bit integer is involved);
+float to float rounds to nearest even, saturating for the 8-bit floats (``satfinite``); f32 to tf32 keeps 10 fraction bits,
+ties away from zero (``cvt.rna``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.types import ScalarType
+
+Function = Callable[[Any], Any]
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
+
+
+@functools.cache
+def cast(src: ScalarType, dst: ScalarType) -> Function:
+    """The function that converts numbers of type ``src`` to type ``dst``."""
+    if src == dst:
+        return lambda a: a
+    if dst.kind == "bool":
+        return lambda a: a != src.dtype.type(0)
+    if dst.name == "tf32":
+        widen = cast_to_f32(src)
+        return lambda a: round_to_tf32(widen(a))
+    if dst.name in LARGEST:
+        return _to_fp8(src, dst)
+    if src.is_float and dst.is_integer:
+        return _float_to_integer(src, dst)
+    return _plain(dst.dtype, through=F32 if dst.name == "bf16" else None)
+
+
+def cast_to_f32(src: ScalarType) -> Function:
+    return _plain(F32, None)
+
+
+def _plain(dtype: np.dtype, through: np.dtype | None) -> Function:
+    if through is None:
+        return lambda a: a.astype(dtype)
+    return lambda a: a.astype(through).astype(dtype)
+
+
+def round_to_tf32(a: Any) -> Any:
+    """f32 values rounded to 10 fraction bits; infinities and NaNs stay."""
+    array = np.asarray(a, F32)
+    bits = array.view(np.uint32)
+    rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(F32)
+    return np.where(np.isfinite(array), rounded, array)[()]
+
+
+def _to_fp8(src: ScalarType, dst: ScalarType) -> Function:
+    limit, dtype = F32.type(LARGEST[dst.name]), dst.dtype
+    return lambda a: np.clip(a.astype(F32), -limit, limit).astype(dtype)
+
+
+def _float_to_integer(src: ScalarType, dst: ScalarType) -> Function:
+    low = -(1 << (dst.width - 1)) if dst.kind == "int" else 0
+    high = low + (1 << dst.width) - 1
+    of_nan = 1 << (dst.width - 1) if src.width == 64 or dst.width == 64 else 0
+    of_nan = low if of_nan and dst.kind == "int" else of_nan
+    dtype = dst.dtype
+    work = F64 if src.width == 64 or dst.width > 16 else F32
+    below, above = work.type(low), work.type(float(high) + (0.0 if dst.width < 64 else 1.0))
+
+    def convert(a: Any) -> Any:
+        wide = np.trunc(a.astype(work))
+        inside = (wide >= below) & (wide <= above if dst.width < 64 else wide < above)
+        if np.all(inside):
+            return wide.astype(dtype)
+        plain = np.where(inside, wide, work.type(0)).astype(dtype)
+        edge = np.where(np.isnan(wide), dtype.type(of_nan), np.where(wide < 0, dtype.type(low), dtype.type(high)))
+        return np.where(inside, plain, edge).astype(dtype)[()]
+
+    return convert

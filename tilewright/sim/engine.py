@@ -1,0 +1,209 @@
+"""The engine: runs groups of warps until they block, split or end, and chooses who is next.
+
+Groups of one tag go on together: the one that is furthest behind runs first, so groups that went apart meet again. Tags run
+one after another, each until it blocks, in an order drawn from the seed: what a warp does between two barriers, other
+warps of its block see all at once or not at all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import SimulationError, TilewrightError
+from tilewright.ir.core import Op
+from tilewright.ir.runtime import LaunchConfig
+from tilewright.sim import messages
+from tilewright.sim.agents import Effect
+from tilewright.sim.faults import Fault
+from tilewright.sim.geometry import Geometry
+from tilewright.sim.group import Group, Part, merge, mergeable
+from tilewright.sim.memory import AddressSpace
+from tilewright.sim.options import Options
+from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
+from tilewright.sim.wave import Wave
+
+STUCK = 4000  # rounds in which every group only spins before the launch counts as hung
+ADMIT = 4  # such rounds before blocks beyond the lane budget are let in
+
+
+class Launch:
+    """One launch of a program: its waves, its groups and the schedule."""
+
+    def __init__(
+        self, program: Program, config: LaunchConfig, smem: int, integers: list[tuple[int, int]], space: AddressSpace,
+        arguments: list[Any], options: Options, watch: Any = None, progress: Callable[[float], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.program = program
+        self.geometry = Geometry(config)
+        self.smem = smem
+        self.integers = integers
+        self.space = space
+        self.options = options
+        self.watch = watch
+        self.progress = progress
+        self.slots = program.template.copy()
+        for slot, value in zip(program.params, arguments, strict=True):
+            self.slots[slot] = value
+        self.groups: list[Group] = []
+        self.later: list[Effect] = []
+        self.waves = self.geometry.waves(options.lanes)
+        self.choice = random.Random(options.seed)
+        self.current: tuple[int, int] | None = None
+        self.idle = 0
+        self.ended = 0
+        self.execute = self._counted if watch is not None else self._plain
+
+    # -- the schedule ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        with np.errstate(all="ignore"):
+            while True:
+                group = self._pick()
+                if group is not None:
+                    self._turn(group)
+                elif not self._unblock():
+                    return
+
+    def stir(self) -> None:
+        self.idle = 0
+
+    def _pick(self) -> Group | None:
+        for group in self.groups:
+            if group.wait is not None and group.wait.ready().all():
+                group.wait = None
+        able = [g for g in self.groups if g.wait is None and not g.yielded]
+        if not able:
+            return None
+        keys = sorted({(id(g.wave), g.tag) for g in able}, key=lambda k: k[1])
+        if self.current not in keys:
+            self.current = keys[0] if len(keys) == 1 else self.choice.choice(keys)
+        mine = [g for g in able if (id(g.wave), g.tag) == self.current]
+        first = min(mine, key=lambda g: g.pc)
+        level = [g for g in mine if g.pc == first.pc and (g is first or mergeable(first, g))]
+        if len(level) == 1:
+            return first
+        merged = merge(level)
+        self._replace(level, [merged])
+        return merged
+
+    def _unblock(self) -> bool:
+        """Nobody can simply go on: let something asynchronous happen, or part who can from who cannot. False: all is done."""
+        if self.later:
+            self.later.pop(0).land()
+            return True
+        for group in self.groups:
+            if group.wait is not None:
+                ready = group.wait.ready()
+                if ready.any():
+                    sides = [Part(np.flatnonzero(ready), group.pc), Part(np.flatnonzero(~ready), group.pc)]
+                    self._replace([group], [group.take(side) for side in sides])
+                    return True
+        spinning = [g for g in self.groups if g.yielded]
+        if spinning:
+            self.idle += 1
+            for group in spinning:
+                group.yielded = False
+            if self.idle > ADMIT and self._start_wave():
+                self.idle = 0
+            elif self.idle > STUCK:
+                raise SimulationError(messages.hang(self))
+            return True
+        if self.groups:
+            raise SimulationError(messages.deadlock(self))
+        return self._start_wave()
+
+    def _start_wave(self) -> bool:
+        coords = next(self.waves, None)
+        if coords is None:
+            return False
+        wave = Wave(self, coords)
+        self.groups += wave.start(self.slots, self.choice)
+        return True
+
+    def _replace(self, old: list[Group], new: list[Group]) -> None:
+        self.groups = [g for g in self.groups if g not in old] + new
+
+    # -- one turn ----------------------------------------------------------------------------------------------------------
+
+    def _turn(self, group: Group) -> None:
+        outcome = self.execute(group)
+        if not group.yielded:
+            self.idle = 0
+        if outcome == SPLIT:
+            parts, group.parts = group.parts, []
+            children = [group.take(part) for part in parts]
+            if group.yielded:  # a spin that warps were waiting behind: those inside rest, the others go on
+                children[0].yielded = True
+            self._replace([group], children)
+        elif outcome == DONE:
+            self._run_effects(group)
+            self._replace([group], [])
+            self.ended += group.warps.size
+            if self.progress is not None:
+                self.progress(self.ended / (self.geometry.blocks * self.geometry.warps))
+        elif outcome == BLOCKED:
+            group.yielded = False
+
+    def _run_effects(self, group: Group) -> None:
+        group.queues.land_all()
+
+    def _plain(self, group: Group) -> int:
+        code, slots, pc = self.program.code, group.slots, group.pc
+        at, step = pc, None
+        try:
+            while pc >= 0:
+                at = pc
+                steps, control = code[pc]
+                for step in steps:
+                    step(group, slots)
+                step = control
+                pc = control(group, slots)
+            return pc
+        except BaseException as error:
+            raise self._explain(error, group, at, step) from self._cause(error)
+
+    def _counted(self, group: Group) -> int:
+        """As ``_plain``, telling the watch of every op."""
+        nodes, slots, pc = self.program.nodes, group.slots, group.pc
+        at, step = pc, None
+        watch, count = self.watch, self.watch.executed
+        try:
+            while pc >= 0:
+                at = pc
+                node = nodes[pc]
+                for step, op in zip(node.steps, node.ops, strict=True):
+                    watch.op = op
+                    step(group, slots)
+                    count(group, op)
+                step, watch.op = node.control, node.op
+                if node.op is not None and node.op.opcode == "call":
+                    count(group, node.op)
+                pc = step(group, slots)
+            return pc
+        except BaseException as error:
+            raise self._explain(error, group, at, step) from self._cause(error)
+
+    # -- faults --------------------------------------------------------------------------------------------------------------
+
+    def _explain(self, error: BaseException, group: Group, at: int, step: Any) -> BaseException:
+        node = self.program.nodes[at]
+        op = node.op
+        for candidate, its_op in zip(node.steps, node.ops, strict=True):
+            if candidate is step:
+                op = its_op
+        if isinstance(error, Fault):
+            return self.error(error, group, op, group.mask)
+        if isinstance(error, TilewrightError) or not isinstance(error, Exception):
+            return error
+        return SimulationError(messages.internal(self.program.name, op, error))
+
+    @staticmethod
+    def _cause(error: BaseException) -> BaseException | None:
+        return None if isinstance(error, (Fault, TilewrightError)) else error
+
+    def error(self, fault: Fault, group: Group, op: Op | None, mask: Any) -> SimulationError:
+        return SimulationError(messages.fault(self, fault, group, op, mask))

@@ -1,0 +1,130 @@
+"""A group: warps of one wave that stand at the same place, with their registers. Rows never change; splits make new groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.sim.agents import Queues
+from tilewright.sim.geometry import WARP
+from tilewright.sim.lanes import GroupLanes
+from tilewright.sim.values import MASK, join_rows, take_rows
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Wave
+    from tilewright.sim.program import Program
+
+
+class Group:
+    """``warps``: their numbers in the wave (block slot * warps per block + warp), ascending. ``mask``: the lanes that are
+    active (None: all). ``tag``: groups of one tag run together and merge; the seeded schedule makes several."""
+
+    __slots__ = ("wave", "program", "warps", "lanes_count", "mask", "slots", "pc", "tag", "smem_base", "checks", "watch",
+                 "lanes", "queues", "wait", "spins", "yielded", "parts", "registers", "last")  # fmt: skip
+
+    def __init__(self, wave: Wave, program: Program, warps: np.ndarray, slots: list[Any], tag: int) -> None:
+        self.wave = wave
+        self.program = program
+        self.warps = warps
+        self.lanes_count = warps.size * WARP
+        self.mask: np.ndarray | None = None
+        self.slots = slots
+        self.pc = 0
+        self.tag = tag
+        blocks = warps // wave.geometry.warps
+        one = bool((blocks == blocks[0]).all())
+        stride = wave.shared.stride
+        self.smem_base: Any = int(blocks[0]) * stride if one else np.repeat(blocks.astype(np.int64) * stride, WARP)
+        self.checks = wave.checks
+        self.watch = wave.watch
+        self.lanes = GroupLanes(self)
+        self.queues = Queues()
+        self.wait: Any = None
+        self.spins = 0
+        self.yielded = False
+        self.parts: list[Part] = []
+        self.registers: dict[str, Any] = {}
+        self.last: Any = None
+
+    def sreg(self, name: str) -> Any:
+        found = self.registers.get(name)
+        if found is None:
+            if name == "clock":
+                return np.int32(self.wave.tick())
+            found = self.registers[name] = self.wave.geometry.register(name, self.warps, self.wave.coords)
+        return found
+
+    def existing(self) -> np.ndarray | None:
+        return self.wave.geometry.existing(self.warps)
+
+    def lanes_of_mask(self) -> np.ndarray:
+        """The rows of the active lanes."""
+        return np.arange(self.lanes_count) if self.mask is None else np.flatnonzero(self.mask)
+
+    def take(self, part: Part) -> Group:
+        """The group of some of these warps, with the registers that are live at ``part.pc``."""
+        rows = lane_rows(part.rows)
+        memo: dict[int, Any] = {}
+        live = self.program.live_at(part.pc)
+        slots: list[Any] = self.program.template.copy()
+        kinds = self.program.kinds
+        for slot in live:
+            slots[slot] = take_rows(self.slots[slot], kinds[slot], rows, memo)
+        child = Group(self.wave, self.program, self.warps[part.rows], slots, self.tag)
+        child.mask = part.mask if part.given_mask else take_rows(self.mask, MASK, rows, memo)
+        for slot, value in part.overrides.items():
+            slots[slot] = value
+        child.pc = part.pc
+        child.queues = self.queues.copy()
+        child.spins, child.last = self.spins, self.last
+        if self.wait is not None:
+            child.wait = self.wait.take(part.rows)
+        return child
+
+
+class Part:
+    """One side of a split: which warps (index array into the group's), where they go on, and what differs."""
+
+    __slots__ = ("rows", "pc", "mask", "given_mask", "overrides")
+
+    def __init__(
+        self, rows: np.ndarray, pc: int, mask: Any = None, given_mask: bool = False, overrides: Any = None
+    ) -> None:
+        self.rows = rows
+        self.pc = pc
+        self.mask = mask
+        self.given_mask = given_mask
+        self.overrides = overrides or {}
+
+
+def lane_rows(warps: np.ndarray) -> Any:
+    """The rows of these warps: a slice where they stand together, else an index array."""
+    if warps.size and warps[-1] - warps[0] + 1 == warps.size:
+        return slice(int(warps[0]) * WARP, (int(warps[-1]) + 1) * WARP)
+    return (warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
+
+
+def mergeable(a: Group, b: Group) -> bool:
+    exact = a.program.exact_at(a.pc)
+    return all((a.slots[slot] is None) == (b.slots[slot] is None) for slot in exact)
+
+
+def merge(groups: list[Group]) -> Group:
+    """One group of several of the same wave, tag and place."""
+    first = groups[0]
+    program = first.program
+    warps = np.concatenate([g.warps for g in groups])
+    by_warp = np.argsort(warps, kind="stable")
+    order = (by_warp[:, None] * WARP + np.arange(WARP)).reshape(-1)
+    sizes = [g.lanes_count for g in groups]
+    memo: dict[tuple[int, ...], Any] = {}
+    slots = program.template.copy()
+    for slot in program.live_at(first.pc):
+        slots[slot] = join_rows([g.slots[slot] for g in groups], program.kinds[slot], sizes, order, memo)
+    merged = Group(first.wave, program, warps[by_warp], slots, first.tag)
+    merged.mask = join_rows([g.mask for g in groups], MASK, sizes, order, memo)
+    merged.pc = first.pc
+    merged.last = first.last
+    merged.queues = Queues.joined([g.queues for g in groups])
+    return merged

@@ -1,0 +1,127 @@
+"""What instructions see of a group: the simulator's side of :class:`tilewright.ir.instruction.Lanes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.sim.access import Access
+from tilewright.sim.agents import Effect
+from tilewright.sim.atomics import atomic
+from tilewright.sim.barriers import ConditionWait
+from tilewright.sim.values import Handle
+
+if TYPE_CHECKING:
+    from tilewright.sim.group import Group
+
+_accesses: dict[tuple[Any, int, int, bool], Access] = {}
+
+
+def access_of(elem: Any, count: int, align: int, scalar: bool) -> Access:
+    key = (elem, count, align, scalar)
+    found = _accesses.get(key)
+    if found is None:
+        found = _accesses[key] = Access(elem, count, align, scalar)
+    return found
+
+
+class GroupLanes:
+    __slots__ = ("group", "warps", "mask", "op", "request")
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.warps = group.warps.size
+        self.mask: np.ndarray | None = None
+        self.op: Any = None
+        self.request: Any = None  # what the lanes wait for when the instruction has returned
+
+    # -- memory ------------------------------------------------------------------------------------------------------------
+
+    def load(self, pointer: Handle, count: int, mask: np.ndarray | None = None) -> np.ndarray:
+        access = access_of(pointer.elem, count, pointer.align, False)
+        both = self._both(mask)
+        shape = (self.group.lanes_count, count)
+        if both is not None and not both.any():
+            return np.zeros(shape, access.dtype)
+        found = pointer.buf.load(self.group, pointer.off, access, both)
+        if found.ndim == 2:
+            return found
+        return np.broadcast_to(found, shape) if both is None else np.where(both[:, None], found, access.dtype.type(0))
+
+    def store(self, pointer: Handle, values: np.ndarray, mask: np.ndarray | None = None) -> None:
+        access = access_of(pointer.elem, values.shape[-1], pointer.align, False)
+        both = self._both(mask)
+        if both is None or both.any():
+            pointer.buf.store(self.group, pointer.off, values, access, both)
+
+    def atomic(self, pointer: Handle, kind: str, value: Any, compare: Any = None) -> np.ndarray:
+        n = np.shape(value)[-1] if np.ndim(value) == 2 else 0
+        value = self.spread(value)
+        compare = None if compare is None else self.spread(compare)
+        access = access_of(pointer.elem, 1, pointer.elem.bytes, True)
+        off = np.broadcast_to(np.asarray(pointer.off, np.int64), (self.group.lanes_count,))
+        want_old = self.op is None or bool(self.op.results)
+
+        def one(off: np.ndarray, value: np.ndarray, compare: Any) -> np.ndarray:
+            old = atomic(pointer.buf, self.group, off, access, kind, value, compare, self.mask, want_old)
+            return np.zeros(off.shape, access.dtype) if old is None else old
+
+        if not n:
+            return one(off, value, compare)
+        parts = [
+            one(off + k * pointer.elem.bytes, value[:, k], None if compare is None else compare[:, k]) for k in range(n)
+        ]
+        return np.stack(parts, 1)
+
+    def _both(self, mask: np.ndarray | None) -> np.ndarray | None:
+        if mask is None:
+            return self.mask
+        return mask if self.mask is None else mask & self.mask
+
+    # -- values and places ---------------------------------------------------------------------------------------------------
+
+    def spread(self, value: Any) -> np.ndarray:
+        array = np.asarray(value)
+        if array.ndim and array.shape[0] == self.group.lanes_count:  # operands are never uniform vectors
+            return array
+        return np.broadcast_to(array, (self.group.lanes_count, *array.shape))
+
+    def lane(self) -> np.ndarray:
+        return self.spread(self.group.sreg("laneid"))
+
+    def sreg(self, name: str) -> np.ndarray:
+        return self.spread(self.group.sreg(name))
+
+    def active(self) -> np.ndarray:
+        return np.ones(self.group.lanes_count, bool) if self.mask is None else self.mask
+
+    # -- barriers and waits ----------------------------------------------------------------------------------------------------
+
+    def barrier(self, barrier: Any, count: Any = None) -> None:
+        self.request = self.group.wave.barriers.arrive(self.group, barrier, count, self.op, self.mask)
+
+    def arrive(self, barrier: Any, count: Any = None) -> None:
+        self.group.wave.barriers.arrive(self.group, barrier, count, self.op, self.mask)
+
+    def wait_until(self, ready: Callable[[], np.ndarray], reason: str) -> None:
+        self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps))
+
+    def fence(self, kind: str) -> None:
+        if self.group.watch is not None:
+            self.group.watch.fence(self.group, kind, self.mask)
+
+    # -- asynchronous effects -----------------------------------------------------------------------------------------------------
+
+    def defer(self, agent: str, effect: Callable[[], None]) -> None:
+        self.group.queues.add(agent, Effect(effect, self, self.op))
+
+    def commit(self, agent: str) -> None:
+        self.group.queues.commit(agent)
+
+    def wait(self, agent: str, pending: int) -> None:
+        self.group.queues.wait(agent, pending)
+
+    def eventually(self, effect: Callable[[], None]) -> None:
+        self.group.wave.launch.later.append(Effect(effect, self, self.op))

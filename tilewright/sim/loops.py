@@ -1,0 +1,229 @@
+"""Loops: all lanes together, under a mask of those still inside, or split by warp around blocking instructions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.ir.core import Constant, Op
+from tilewright.sim.branches import join
+from tilewright.sim.faults import Fault
+from tilewright.sim.geometry import WARP
+from tilewright.sim.group import Part
+from tilewright.sim.program import PAUSE, SPLIT, Closure, Label
+from tilewright.sim.values import blend
+
+if TYPE_CHECKING:
+    from tilewright.sim.lowering import Lowering
+
+PATIENCE = 64  # turns of a while loop before other groups get theirs
+
+
+def lower_for(low: Lowering, op: Op) -> None:
+    body = op.regions[0]
+    lo, hi, step, *init = low.slots_of(op.operands)
+    counter, *carried = low.slots_of(body.args)
+    results = low.slots_of(op.results)
+    saved = low.mask_slot()
+    head, inside, end = Label(), Label(), Label()
+    step_value = op.operands[2]
+    sign = (
+        None
+        if not isinstance(step_value, Constant)
+        else (1 if step_value.value > 0 else -1 if step_value.value < 0 else 0)
+    )
+    low.step(_enter_for(lo, counter, step, init, carried, saved), op, (lo, step, *init), (counter, *carried, saved))
+    low.place(head, op)
+    uses = (counter, hi, step, saved)
+    low.control(_head(counter, hi, step, sign, saved, low.blocks(body), inside, end), op, uses, (), (inside, end))
+    inside.pc = low.here()
+    low.block(body)
+    values = low.slots_of(body.ops[-1].operands)
+    low.control(
+        _next(counter, step, carried, values, [low.kinds[c] for c in carried], saved, head), op,
+        (counter, step, saved, *values, *carried), (), (head,),
+    )  # fmt: skip
+    end.pc = low.here()
+    if low.blocks(body):
+        join(low, op)
+    if results:
+        low.step(_assign(carried, results), op, carried, results)
+
+
+def _enter_for(lo: int, counter: int, step: int, init: list[int], carried: list[int], saved: int) -> Closure:
+    def enter(g: Any, s: list[Any]) -> None:
+        if not np.all(s[step]):
+            zero = np.asarray(s[step] == 0)
+            raise Fault("the step of this loop is zero", zero if zero.ndim else None)
+        fresh = [s[i] for i in init]
+        s[counter] = s[lo]
+        for c, v in zip(carried, fresh, strict=True):
+            s[c] = v
+        s[saved] = g.mask
+
+    return enter
+
+
+def _head(
+    counter: int, hi: int, step: int, sign: int | None, saved: int, splits: bool, inside: Label, end: Label
+) -> Closure:
+    def control(g: Any, s: list[Any]) -> int:
+        if sign == 1:
+            c = s[counter] < s[hi]
+        elif sign == -1:
+            c = s[counter] > s[hi]
+        else:
+            c = np.where(s[step] > 0, s[counter] < s[hi], s[counter] > s[hi])
+        if c.ndim == 0:
+            if c:
+                return inside.pc
+            g.mask = s[saved]
+            return end.pc
+        m = g.mask
+        stay = c if m is None else c & m
+        return _divide(g, s, stay, saved, splits, inside, end)
+
+    return control
+
+
+def _divide(g: Any, s: list[Any], stay: np.ndarray, saved: int, splits: bool, inside: Label, end: Label) -> int:
+    """Lanes of ``stay`` go on inside the loop, the others leave it (or rest under the mask until all have left)."""
+    m = g.mask
+    if stay.all() if m is None else (stay == m).all():
+        return inside.pc
+    if not stay.any():
+        g.mask = s[saved]
+        return end.pc
+    if splits:
+        by_warp = stay.reshape(-1, WARP).any(1)
+        if not by_warp.all():
+            g.parts = leave_apart(g, s, stay, by_warp, saved, inside, end)
+            return SPLIT
+    g.mask = stay
+    return inside.pc
+
+
+def leave_apart(
+    g: Any, s: list[Any], stay: np.ndarray, by_warp: np.ndarray, saved: int, inside: Label, end: Label
+) -> list[Part]:
+    """The parts of a group whose warps ``~by_warp`` leave the loop while the others stay."""
+    lanes = np.repeat(by_warp, WARP)
+    whole = s[saved]
+    staying = stay[lanes]
+    if g.mask is None and staying.all():
+        staying = None
+    elif g.mask is not None and g.mask is whole and (staying == whole[lanes]).all():
+        return [
+            Part(np.flatnonzero(by_warp), inside.pc),
+            Part(np.flatnonzero(~by_warp), end.pc, whole[~lanes], True),
+        ]
+    return [
+        Part(np.flatnonzero(by_warp), inside.pc, staying, True),
+        Part(np.flatnonzero(~by_warp), end.pc, None if whole is None else whole[~lanes], True),
+    ]
+
+
+def _next(
+    counter: int, step: int, carried: list[int], values: list[int], kinds: list[int], saved: int, head: Label
+) -> Closure:
+    def control(g: Any, s: list[Any]) -> int:
+        m = g.mask
+        fresh = [s[v] for v in values]
+        if m is s[saved]:
+            for c, v in zip(carried, fresh, strict=True):
+                s[c] = v
+        else:
+            for c, v, kind in zip(carried, fresh, kinds, strict=True):
+                s[c] = blend(m, v, s[c], kind)
+        s[counter] = s[counter] + s[step]
+        return head.pc
+
+    return control
+
+
+def _assign(sources: list[int], targets: list[int]) -> Closure:
+    def assign(g: Any, s: list[Any]) -> None:
+        for t, v in zip(targets, [s[i] for i in sources], strict=True):
+            s[t] = v
+
+    return assign
+
+
+def lower_while(low: Lowering, op: Op) -> None:
+    before, after = op.regions
+    init = low.slots_of(op.operands)
+    carried, inner = low.slots_of(before.args), low.slots_of(after.args)
+    results = low.slots_of(op.results)
+    kinds = [low.kinds[r] for r in results]
+    saved = low.mask_slot()
+    head, inside, end = Label(), Label(), Label()
+
+    def enter(g: Any, s: list[Any]) -> None:
+        fresh = [s[i] for i in init]
+        for c, v in zip(carried, fresh, strict=True):
+            s[c] = v
+        for r in results:
+            s[r] = None
+        s[saved] = g.mask
+
+    low.step(enter, op, init, (*carried, *results, saved))
+    low.place(head, op)
+    low.block(before)
+    cond, *values = low.slots_of(before.ops[-1].operands)
+    splits = low.blocks(before) or low.blocks(after)
+    low.control(
+        _condition(cond, values, results, inner, kinds, saved, splits, inside, end), op,
+        (cond, *values, *results, saved), (), (inside, end),
+    )  # fmt: skip
+    inside.pc = low.here()
+    low.block(after)
+    yielded = low.slots_of(after.ops[-1].operands)
+    low.control(_again(yielded, carried, saved, head, end), op, (*yielded, *results, saved), carried, (head, end))
+    end.pc = low.here()
+    join(low, op)
+
+
+def _condition(
+    cond: int, values: list[int], results: list[int], inner: list[int], kinds: list[int], saved: int, splits: bool,
+    inside: Label, end: Label,
+) -> Closure:  # fmt: skip
+    def control(g: Any, s: list[Any]) -> int:
+        c, m = s[cond], g.mask
+        fresh = [s[v] for v in values]
+        for i, v in zip(inner, fresh, strict=True):
+            s[i] = v
+        if c.ndim == 0 and c:
+            return inside.pc
+        for r, v, kind in zip(results, fresh, kinds, strict=True):  # lanes that stay will set theirs again
+            s[r] = v if m is s[saved] else blend(m, v, s[r], kind)
+        if c.ndim == 0:
+            g.mask = s[saved]
+            return end.pc
+        return _divide(g, s, c if m is None else c & m, saved, splits, inside, end)
+
+    return control
+
+
+def _again(yielded: list[int], carried: list[int], saved: int, head: Label, end: Label) -> Closure:
+    """Back to the condition; now and then other groups get a turn, and warps that have left stop waiting for the rest."""
+
+    def control(g: Any, s: list[Any]) -> int:
+        fresh = [s[v] for v in yielded]
+        for c, v in zip(carried, fresh, strict=True):
+            s[c] = v
+        g.spins += 1
+        if g.spins % PATIENCE:
+            return head.pc
+        g.yielded = True
+        m, whole = g.mask, s[saved]
+        if m is not None and m is not whole:
+            inside = m.reshape(-1, WARP).any(1)
+            waiting = ~inside if whole is None else ~inside & whole.reshape(-1, WARP).any(1)
+            if waiting.any():
+                g.parts = leave_apart(g, s, m, ~waiting, saved, head, end)
+                return SPLIT
+        g.pc = head.pc
+        return PAUSE
+
+    return control

@@ -1,0 +1,156 @@
+"""Lowering: the regions of a function to a flat program. Straight ops are in steps.py, calls in calls.py, control here.
+
+A region that holds a blocking instruction *splits* a group by warp where its condition differs; any other region runs
+under a mask.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.types import VecType, element_of
+from tilewright.sim import branches, loops
+from tilewright.sim.calls import blocking_call, plain_call
+from tilewright.sim.program import Closure, Label, Node, Program
+from tilewright.sim.steps import STEPS
+from tilewright.sim.values import MASK, kind_of
+
+_programs: weakref.WeakKeyDictionary[Function, Program] = weakref.WeakKeyDictionary()
+
+
+def lower(function: Function, launcher: Any = None) -> Program:
+    """The program of ``function``. ``launcher(op, values)`` runs the ``launch`` ops of a host function."""
+    return Lowering(function, launcher).program()
+
+
+class Lowering:
+    def __init__(self, function: Function, launcher: Any = None) -> None:
+        self.function = function
+        self.launcher = launcher
+        self.slots: dict[Value, int] = {}
+        self.constants: dict[tuple[Any, Any], int] = {}
+        self.kinds: list[int] = []
+        self.template: list[Any] = []
+        self.exact: set[int] = set()
+        self.nodes: list[Node] = [Node()]
+        self.blocking: dict[int, bool] = {}
+
+    def program(self) -> Program:
+        params = [self.slot(p) for p in self.function.params]
+        self.block(self.function.body)
+        return Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
+
+    # -- registers ---------------------------------------------------------------------------------------------------------
+
+    def fresh(self, kind: int, initial: Any = None) -> int:
+        self.kinds.append(kind)
+        self.template.append(initial)
+        return len(self.kinds) - 1
+
+    def mask_slot(self, exact: bool = False) -> int:
+        slot = self.fresh(MASK)
+        if exact:
+            self.exact.add(slot)
+        return slot
+
+    def slot(self, value: Value) -> int:
+        if isinstance(value, Constant):
+            key = (value.type, repr(value.value))
+            if key not in self.constants:
+                self.constants[key] = self.fresh(kind_of(value.type), constant_value(value))
+            return self.constants[key]
+        found = self.slots.get(value)
+        if found is None:
+            found = self.slots[value] = self.fresh(kind_of(value.type))
+        return found
+
+    def slots_of(self, values: Sequence[Value]) -> list[int]:
+        return [self.slot(v) for v in values]
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------------
+
+    def step(self, closure: Closure, op: Op, uses: Iterable[int], defs: Iterable[int]) -> None:
+        """Append a straight closure to the node under construction."""
+        node = self.nodes[-1]
+        assert isinstance(node.steps, list)
+        node.steps.append(closure)
+        node.ops.append(op)
+        node.note(uses, defs)
+
+    def control(
+        self, closure: Closure, op: Op, uses: Iterable[int], defs: Iterable[int] = (), targets: Sequence[Label] = (),
+        fallthrough: bool = False,
+    ) -> None:  # fmt: skip
+        """End the node with ``closure`` and begin the next one."""
+        node = self.nodes[-1]
+        node.control, node.op = closure, op
+        node.note(uses, defs)
+        node.targets, node.fallthrough = list(targets), fallthrough
+        self.nodes.append(Node())
+
+    def here(self) -> int:
+        return len(self.nodes) - 1
+
+    def place(self, label: Label, op: Op) -> None:
+        """Let ``label`` be the next node; ends the node under construction if it holds anything."""
+        if self.nodes[-1].steps or self.here() == 0:
+            following = self.here() + 1
+            self.control(lambda g, s: following, op, (), fallthrough=True)
+        label.pc = self.here()
+
+    # -- ops -------------------------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            self.op(op)
+
+    def op(self, op: Op) -> None:
+        if op.opcode in ("yield", "condition"):
+            return
+        if op.opcode == "for":
+            loops.lower_for(self, op)
+        elif op.opcode == "while":
+            loops.lower_while(self, op)
+        elif op.opcode == "if":
+            branches.lower_if(self, op)
+        elif op.opcode == "call":
+            self.call(op)
+        elif op.opcode == "launch":
+            self.launch(op)
+        else:
+            operands, results = self.slots_of(op.operands), self.slots_of(op.results)
+            self.step(STEPS[op.opcode](op, operands, results), op, operands, results)
+
+    def call(self, op: Op) -> None:
+        operands, results = self.slots_of(op.operands), self.slots_of(op.results)
+        if op.attrs["atom"].blocking:
+            self.control(blocking_call(op, operands, results, self.here() + 1), op, operands, results, fallthrough=True)
+        else:
+            self.step(plain_call(op, operands, results), op, operands, results)
+
+    def launch(self, op: Op) -> None:
+        operands, launcher = self.slots_of(op.operands), self.launcher
+
+        def run(g: Any, s: list[Any]) -> None:
+            launcher(op, [s[i] for i in operands])
+
+        self.step(run, op, operands, ())
+
+    def blocks(self, block: Block) -> bool:
+        """Whether a blocking instruction stands anywhere in ``block``."""
+        found = self.blocking.get(id(block))
+        if found is None:
+            found = any(op.opcode == "call" and op.attrs["atom"].blocking for op in block.walk())
+            self.blocking[id(block)] = found
+        return found
+
+
+def constant_value(constant: Constant) -> Any:
+    elem = element_of(constant.type)
+    scalar = np.asarray(constant.value).astype(elem.dtype)[()]
+    return np.full(constant.type.n, scalar, elem.dtype) if isinstance(constant.type, VecType) else scalar

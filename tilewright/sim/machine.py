@@ -1,0 +1,124 @@
+"""The CPU machine: loads kernels and launches them over the caller's arrays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentError, SimulationError
+from tilewright.ir.core import Function
+from tilewright.ir.runtime import DevicePointer, LaunchConfig
+from tilewright.ir.types import PtrType, Type, element_of
+from tilewright.sim.engine import Launch
+from tilewright.sim.lowering import lower
+from tilewright.sim.memory import AddressSpace
+from tilewright.sim.options import current_options
+from tilewright.sim.profile import SimProfile, active_profiles, profile
+from tilewright.sim.shared import integer_ranges
+from tilewright.sim.values import Ptr
+
+SMEM_LIMIT = 227 * 1024
+GRID_LIMIT = (2**31 - 1, 65535, 65535)
+BLOCK_LIMIT = (1024, 1024, 64)
+
+
+class SimKernel:
+    """A kernel made ready for the simulator. Calling it runs the launch to its end."""
+
+    def __init__(self, function: Function) -> None:
+        self.name = function.name
+        self.types = [p.type for p in function.params]
+        self.program = lower(function)
+        allocations = [op for op in function.walk() if op.opcode == "smem.alloc"]
+        self.integers = integer_ranges(
+            [(o.attrs["offset"], o.attrs["bytes"], element_of(o.result.type)) for o in allocations]
+        )
+        self.smem = max(
+            [int(function.attrs.get("smem_bytes") or 0)] + [o.attrs["offset"] + o.attrs["bytes"] for o in allocations]
+        )
+        self.max_threads = function.attrs.get("max_threads")
+
+    def __call__(self, config: LaunchConfig, args: Sequence[Any]) -> None:
+        smem = self.smem if config.smem is None else int(config.smem)
+        self._check(config, smem)
+        space = AddressSpace()
+        values = arguments(self.name, self.types, args, space)
+        profiles = active_profiles()
+        watch = profiles[-1].begin(self.name, config) if profiles else None
+        progress = profiles[-1].progress if profiles else None
+        launch = Launch(self.program, config, smem, self.integers, space, values, current_options(), watch, progress)
+        started = time.perf_counter()
+        launch.run()
+        if watch is not None:
+            watch.end(time.perf_counter() - started)
+
+    def _check(self, config: LaunchConfig, smem: int) -> None:
+        def need(condition: bool, text: str) -> None:
+            if not condition:
+                raise SimulationError(f"kernel {self.name!r} cannot be launched: {text}")
+
+        threads = int(np.prod(config.block))
+        for what, size, limits in (("grid", config.grid, GRID_LIMIT), ("block", config.block, BLOCK_LIMIT)):
+            need(all(v >= 1 for v in size), f"{what}={size}; every extent must be at least 1")
+            need(all(v <= m for v, m in zip(size, limits, strict=True)), f"{what}={size} exceeds the limits {limits}")
+        need(threads <= 1024, f"block={config.block} has {threads} threads; a block has at most 1024")
+        if self.max_threads:
+            need(
+                threads <= self.max_threads,
+                f"block={config.block} has {threads} threads; its launch bounds say {self.max_threads}",
+            )
+        need(smem <= SMEM_LIMIT, f"{smem} bytes of shared memory; a block has at most {SMEM_LIMIT} (227 KB)")
+        need(smem >= self.smem, f"smem={smem} bytes given, but the kernel's own allocations need {self.smem}")
+        need(all(g % c == 0 for g, c in zip(config.grid, config.cluster, strict=True)),
+             f"grid={config.grid} is not made of whole clusters {config.cluster}")  # fmt: skip
+        need(int(np.prod(config.cluster)) <= 16, f"cluster={config.cluster} has more than 16 blocks")
+
+
+def arguments(name: str, types: Sequence[Type], args: Sequence[Any], space: AddressSpace) -> list[Any]:
+    """The registers of a function's parameters."""
+    if len(types) != len(args):
+        raise ArgumentError(f"{name!r} takes {len(types)} arguments, {len(args)} given")
+    return [_argument(name, i, t, a, space) for i, (t, a) in enumerate(zip(types, args, strict=True))]
+
+
+def _argument(name: str, index: int, type_: Type, arg: Any, space: AddressSpace) -> Any:
+    if isinstance(type_, PtrType):
+        if isinstance(arg, DevicePointer):
+            if arg.device != "cpu":
+                raise ArgumentError(
+                    f"argument {index} of {name!r} lies on {arg.device}; the simulator reaches CPU memory only"
+                )
+            buffer = space.buffer(arg.low, arg.high, arg.owner)
+            return Ptr(buffer, arg.address - buffer.base)
+        return Ptr(space.any, int(arg))
+    return np.asarray(arg).astype(element_of(type_).dtype)[()]
+
+
+class SimMachine:
+    """The simulator as a machine: ``load``, ``profile``, ``upload`` and ``download`` of :class:`tilewright.ir.runtime.Machine`."""
+
+    def load(self, function: Function) -> SimKernel:
+        return SimKernel(function)
+
+    @contextmanager
+    def profile(self, progress: Callable[[float], None] | None = None) -> Iterator[SimProfile]:
+        with profile(progress) as report:
+            yield report
+
+    def upload(self, array: Any) -> Any:
+        return array
+
+    def download(self, source: Any, target: Any) -> None:
+        if source is not target:
+            np.copyto(target, source)
+
+
+_machine = SimMachine()
+
+
+def machine() -> SimMachine:
+    return _machine

@@ -1,0 +1,229 @@
+"""Global memory: the caller's own arrays, seen through checked views.
+
+Offsets are bytes from ``base``, the array's address rounded down to 128, so that an item view of any width up to 16 bytes
+is aligned; the readable bytes are ``[low, high)``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from tilewright.sim.access import ITEMS, Access
+from tilewright.sim.faults import Fault
+from tilewright.sim.values import Ptr
+
+U64 = np.dtype(np.uint64)
+Mask = np.ndarray | None
+
+
+class Buffer:
+    """A stretch of memory with item views of every width; the base of global arrays and of the blocks' shared memory."""
+
+    word = "global"
+
+    def __init__(self, data: np.ndarray, low: int, high: int, base: int, space: Any) -> None:
+        self.bytes = data
+        self.views = [data[: data.size & -dtype.itemsize].view(dtype) for dtype in ITEMS]
+        self.low = low
+        self.high = high
+        self.base = base
+        self.space = space
+
+    # -- what the program does -------------------------------------------------------------------------------------------
+
+    def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
+        if type(off) is int:
+            place = self._one(group, off, access, "load", mask)
+            found = self.bytes[place : place + access.nbytes]
+            elements = found != 0 if access.bool_ else found.view(access.dtype)
+            return elements[0] if access.scalar else elements.copy()
+        if mask is None:
+            return access.decode(self.views[access.shift][self._many(group, off, access, "load", None)])
+        out = np.zeros(off.shape if access.scalar else (off.shape[0], access.n), access.dtype)
+        index = self._many(group, off[mask], access, "load", mask)
+        if index.size:
+            out[mask] = access.decode(self.views[access.shift][index])
+        return out
+
+    def store(self, group: Any, off: Any, value: Any, access: Access, mask: Mask) -> None:
+        per_lane = np.ndim(value) == (1 if access.scalar else 2)
+        if type(off) is int:  # all lanes write to one place: the last one wins
+            if per_lane:
+                value = value[-1] if mask is None else value[np.flatnonzero(mask)[-1]]
+            place = self._one(group, off, access, "store", mask)
+            self.bytes[place : place + access.nbytes] = np.array(value, access.dtype).reshape(-1).view(np.uint8)
+            return
+        if per_lane and mask is not None:
+            value = value[mask]
+        index = self._many(group, off if mask is None else off[mask], access, "store", mask)
+        if per_lane:
+            self.views[access.shift][index] = access.encode(value)
+        elif index.size:
+            one = np.array(value, access.dtype).reshape(-1).view(access.item)
+            self.views[access.shift][index] = one if access.parts > 1 else one[0]
+
+    # -- where it does it ------------------------------------------------------------------------------------------------
+
+    def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask) -> int:
+        if group.checks and not (self.low <= off <= self.high - access.nbytes and not off & (access.width - 1)):
+            self.complain(np.full(group.lanes_count, off), access, verb, mask)
+        if group.watch is not None:
+            lanes = group.lanes_count if mask is None else int(np.count_nonzero(mask))
+            group.watch.access(verb, self, group, np.full(lanes, off), access, mask)
+        return off
+
+    def _many(self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask) -> np.ndarray:
+        """Item indices of the active lanes' offsets, checked."""
+        if not off.size:
+            return off
+        if group.checks and (
+            int(np.maximum.reduce(off.view(U64))) > self.high - access.nbytes
+            or (self.low and int(np.minimum.reduce(off)) < self.low)
+            or (access.shift and int(np.bitwise_or.reduce(off)) & (access.width - 1))
+        ):
+            self.complain(off, access, verb, mask)
+        if group.watch is not None:
+            group.watch.access(verb, self, group, off, access, mask)
+        return self._items(off, access)
+
+    @staticmethod
+    def _items(off: np.ndarray, access: Access) -> np.ndarray:
+        index = off >> access.shift if access.shift else off
+        return index if access.parts == 1 else index[:, None] + access.steps
+
+    # -- what goes wrong -------------------------------------------------------------------------------------------------
+
+    def complain(self, off: np.ndarray, access: Access, verb: str, mask: Mask) -> None:
+        """Raise the Fault of an access out of bounds or misaligned; ``off`` holds the active lanes' offsets."""
+        outside = (off < self.low) | (off > self.high - access.nbytes)
+        bad = outside if outside.any() else (off & (access.width - 1)) != 0
+        lanes = bad if mask is None else np.zeros(mask.shape, bool)
+        if mask is not None:
+            lanes[mask] = bad
+        first = int(off[int(np.argmax(bad))]) - self.low
+        if outside.any():
+            raise Fault(
+                f"{self.word} {verb} of {access.describe()} out of bounds: byte offset {first} {self.extent(access)}",
+                lanes, f"{int(bad.sum())} of {off.size} active threads are outside", mend=self.mend_bounds,
+            )  # fmt: skip
+        raise Fault(
+            f"misaligned {self.word} {verb} of {access.describe()}: byte offset {first} (address {self.base + self.low + first:#x}) "
+            f"is not a multiple of {access.width}",
+            lanes, f"{int(bad.sum())} of {off.size} active threads are misaligned",
+            mend="the pointer's declared alignment (assumed_align, divisibility) promises more than its value keeps, "
+            "or the vector is wider than the layout's alignment allows",
+        )  # fmt: skip
+
+    mend_bounds = (
+        "predicate the access (cute.elem_less on an identity tensor) or check the layout against the array's shape"
+    )
+
+    def extent(self, access: Access) -> str:
+        size = self.high - self.low
+        return f"in an array of {size} bytes ({size // access.elem.bytes} x {access.elem})"
+
+
+class GlobalBuffer(Buffer):
+    """One array of the caller."""
+
+    def __init__(self, low: int, high: int, space: Any, owner: Any = None) -> None:
+        base = low & -128
+        size = max(high - base, 0)
+        data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(base)) if size else np.zeros(0, np.uint8)
+        super().__init__(data, low - base, high - base, base, space)
+        self.owner = owner
+
+
+class AddressSpace:
+    """All memory that a launch can reach: gives absolute addresses a buffer."""
+
+    WINDOW = 1 << 56  # where shared memory stands among the absolute addresses
+
+    def __init__(self) -> None:
+        self.buffers: list[GlobalBuffer] = []
+        self.any = Anywhere(self)
+
+    def buffer(self, low: int, high: int, owner: Any = None) -> GlobalBuffer:
+        """The buffer of the bytes ``[low, high)``; the same one for the same bytes."""
+        for known in self.buffers:
+            if known.base + known.low == low and known.base + known.high == high:
+                return known
+        self.buffers.append(GlobalBuffer(low, high, self, owner))
+        return self.buffers[-1]
+
+    def anywhere(self, pointer: Ptr) -> Ptr:
+        """``pointer`` as absolute address(es)."""
+        return pointer if pointer.buf is self.any else Ptr(self.any, pointer.off + pointer.buf.base)
+
+    def exposed(self) -> list[GlobalBuffer]:
+        """The launch's arrays and those that :func:`expose` made known."""
+        return self.buffers + [self.buffer(low, high) for low, high in _exposed.values()]
+
+
+_exposed: dict[int, tuple[int, int]] = {}
+
+
+def expose(array: np.ndarray) -> np.ndarray:
+    """Let kernels reach ``array`` through addresses that they find in memory (arrays of pointers). Keep it alive
+    and call :func:`conceal` when done."""
+    start = array.__array_interface__["data"][0]
+    moves = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
+    low, high = start + sum(m for m in moves if m < 0), start + sum(m for m in moves if m > 0) + array.itemsize
+    _exposed[id(array)] = (low, high)
+    return array
+
+
+def conceal(array: np.ndarray) -> None:
+    _exposed.pop(id(array), None)
+
+
+class Anywhere:
+    """Memory by absolute address: pointers read from memory, made from integers, or chosen among several arrays."""
+
+    base = 0
+
+    def __init__(self, space: AddressSpace) -> None:
+        self.space = space
+
+    def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
+        parts = self.resolve(group, off, access, "load", mask)
+        if len(parts) == 1:
+            buffer, shift, _ = parts[0]
+            return buffer.load(group, off - shift, access, mask)
+        out = np.zeros(off.shape if access.scalar else (off.shape[0], access.n), access.dtype)
+        for buffer, shift, lanes in parts:
+            out[lanes] = buffer.load(group, off - shift, access, lanes)[lanes]
+        return out
+
+    def store(self, group: Any, off: Any, value: Any, access: Access, mask: Mask) -> None:
+        parts = self.resolve(group, off, access, "store", mask)
+        for buffer, shift, lanes in parts:
+            buffer.store(group, off - shift, value, access, mask if len(parts) == 1 else lanes)
+
+    def resolve(self, group: Any, off: Any, access: Access, verb: str, mask: Mask) -> list[tuple[Any, int, Any]]:
+        """``(buffer, its base, lanes)`` for every buffer that an active lane's address lies in."""
+        if type(off) is int:
+            return [self._find(group, off, access, verb, mask)]
+        left = np.ones(off.shape, bool) if mask is None else mask.copy()
+        parts: list[tuple[Any, int, Any]] = []
+        while left.any():
+            buffer, shift, _ = self._find(group, int(off[int(np.argmax(left))]), access, verb, left)
+            inside = left & (off >= shift + buffer.low) & (off < shift + buffer.high)
+            parts.append((buffer, shift, inside))
+            left &= ~inside
+        return parts or [(self.space.buffers[0], 0, left)]
+
+    def _find(self, group: Any, address: int, access: Access, verb: str, lanes: Any) -> tuple[Any, int, Any]:
+        shared = group.wave.shared
+        if address >= self.space.WINDOW:
+            return shared, shared.base, lanes
+        for buffer in self.space.exposed():
+            if buffer.base + buffer.low <= address < buffer.base + buffer.high:
+                return buffer, buffer.base, lanes
+        raise Fault(
+            f"{verb} of {access.describe()} at address {address:#x}, which lies in no array that this launch knows", lanes,
+            mend="pass the array to the kernel, or make it known with tilewright.sim.expose(array)",
+        )  # fmt: skip

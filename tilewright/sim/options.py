@@ -1,0 +1,85 @@
+"""What the user may choose about a simulation: the seed, the schedule, the checks and the number of lanes at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tilewright.errors import ArgumentError
+
+SCHEDULES = ("seeded", "lockstep")
+
+
+@dataclass(frozen=True)
+class Options:
+    """``seed``: of the schedule's random choices. ``schedule``: ``"seeded"`` (warps of a block run apart, in random
+    order) or ``"lockstep"`` (all warps together; fastest). ``checks``: bounds and alignment of memory accesses.
+    ``lanes``: about how many threads are resident at once; blocks beyond them run in waves."""
+
+    seed: int = 0
+    schedule: str = "seeded"
+    checks: bool = True
+    lanes: int = 16384
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
+        if self.lanes < 1:
+            raise ArgumentError(f"lanes={self.lanes}; the simulator needs at least one lane")
+
+
+def _from_environment() -> Options:
+    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES."""
+    found: dict[str, object] = {}
+    for name, read in (("seed", int), ("schedule", str), ("checks", lambda v: v != "0"), ("lanes", int)):
+        text = os.environ.get(f"TILEWRIGHT_SIM_{name.upper()}")
+        if text:
+            try:
+                found[name] = read(text)
+            except ValueError as wrong:
+                raise ArgumentError(f"TILEWRIGHT_SIM_{name.upper()}={text!r}: {wrong}") from None
+    return replace(Options(), **found)  # type: ignore[arg-type]
+
+
+_current: Options | None = None
+
+
+def current_options() -> Options:
+    """The options that the next launch takes."""
+    global _current
+    if _current is None:
+        _current = _from_environment()
+    return _current
+
+
+def _changed(**changes: object) -> Options:
+    unknown = set(changes) - set(Options.__dataclass_fields__)
+    if unknown:
+        known = ", ".join(Options.__dataclass_fields__)
+        raise ArgumentError(f"unknown simulator option {sorted(unknown)[0]!r}; the options are {known}")
+    return replace(current_options(), **changes)  # type: ignore[arg-type]
+
+
+def set_options(**changes: object) -> None:
+    """Change options (``seed``, ``schedule``, ``checks``, ``lanes``) for the rest of the process."""
+    global _current
+    _current = _changed(**changes)
+
+
+@contextlib.contextmanager
+def options(**changes: object) -> Iterator[Options]:
+    """Change options inside a ``with`` block.
+
+    >>> with options(seed=3) as chosen:
+    ...     chosen.seed
+    3
+    """
+    global _current
+    before, chosen = current_options(), _changed(**changes)
+    _current = chosen
+    try:
+        yield chosen
+    finally:
+        _current = before

@@ -1,0 +1,80 @@
+"""What a kernel says: printf and assert."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.core import Op
+from tilewright.ir.types import FragType, PtrType, VecType
+from tilewright.sim.faults import Fault
+from tilewright.sim.program import Closure
+
+SPECIFIER = re.compile(r"%(%|[-+ #0]*\d*(?:\.\d+)?)(hh|h|ll|l|z)?([diuoxXeEfFgGcsp])?")
+
+
+def rows_of(value: Any, type_: Any, lanes: np.ndarray) -> list[Any]:
+    """One Python object per lane of ``lanes``: a number, or a list of them for vectors and fragments."""
+    if isinstance(type_, PtrType):
+        value = np.asarray(value.off, np.int64) + value.buf.base
+    wide = isinstance(type_, (VecType, FragType))
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        array = array.astype(np.float32)
+    if array.ndim == (2 if wide else 1):
+        return array[lanes].tolist()
+    return [array.tolist()] * lanes.size
+
+
+def render(template: str, values: list[Any]) -> str:
+    """``template`` with Python's braces or C's percent signs filled in."""
+    if "{" in template and values:
+        return template.format(*values)
+    if "%" not in template:
+        return template.replace("{{", "{").replace("}}", "}")
+    rest = iter(values)
+
+    def one(match: re.Match[str]) -> str:
+        flags, _, letter = match.groups()
+        if flags == "%" or letter is None:
+            return "%"
+        value = next(rest)
+        if letter in "diu":
+            return f"%{flags}d" % int(value)
+        return f"%#{flags}x" % int(value) if letter == "p" else f"%{flags}{letter}" % value
+
+    return SPECIFIER.sub(one, template)
+
+
+def printf_step(op: Op, operands: list[int], results: list[int]) -> Closure:
+    template = op.attrs["format"]
+    types = [v.type for v in op.operands]
+
+    def run(g: Any, s: list[Any]) -> None:
+        active = g.lanes_of_mask()
+        table = [rows_of(s[i], t, active) for i, t in zip(operands, types, strict=True)]
+        for row in range(active.size):
+            text = render(template, [column[row] for column in table])
+            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+    return run
+
+
+def assert_step(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (c,) = operands
+    message = op.attrs.get("message") or "assertion failed"
+
+    def run(g: Any, s: list[Any]) -> None:
+        cond = s[c]
+        if cond.ndim == 0:
+            if not cond:
+                raise Fault(f"assertion failed: {message}")
+            return
+        bad = ~cond if g.mask is None else ~cond & g.mask
+        if bad.any():
+            raise Fault(f"assertion failed: {message}", bad)
+
+    return run

@@ -1,0 +1,120 @@
+"""Profiles: what a simulated launch executed, which memory it touched and how often the banks of shared memory clashed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.core import Location, Op
+from tilewright.ir.runtime import LaunchConfig, RunProfile
+from tilewright.sim.conflicts import wavefronts
+from tilewright.sim.geometry import WARP
+
+
+@dataclass
+class KernelProfile:
+    """One launch. ``instructions`` counts executions by warps, by mnemonic; ``requests`` and ``wavefronts`` of shared memory
+    are by (verb, line): their difference is what bank conflicts cost. Bytes count active lanes only."""
+
+    name: str
+    config: LaunchConfig
+    blocks: int
+    seconds: float = 0.0
+    instructions: Counter[str] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
+    accesses: Counter[str] = field(default_factory=Counter)
+    requests: Counter[tuple[str, Location | None]] = field(default_factory=Counter)
+    wavefronts: Counter[tuple[str, Location | None]] = field(default_factory=Counter)
+
+    @property
+    def bank_conflicts(self) -> int:
+        """Extra wavefronts of shared memory."""
+        return sum(self.wavefronts.values()) - sum(self.requests.values())
+
+    def conflicts_by_line(self) -> dict[tuple[str, Location | None], int]:
+        """Extra wavefronts by (``"load"``, ``"store"`` or ``"atomic"``, line), the worst first; only where there are any."""
+        extra = {
+            key: count - self.requests[key] for key, count in self.wavefronts.items() if count > self.requests[key]
+        }
+        return dict(sorted(extra.items(), key=lambda item: -item[1]))
+
+
+@dataclass
+class SimProfile(RunProfile):
+    """The launches inside a ``with tilewright.sim.profile() as report`` block; ``kernels`` has one entry for each."""
+
+    kernels: list[KernelProfile] = field(default_factory=list)
+    progress: Callable[[float], None] | None = None
+
+    def begin(self, name: str, config: LaunchConfig) -> Watch:
+        self.launches.append((name, config))
+        self.kernels.append(KernelProfile(name, config, int(np.prod(config.grid))))
+        return Watch(self, self.kernels[-1])
+
+    def add(self, kernel: KernelProfile) -> None:
+        self.seconds += kernel.seconds
+        total = Counter(self.instructions or {}) + kernel.instructions
+        self.instructions = dict(total)
+        self.bank_conflicts = (self.bank_conflicts or 0) + kernel.bank_conflicts
+
+
+class Watch:
+    """Hears of every op and access of one launch."""
+
+    def __init__(self, report: SimProfile, kernel: KernelProfile) -> None:
+        self.report = report
+        self.kernel = kernel
+        self.op: Op | None = None  # the op that is executing, or that issued the effect that lands
+
+    def end(self, seconds: float) -> None:
+        self.kernel.seconds = seconds
+        self.report.add(self.kernel)
+
+    def executed(self, group: Any, op: Op) -> None:
+        warps = group.warps.size if group.mask is None else int(group.mask.reshape(-1, WARP).any(1).sum())
+        if op.opcode == "call":
+            atom = op.attrs["atom"]
+            self.kernel.instructions[atom.mnemonic()] += warps * atom.count(op)
+        else:
+            self.kernel.instructions[op.opcode] += warps
+
+    def fence(self, group: Any, kind: str, mask: Any) -> None:
+        """Fences are counted as instructions already."""
+
+    def access(self, verb: str, buffer: Any, group: Any, off: np.ndarray, access: Any, mask: Any) -> None:
+        key = f"{buffer.word} {verb}"
+        self.kernel.bytes[key] += off.size * access.nbytes
+        self.kernel.accesses[key] += off.size * access.parts
+        if buffer.word != "shared":
+            return
+        lanes = np.full(group.lanes_count, -1, np.int64)
+        lanes[slice(None) if mask is None else mask] = off
+        where = (verb, self.op.loc if self.op is not None else None)
+        for part in range(access.parts):
+            moved = np.where(lanes < 0, -1, lanes + part * access.width)
+            requests, passes = wavefronts(moved.reshape(-1, WARP), access.width)
+            self.kernel.requests[where] += requests
+            self.kernel.wavefronts[where] += passes
+
+
+_active: list[SimProfile] = []
+
+
+def active_profiles() -> list[SimProfile]:
+    return _active
+
+
+@contextmanager
+def profile(progress: Callable[[float], None] | None = None) -> Iterator[SimProfile]:
+    """Gather a profile of the launches inside the block; ``progress`` hears the fraction done of each launch."""
+    report = SimProfile(progress=progress)
+    _active.append(report)
+    try:
+        yield report
+    finally:
+        _active.remove(report)

@@ -1,0 +1,100 @@
+"""The flat program: nodes of straight closures, each ended by a control closure; which registers are live where."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tilewright.ir.core import Op
+
+Closure = Callable[[Any, list[Any]], Any]
+BLOCKED, DONE, PAUSE, SPLIT = -1, -2, -3, -4  # what a control closure answers instead of the next node
+
+
+class Label:
+    """A place in the program; ``pc`` is known once the node is there."""
+
+    __slots__ = ("pc",)
+
+    def __init__(self) -> None:
+        self.pc = -1
+
+
+class Node:
+    """Straight closures ``steps`` (each from the op of the same index in ``ops``), then ``control``, which gives the next pc."""
+
+    __slots__ = ("steps", "ops", "control", "op", "uses", "defs", "targets", "fallthrough")
+
+    def __init__(self) -> None:
+        self.steps: tuple[Closure, ...] | list[Closure] = []
+        self.ops: list[Op] = []
+        self.control: Closure = _stop
+        self.op: Op | None = None
+        self.uses: set[int] = set()
+        self.defs: set[int] = set()
+        self.targets: list[Label] = []
+        self.fallthrough = False
+
+    def note(self, uses: Iterable[int], defs: Iterable[int]) -> None:
+        self.uses.update(set(uses) - self.defs)
+        self.defs.update(defs)
+
+
+def _stop(group: Any, slots: list[Any]) -> int:
+    return DONE
+
+
+class Program:
+    """A lowered function. ``template``: the registers with the constants set; ``kinds``: what each register holds;
+    ``exact``: mask registers whose being None means something (two groups merge only if they agree)."""
+
+    def __init__(
+        self, name: str, nodes: list[Node], kinds: list[int], template: list[Any], exact: set[int], params: list[int]
+    ) -> None:
+        self.name = name
+        self.nodes = nodes
+        self.code = [(tuple(n.steps), n.control) for n in nodes]
+        self.kinds = kinds
+        self.template = template
+        self.params = params
+        self._exact = exact
+        self._live = _liveness(nodes)
+
+    @functools.cache  # noqa: B019 - a program lives as long as its kernel
+    def live_at(self, pc: int) -> list[int]:
+        """The registers that are read at or after node ``pc`` before they are set (constants excepted)."""
+        bits, found = self._live[pc], []
+        while bits:
+            low = bits & -bits
+            slot = low.bit_length() - 1
+            if self.template[slot] is None:
+                found.append(slot)
+            bits ^= low
+        return found
+
+    @functools.cache  # noqa: B019
+    def exact_at(self, pc: int) -> list[int]:
+        return [slot for slot in self.live_at(pc) if slot in self._exact]
+
+
+def _liveness(nodes: list[Node]) -> list[int]:
+    """Live-in registers of each node as the bits of an int."""
+
+    def bits(slots: set[int]) -> int:
+        return sum(1 << s for s in slots)
+
+    uses, defs = [bits(n.uses) for n in nodes], [bits(n.defs) for n in nodes]
+    following = [[t.pc for t in n.targets] + ([i + 1] if n.fallthrough else []) for i, n in enumerate(nodes)]
+    live = [0] * len(nodes)
+    changed = True
+    while changed:
+        changed = False
+        for i in range(len(nodes) - 1, -1, -1):
+            out = 0
+            for j in following[i]:
+                out |= live[j]
+            new = uses[i] | (out & ~defs[i])
+            if new != live[i]:
+                live[i], changed = new, True
+    return live

@@ -1,0 +1,82 @@
+"""Shared memory: one buffer for all blocks of a wave; offsets are relative to the block, as on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.types import ScalarType
+from tilewright.sim.access import Access
+from tilewright.sim.faults import Fault
+from tilewright.sim.memory import U64, AddressSpace, Buffer, Mask
+
+RANK_SHIFT = 24  # an offset with (rank + 1) << 24 added reaches into block `rank` of the cluster (mapa)
+POISON_FLOAT, POISON_INT = 0xFF, 0xCD  # 0xFFFF... is a NaN in every float type
+
+
+class SharedBuffer(Buffer):
+    """``size`` bytes for each of ``blocks`` blocks. ``integers``: the byte ranges that hold integers (for the poison)."""
+
+    word = "shared"
+    mend_bounds = "the offset leaves the dynamic shared memory of the launch: check the layout, or raise smem="
+
+    def __init__(
+        self, size: int, blocks: int, cluster: int, integers: Sequence[tuple[int, int]], space: AddressSpace
+    ) -> None:
+        self.stride = -(-size // 128) * 128
+        data = np.full((blocks, self.stride), POISON_FLOAT, np.uint8)
+        for start, stop in integers:
+            data[:, start:stop] = POISON_INT
+        super().__init__(data.reshape(-1), 0, size, AddressSpace.WINDOW, space)
+        self.cluster = cluster
+
+    def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
+        if type(off) is int and (type(group.smem_base) is not int or off > self.high):
+            off = np.full(group.lanes_count, off, np.int64)
+        return super().load(group, off, access, mask)
+
+    def store(self, group: Any, off: Any, value: Any, access: Access, mask: Mask) -> None:
+        if type(off) is int and (type(group.smem_base) is not int or off > self.high):
+            off = np.full(group.lanes_count, off, np.int64)
+        super().store(group, off, value, access, mask)
+
+    def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask) -> int:
+        return super()._one(group, off, access, verb, mask) + int(group.smem_base)
+
+    def _many(self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask) -> np.ndarray:
+        if not off.size:
+            return off
+        base = group.smem_base
+        if type(base) is not int and mask is not None:
+            base = base[mask]
+        if int(np.maximum.reduce(off.view(U64))) >> RANK_SHIFT:
+            off, base = self._mapped(off, base)
+        if group.checks and (
+            int(np.maximum.reduce(off.view(U64))) > self.high - access.nbytes
+            or (access.shift and int(np.bitwise_or.reduce(off)) & (access.width - 1))
+        ):
+            self.complain(off, access, verb, mask)
+        if group.watch is not None:
+            group.watch.access(verb, self, group, off, access, mask)
+        return self._items(off + base, access)
+
+    def _mapped(self, off: np.ndarray, base: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets and block bases of addresses in the shared memory of other blocks of the cluster."""
+        rank = (off >> RANK_SHIFT) - 1
+        here = (rank < 0) | (off < 0)
+        if int(np.maximum.reduce(rank)) >= self.cluster:
+            raise Fault(f"a shared address names block {int(rank.max())} of a cluster of {self.cluster} blocks")
+        block = base // self.stride
+        first = block - block % self.cluster
+        there = np.where(here, base, (first + rank) * self.stride)
+        return np.where(here, off, off & ((1 << RANK_SHIFT) - 1)), there
+
+    def extent(self, access: Access) -> str:
+        return f"in {self.high} bytes of dynamic shared memory"
+
+
+def integer_ranges(allocations: Sequence[tuple[int, int, ScalarType]]) -> list[tuple[int, int]]:
+    """The byte ranges of the (offset, bytes, element type) allocations that hold integers."""
+    return [(offset, offset + size) for offset, size, elem in allocations if not elem.is_float]

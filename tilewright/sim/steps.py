@@ -1,0 +1,260 @@
+"""The straight ops as closures ``f(group, slots)``: each is built once per op, with everything static resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.core import Constant, Op
+from tilewright.ir.ops import ARITHMETIC, COMPARISONS, PREDICATES, UNARY
+from tilewright.ir.types import PtrType, VecType, element_of
+from tilewright.sim import arith, memory_steps
+from tilewright.sim.casts import cast
+from tilewright.sim.faults import Fault
+from tilewright.sim.output import assert_step, printf_step
+from tilewright.sim.program import Closure
+from tilewright.sim.values import FRAG, Ptr, blend, kind_of
+
+Builder = Callable[[Op, list[int], list[int]], Closure]
+STEPS: dict[str, Builder] = {"printf": printf_step, "assert": assert_step, **memory_steps.STEPS}
+DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
+
+
+def step(*opcodes: str) -> Callable[[Builder], Builder]:
+    def register(build: Builder) -> Builder:
+        for opcode in opcodes:
+            STEPS[opcode] = build
+        return build
+
+    return register
+
+
+def apply2(function: Any, a: int, b: int, d: int) -> Closure:
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = function(s[a], s[b])
+
+    return run
+
+
+def apply1(function: Any, a: int, d: int) -> Closure:
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = function(s[a])
+
+    return run
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+@step(*ARITHMETIC)
+def _binary(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (a, b), (d,) = operands, results
+    elem = element_of(op.result.type)
+    if op.opcode in DIVISIONS and elem.is_integer:
+        divisor = op.operands[1]
+        known = int(divisor.value) if isinstance(divisor, Constant) else None
+        divide = arith.integer_division(op.opcode, elem, known)
+
+        def run(g: Any, s: list[Any]) -> None:
+            s[d] = divide(g, s[a], s[b])
+
+        return run
+    return apply2(arith.binary(op.opcode, elem), a, b, d)
+
+
+@step(*COMPARISONS)
+def _compare(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (a, b), (d,) = operands, results
+    if not isinstance(op.operands[0].type, PtrType):
+        return apply2(arith.binary(op.opcode, element_of(op.operands[0].type)), a, b, d)
+    compare = arith.binary(op.opcode, element_of(op.operands[0].type))
+
+    def run(g: Any, s: list[Any]) -> None:
+        p, q = s[a], s[b]
+        if p.buf is not q.buf:
+            p, q = p.buf.space.anywhere(p), q.buf.space.anywhere(q)
+        s[d] = compare(np.int64(p.off), np.int64(q.off))
+
+    return run
+
+
+@step(*UNARY)
+def _unary(op: Op, operands: list[int], results: list[int]) -> Closure:
+    return apply1(arith.unary(op.opcode, element_of(op.result.type)), operands[0], results[0])
+
+
+@step(*PREDICATES)
+def _predicate(op: Op, operands: list[int], results: list[int]) -> Closure:
+    return apply1(arith.predicate(op.opcode, element_of(op.operands[0].type)), operands[0], results[0])
+
+
+@step("fma")
+def _fma(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (a, b, c), (d,) = operands, results
+    fma = arith.fused_multiply_add(element_of(op.result.type))
+
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = fma(s[a], s[b], s[c])
+
+    return run
+
+
+@step("cast")
+def _cast(op: Op, operands: list[int], results: list[int]) -> Closure:
+    return apply1(cast(element_of(op.operands[0].type), element_of(op.result.type)), operands[0], results[0])
+
+
+@step("bitcast")
+def _bitcast(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (a,), (d,) = operands, results
+    source, target = op.operands[0].type, op.result.type
+    dtype = element_of(target).dtype
+    into, outof = isinstance(target, VecType), isinstance(source, VecType)
+
+    def run(g: Any, s: list[Any]) -> None:
+        v = s[a]
+        if into and not outof:
+            v = v.reshape(*np.shape(v), 1)
+        seen = np.ascontiguousarray(v).view(dtype) if np.ndim(v) else v.view(dtype)
+        s[d] = seen[..., 0] if outof and not into else seen
+        if np.ndim(s[d]) == 0:
+            s[d] = s[d][()]
+
+    return run
+
+
+@step("select")
+def _select(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (c, a, b), (d,) = operands, results
+    kind = kind_of(op.result.type)
+    by_element = isinstance(op.operands[0].type, VecType)
+
+    def run(g: Any, s: list[Any]) -> None:
+        cond = s[c]
+        if cond.ndim == 0:
+            s[d] = s[a] if cond else s[b]
+        elif by_element:
+            s[d] = np.where(cond, s[a], s[b])
+        elif kind == FRAG:
+            raise Fault("a choice between fragments whose condition differs between threads", ~cond)
+        else:
+            s[d] = blend(cond, s[a], s[b], kind)
+
+    return run
+
+
+# -- vectors -------------------------------------------------------------------------------------------------------------
+
+
+@step("vec.build", "vec.concat")
+def _build(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (d,) = results
+    kind = op.result.type
+    assert isinstance(kind, VecType)
+    n, dtype = kind.n, kind.elem.dtype
+    widths = [v.type.n if isinstance(v.type, VecType) else 0 for v in op.operands]
+    plan, at = [], 0
+    for slot, width in zip(operands, widths, strict=True):
+        plan.append((slot, slice(at, at + width) if width else at, 2 if width else 1))
+        at += width or 1
+
+    def run(g: Any, s: list[Any]) -> None:
+        lanes = any(np.ndim(s[slot]) == ndim for slot, _, ndim in plan)
+        out = np.empty((g.lanes_count, n) if lanes else (n,), dtype)
+        for slot, where, _ in plan:
+            out[..., where] = s[slot]
+        s[d] = out
+
+    return run
+
+
+@step("vec.splat")
+def _splat(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (a,), (d,) = operands, results
+    kind = op.result.type
+    assert isinstance(kind, VecType)
+    n, dtype = kind.n, kind.elem.dtype
+
+    def run(g: Any, s: list[Any]) -> None:
+        v = s[a]
+        s[d] = np.full(n, v, dtype) if v.ndim == 0 else np.broadcast_to(v[:, None], (v.shape[0], n))
+
+    return run
+
+
+@step("vec.extract")
+def _extract(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (a,), (d,), index = operands, results, op.attrs["index"]
+
+    def run(g: Any, s: list[Any]) -> None:
+        v = s[a]
+        s[d] = v[index] if v.ndim == 1 else v[:, index]
+
+    return run
+
+
+@step("vec.shuffle")
+def _shuffle(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (a,), (d,), columns = operands, results, memory_steps.columns(op.attrs["indices"])
+
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = s[a][..., columns]
+
+    return run
+
+
+@step("vec.reduce")
+def _reduce(op: Op, operands: list[int], results: list[int]) -> Closure:
+    a, (d,) = operands[0], results
+    init = operands[1] if len(operands) > 1 else None
+    groups = op.attrs["groups"]
+    scalar = not isinstance(op.result.type, VecType)
+    function = arith.binary(op.attrs["kind"], element_of(op.result.type))
+    even = len({len(group) for group in groups}) == 1
+
+    def fold(v: Any, group: Any, start: Any) -> Any:
+        elements = iter(group)
+        total = v[..., next(elements)] if start is None else start
+        for i in elements:
+            total = function(total, v[..., i])
+        return total
+
+    def run(g: Any, s: list[Any]) -> None:
+        v = s[a]
+        start = None if init is None else s[init]
+        if even and not scalar:
+            total = None if start is None else start if np.ndim(start) == 0 else start[:, None]
+            s[d] = fold(v, [list(column) for column in zip(*groups, strict=True)], total)
+            return
+        totals = [fold(v, group, start) for group in groups]
+        if scalar:
+            s[d] = totals[0][()] if np.ndim(totals[0]) == 0 else totals[0]
+        else:
+            s[d] = np.stack(np.broadcast_arrays(*totals), -1)
+
+    return run
+
+
+# -- threads ---------------------------------------------------------------------------------------------------------------
+
+
+@step("sreg")
+def _sreg(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (d,), name = results, op.attrs["name"]
+
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = g.sreg(name)
+
+    return run
+
+
+@step("smem.alloc")
+def _smem_alloc(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (d,), offset = results, int(op.attrs["offset"])
+
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = Ptr(g.wave.shared, offset)
+
+    return run

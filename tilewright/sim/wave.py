@@ -1,0 +1,60 @@
+"""A wave: the blocks that are resident together, with their shared memory, barriers and first groups of warps."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.sim.barriers import Barriers
+from tilewright.sim.group import Group
+from tilewright.sim.shared import SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+
+TAGS = 2  # sets of warps that the seeded schedule runs apart; the cost of a launch grows with it
+
+
+class Wave:
+    """``coords`` ``[B, 3]``: the blocks' coordinates in the grid."""
+
+    def __init__(self, launch: Launch, coords: np.ndarray) -> None:
+        self.launch = launch
+        self.geometry = launch.geometry
+        self.coords = coords
+        self.checks = launch.options.checks
+        self.watch = launch.watch
+        self.barriers = Barriers(len(coords), self.geometry.warps)
+        self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
+        self.clock = 0
+
+    def tick(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def alone(self, group: Group) -> bool:
+        """Whether no other group could come up to ``group`` and merge with it."""
+        return not any(g is not group and g.wave is self and g.tag == group.tag for g in self.launch.groups)
+
+    def start(self, slots: list[Any], choice: random.Random) -> list[Group]:
+        """The groups that begin the wave: all warps together, or those of each tag."""
+        warps = np.arange(len(self.coords) * self.geometry.warps)
+        groups = []
+        for tag, mine in enumerate(self._partition(warps, choice)):
+            if mine.size:
+                group = Group(self, self.launch.program, mine, slots.copy(), tag)
+                group.mask = group.existing()
+                groups.append(group)
+        return groups
+
+    def _partition(self, warps: np.ndarray, choice: random.Random) -> list[np.ndarray]:
+        per_block = self.geometry.warps
+        if self.launch.options.schedule == "lockstep" or per_block == 1:
+            return [warps]
+        rng = np.random.default_rng(choice.getrandbits(32))
+        shuffled = rng.permuted(np.tile(np.arange(per_block), (len(self.coords), 1)), axis=1)
+        first = rng.integers(0, TAGS, (len(self.coords), 1))
+        tag = ((shuffled + first) % TAGS).reshape(-1)
+        return [warps[tag == t] for t in range(TAGS)]
