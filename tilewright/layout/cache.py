@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, update_wrapper
-from typing import Any, TypeVar
+from functools import lru_cache, partial
+from typing import Any
 
 from tilewright.layout.ints import UnhashableLeafError
 
-F = TypeVar("F", bound=Callable[..., Any])
 CACHE_SIZE = 1 << 14
+_caches: list[Callable[[], None]] = []
 
 
-def remembered(function: F) -> F:
-    """Cache a binary operation by its operands; run-time operands cannot be hashed and are computed every time.
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Cache an operation of one or two operands by its operands.
 
-    Results with run-time ints must not be reused: their arithmetic may have been emitted into another kernel.
+    The function is called as ``function(static, *operands)``, with ``static`` True when everything in the operands is
+    static, so that it need not look at every leaf again. Run-time operands cannot be hashed: they are computed every
+    time, because the arithmetic in an old result may have been emitted into another kernel.
     """
-    cached = lru_cache(CACHE_SIZE)(function)
+    cached = lru_cache(CACHE_SIZE)(partial(function, True))
+    _caches.append(cached.cache_clear)
 
-    def operation(a: Any, b: Any) -> Any:
+    def operation(a: Any, b: Any = None) -> Any:
         try:
             return cached(a, b)
         except UnhashableLeafError:
-            return function(a, b)
+            return function(False, a, b)
 
-    update_wrapper(operation, function)
-    operation.cache_clear = cached.cache_clear  # type: ignore[attr-defined]
-    operation.uncached = function  # type: ignore[attr-defined]
-    return operation  # type: ignore[return-value]
+    return operation
 
 
-def remembered_unary(function: F) -> F:
-    """:func:`remembered` for operations of one operand."""
-    cached = lru_cache(CACHE_SIZE)(function)
-
-    def operation(a: Any) -> Any:
-        try:
-            return cached(a)
-        except UnhashableLeafError:
-            return function(a)
-
-    update_wrapper(operation, function)
-    operation.cache_clear = cached.cache_clear  # type: ignore[attr-defined]
-    operation.uncached = function  # type: ignore[attr-defined]
-    return operation  # type: ignore[return-value]
+def clear_caches() -> None:
+    """Forget all remembered results (for measurements; results never depend on it)."""
+    for clear in _caches:
+        clear()

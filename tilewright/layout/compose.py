@@ -13,15 +13,16 @@ The last digit of A is unbounded: A is read past its end with its last stride.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, basis_get
 from tilewright.layout.cache import remembered
-from tilewright.layout.coalesce import merged
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt, exact_quotient
-from tilewright.layout.layout import Layout, has_scaled_basis
+from tilewright.layout.layout import Layout
+from tilewright.layout.simplify import merged, static_merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
 
@@ -30,36 +31,38 @@ class _ConditionError(Exception):
     """A divisibility condition failed; the operation that knows the operands turns it into a LayoutError."""
 
 
-class _Digits:
-    """The flat modes of A, and how much of each digit the modes of B have claimed so far."""
-
-    __slots__ = ("claims", "shapes", "static", "strides")
-
-    def __init__(self, shape: Any, stride: Any) -> None:
-        self.shapes, self.strides = merged(shape, stride, extend=True)
-        self.claims: list[Any] = [0] * len(self.shapes)
-        self.static = set(map(type, self.shapes)) == _JUST_INT
+class _BasisStrideError(Exception):
+    """The right operand has a basis stride, which points into a part of the left one."""
 
 
-_JUST_INT = {int}
+# The flat coalesced modes of A: extents, strides, and how much of each digit the modes of B have claimed so far. The
+# last claim collects the directions of B's modes: 1 forward, 2 backward.
+_Digits = tuple[list[Any], list[Any], list[Any]]
+_Leaf = Callable[[_Digits, Any, Any], tuple[Any, Any]]
 
 
-def compose_layouts(lhs: Layout, shape: Any, stride: Any, exact: bool) -> Layout:
+def _digits_of(shape: Any, stride: Any, static: bool) -> _Digits:
+    shapes, strides = (static_merged if static else merged)(shape, stride, True)
+    return shapes, strides, [0] * (len(shapes) + 1)
+
+
+def compose_layouts(lhs: Layout, shape: Any, stride: Any, exact: bool, static: bool) -> Layout:
     """``lhs o shape:stride``; without ``exact`` overhanging tiles and aliasing repetitions are let through."""
+    leaf = _static_leaf if static else _runtime_leaf
     try:
-        if has_scaled_basis(stride):
-            by_path: dict[tuple[int, ...], _Digits] = {}
-            result = _by_basis(lhs, by_path, shape, stride)
-            groups = list(by_path.values())
-        else:
-            digits = _Digits(lhs.shape, lhs.stride)
-            if len(digits.shapes) == 1:
-                return Layout(shape, _scaled(stride, digits.strides[0]))
-            result = _tree(digits, shape, stride)
-            groups = [digits]
-        if exact:
-            for digits in groups:
+        try:
+            digits = _digits_of(lhs.shape, lhs.stride, static)
+            if len(digits[0]) == 1:
+                return Layout(shape, _scaled(stride, digits[1][0]))
+            result = _tree(digits, shape, stride, leaf)
+            if exact:
                 _check_no_carry(digits)
+        except _BasisStrideError:
+            by_path: dict[tuple[int, ...], _Digits] = {}
+            result = _by_basis(lhs, by_path, shape, stride, leaf)
+            if exact:
+                for digits in by_path.values():
+                    _check_no_carry(digits)
     except _ConditionError as error:
         raise LayoutError(
             f"composition({lhs}, {format_tree(shape)}:{format_tree(stride)}) does not exist: {error}"
@@ -70,34 +73,31 @@ def compose_layouts(lhs: Layout, shape: Any, stride: Any, exact: bool) -> Layout
 def _scaled(stride: Any, d: Any) -> Any:
     if stride.__class__ is tuple:
         return tuple([_scaled(x, d) for x in stride])
+    if stride.__class__ is ScaledBasis:
+        raise _BasisStrideError
     if stride.__class__ is int and stride == 0:
         return 0
     return stride * d
 
 
-def _tree(digits: _Digits, shape: Any, stride: Any) -> tuple[Any, Any]:
-    if shape.__class__ is tuple:
-        shapes = []
-        strides = []
-        for n, r in zip(shape, stride):  # noqa: B905  (congruent by construction)
-            if n.__class__ is tuple:
-                n, r = _tree(digits, n, r)
-            elif n.__class__ is int and r.__class__ is int and digits.static:
-                n, r = _static_leaf(digits, n, r)
-            else:
-                n, r = _runtime_leaf(digits, n, r)
-            shapes.append(n)
-            strides.append(r)
-        return tuple(shapes), tuple(strides)
-    if shape.__class__ is int and stride.__class__ is int and digits.static:
-        return _static_leaf(digits, shape, stride)
-    return _runtime_leaf(digits, shape, stride)
+def _tree(digits: _Digits, shape: Any, stride: Any, leaf: _Leaf) -> tuple[Any, Any]:
+    if shape.__class__ is not tuple:
+        return leaf(digits, shape, stride)
+    shapes = []
+    strides = []
+    for n, r in zip(shape, stride):  # noqa: B905  (congruent by construction)
+        n, r = _tree(digits, n, r, leaf) if n.__class__ is tuple else leaf(digits, n, r)
+        shapes.append(n)
+        strides.append(r)
+    return tuple(shapes), tuple(strides)
 
 
-def _by_basis(lhs: Layout, by_path: dict[tuple[int, ...], _Digits], shape: Any, stride: Any) -> tuple[Any, Any]:
+def _by_basis(
+    lhs: Layout, by_path: dict[tuple[int, ...], _Digits], shape: Any, stride: Any, leaf: _Leaf
+) -> tuple[Any, Any]:
     """Every basis stride points into its own part of A."""
     if isinstance(shape, tuple):
-        parts = [_by_basis(lhs, by_path, n, r) for n, r in zip(shape, stride, strict=True)]
+        parts = [_by_basis(lhs, by_path, n, r, leaf) for n, r in zip(shape, stride, strict=True)]
         return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
     if not isinstance(stride, ScaledBasis):
         if isinstance(stride, int) and stride == 0:
@@ -105,21 +105,29 @@ def _by_basis(lhs: Layout, by_path: dict[tuple[int, ...], _Digits], shape: Any, 
         raise _ConditionError(f"stride {format_tree(stride)} is an offset among basis strides")
     digits = by_path.get(stride.mode)
     if digits is None:
-        digits = by_path[stride.mode] = _Digits(basis_get(stride, lhs.shape), basis_get(stride, lhs.stride))
-    return _tree(digits, shape, stride.value)
+        digits = _digits_of(basis_get(stride, lhs.shape), basis_get(stride, lhs.stride), False)
+        by_path[stride.mode] = digits
+    if len(digits[0]) == 1:
+        return shape, stride.value * digits[1][0]
+    return leaf(digits, shape, stride.value)
 
 
-def _static_leaf(digits: _Digits, n: int, r: int) -> tuple[Any, Any]:
+def _static_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
+    if r.__class__ is not int:
+        raise _BasisStrideError
     if r == 0:
         return n, 0
+    extents, steps, claims = digits
     sign = 1
     if r < 0:
         sign, r = -1, -r
+    if n != 1:
+        claims[-1] |= 1 if sign > 0 else 2
     shapes: list[Any] = []
     strides: list[Any] = []
-    last = len(digits.shapes) - 1
+    last = len(extents) - 1
     for i in range(last):
-        s = digits.shapes[i]
+        s = extents[i]
         if r >= s:
             if r % s and n != 1:
                 raise _ConditionError(f"stride {r} is not divisible by {s} (stride divisibility condition)")
@@ -130,21 +138,24 @@ def _static_leaf(digits: _Digits, n: int, r: int) -> tuple[Any, Any]:
                 break
             r = 1
             continue
-        step = -(-s // r)
-        if step > n:
-            step = n
-        if n % step:
-            raise _ConditionError(f"{n} is not divisible by {step} (shape divisibility condition)")
-        digits.claims[i] += (step - 1) * r if step == n or step * r == s else s
-        shapes.append(step)
-        strides.append(sign * r * digits.strides[i])
-        n //= step
+        count = -(-s // r)
+        if count >= n:
+            count = n
+            claims[i] += (n - 1) * r
+        else:
+            if n % count:
+                raise _ConditionError(f"{n} is not divisible by {count} (shape divisibility condition)")
+            # A mode that goes on must use the digit up; if it overshoots, the carry check must see it.
+            claims[i] += (count - 1) * r if count * r == s else s
+        shapes.append(count)
+        strides.append(sign * r * steps[i])
+        n //= count
         r = 1
     if not shapes:
-        return n, sign * r * digits.strides[last]
+        return n, sign * r * steps[last]
     if n != 1:
         shapes.append(n)
-        strides.append(sign * r * digits.strides[last])
+        strides.append(sign * r * steps[last])
     elif len(shapes) == 1:
         return shapes[0], strides[0]
     return tuple(shapes), tuple(strides)
@@ -152,13 +163,17 @@ def _static_leaf(digits: _Digits, n: int, r: int) -> tuple[Any, Any]:
 
 def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
     """The same walk where some leaf is known only at run time: every decision must follow from a known divisor."""
+    if isinstance(r, ScaledBasis):
+        raise _BasisStrideError
+    if isinstance(r, int) and (r == 0 or isinstance(n, int)) and set(map(type, digits[0])) == {int}:
+        return _static_leaf(digits, n, r)
     if isinstance(r, int) and r == 0:
         return n, 0
     if isinstance(n, int) and n == 1:
         return 1, 0
     shapes: list[Any] = []
     strides: list[Any] = []
-    for i, s in enumerate(digits.shapes[:-1]):
+    for i, s in enumerate(digits[0][:-1]):
         skipped = exact_quotient(r, s)
         if skipped is not None:
             r = skipped
@@ -179,53 +194,57 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
             room, rest = n, 1
         _claim_runtime(digits, i, room, r)
         shapes.append(room)
-        strides.append(r * digits.strides[i])
+        strides.append(r * digits[1][i])
         n, r = rest, 1
         if isinstance(n, int) and n == 1:
             break
     else:
         shapes.append(n)
-        strides.append(r * digits.strides[-1])
+        strides.append(r * digits[1][-1])
     return (shapes[0], strides[0]) if len(shapes) == 1 else (tuple(shapes), tuple(strides))
 
 
 def _claim_runtime(digits: _Digits, i: int, steps: Any, r: Any) -> None:
-    claim = digits.claims[i]
+    claim = digits[2][i]
     if isinstance(steps, int) and isinstance(r, int) and isinstance(claim, int):
-        digits.claims[i] = claim + (steps - 1) * r
+        digits[2][i] = claim + (steps - 1) * r
     elif isinstance(claim, int) and claim == 0:
-        digits.claims[i] = (r,)  # a run of whole steps of r inside the digit: it fits by construction
+        digits[2][i] = (r,)  # a run of whole steps of r inside the digit: it fits by construction
     else:
         low, step = (claim, r) if isinstance(claim, int) else ((steps - 1) * r, claim[0])
         if isinstance(low, int) and isinstance(step, int) and low < step:
-            digits.claims[i] = (1,)
+            digits[2][i] = (1,)
         else:
             raise _ConditionError("two modes of the right operand meet in one run-time digit of the left one")
 
 
 def _check_no_carry(digits: _Digits) -> None:
-    if any(d.__class__ is ScaledBasis for d in digits.strides):
-        return  # a coordinate that overflows its mode still names the same 1-D index: nothing aliases
-    for claim, s in zip(digits.claims[:-1], digits.shapes, strict=False):
-        if isinstance(claim, int) and isinstance(s, int) and claim >= s:
+    extents, steps, claims = digits
+    if claims[-1] > 2:
+        raise _ConditionError("modes of the right operand step forward and backward through the left one")
+    for i in range(len(extents) - 1):
+        claim, s = claims[i], extents[i]
+        if claim.__class__ is int and s.__class__ is int and claim >= s:
+            if any(d.__class__ is ScaledBasis for d in steps):
+                return  # a coordinate that overflows its mode still names the same 1-D index: nothing aliases
             raise _ConditionError(
                 f"the modes of the right operand together step past the extent {s} of a mode of the left operand, "
                 "so the result would not be linear in each of them"
             )
 
 
-def compose(lhs: Any, rhs: Any, exact: bool) -> Any:
-    """:func:`composition` with or without the carry check."""
+def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
+    """:func:`composition` without its cache."""
     kind = rhs.__class__
     if kind is Layout:
         if lhs.__class__ is Layout:
-            return compose_layouts(lhs, rhs.shape, rhs.stride, exact)
+            return compose_layouts(lhs, rhs.shape, rhs.stride, True, static)
         if isinstance(lhs, Swizzle):
             return ComposedLayout(lhs, 0, rhs) if lhs.bits else rhs
     if rhs is None:
         return lhs
     if isinstance(lhs, ComposedLayout) and not isinstance(rhs, Swizzle | ComposedLayout):
-        return lhs.on_outer(lambda outer: compose(outer, rhs, exact))
+        return lhs.on_outer(lambda outer: compose(outer, rhs, static))
     if isinstance(lhs, Swizzle) and isinstance(rhs, Swizzle):
         return lhs.merge(rhs)
     if isinstance(rhs, Swizzle):
@@ -233,21 +252,21 @@ def compose(lhs: Any, rhs: Any, exact: bool) -> Any:
     if isinstance(rhs, ComposedLayout):
         if not (isinstance(rhs.offset, int) and rhs.offset == 0):
             raise LayoutError(f"composition({lhs}, {rhs}): the right operand must have offset 0")
-        return compose(compose(lhs, rhs.inner, exact), rhs.outer, exact)
+        return compose(compose(lhs, rhs.inner, static), rhs.outer, static)
     if isinstance(rhs, tuple | list):
         modes = list(lhs)
         if len(rhs) > len(modes):
             raise LayoutError(f"composition({lhs}, {format_tree(rhs)}): the tiler has more modes than the layout")
-        parts = [compose(mode, tile, exact) for mode, tile in zip(modes, rhs, strict=False)]
+        parts = [compose(mode, tile, static) for mode, tile in zip(modes, rhs, strict=False)]
         return Layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
     if isinstance(rhs, int | RuntimeInt):
-        return compose_layouts(lhs, rhs, 1, exact)
+        return compose_layouts(lhs, rhs, 1, True, static)
     raise LayoutError(f"composition({lhs}, {rhs!r}): the right operand is neither a layout nor a tiler")
 
 
 @remembered
-def _composition(lhs: Any, rhs: Any) -> Any:
-    return compose(lhs, rhs, True)
+def _composition(static: bool, lhs: Any, rhs: Any) -> Any:
+    return compose(lhs, rhs, static)
 
 
 def composition(lhs: Any, rhs: Any) -> Any:

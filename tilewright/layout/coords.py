@@ -29,6 +29,8 @@ def offset_of(coord: Any, shape: Any, stride: Any) -> Any:
         return result
     if type(shape) is not tuple:
         return _scale(coord, stride)
+    if type(coord) is int and coord < 0:
+        return _negated(offset_of(-coord, shape, stride))  # layouts are odd functions, as in C
     result = 0
     last = len(shape) - 1
     for i, s in enumerate(shape):
@@ -46,6 +48,10 @@ def _scale(coord: Any, stride: Any) -> Any:
     if type(stride) is int and stride == 0:
         return 0  # a run-time coordinate times a static zero is a static zero
     return coord * stride
+
+
+def _negated(x: Any) -> Any:
+    return tuple(map(_negated, x)) if isinstance(x, tuple) else -x
 
 
 def _add(a: Any, b: Any) -> Any:

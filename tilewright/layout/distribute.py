@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.coalesce import from_modes, merged
 from tilewright.layout.coords import compact
 from tilewright.layout.layout import Layout
+from tilewright.layout.simplify import from_modes, merged
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, is_static, product
 

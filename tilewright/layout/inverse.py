@@ -12,75 +12,85 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.cache import remembered, remembered_unary
-from tilewright.layout.coalesce import coalesce_shape, from_modes, merged
+from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose, composition
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.coords import compact
 from tilewright.layout.ints import RuntimeInt, exact_quotient
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import cosize
+from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged, static_merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import ceil_div, flatten_to_tuple
-
-
-def _sorted_modes(layout: Layout, what: str) -> list[tuple[int, Any, int]]:
-    """(stride, extent, position) of the flat modes that move, smallest stride first."""
-    modes = []
-    flat = flatten_to_tuple(layout.shape)
-    for i, (s, d) in enumerate(zip(flat, flatten_to_tuple(layout.stride))):  # noqa: B905  (congruent)
-        if s.__class__ is int and s == 1:
-            continue
-        if d.__class__ is not int:
-            modes.append((d, s, i))
-        elif d > 0:
-            modes.append((d, s, i))
-        elif d:
-            raise LayoutError(f"{what}({layout}): the stride {d} is negative")
-    if len(modes) > 1:
-        if any(m[0].__class__ is not int for m in modes):
-            raise LayoutError(f"{what}({layout}): the order of run-time strides is not known; they must be static")
-        modes.sort(key=_by_stride)
-    return modes
-
-
-def _by_stride(mode: tuple[Any, Any, int]) -> tuple[int, int]:
-    return mode[0], mode[2]
+from tilewright.layout.tuples import ceil_div, flatten_to_tuple, product
 
 
 @remembered
-def _complement(layout: Any, cotarget: Any) -> Layout:
+def _complement(static: bool, layout: Any, cotarget: Any) -> Layout:
     if layout.__class__ is not Layout:
-        return _complement(layout.outer, cotarget)
-    modes = _sorted_modes(layout, "complement")
-    if not modes:
+        layout = layout.outer
+    return static_complement(layout, cotarget) if static else runtime_complement(layout, cotarget)
+
+
+def static_complement(layout: Layout, cotarget: Any) -> Layout:
+    """:func:`complement` where every leaf is an int."""
+    try:
+        modes = [
+            (d, s)
+            for s, d in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride))  # noqa: B905  (congruent)
+            if s != 1 and d != 0
+        ]
+        if len(modes) > 1:
+            modes.sort()
+    except TypeError:
+        raise LayoutError(f"complement({layout}): a basis stride has no place among offsets") from None
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    filled = 1
+    for d, s in modes:
+        if d != filled:
+            if d < filled:
+                why = "not one-to-one" if d > 0 else "one with negative strides"
+                raise LayoutError(f"complement({layout}, {format_tree(cotarget)}): the layout is {why}")
+            if d >= 2 * filled:
+                shapes.append(d // filled)
+                strides.append(filled)
+        filled = d * s
+    # The gaps never merge: each ends before the mode above it begins.
+    rest = -(-cotarget // filled) if cotarget.__class__ is int else product(ceil_div(cotarget, filled))
+    if rest != 1 or not shapes:
+        shapes.append(rest)
+        strides.append(filled)
+    return from_modes(shapes, strides)
+
+
+def runtime_complement(layout: Layout, cotarget: Any) -> Layout:
+    """:func:`complement` with run-time leaves: strides are sorted and divided only where that is certain."""
+    text = f"complement({layout}, {format_tree(cotarget)})"
+    moving = filter(layout)
+    modes = list(zip(flatten_to_tuple(moving.stride), flatten_to_tuple(moving.shape), strict=True))
+    if not isinstance(modes[0][0], RuntimeInt) and modes[0][0] == 0:
         return Layout(coalesce_shape(cotarget))
+    if len(modes) > 1:
+        if any(isinstance(d, RuntimeInt) for d, _ in modes):
+            raise LayoutError(f"{text}: run-time strides cannot be sorted; with several modes they must be static")
+        modes.sort(key=lambda mode: mode[0])
     shapes: list[Any] = []
     strides: list[Any] = []
     filled: Any = 1
-    for d, s, _ in modes:
-        if d.__class__ is int and filled.__class__ is int:
-            gap: Any = d // filled
-            if gap == 0:
-                raise LayoutError(f"complement({layout}, {format_tree(cotarget)}): the layout is not one-to-one")
-        else:
-            gap = exact_quotient(d, filled)
-            if gap is None:
-                raise LayoutError(
-                    f"complement({layout}, {format_tree(cotarget)}): whether {format_tree(filled)} divides the stride "
-                    f"{format_tree(d)} is not known before run time"
-                )
+    for d, s in modes:
+        gap = d // filled if isinstance(d, int) and isinstance(filled, int) else exact_quotient(d, filled)
+        if gap is None:
+            why = f"whether {format_tree(filled)} divides {format_tree(d)} is known only at run time"
+            raise LayoutError(f"{text}: {why}")
+        if isinstance(gap, int) and gap < 1:
+            raise LayoutError(f"{text}: the layout is not one-to-one, or has negative strides")
         shapes.append(gap)
         strides.append(filled)
         filled = d * s
-    if cotarget.__class__ is int and filled.__class__ is int:
-        shapes.append(-(-cotarget // filled))
-        strides.append(filled)
-    else:
-        rest = coalesce_shape(ceil_div(cotarget, filled))
-        shapes += flatten_to_tuple(rest)
-        strides += flatten_to_tuple(compact(rest, filled))
+    rest = coalesce_shape(ceil_div(cotarget, filled))
+    shapes += flatten_to_tuple(rest)
+    strides += flatten_to_tuple(compact(rest, filled))
     return from_modes(*merged(tuple(shapes), tuple(strides)))
 
 
@@ -94,31 +104,32 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
     ((2,3):(1,8), 4:1)
     """
     if cotarget is None:
-        from tilewright.layout.coalesce import filter
-
         cotarget = cosize(filter(input))
-    return _complement(input, getattr(cotarget, "shape", cotarget))
+    elif cotarget.__class__ is not int:
+        cotarget = getattr(cotarget, "shape", cotarget)
+    result: Layout = _complement(input, cotarget)
+    return result
 
 
-@remembered_unary
-def _right_inverse(layout: Layout) -> Layout:
-    shapes, strides = merged(layout.shape, layout.stride)
-    modes = []
+@remembered
+def _right_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
+    shapes, strides = (static_merged if static else merged)(layout.shape, layout.stride)
+    by_stride: dict[int, tuple[Any, Any]] = {}
     step: Any = 1
-    for s, d in zip(shapes, strides, strict=True):
-        if d.__class__ is int:
-            modes.append((d, s, step))
+    for s, d in zip(shapes, strides):  # noqa: B905  (congruent)
+        if d.__class__ is int and d not in by_stride:
+            by_stride[d] = (s, step)
         step = step * s
-    modes.sort(key=lambda mode: mode[0])
-    out_shapes: list[Any] = [1]
-    out_strides: list[Any] = [0]
+    out_shapes: list[Any] = []
+    out_strides: list[Any] = []
     reached: Any = 1
-    for d, s, step in modes:
-        if reached.__class__ is int and d == reached:
-            out_shapes.append(s)
-            out_strides.append(step)
-            reached = s * d
-    return from_modes(*merged(tuple(out_shapes), tuple(out_strides)))
+    while reached.__class__ is int and reached in by_stride:
+        s, step = by_stride.pop(reached)
+        out_shapes.append(s)
+        out_strides.append(step)
+        reached = s * reached
+    # Nothing to coalesce: neighbours here would have been neighbours in the coalesced layout.
+    return from_modes(out_shapes, out_strides) if out_shapes else Layout(1, 0)
 
 
 def _inverse_composed(layout: ComposedLayout, name: str, inverse: Any) -> ComposedLayout:
@@ -140,8 +151,8 @@ def right_inverse(input: Any) -> Any:
     return _right_inverse(input)
 
 
-@remembered_unary
-def _left_inverse(layout: Layout) -> Layout:
+@remembered
+def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
     shapes, strides = merged(layout.shape, layout.stride)
     modes = []
     step: Any = 1
@@ -209,7 +220,7 @@ def nullspace(input: Any) -> Layout:
 def _common(a: Layout, b: Layout) -> tuple[Layout, Any]:
     """The right inverse of ``b``, and how many of its first elements ``a`` also has in order."""
     inverse = right_inverse(b)
-    together = compose(a, inverse, exact=True)
+    together = compose(a, inverse)
     shapes, strides = merged(together.shape, together.stride)
     d, s = strides[0], shapes[0]
     return inverse, s if d.__class__ is int and d == 1 and not isinstance(s, RuntimeInt) else 0

@@ -208,7 +208,7 @@ def make_layout_like(layout: Layout) -> Layout:
     >>> make_layout_like(Layout((4, 3, 2), (10, 0, 1)))
     (4,3,2):(2,0,1)
     """
-    from tilewright.layout.coalesce import ones_at_zeros
+    from tilewright.layout.simplify import ones_at_zeros
 
     shape = ones_at_zeros(layout.shape, layout.stride)
     return Layout(layout.shape, compact_order(shape, layout.stride))

@@ -8,18 +8,18 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.cache import remembered
-from tilewright.layout.coalesce import coalesce
 from tilewright.layout.composed import ComposedLayout
-from tilewright.layout.divide import logical_divide
+from tilewright.layout.divides import logical_divide
 from tilewright.layout.ints import RuntimeInt, exact_quotient
 from tilewright.layout.inverse import right_inverse
 from tilewright.layout.layout import Layout
+from tilewright.layout.simplify import coalesce
 from tilewright.layout.swizzle import Swizzle
 from tilewright.layout.tuples import flatten_to_tuple, product
 
 
 @remembered
-def _upcast(x: Any, n: int) -> Any:
+def _upcast(static: bool, x: Any, n: int) -> Any:
     if isinstance(x, ComposedLayout):
         return ComposedLayout(_upcast(x.inner, n), _upcast(x.offset, n), _upcast(x.outer, n))
     if isinstance(x, Swizzle):
@@ -75,7 +75,7 @@ def upcast(input: Any, n: int) -> Any:
 
 
 @remembered
-def _downcast(x: Any, n: int) -> Any:
+def _downcast(static: bool, x: Any, n: int) -> Any:
     if isinstance(x, ComposedLayout):
         return ComposedLayout(_downcast(x.inner, n), x.offset * n, _downcast(x.outer, n))
     if isinstance(x, Swizzle):

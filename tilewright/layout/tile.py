@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.divide import as_tiler, zipped_divide
+from tilewright.layout.divides import as_tiler, zipped_divide
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import dice, rank, slice_and_offset
 from tilewright.layout.text import format_tree

@@ -20,23 +20,30 @@ from typing import Any
 
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
-from tilewright.layout.coalesce import merged
 from tilewright.layout.compose import compose_layouts
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt
-from tilewright.layout.inverse import complement
+from tilewright.layout.inverse import runtime_complement, static_complement
 from tilewright.layout.layout import Layout
+from tilewright.layout.simplify import merged, static_merged
 from tilewright.layout.text import format_tree
 
 
-def by_mode(f: Callable[[Layout, Any], Layout], layout: Layout, tiler: tuple[Any, ...], name: str) -> Layout:
+def by_mode(f: Callable[..., Layout], layout: Layout, tiler: tuple[Any, ...], static: bool, name: str) -> Layout:
     """``f`` on the leading modes and their tilers; further modes stay."""
     modes = list(layout)
     if len(tiler) > len(modes):
         raise LayoutError(f"{name}({layout}, {format_tree(tiler)}): the tiler has more modes than the layout")
     for i, t in enumerate(tiler):
-        modes[i] = f(modes[i], t)
+        modes[i] = f(modes[i], t, static)
     return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+
+
+def tile_of(tiler: Any, name: str, layout: Layout) -> Layout:
+    """A scalar tiler as the layout ``n:1``."""
+    if not isinstance(tiler, int | RuntimeInt):
+        raise LayoutError(f"{name}({layout}, {tiler!r}): a tiler is a layout, an int, None or a tuple of them")
+    return Layout(tiler)
 
 
 def as_tiler(x: Any) -> Any:
@@ -44,27 +51,24 @@ def as_tiler(x: Any) -> Any:
 
 
 @remembered
-def _logical_divide(layout: Any, tiler: Any) -> Any:
+def _logical_divide(static: bool, layout: Any, tiler: Any) -> Any:
     if layout.__class__ is ComposedLayout:
         return layout.on_outer(lambda outer: _logical_divide(outer, tiler))
-    if tiler.__class__ is tuple:
-        return by_mode(_divide_mode, layout, tiler, "logical_divide")
-    return _divide_mode(layout, tiler)
+    return _divide_mode(layout, tiler, static)
 
 
-def _divide_mode(layout: Layout, tiler: Any) -> Layout:
-    if tiler is None:
-        return layout
-    if tiler.__class__ is tuple:
-        return by_mode(_divide_mode, layout, tiler, "logical_divide")
+def _divide_mode(layout: Layout, tiler: Any, static: bool) -> Layout:
     if tiler.__class__ is not Layout:
-        if not isinstance(tiler, int | RuntimeInt):
-            raise LayoutError(f"logical_divide({layout}, {tiler!r}): not a layout, int, None or tuple of them")
-        tiler = Layout(tiler)
-    shapes, _ = merged(layout.shape, layout.stride)
-    rest = complement(tiler, tuple(shapes) if len(shapes) > 1 else shapes[0])
+        if tiler is None:
+            return layout
+        if tiler.__class__ is tuple:
+            return by_mode(_divide_mode, layout, tiler, static, "logical_divide")
+        tiler = tile_of(tiler, "logical_divide", layout)
+    shapes, _ = (static_merged if static else merged)(layout.shape, layout.stride)
+    target = tuple(shapes) if len(shapes) > 1 else shapes[0]
+    rest = static_complement(tiler, target) if static else runtime_complement(tiler, target)
     try:
-        return compose_layouts(layout, (tiler.shape, rest.shape), (tiler.stride, rest.stride), exact=False)
+        return compose_layouts(layout, (tiler.shape, rest.shape), (tiler.stride, rest.stride), False, static)
     except LayoutError as error:
         raise LayoutError(f"logical_divide({layout}, {tiler}): {error}") from None
 

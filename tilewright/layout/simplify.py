@@ -21,6 +21,38 @@ from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like
 
 
+def static_merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], list[Any]]:
+    """:func:`merged` where every leaf is static."""
+    if shape.__class__ is not tuple:
+        return [2 if extend and shape == 1 else shape], [stride]
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    _merge_into(shapes, strides, shape, stride, 0)
+    if extend:
+        while shape.__class__ is tuple:
+            shape, stride = shape[-1], stride[-1]
+        if shape == 1:
+            _merge_into(shapes, strides, (2,), (stride,), shapes[-1] * strides[-1] if shapes else 0)
+    if not shapes:
+        return [1], [0]
+    return shapes, strides
+
+
+def _merge_into(shapes: list[Any], strides: list[Any], shape: Any, stride: Any, following: Any) -> Any:
+    """Append modes, or lengthen the last one if they continue at ``following``; returns where the last one ends."""
+    for s, d in zip(shape, stride):  # noqa: B905  (congruent by construction; strict costs time here)
+        if s.__class__ is tuple:
+            following = _merge_into(shapes, strides, s, d, following)
+        elif s != 1:
+            if d == following and shapes:
+                shapes[-1] *= s
+            else:
+                shapes.append(s)
+                strides.append(d)
+            following = s * d
+    return following
+
+
 def merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], list[Any]]:
     """Coalesced flat modes. ``extend`` keeps a last mode of size 1 (as 2), which defines the layout past its end."""
     shapes: list[Any] = []
@@ -33,7 +65,7 @@ def merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], li
     flat_d = flatten_to_tuple(stride)
     if extend and flat[-1].__class__ is int and flat[-1] == 1:
         flat = (*flat[:-1], 2)
-    for s, d in zip(flat, flat_d):  # noqa: B905  (congruent by construction; strict costs time here)
+    for s, d in zip(flat, flat_d):  # noqa: B905
         if s.__class__ is int:
             if s == 1:
                 continue
@@ -68,11 +100,11 @@ def from_modes(shapes: list[Any], strides: list[Any]) -> Layout:
 
 
 @remembered
-def _coalesce(layout: Any, profile: Any) -> Any:
+def _coalesce(static: bool, layout: Any, profile: Any = None) -> Any:
     if layout.__class__ is not Layout:
         return layout.on_outer(lambda outer: _coalesce(outer, profile))
     if profile.__class__ is not tuple:
-        return from_modes(*merged(layout.shape, layout.stride))
+        return from_modes(*(static_merged if static else merged)(layout.shape, layout.stride))
     return _by_profile(_coalesce, layout, profile, "coalesce")
 
 
@@ -96,7 +128,7 @@ def coalesce(input: Any, *, target_profile: Any = None) -> Any:
     >>> coalesce(Layout(((2, 4), (3, 5)), ((1, 2), (8, 30))), target_profile=(1, 1))
     (8,(3,5)):(1,(8,30))
     """
-    return _coalesce(input, target_profile)
+    return _coalesce(input) if target_profile is None else _coalesce(input, target_profile)
 
 
 def coalesce_shape(shape: Any) -> Any:
@@ -138,12 +170,12 @@ def filter_zeros(input: Any, *, target_profile: Any = None) -> Any:
 
 
 @remembered
-def _filter(layout: Any, profile: Any) -> Any:
+def _filter(static: bool, layout: Any, profile: Any = None) -> Any:
     if isinstance(layout, ComposedLayout):
         return layout.on_outer(lambda outer: _filter(outer, profile))
     if isinstance(profile, tuple):
         return _by_profile(_filter, layout, profile, "filter")
-    return _coalesce(filter_zeros(layout), None)
+    return _coalesce(filter_zeros(layout))
 
 
 def filter(input: Any, *, target_profile: Any = None) -> Any:
@@ -152,4 +184,4 @@ def filter(input: Any, *, target_profile: Any = None) -> Any:
     >>> filter(Layout((4, (1, 2), 3), (1, (7, 0), 4)))
     12:1
     """
-    return _filter(input, target_profile)
+    return _filter(input) if target_profile is None else _filter(input, target_profile)

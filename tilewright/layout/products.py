@@ -16,9 +16,8 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_layouts
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.coords import compact
-from tilewright.layout.divide import as_tiler, by_mode, unpacked, zipped
-from tilewright.layout.ints import RuntimeInt
-from tilewright.layout.inverse import complement
+from tilewright.layout.divides import as_tiler, by_mode, tile_of, unpacked, zipped
+from tilewright.layout.inverse import runtime_complement, static_complement
 from tilewright.layout.layout import Layout, make_ordered_layout
 from tilewright.layout.modes import append, last_offset, rank, size
 from tilewright.layout.text import format_tree
@@ -26,24 +25,23 @@ from tilewright.layout.tuples import as_int_tuple, ceil_div, is_static, product,
 
 
 @remembered
-def _logical_product(block: Any, tiler: Any) -> Any:
+def _logical_product(static: bool, block: Any, tiler: Any) -> Any:
     if block.__class__ is ComposedLayout:
         return block.on_outer(lambda outer: _logical_product(outer, tiler))
-    return _product_mode(block, tiler)
+    return _product_mode(block, tiler, static)
 
 
-def _product_mode(block: Layout, tiler: Any) -> Layout:
-    if tiler is None:
-        return block
-    if tiler.__class__ is tuple:
-        return by_mode(_product_mode, block, tiler, "logical_product")
+def _product_mode(block: Layout, tiler: Any, static: bool) -> Layout:
     if tiler.__class__ is not Layout:
-        if not isinstance(tiler, int | RuntimeInt):
-            raise LayoutError(f"logical_product({block}, {tiler!r}): not a layout, int, None or tuple of them")
-        tiler = Layout(tiler)
+        if tiler is None:
+            return block
+        if tiler.__class__ is tuple:
+            return by_mode(_product_mode, block, tiler, static, "logical_product")
+        tiler = tile_of(tiler, "logical_product", block)
+    span = product(block.shape) * (last_offset(tiler.shape, tiler.stride) + 1)
     try:
-        span = product(block.shape) * (last_offset(tiler.shape, tiler.stride) + 1)
-        copies = compose_layouts(complement(block, span), tiler.shape, tiler.stride, exact=False)
+        gaps = static_complement(block, span) if static else runtime_complement(block, span)
+        copies = compose_layouts(gaps, tiler.shape, tiler.stride, False, static)
     except LayoutError as error:
         raise LayoutError(f"logical_product({block}, {tiler}): {error}") from None
     return Layout((block.shape, copies.shape), (block.stride, copies.stride))
@@ -155,7 +153,7 @@ def make_fragment_like_layout(layout: Any) -> Any:
         layout = layout.outer
     if rank(layout) < 2 or not is_static(layout.shape):
         return Layout(layout.shape)
-    from tilewright.layout.coalesce import ones_at_zeros
+    from tilewright.layout.simplify import ones_at_zeros
 
     first = layout[0]
     rest = make_ordered_layout(layout.shape[1:], layout.stride[1:])

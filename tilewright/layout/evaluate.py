@@ -1,0 +1,62 @@
+"""All offsets of a layout at once, as a NumPy array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.basis import ScaledBasis
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import flatten_to_tuple, is_static, product
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def offsets(layout: Any, shape: Any = None) -> np.ndarray[Any, Any]:
+    """The offset of every coordinate: a flat array by 1-D index, or an array of the given (flat) ``shape``.
+
+    Element ``[i, j]`` of the shaped array is ``layout(i, j)``.
+
+    >>> from tilewright.layout import Layout
+    >>> offsets(Layout((2, 3), (3, 1))).tolist(), offsets(Layout((2, 3), (3, 1)), (2, 3)).tolist()
+    ([0, 3, 1, 4, 2, 5], [[0, 1, 2], [3, 4, 5]])
+    """
+    result = _flat(layout)
+    return result if shape is None else result.reshape(shape, order="F")
+
+
+def _flat(layout: Any) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    if not is_static(layout):
+        raise LayoutError(f"offsets({layout}): only a static layout can be tabulated")
+    if isinstance(layout, ComposedLayout):
+        inner = _flat(layout.outer) + layout.offset
+        try:
+            return np.asarray(layout.inner(inner))
+        except (LayoutError, TypeError):
+            return np.array([layout.inner(int(i)) for i in inner])
+    flat_d = flatten_to_tuple(layout.stride)
+    if any(isinstance(d, ScaledBasis) for d in flat_d):
+        raise LayoutError(f"offsets({layout}): a layout with basis strides gives coordinates, not offsets")
+    result = np.zeros(1, np.int64)
+    for s, d in zip(flatten_to_tuple(layout.shape), flat_d, strict=True):
+        # The next mode is slower: its steps are the rows, everything so far the columns.
+        result = (np.arange(s, dtype=np.int64)[:, None] * d + result[None, :]).reshape(-1)
+    return result
+
+
+def coordinates(shape: Any) -> np.ndarray[Any, Any]:
+    """Row ``i`` is the flat natural coordinate of the 1-D index ``i``.
+
+    >>> coordinates((2, (1, 2))).tolist()
+    [[0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 0, 1]]
+    """
+    import numpy as np
+
+    flat = flatten_to_tuple(shape)
+    if not is_static(flat):
+        raise LayoutError(f"coordinates({format_tree(shape)}): only a static shape can be tabulated")
+    return np.stack(np.unravel_index(np.arange(product(flat)), flat, order="F"), axis=1)
