@@ -11,7 +11,7 @@ from rich.console import Console
 from tilewright.cli.expression import evaluate
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, cosize, format_tree, product, size
-from tilewright.viz import display_layout
+from tilewright.viz import figure_of
 
 LARGEST_IN_TERMINAL = 32
 
@@ -31,7 +31,7 @@ def run(expression: str, svg: Path | None, tex: Path | None) -> None:
     if not drawable:
         return
     console.print(_summary(value), style="dim", soft_wrap=True)
-    figure = display_layout(value)
+    figure = figure_of(value)
     if _fits(value):
         console.print(replace(figure, title=""), soft_wrap=True, end="")
     for path in filter(None, (svg, tex)):

@@ -6,10 +6,12 @@ format, so ``render_layout_svg(layout, "x.png")`` writes a PNG.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Swizzle
 from tilewright.viz.figure import Figure
 from tilewright.viz.grids import AnyLayout
@@ -20,6 +22,16 @@ from tilewright.viz.thread_values import (
     tiled_copy_figure,
     tiled_mma_figure,
     tv_figure,
+)
+
+# What a thing is, is told by an attribute that only its kind has.
+_DRAWN_BY: tuple[tuple[str, Callable[[Any], Figure]], ...] = (
+    ("tv_layout_A_tiled", tiled_mma_figure),
+    ("layout_src_tv_tiled", tiled_copy_figure),
+    ("tv_layout_A", mma_atom_figure),
+    ("layout_a", mma_atom_figure),
+    ("layout_src_tv", copy_atom_figure),
+    ("src_bits", copy_atom_figure),
 )
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -62,14 +74,34 @@ def render_copy_atom_svg(atom: Any, output_file: FilePath) -> None:
 
 def display_svg(file_path: FilePath) -> SvgText:
     """An SVG file, shown in a notebook."""
-    return SvgText(Path(file_path).read_text())
+    try:
+        return SvgText(Path(file_path).read_text())
+    except OSError as error:
+        raise ArgumentError(f"cannot read {file_path}: {error.strerror or error}") from error
+
+
+def figure_of(thing: Any) -> Figure:
+    """The picture of whatever can be drawn by itself: a layout, swizzled or not, an atom, a tiled copy or MMA.
+
+    Raises:
+        ArgumentError: something else, or a layout with run-time integers.
+
+    >>> from tilewright.errors import ArgumentError
+from tilewright.layout import Layout
+    >>> figure_of(Layout((2, 2))).title
+    '(2,2):(1,2)'
+    """
+    if isinstance(thing, ComposedLayout) and isinstance(thing.inner, Swizzle):
+        return swizzle_figure(thing)
+    for attribute, draw in _DRAWN_BY:
+        if hasattr(thing, attribute):
+            return draw(thing)
+    return layout_figure(thing)
 
 
 def display_layout(layout: AnyLayout) -> Figure:
     """The picture of a layout, swizzled or not, for a notebook."""
-    if isinstance(layout, ComposedLayout) and isinstance(layout.inner, Swizzle):
-        return swizzle_figure(layout)
-    return layout_figure(layout)
+    return figure_of(layout)
 
 
 def display_swizzle_layout(layout: ComposedLayout) -> Figure:
@@ -92,9 +124,9 @@ def display_tiled_mma(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
     return tiled_mma_figure(tiled_mma, tile_mnk)
 
 
-def print_latex(layout: AnyLayout) -> None:
-    """Print a layout, swizzled or not, as a LaTeX document."""
-    print(display_layout(layout).tex())
+def print_latex(thing: Any) -> None:
+    """Print what :func:`figure_of` draws as a LaTeX document."""
+    print(figure_of(thing).tex())
 
 
 class SvgText(str):

@@ -1,0 +1,52 @@
+"""What Jupyter asks of objects."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.viz.reading import read_svg
+from tilewright import notebook
+from tilewright.atoms.copy_table import COPIES
+from tilewright.atoms.mma_sync_table import MMA_SYNC
+from tilewright.errors import ArgumentError
+from tilewright.layout import ComposedLayout, Layout, Swizzle, SymbolicInt
+from tilewright.viz import display_layout, display_svg, figure_of, print_latex
+
+SWIZZLED = ComposedLayout(Swizzle(2, 0, 2), 0, Layout((4, 4), (4, 1)))
+
+
+def test_layouts_draw_themselves() -> None:
+    notebook.install()
+    layout = Layout((4, 8))
+    (panel,) = read_svg(layout._repr_svg_()).panels  # type: ignore[attr-defined]
+    assert panel.numbers() == {(i, j): i + 4 * j for i in range(4) for j in range(8)}
+    assert [p.title for p in read_svg(SWIZZLED._repr_svg_()).panels] == ["before", "after"]  # type: ignore[attr-defined]
+    assert Layout((4, SymbolicInt("n")))._repr_svg_() is None  # type: ignore[attr-defined]
+
+
+def test_the_picture_of_anything_drawable() -> None:
+    layout = Layout((4, 4), (4, 1))
+    tiled_copy = SimpleNamespace(layout_src_tv_tiled=layout, layout_dst_tv_tiled=layout, tiler_mn=(4, 4))
+    for thing, panels in [
+        (layout, [""]),
+        (SWIZZLED, ["before", "after"]),
+        (MMA_SYNC["SM80_16x8x16_F32F16F16F32_TN"], ["B (K x N)", "A (M x K)", "C (M x N)"]),
+        (COPIES["SM75_U32x4_LDSM_N"], ["source", "destination"]),
+        (tiled_copy, ["source", "destination"]),
+    ]:
+        assert [panel.title for panel in figure_of(thing).panels] == panels
+    with pytest.raises(ArgumentError, match="not a layout"):
+        figure_of("layout")
+
+
+def test_display_gives_what_a_notebook_draws(tmp_path) -> None:
+    assert display_layout(SWIZZLED)._repr_svg_().startswith("<svg")
+    (tmp_path / "x.svg").write_text("<svg/>")
+    assert display_svg(tmp_path / "x.svg")._repr_svg_() == "<svg/>"
+
+
+def test_print_latex(capsys) -> None:
+    print_latex(Layout((2, 2)))
+    assert capsys.readouterr().out.startswith(r"\documentclass")
