@@ -1,1 +1,25 @@
-"""Tilewright: CuTe in open Python."""
+"""Tilewright: CuTe in open Python.
+
+One kernel source runs on a checking simulator on the CPU and on NVIDIA GPUs. The names are those of the CuTe DSL's
+documentation: a program written to it runs with ``import tilewright as cutlass`` and ``import tilewright.cute as cute``.
+"""
+
+from tilewright._lazy import lazily
+
+__version__ = "0.1.0"
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "tilewright.lang.numeric": (
+            "Numeric Integer Float Boolean Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
+            "Float32 Float64 Float8E4M3 Float8E4M3FN Float8E5M2 as_numeric"
+        ),
+        "tilewright.lang.choose": "min max",
+        "tilewright.lang.ranges": "range range_constexpr range_dynamic",
+        "tilewright.lang.staging": "const_expr dynamic_expr",
+        "tilewright.lang.typing": "Constexpr",
+        "tilewright.lang.plain": "dtype dsl_user_op extract_mlir_values new_from_mlir_values",
+    },
+    ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl", "cuda"),
+)

@@ -234,3 +234,19 @@ def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, **_: Any) -> Te
         return Tensor(src.iterator.recast(dtype), layout)
     assert isinstance(src.iterator, Pointer)
     return Tensor(recast_ptr(src.iterator, swizzle_, dtype), layout)
+
+
+def make_layout_image_mask(lay: Layout, coord: Any, mode: int, **_: Any) -> Any:
+    """The multicast mask (Int16) of the blocks that differ from ``coord`` only in ``mode``: bit ``lay(c)`` for each.
+
+    >>> make_layout_image_mask(Layout((2, 4)), (1, 0), mode=1).value
+    170
+    """
+    from tilewright.lang.numeric import Int16
+
+    coord = tuple(unwrap_tree(_tuple(coord)))
+    image = 0
+    for i in range(size(lay, mode=[mode])):
+        image |= 1 << lay[mode](i)
+    origin = unwrap_tree(lay(tuple(0 if k == mode else c for k, c in enumerate(coord))))
+    return Int16(image << origin) if isinstance(origin, int) else (origin * 0 + image << origin).to(Int16)

@@ -142,7 +142,7 @@ class TensorSSA:
             kind, opcode = promote.quotient(kind), "div"
         cls = class_of(kind)
         shape = _broadcast_shape(left, right)
-        a, b = _operand(left, cls, shape), _operand(right, cls, shape)
+        a, b = broadcast_operand(left, cls, shape), broadcast_operand(right, cls, shape)
         builder = Builder.current()
         if compare:
             return TensorSSA(builder.compare(opcode, a, b), shape, Boolean)
@@ -260,7 +260,8 @@ def _flat(shape: Any) -> tuple[int, ...]:
     return flatten_to_tuple(shape)
 
 
-def _operand(x: Any, cls: Any, shape: Any) -> Value:
+def broadcast_operand(x: Any, cls: Any, shape: Any) -> Value:
+    """A TensorSSA or a number as the vector of ``cls`` elements of ``shape``."""
     if isinstance(x, TensorSSA):
         return x.to(cls).broadcast_to(shape).value
     return Builder.current().splat(cls(x).ir_value(), int(product(shape)))
@@ -441,8 +442,8 @@ def where(cond: Any, x: Any, y: Any, **_: Any) -> Any:
     for tensor in tensors[1:]:
         shape = _joined(shape, tensor.shape, shape, tensor.shape) if shape != tensor.shape else shape
     cls = _result_class(x, y)
-    test = _operand(cond, Boolean, shape) if isinstance(cond, TensorSSA) else Boolean(cond).ir_value()
-    chosen = Builder.current().select(test, _operand(x, cls, shape), _operand(y, cls, shape))
+    test = broadcast_operand(cond, Boolean, shape) if isinstance(cond, TensorSSA) else Boolean(cond).ir_value()
+    chosen = Builder.current().select(test, broadcast_operand(x, cls, shape), broadcast_operand(y, cls, shape))
     return TensorSSA(chosen, shape, cls)
 
 

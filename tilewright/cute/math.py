@@ -1,0 +1,35 @@
+"""``cute.math``: elementary functions of numerics and TensorSSAs."""
+
+from tilewright.lang.math import (
+    absf,
+    acos,
+    asin,
+    atan,
+    atan2,
+    ceil,
+    copysign,
+    cos,
+    erf,
+    exp,
+    exp2,
+    floor,
+    fma,
+    isinf,
+    isnan,
+    log,
+    log2,
+    log10,
+    pow,
+    round,
+    rsqrt,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
+
+__all__ = [
+    "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "fma", "isinf",
+    "isnan", "log", "log10", "log2", "pow", "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",
+]  # fmt: skip

@@ -1,0 +1,40 @@
+"""``cute.typing``: the types that annotations name."""
+
+from typing import Any
+
+from tilewright.lang.numeric import (
+    BFloat16,
+    Boolean,
+    Float,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float16,
+    Float32,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Integer,
+    Numeric,
+    TFloat32,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+)
+from tilewright.lang.pointer import AddressSpace, Pointer
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import ComposedLayout, Coord, IntTuple, Layout, ScaledBasis, Shape, Stride
+
+Int = int | Integer
+Tiler = Any
+Tile = Any
+XTuple = Any
+
+__all__ = [
+    "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Coord", "Float", "Float16", "Float32", "Float64",
+    "Float8E4M3FN", "Float8E5M2", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "Layout", "Numeric",
+    "Pointer", "ScaledBasis", "Shape", "Stride", "TFloat32", "Tensor", "Tile", "Tiler", "Uint16", "Uint32", "Uint64",
+    "Uint8", "XTuple",
+]  # fmt: skip
