@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.cli.npy import read_array, replacing, write_array
+from tilewright.cli.npy import pending_output, read_array
 from tilewright.errors import ArgumentError
 
 DTYPES = [
@@ -48,8 +49,8 @@ def test_foreign_byte_order_becomes_native(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_written_arrays_are_read_back(tmp_path: Path, dtype: type) -> None:
     array = np.arange(12).reshape(3, 4).astype(dtype)
-    with replacing(tmp_path / "y.npy") as file:
-        write_array(file, array)
+    with pending_output(tmp_path / "y.npy") as write:
+        write(array)
     assert np.array_equal(read_array(tmp_path / "y.npy"), array)
 
 
@@ -102,42 +103,63 @@ def test_files_that_cannot_be_opened(tmp_path: Path, what: str) -> None:
         read_array(path)
 
 
+ARRAY = np.arange(4.0)
+
+
 def test_a_failure_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
     path = tmp_path / "y.npy"
     path.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), replacing(path) as file:
-        file.write(b"half of the n")
+    with pytest.raises(KeyboardInterrupt), pending_output(path):
+        assert len(os.listdir(tmp_path)) == 2
         raise KeyboardInterrupt
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["y.npy"]
 
 
+def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "y.npy"
+    path.write_bytes(b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(ArgumentError, match="cannot write .*y.npy"), pending_output(path) as write:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        try:
+            write(np.zeros(100_000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["y.npy"]
+
+
+def test_an_error_of_the_work_is_not_taken_for_one_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError), pending_output(tmp_path / "y.npy"):
+        raise TimeoutError
+
+
 def test_the_mode_of_the_replaced_file_is_kept_and_a_new_one_follows_the_umask(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     old.touch()
-    old.chmod(0o640)
+    old.chmod(0o604)
     umask = os.umask(0o027)
     try:
         for path in (old, new):
-            with replacing(path) as file:
-                file.write(b"x")
+            with pending_output(path) as write:
+                write(ARRAY)
     finally:
         os.umask(umask)
-    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert stat.S_IMODE(old.stat().st_mode) == 0o604
     assert stat.S_IMODE(new.stat().st_mode) == 0o640
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
-    with replacing(tmp_path / "link") as file:
-        file.write(b"new")
+    with pending_output(tmp_path / "link") as write:
+        write(ARRAY)
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_bytes() == b"new"
+    assert np.array_equal(np.load(tmp_path / "real"), ARRAY)
 
 
 @pytest.mark.parametrize("name", ["no/such/folder/y.npy", "", "pipe"])
 def test_paths_that_cannot_be_written_are_refused_before_the_work(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ArgumentError, match="cannot write"), replacing(tmp_path / name):
+    with pytest.raises(ArgumentError, match="cannot write"), pending_output(tmp_path / name):
         pytest.fail("the block ran")

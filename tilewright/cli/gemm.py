@@ -9,7 +9,7 @@ from types import TracebackType
 import numpy as np
 from rich.console import Console
 
-from tilewright.cli.npy import Array, read_array, replacing, write_array
+from tilewright.cli.npy import Array, pending_output, read_array
 from tilewright.cli.report import Check, compare, print_report
 from tilewright.errors import ArgumentError, SimulationError
 
@@ -36,13 +36,13 @@ def run(
 
     from tilewright import gemm as library
 
-    with replacing(output) as file:
+    with pending_output(output) as write:
         with ProgressBar("simulating") as progress:
             report = library.gemm(a, b, c, alpha=alpha, beta=beta, kernel=kernel, machine=machine, progress=progress)
         verdict: Check | None = compare(report.d, a, b, c, alpha, beta) if check else None
         if verdict is not None and not verdict.passed:
             raise SimulationError(f"{report.kernel} is wrong: {verdict}; {output} was not written")
-        write_array(file, np.asarray(report.d))
+        write(np.asarray(report.d))
     print_report(Console(), report, (a.shape[0], b.shape[1], a.shape[1]), a.dtype, verdict)
 
 

@@ -6,7 +6,7 @@ import ast
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -34,44 +34,48 @@ def read_array(path: Path) -> Array:
     Raises:
         ArgumentError: no such file, not a ``.npy`` file, fewer bytes than its header promises, or not real numbers.
     """
-    try:
-        with path.open("rb") as file:
-            return _read(file, path)
-    except OSError as error:
-        raise ArgumentError(f"cannot read {path}: {error.strerror or error}") from error
+    with _complaining("read", path), path.open("rb") as file:
+        return _read(file, path)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of ``path`` when the block ends well, and vanishes when it does not.
+def pending_output(path: Path) -> Iterator[Callable[[Array], None]]:
+    """A function that puts an array into ``path``, whole or not at all.
 
-    It is opened beside ``path`` at once, so that a path that cannot be written is refused before any work is done.
+    A file beside ``path`` is made at once, so that a path that cannot be written is refused before any work is done; it
+    takes the place of ``path`` when the array is written, and is gone when the block ends.
 
     Raises:
-        ArgumentError: ``path`` is not a regular file, or its folder cannot be written.
+        ArgumentError: ``path`` is not a regular file, its folder cannot be written, or the disk is full.
     """
     target = Path(os.path.realpath(path))  # a link stays a link; what it points to is replaced
-    _refuse_unwritable(target, path)
+    with _complaining("write", path):
+        _refuse_unwritable(target, path)
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        os.close(descriptor)
+    temporary = Path(name)
+
+    def write(array: Array) -> None:
+        with _complaining("write", path):
+            with temporary.open("wb") as file:
+                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.chmod(_mode_for(target))
+            temporary.replace(target)
+
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error.strerror or error}") from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), _mode_for(target))
-        os.replace(temporary, target)
-    except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error.strerror or error}") from error
+        yield write
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def write_array(file: IO[bytes], array: Array) -> None:
-    """Write ``array`` as numpy.save does, bfloat16 and fp8 included."""
-    np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+@contextmanager
+def _complaining(verb: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ArgumentError(f"cannot {verb} {path}: {error.strerror or error}") from error
 
 
 def _read(file: IO[bytes], path: Path) -> Array:
@@ -116,8 +120,6 @@ def _refuse_unwritable(target: Path, path: Path) -> None:
         mode = target.stat().st_mode
     except FileNotFoundError:
         return
-    except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error.strerror or error}") from error
     if not stat.S_ISREG(mode):
         raise ArgumentError(f"cannot write {path}: it is not a regular file")
     if not os.access(target, os.W_OK):
