@@ -85,6 +85,21 @@ def test_c_is_added_with_factor_one_unless_told(command, save, library, tmp_path
     assert np.allclose(np.load(tmp_path / "d.npy"), -2 * plain + 0.5 * np.load(c))
 
 
+def test_auto_takes_the_gpu_if_there_is_one(command, save, library, tmp_path, monkeypatch) -> None:
+    asked: list[str] = []
+    library(lambda *args, machine, **kwargs: (asked.append(machine), product(*args, **kwargs))[1])
+    a = save("a.npy", normal(4, 4))
+
+    def no_gpu(device: str) -> None:
+        raise MachineError("no driver")
+
+    for machine_of in (no_gpu, lambda device: object()):
+        monkeypatch.setattr("tilewright.lang.machine.machine_of", machine_of)
+        assert command("gemm", a, a, "-o", tmp_path / "d.npy").code == 0
+    assert command("gemm", a, a, "-o", tmp_path / "d.npy", "--machine", "cpu").code == 0
+    assert asked == ["cpu", "gpu", "cpu"]
+
+
 def test_bfloat16_files(command, save, library, tmp_path) -> None:
     library(product)
     a = save("a.npy", normal(8, 8).astype(ml_dtypes.bfloat16))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from tilewright.cli.gemm import ProgressBar
+from tilewright.cli.gemm import ProgressBar, where_to_run
 from tilewright.cli.report import compare, print_report
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.layout import ComposedLayout, Layout, Swizzle
@@ -50,7 +50,7 @@ def _multiply(console: Console, m: int, n: int, k: int, machine: str) -> None:
     a = random.standard_normal((m, k)).astype(np.float16)
     b = random.standard_normal((k, n)).astype(np.float16)
     with ProgressBar(f"multiplying {m} x {n} x {k}") as progress:
-        report = library.gemm(a, b, machine=machine, progress=progress)
+        report = library.gemm(a, b, machine=where_to_run(machine), progress=progress)
     check = compare(np.asarray(report.d), a, b, None, 1.0, 0.0)
     print_report(console, report, (m, n, k), a.dtype, check)
     if not check.passed:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tilewright.cli.npy import Array, pending_output, read_array
 from tilewright.cli.report import Check, compare, print_report
-from tilewright.errors import ArgumentError, SimulationError
+from tilewright.errors import ArgumentError, MachineError, SimulationError
 
 
 def run(
@@ -36,14 +36,28 @@ def run(
 
     from tilewright import gemm as library
 
+    where = where_to_run(machine)
     with pending_output(output) as write:
         with ProgressBar("simulating") as progress:
-            report = library.gemm(a, b, c, alpha=alpha, beta=beta, kernel=kernel, machine=machine, progress=progress)
+            report = library.gemm(a, b, c, alpha=alpha, beta=beta, kernel=kernel, machine=where, progress=progress)
         verdict: Check | None = compare(report.d, a, b, c, alpha, beta) if check else None
         if verdict is not None and not verdict.passed:
             raise SimulationError(f"{report.kernel} is wrong: {verdict}; {output} was not written")
         write(np.asarray(report.d))
     print_report(Console(), report, (a.shape[0], b.shape[1], a.shape[1]), a.dtype, verdict)
+
+
+def where_to_run(machine: str) -> str:
+    """``machine`` itself, or for ``auto`` the GPU if one can be used, else the simulator."""
+    if machine != "auto":
+        return machine
+    from tilewright.lang.machine import machine_of
+
+    try:
+        machine_of("cuda")
+    except MachineError:
+        return "cpu"
+    return "gpu"
 
 
 def _check_shapes(a: tuple[Path, Array], b: tuple[Path, Array], c: tuple[Path, Array] | None) -> None:
