@@ -4,6 +4,8 @@ One kernel source runs on a checking simulator on the CPU and on NVIDIA GPUs. Th
 documentation: a program written to it runs with ``import tilewright as cutlass`` and ``import tilewright.cute as cute``.
 """
 
+import sys
+
 from tilewright._lazy import lazily
 
 __version__ = "0.1.0"
@@ -23,3 +25,8 @@ __getattr__, __dir__, __all__ = lazily(
     },
     ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl", "cuda"),
 )
+
+if "IPython" in sys.modules:  # in a notebook layouts draw themselves
+    from tilewright.notebook import install
+
+    install()

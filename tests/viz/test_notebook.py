@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -24,6 +26,14 @@ def test_layouts_draw_themselves() -> None:
     assert panel.numbers() == {(i, j): i + 4 * j for i in range(4) for j in range(8)}
     assert [p.title for p in read_svg(SWIZZLED._repr_svg_()).panels] == ["before", "after"]  # type: ignore[attr-defined]
     assert Layout((4, SymbolicInt("n")))._repr_svg_() is None  # type: ignore[attr-defined]
+
+
+def test_they_do_so_wherever_ipython_runs_and_only_there() -> None:
+    program = "import sys, types; {}; from tilewright.layout import Layout; print(hasattr(Layout, '_repr_svg_'))"
+    for setting, expected in (("sys.modules['IPython'] = types.ModuleType('IPython')", "True"), ("pass", "False")):
+        code = program.format(setting)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == expected
 
 
 def test_the_picture_of_anything_drawable() -> None:
