@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Part
-from tilewright.sim.program import PAUSE, SPLIT, Closure, Label
+from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label
 from tilewright.sim.values import blend
 
 if TYPE_CHECKING:
@@ -23,13 +23,14 @@ def lower_if(low: Lowering, op: Op) -> None:
     kinds = [low.kinds[r] for r in results]
     taken, rest, saved = low.mask_slot(exact=True), low.mask_slot(exact=True), low.mask_slot()
     states = (taken, rest, saved)
-    then_at, other_at, end = Label(), Label(), Label()
+    then_at, between_at, other_at, leave_at, end = (Label() for _ in range(5))
     splits = low.blocks(then) or low.blocks(other)
     enter = (_enter_split if splits else _enter_masked)(cond, states, then_at, other_at)
     low.control(enter, op, (cond,), states, (then_at, other_at))
 
     then_at.pc = low.here()
-    low.block(then)
+    low.region(then, Enclosing(between_at, saved, taken))
+    low.place(between_at, op)
     values = low.slots_of(then.ops[-1].operands)
     empty = len(other.ops) == 1 and not results
     low.control(
@@ -37,7 +38,8 @@ def lower_if(low: Lowering, op: Op) -> None:
     )
 
     other_at.pc = low.here()
-    low.block(other)
+    low.region(other, Enclosing(leave_at, saved, taken))
+    low.place(leave_at, op)
     values = low.slots_of(other.ops[-1].operands)
     low.control(_leave(states, values, results, kinds, end), op, (*states, *values, *results), (), (end,))
     end.pc = low.here()

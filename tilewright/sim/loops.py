@@ -11,7 +11,7 @@ from tilewright.sim.branches import join
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Part
-from tilewright.sim.program import PAUSE, SPLIT, Closure, Label
+from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label
 from tilewright.sim.values import blend
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def lower_for(low: Lowering, op: Op) -> None:
     uses = (counter, hi, step, saved)
     low.control(_head(counter, hi, step, sign, saved, low.blocks(body), inside, end), op, uses, (), (inside, end))
     inside.pc = low.here()
-    low.block(body)
+    low.region(body, Enclosing(end, saved, None))
     values = low.slots_of(body.ops[-1].operands)
     low.control(
         _next(counter, step, carried, values, [low.kinds[c] for c in carried], saved, head), op,
@@ -169,7 +169,7 @@ def lower_while(low: Lowering, op: Op) -> None:
 
     low.step(enter, op, init, (*carried, *results, saved))
     low.place(head, op)
-    low.block(before)
+    low.region(before, Enclosing(end, saved, None))
     cond, *values = low.slots_of(before.ops[-1].operands)
     splits = low.blocks(before) or low.blocks(after)
     low.control(
@@ -177,9 +177,12 @@ def lower_while(low: Lowering, op: Op) -> None:
         (cond, *values, *results, saved), (), (inside, end),
     )  # fmt: skip
     inside.pc = low.here()
-    low.block(after)
+    low.region(after, Enclosing(end, saved, None))
     yielded = low.slots_of(after.ops[-1].operands)
-    low.control(_again(yielded, carried, saved, head, end), op, (*yielded, *results, saved), carried, (head, end))
+    around = [Enclosing(end, saved, None), *reversed(low.enclosing)]
+    states = [slot for e in around for slot in (e.saved, e.taken) if slot is not None]
+    targets = (head, *(e.exit for e in around))
+    low.control(_again(yielded, carried, around, head), op, (*yielded, *results, *states), carried, targets)
     end.pc = low.here()
     join(low, op)
 
@@ -205,8 +208,9 @@ def _condition(
     return control
 
 
-def _again(yielded: list[int], carried: list[int], saved: int, head: Label, end: Label) -> Closure:
-    """Back to the condition; now and then other groups get a turn, and warps that have left stop waiting for the rest."""
+def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head: Label) -> Closure:
+    """Back to the condition; now and then other groups get a turn, and warps that rest under a mask (they have left this
+    loop, or stand outside it in a region around it) stop waiting for those that spin."""
 
     def control(g: Any, s: list[Any]) -> int:
         fresh = [s[v] for v in yielded]
@@ -216,14 +220,32 @@ def _again(yielded: list[int], carried: list[int], saved: int, head: Label, end:
         if g.spins % PATIENCE:
             return head.pc
         g.yielded = True
-        m, whole = g.mask, s[saved]
-        if m is not None and m is not whole:
-            inside = m.reshape(-1, WARP).any(1)
-            waiting = ~inside if whole is None else ~inside & whole.reshape(-1, WARP).any(1)
-            if waiting.any():
-                g.parts = leave_apart(g, s, m, ~waiting, saved, head, end)
+        if g.mask is not None:
+            g.parts = _apart(g, s, around, head)
+            if len(g.parts) > 1:
                 return SPLIT
         g.pc = head.pc
         return PAUSE
 
     return control
+
+
+def _apart(g: Any, s: list[Any], around: list[Enclosing], head: Label) -> list[Part]:
+    """The spinning warps at ``head``, then those that rest, each where the region that they rest in lets them go on."""
+    busy = g.mask.reshape(-1, WARP).any(1)
+    parts = [Part(np.flatnonzero(busy), head.pc)]
+    left = ~busy
+    for region in around:
+        if not left.any():
+            break
+        if region.taken is not None and s[region.taken] is None:
+            continue
+        whole = s[region.saved]
+        inside = left if whole is None else left & whole.reshape(-1, WARP).any(1)
+        if inside.any():
+            rows = np.flatnonzero(inside)
+            mask = None if whole is None else whole[np.repeat(inside, WARP)]
+            parts.append(Part(rows, region.exit.pc, mask, region.taken is None))
+            left = left & ~inside
+    parts[0].rows = np.flatnonzero(busy | left)
+    return parts

@@ -16,7 +16,7 @@ from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import VecType, element_of
 from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
-from tilewright.sim.program import Closure, Label, Node, Program
+from tilewright.sim.program import Closure, Enclosing, Label, Node, Program
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of
 
@@ -39,6 +39,7 @@ class Lowering:
         self.exact: set[int] = set()
         self.nodes: list[Node] = [Node()]
         self.blocking: dict[int, bool] = {}
+        self.enclosing: list[Enclosing] = []
 
     def program(self) -> Program:
         params = [self.slot(p) for p in self.function.params]
@@ -140,6 +141,12 @@ class Lowering:
             launcher(op, [s[i] for i in operands])
 
         self.step(run, op, operands, ())
+
+    def region(self, block: Block, around: Enclosing) -> None:
+        """Lower the ops of a region inside ``around``."""
+        self.enclosing.append(around)
+        self.block(block)
+        self.enclosing.pop()
 
     def blocks(self, block: Block) -> bool:
         """Whether a blocking instruction stands anywhere in ``block``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.ir.core import Op
 
@@ -19,6 +19,15 @@ class Label:
 
     def __init__(self) -> None:
         self.pc = -1
+
+
+class Enclosing(NamedTuple):
+    """A region around the op being lowered: warps that rest under its mask can go on at ``exit`` (a branch sets its own mask
+    there; a loop's is that in register ``saved``). ``taken``: the register that is None when nobody rests there, or None."""
+
+    exit: Label
+    saved: int
+    taken: int | None
 
 
 class Node:

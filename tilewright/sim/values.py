@@ -74,6 +74,8 @@ def blend(mask: np.ndarray, new: Any, old: Any, kind: int) -> Any:
     """``new`` in the lanes of ``mask``, ``old`` elsewhere."""
     if new is old or old is None:
         return new
+    if new is None:
+        return old
     if kind == SCALAR:
         return np.where(mask, new, old)
     if kind == VECTOR:
@@ -127,8 +129,8 @@ def join_rows(
 def _join(values: list[Any], kind: int, sizes: list[int], order: np.ndarray) -> Any:
     if kind == MASK:
         return _stack([np.True_ if v is None else v for v in values], 1, sizes, order)
-    if any(v is None for v in values):  # a register that not all of them have set cannot be read before it is set again
-        return None
+    if any(v is None for v in values):  # those that have not set the register do not read it either
+        values = _filled(values, kind, sizes)
     if kind == PTR:
         if any(v.buf is not values[0].buf for v in values):
             space = values[0].buf.space
@@ -141,6 +143,14 @@ def _join(values: list[Any], kind: int, sizes: list[int], order: np.ndarray) -> 
     if len(uniform) == len(values) and all(_same(v, uniform[0]) for v in uniform[1:]):
         return uniform[0]
     return _stack(values, LANE_NDIM[kind], sizes, order)
+
+
+def _filled(values: list[Any], kind: int, sizes: list[int]) -> list[Any]:
+    like = next(v for v in values if v is not None)
+    if kind == PTR:
+        return [Ptr(like.buf, np.zeros(n, np.int64)) if v is None else v for v, n in zip(values, sizes, strict=True)]
+    tail = np.shape(like)[1:] if np.ndim(like) == LANE_NDIM[kind] else np.shape(like)
+    return [np.zeros((n, *tail), np.asarray(like).dtype) if v is None else v for v, n in zip(values, sizes, strict=True)]
 
 
 def _same(a: Any, b: Any) -> bool:
