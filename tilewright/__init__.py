@@ -18,12 +18,12 @@ __getattr__, __dir__, __all__ = lazily(
             "Float32 Float64 Float8E4M3 Float8E4M3FN Float8E5M2 as_numeric"
         ),
         "tilewright.lang.choose": "min max",
-        "tilewright.lang.ranges": "range range_constexpr range_dynamic",
-        "tilewright.lang.staging": "const_expr dynamic_expr",
-        "tilewright.lang.typing": "Constexpr",
+        "tilewright.lang.ranges": "range range_constexpr const_expr dynamic_expr",
+        "tilewright.lang.signature": "Constexpr",
+        "tilewright.lang.arguments": "register_jit_arg_adapter",
         "tilewright.lang.plain": "dtype dsl_user_op extract_mlir_values new_from_mlir_values",
     },
-    ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl", "cuda"),
+    ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl"),
 )
 
 if "IPython" in sys.modules:  # in a notebook layouts draw themselves

@@ -10,7 +10,9 @@ from typing import Any
 Getter = Callable[[str], Any]
 
 
-def lazily(module: str, table: dict[str, str], submodules: Iterable[str] = ()) -> tuple[Getter, Callable[[], list[str]], list[str]]:
+def lazily(
+    module: str, table: dict[str, str], submodules: Iterable[str] = ()
+) -> tuple[Getter, Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` for ``module``.
 
     ``table`` maps a defining module to the names it gives, separated by spaces; ``here=there`` renames. ``submodules``

@@ -49,7 +49,9 @@ def array_of(x: Any) -> Array:
         return _interface(x, x.__array_interface__, "cpu")
     if hasattr(x, "__dlpack__"):
         return _capsule(x)
-    raise ArgumentError(f"{kind.__module__}.{kind.__qualname__} is no array: it speaks neither DLPack nor an array interface")
+    raise ArgumentError(
+        f"{kind.__module__}.{kind.__qualname__} is no array: it speaks neither DLPack nor an array interface"
+    )
 
 
 def is_array(x: Any) -> bool:
@@ -102,7 +104,9 @@ def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
         stride = _compact(shape)
     else:
         if any(s % dtype.itemsize for s in strides):
-            raise ArgumentError(f"the strides {tuple(strides)} (bytes) are no multiples of the element's {dtype.itemsize} bytes")
+            raise ArgumentError(
+                f"the strides {tuple(strides)} (bytes) are no multiples of the element's {dtype.itemsize} bytes"
+            )
         stride = tuple(int(s) // dtype.itemsize for s in strides)
     return Array(int(interface["data"][0]), device, shape, stride, numeric_of_dtype(dtype), x)
 
@@ -166,5 +170,7 @@ def _dlpack_type(dtype: _Type) -> Any:
     code = _CODES.get(dtype.code, "?")
     name = code if code.startswith("e") else f"{code}{1 if dtype.code == 6 else dtype.bits}"
     if dtype.lanes != 1 or name not in SCALARS:
-        raise ArgumentError(f"kernels do not know DLPack's type (code {dtype.code}, {dtype.bits} bits, {dtype.lanes} lanes)")
+        raise ArgumentError(
+            f"kernels do not know DLPack's type (code {dtype.code}, {dtype.bits} bits, {dtype.lanes} lanes)"
+        )
     return TFloat32 if name == "tf32" else class_of(SCALARS[name])

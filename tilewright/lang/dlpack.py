@@ -43,7 +43,9 @@ class HostTensor(Tensor):
     def element_type(self, dtype: Any) -> None:
         """Read the same bytes as ``dtype`` (of the same width): fp8 kept in uint8, tf32 kept in float32."""
         if dtype.width != self.iterator.dtype.width:
-            raise ArgumentError(f"element_type: {dtype} has {dtype.width} bits, the array's elements {self.iterator.dtype.width}")
+            raise ArgumentError(
+                f"element_type: {dtype} has {dtype.width} bits, the array's elements {self.iterator.dtype.width}"
+            )
         self.iterator = self.iterator.with_dtype(dtype)
 
     @property
@@ -206,9 +208,13 @@ def from_dlpack(
         raise ArgumentError(f"from_dlpack: an alignment is a power of two, not {assumed_align}")
     align = max(align, element_bytes(array.dtype))
     if array.address % align:
-        raise ArgumentError(f"from_dlpack: the address {array.address:#x} is not a multiple of assumed_align={align} bytes")
+        raise ArgumentError(
+            f"from_dlpack: the address {array.address:#x} is not a multiple of assumed_align={align} bytes"
+        )
     low, high = array.bounds
-    pointer = HostPointer(DevicePointer(array.address, array.device, low, high, array.owner), array.dtype, MemSpace.GMEM, align)
+    pointer = HostPointer(
+        DevicePointer(array.address, array.device, low, high, array.owner), array.dtype, MemSpace.GMEM, align
+    )
     return HostTensor(pointer, _layout(array.shape, array.stride), array)
 
 
@@ -238,7 +244,9 @@ def _the_leading(array: Array) -> int | None:
     units = [i for i, d in enumerate(array.stride) if d == 1]
     longer = [i for i in units if array.shape[i] > 1]
     if len(longer) > 1:
-        raise ArgumentError(f"mark_layout_dynamic: modes {longer} all have stride 1; say which one leads with leading_dim")
+        raise ArgumentError(
+            f"mark_layout_dynamic: modes {longer} all have stride 1; say which one leads with leading_dim"
+        )
     return longer[0] if longer else units[-1] if units else None
 
 

@@ -117,3 +117,18 @@ def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:
     """A pointer to a static place, with all the alignment that its offset has."""
     align = math.gcd(offset, BASE_ALIGNMENT) if offset else BASE_ALIGNMENT
     return Pointer(Builder.current().smem_alloc(offset, size, align, dtype.ir_type, name), dtype)
+
+
+def get_dyn_smem(element_type: Any, alignment: int = 1024, **_: Any) -> Pointer:
+    """The start of the block's shared memory."""
+    return Pointer(Builder.current().smem_alloc(0, 0, min(alignment, 1024), element_type.ir_type, "smem"), element_type)
+
+
+def get_dyn_smem_size(**_: Any) -> int:
+    """Bytes of shared memory that this kernel's allocators have handed out so far."""
+    return int(getattr(Builder.current(), "smem_bytes", 0))
+
+
+def alloc_smem(element_type: Any, size_in_elems: int, alignment: int | None = None, **_: Any) -> Pointer:
+    """A pointer to ``size_in_elems`` fresh elements of shared memory."""
+    return SmemAllocator().allocate_array(element_type, size_in_elems, alignment)

@@ -1,0 +1,28 @@
+"""``cute.arch``: indices of threads and blocks, synchronisation, warp exchange, atomics, single instructions."""
+
+from tilewright._lazy import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "tilewright.lang.threads": (
+            "WARP_SIZE thread_idx block_dim block_idx grid_dim cluster_idx cluster_dim block_in_cluster_idx "
+            "block_in_cluster_dim block_idx_in_cluster lane_idx warp_idx"
+        ),
+        "tilewright.lang.barriers": (
+            "FULL_MASK sync_threads barrier barrier_arrive sync_warp fence_proxy fence_view_async_shared fence_acq_rel_cta "
+            "fence_acq_rel_cluster fence_acq_rel_gpu fence_acq_rel_sys threadfence cp_async_commit_group cp_async_wait_group"
+        ),
+        "tilewright.lang.warps": (
+            "elect_one make_warp_uniform shuffle_sync shuffle_sync_up shuffle_sync_down shuffle_sync_bfly shuffle_sync_op "
+            "warp_reduction warp_reduction_sum warp_reduction_max vote_any_sync vote_all_sync vote_uni_sync vote_ballot_sync"
+        ),
+        "tilewright.lang.single": "fmax fmin rcp_approx popc prmt clock",
+        "tilewright.lang.math": "exp exp2 log2 fma",
+        "tilewright.lang.atomic": (
+            "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_exch atomic_cas"
+        ),
+        "tilewright.lang.smem": "get_dyn_smem get_dyn_smem_size alloc_smem",
+        "tilewright.lang.pointer": "AddressSpace",
+    },
+)
