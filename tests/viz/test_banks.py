@@ -26,6 +26,18 @@ def test_a_swizzle_spreads_each_column_of_vectors_over_all_banks() -> None:
         assert len({with_it.cells[row, column].fill for row in range(8)}) == 8
 
 
+def test_an_access_is_counted_without_and_with_the_swizzle() -> None:
+    column = Layout((8, 8), (1, 8))
+    swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, TILE)
+    captions = read_svg(bank_figure(swizzled, 16, vector=8, access=column).svg()).captions
+    start = "access (8,8):(1,8)"
+    assert any(c.startswith(f"{start} without the swizzle: 1 phases, 8 wavefronts (ideal 1)") for c in captions)
+    assert f"{start} with it: 1 phases, 1 wavefronts (ideal 1), no conflict" in captions
+    assert any(
+        c.startswith(f"{start}: ") for c in read_svg(bank_figure(TILE, 16, vector=8, access=column).svg()).captions
+    )
+
+
 def test_vectors_must_be_rows_of_neighbours() -> None:
     with pytest.raises(ArgumentError, match="vectors of 7 do not divide a row of 64"):
         bank_figure(TILE, 16, vector=7)

@@ -15,6 +15,7 @@ from tilewright.viz import bank_figure
 
 SHAPES = ((512, 512, 512), (500, 300, 200))
 SEED = 2024
+COLUMN = Layout((8, 8), (1, 8))  # eight threads, each with the 16-byte vector of its row
 TILE = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
 
 
@@ -32,7 +33,7 @@ def draw(folder: Path) -> list[Path]:
 
     The PNG is left out where cairo is missing.
     """
-    figure = bank_figure(TILE, 16, vector=8)
+    figure = bank_figure(TILE, 16, vector=8, access=COLUMN)
     drawn = [folder / "swizzled_tile.svg"]
     figure.save(drawn[0])
     try:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from tilewright.errors import ArgumentError
-from tilewright.layout import ComposedLayout, product
+from tilewright.layout import ComposedLayout, bank_conflicts, product
 from tilewright.viz.colour import light_colour, thread_colour
 from tilewright.viz.figure import Cell, Figure, Panel, cut
-from tilewright.viz.grids import AnyLayout, breaks, require_static
+from tilewright.viz.grids import AnyLayout, breaks, require_static, without_swizzle
 from tilewright.viz.layouts import grid_shape
 
 BANKS = 32
 BANK_BYTES = 4
 
 
-def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1) -> Figure:
+def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access: AnyLayout | None = None) -> Figure:
     """Draw which banks hold each element of a tile in shared memory; a swizzled tile is drawn without its swizzle too.
 
     Two lanes of one access conflict where they want different words of one colour.
@@ -22,19 +22,25 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1) -> Fig
         layout: a static layout of rank 2 (or 1) from coordinates to element offsets.
         element_bits: the width of an element.
         vector: neighbours in the row that are accessed together; they share a cell.
+        access: maps (thread, value) to the 1-D coordinate of what is accessed, ``vector`` values at a time; its
+            wavefronts are counted below the picture.
 
     Raises:
         ArgumentError: ``vector`` does not divide the row, or its elements do not lie side by side in memory.
+        LayoutError: ``access`` reaches outside the tile, or its vectors are not neighbours in memory.
     """
     require_static(layout)
     panels: list[Panel] = []
     notes: tuple[str, ...] = ()
     versions = [("", layout)]
     if isinstance(layout, ComposedLayout):
-        versions = [("without the swizzle", ComposedLayout(int, layout.offset, layout.outer)), ("with it", layout)]
+        versions = [("without the swizzle", without_swizzle(layout)), ("with it", layout)]
     for number, (title, version) in enumerate(versions):
         panel, notes = _panel(version, element_bits, vector, title, (0, number))
         panels.append(panel)
+    if access is not None:
+        counts = [(title, bank_conflicts(version, access, element_bits, vector)) for title, version in versions]
+        notes = (*notes, *(f"access {access} {title}: {report}".replace(" :", ":") for title, report in counts))
     cell = "an element" if vector == 1 else f"{vector} elements"
     what = f"number and colour: bank of the first byte; a cell is {cell} of {element_bits} bits"
     return Figure(f"banks of {layout}", tuple(panels), notes=(*notes, what))

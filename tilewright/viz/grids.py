@@ -24,6 +24,17 @@ def require_static(layout: Any) -> AnyLayout:
     return layout
 
 
+def without_swizzle(layout: ComposedLayout) -> AnyLayout:
+    """What a composed layout would be without its inner function.
+
+    >>> without_swizzle(ComposedLayout(int, 0, Layout((2, 2))))
+    (2,2):(1,2)
+    """
+    if isinstance(layout.offset, int) and layout.offset == 0:
+        return layout.outer  # type: ignore[no-any-return]
+    return ComposedLayout(_unchanged, layout.offset, layout.outer)
+
+
 def extents_of_tile(tile: Any) -> tuple[int, ...]:
     """The extent of each mode of a tile given as a shape, or as a tiler whose modes are ints, shapes or layouts."""
     modes = tile if isinstance(tile, tuple) else (tile,)
@@ -125,6 +136,10 @@ def thread_legend(threads: int) -> tuple[tuple[str, str], ...]:
     if threads <= 32:
         return tuple((thread_colour(thread), f"T{thread}") for thread in range(threads))
     return tuple((thread_colour(thread), f"T{thread}+32i") for thread in range(32))
+
+
+def _unchanged(offset: Any) -> Any:
+    return offset
 
 
 def _pairs(tv_layout: AnyLayout) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Swizzle, format_tree, idx2crd, product
 from tilewright.viz.colour import light_colour
 from tilewright.viz.figure import Cell, Figure, Panel, cut
-from tilewright.viz.grids import AnyLayout, breaks, require_static
+from tilewright.viz.grids import AnyLayout, breaks, require_static, without_swizzle
 
 SHOWN = ("offset", "index", "coordinate")
 MOST_PANELS = 16
@@ -74,8 +74,7 @@ def swizzle_figure(layout: ComposedLayout, *, show: str | Sequence[str] = "offse
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle):
         raise ArgumentError(f"{layout} is not a swizzled layout; draw it with render_layout_svg")
     swizzle = layout.inner
-    plain = ComposedLayout(_unchanged, layout.offset, layout.outer)
-    before, notes = _panels(plain, _wanted(show), swizzle_colouring(swizzle))
+    before, notes = _panels(without_swizzle(layout), _wanted(show), swizzle_colouring(swizzle))
     after, _ = _panels(layout, _wanted(show), swizzle_colouring(swizzle))
     beside = len(before) == 1 and before[0].columns <= WIDE
     below = 0 if beside else max(panel.at[0] for panel in before) + 1
@@ -153,7 +152,3 @@ def _sum(offset: Any) -> int:
 
 def _lowest_changed_bit(swizzle: Swizzle) -> int:
     return int(swizzle.num_base) + max(-int(swizzle.num_shift), 0)
-
-
-def _unchanged(offset: Any) -> Any:
-    return offset

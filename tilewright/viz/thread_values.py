@@ -57,7 +57,7 @@ def mma_figure(
 def mma_atom_figure(atom: Any) -> Figure:
     """Draw an MMA atom: who holds what of A, B and C."""
     a, b, c = _attributes(atom, ("tv_layout_A", "tv_layout_B", "tv_layout_C"), ("layout_a", "layout_b", "layout_c"))
-    return mma_figure(a, b, c, atom.shape_mnk, title=str(atom))
+    return mma_figure(a, b, c, atom.shape_mnk, title=_name(atom))
 
 
 def tiled_mma_figure(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
@@ -65,7 +65,7 @@ def tiled_mma_figure(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
     a, b, c = _attributes(tiled_mma, ("tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled"))
     own = tuple(int(tiled_mma.get_tile_size(mode)) for mode in range(3))
     shown = own if tile_mnk is None else extents_of_tile(tile_mnk)
-    title = f"tiled MMA {' x '.join(map(str, own))} on {' x '.join(map(str, shown))}"
+    title = f"tiled MMA of {_name(tiled_mma)}: {_sides(own)} on {_sides(shown)}"
     return mma_figure(a, b, c, own, title=title, shown=shown)
 
 
@@ -80,7 +80,7 @@ def copy_atom_figure(atom: Any, value_bits: int = 16) -> Figure:
         source, destination = (upcast(layout, value_bits) for layout in (source, destination))
     row = int(product(source.shape[1]))
     rows = max(_reach(source), _reach(destination)) // row + 1
-    return _source_and_destination(str(atom), source, destination, (row, rows), transposed=True)
+    return _source_and_destination(_name(atom), source, destination, (row, rows), transposed=True)
 
 
 def tiled_copy_figure(tiled_copy: Any, tile_mn: Any = None) -> Figure:
@@ -88,7 +88,7 @@ def tiled_copy_figure(tiled_copy: Any, tile_mn: Any = None) -> Figure:
     source, destination = _attributes(tiled_copy, ("layout_src_tv_tiled", "layout_dst_tv_tiled"))
     own = _two(extents_of_tile(tiled_copy.tiler_mn))
     shown = own if tile_mn is None else _two(extents_of_tile(tile_mn))
-    title = f"tiled copy of {own[0]} x {own[1]} on {shown[0]} x {shown[1]}"
+    title = f"tiled copy of {_name(tiled_copy)}: {_sides(own)} on {_sides(shown)}"
     return _source_and_destination(title, source, destination, own, shown=shown)
 
 
@@ -115,6 +115,16 @@ def _attributes(thing: Any, *choices: tuple[str, ...]) -> tuple[Any, ...]:
         if all(hasattr(thing, name) for name in names):
             return tuple(getattr(thing, name) for name in names)
     raise ArgumentError(f"cannot draw {thing!r}: it has no {', '.join(choices[0])}")
+
+
+def _name(atom: Any) -> str:
+    """The CuTe name of an instruction, or of the one inside an atom."""
+    instruction = getattr(atom, "instruction", atom)
+    return str(atom if callable(instruction) else instruction)
+
+
+def _sides(extents: tuple[int, ...]) -> str:
+    return " x ".join(map(str, extents))
 
 
 def _threads(tv_layout: AnyLayout) -> int:
