@@ -31,11 +31,10 @@ def test_an_access_is_counted_without_and_with_the_swizzle() -> None:
     swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, TILE)
     captions = read_svg(bank_figure(swizzled, 16, vector=8, access=column).svg()).captions
     start = "access (8,8):(1,8)"
-    assert any(c.startswith(f"{start} without the swizzle: 1 phases, 8 wavefronts (ideal 1)") for c in captions)
-    assert f"{start} with it: 1 phases, 1 wavefronts (ideal 1), no conflict" in captions
-    assert any(
-        c.startswith(f"{start}: ") for c in read_svg(bank_figure(TILE, 16, vector=8, access=column).svg()).captions
-    )
+    assert f"{start} without the swizzle: 8 wavefronts, 1 would do" in captions
+    assert f"{start} with it: 1 wavefronts, 1 would do" in captions
+    plain = read_svg(bank_figure(TILE, 16, vector=8, access=column).svg()).captions
+    assert f"{start}: 8 wavefronts, 1 would do" in plain
 
 
 def test_vectors_must_be_rows_of_neighbours() -> None:

@@ -83,13 +83,12 @@ def display_svg(file_path: FilePath) -> SvgText:
 def figure_of(thing: Any) -> Figure:
     """The picture of whatever can be drawn by itself: a layout, swizzled or not, an atom, a tiled copy or MMA.
 
-        Raises:
-            ArgumentError: something else, or a layout with run-time integers.
+    Raises:
+        ArgumentError: something else, or a layout with run-time integers.
 
-        >>> from tilewright.errors import ArgumentError
-    from tilewright.layout import Layout
-        >>> figure_of(Layout((2, 2))).title
-        '(2,2):(1,2)'
+    >>> from tilewright.layout import Layout
+    >>> figure_of(Layout((2, 2))).title
+    '(2,2):(1,2)'
     """
     if isinstance(thing, ComposedLayout) and isinstance(thing.inner, Swizzle):
         return swizzle_figure(thing)
