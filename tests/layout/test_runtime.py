@@ -47,7 +47,7 @@ from tilewright.layout import (
 )
 from tilewright.layout.symbolic import SymbolicBool
 
-M, N, K, I = SymbolicInt("m", divisibility=8), SymbolicInt("n"), SymbolicInt("k", divisibility=4), SymbolicInt("i")
+M, N, K, AT = SymbolicInt("m", divisibility=8), SymbolicInt("n"), SymbolicInt("k", divisibility=4), SymbolicInt("i")
 
 
 def put(x: Any, env: dict[str, int]) -> Any:
@@ -96,9 +96,9 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "index": (crd2idx, ((N, (3, M)), Layout((K, (4, 5)), (7, (N, 1))))),
     "coordinate": (idx2crd, (M, (4, (2, 3)))),
     "slice": (slice_and_offset, ((N, None), Layout((M, K), (K, 1)))),
-    "tile": (local_tile, (Layout((M, N, K)), (8, 4, 4), (I, None, 0))),
-    "partition": (local_partition, (Layout((M, K), (K, 1)), Layout((4, 2), (2, 1)), I)),
-    "tile of coordinates": (local_tile, (make_identity_layout((M, K)), (8, 2), (I, None))),
+    "tile": (local_tile, (Layout((M, N, K)), (8, 4, 4), (AT, None, 0))),
+    "partition": (local_partition, (Layout((M, K), (K, 1)), Layout((4, 2), (2, 1)), AT)),
+    "tile of coordinates": (local_tile, (make_identity_layout((M, K)), (8, 2), (AT, None))),
     "upcast": (upcast, (Layout((8, N), (1, M)), 4)),
     "bounds": (elem_less, ((M, (N, 2)), (100, (K, 3)))),
     "ceil_div": (ceil_div, ((M, N), (8, 3))),

@@ -6,11 +6,22 @@
     ((8,16):(16,1), ((4,8),(2,2)):((16,1),(64,8)), (4,4):(32,1))
 """
 
+from tilewright.layout.analysis import (
+    AccessReport,
+    bank_conflicts,
+    coalescing,
+    contiguity,
+    is_bijective,
+    is_compact,
+    is_injective,
+    is_swizzled,
+)
 from tilewright.layout.basis import E, ScaledBasis, basis_get, basis_value, make_basis_like
 from tilewright.layout.compose import composition, with_shape
 from tilewright.layout.composed import AnyLayout, ComposedLayout, make_composed_layout
 from tilewright.layout.coords import compact_order, crd2crd
-from tilewright.layout.distribute import domain_distribute
+from tilewright.layout.design import SwizzleSolution, design_swizzle, solve_swizzle
+from tilewright.layout.distribute import domain_distribute, is_major, leading_dim
 from tilewright.layout.divides import flat_divide, logical_divide, tiled_divide, zipped_divide
 from tilewright.layout.evaluate import coordinates, offsets
 from tilewright.layout.ints import (
@@ -78,6 +89,7 @@ from tilewright.layout.products import (
 from tilewright.layout.recast import downcast, max_alignment, recast_layout, upcast
 from tilewright.layout.simplify import coalesce, coalesce_shape, filter, filter_zeros
 from tilewright.layout.smem_atoms import make_smem_atom
+from tilewright.layout.steps import explain
 from tilewright.layout.swizzle import (
     Swizzle,
     get_nonswizzle_portion,
@@ -118,21 +130,23 @@ from tilewright.layout.tuples import (
 )
 
 __all__ = [
-    "AnyLayout", "ComposedLayout", "Coord", "E", "IntLike", "IntTuple", "Layout", "RuntimeInt", "ScaledBasis",
-    "Shape", "Stride", "Swizzle", "SymbolicBool", "SymbolicInt", "append", "append_ones", "as_int_tuple", "assume",
-    "basis_get", "basis_value", "blocked_product", "ceil_div", "coalesce", "coalesce_shape", "compact_order",
-    "complement", "composition", "coordinates", "coshape", "cosize", "crd2crd", "crd2idx", "depth", "dice",
-    "divisor_of", "domain_distribute", "domain_offset", "downcast", "elem_less", "exact_quotient", "filter",
-    "filter_zeros", "find", "find_if", "flat_divide", "flat_product", "flatten", "flatten_to_tuple", "format_tree",
-    "get", "get_nonswizzle_portion", "get_swizzle_portion", "group_modes", "has_scaled_basis", "has_underscore",
-    "idx2crd", "inner_partition", "is_compatible", "is_congruent", "is_static", "is_static_int",
-    "is_weakly_congruent", "left_inverse", "local_partition", "local_tile", "logical_divide", "logical_product",
-    "make_basis_like", "make_composed_layout", "make_fragment_like_layout", "make_identity_layout", "make_layout",
-    "make_layout_like", "make_layout_right", "make_layout_tv", "make_ordered_layout", "make_smem_atom",
-    "make_swizzle", "max_alignment", "max_common_layout", "max_common_vector", "nullspace", "offsets",
-    "outer_partition", "parse", "prepend", "prepend_ones", "product", "product_each", "product_like",
-    "raked_product", "rank", "recast_layout", "repeat", "repeat_as_tuple", "repeat_like", "right_inverse",
-    "round_up", "same_int", "same_tree", "select", "shape", "shape_div", "size", "slice_", "slice_and_offset",
-    "stride", "swizzle_of_masks", "tile_to_shape", "tiled_divide", "tiled_product", "transform_apply",
-    "transform_leaf", "tuple_cat", "unflatten", "upcast", "with_shape", "zipped_divide", "zipped_product",
+    "AccessReport", "AnyLayout", "ComposedLayout", "Coord", "E", "IntLike", "IntTuple", "Layout", "RuntimeInt",
+    "ScaledBasis", "Shape", "Stride", "Swizzle", "SwizzleSolution", "SymbolicBool", "SymbolicInt", "append",
+    "append_ones", "as_int_tuple", "assume", "bank_conflicts", "basis_get", "basis_value", "blocked_product",
+    "ceil_div", "coalesce", "coalesce_shape", "coalescing", "compact_order", "complement", "composition",
+    "contiguity", "coordinates", "coshape", "cosize", "crd2crd", "crd2idx", "depth", "design_swizzle", "dice",
+    "divisor_of", "domain_distribute", "domain_offset", "downcast", "elem_less", "exact_quotient", "explain",
+    "filter", "filter_zeros", "find", "find_if", "flat_divide", "flat_product", "flatten", "flatten_to_tuple",
+    "format_tree", "get", "get_nonswizzle_portion", "get_swizzle_portion", "group_modes", "has_scaled_basis",
+    "has_underscore", "idx2crd", "inner_partition", "is_bijective", "is_compact", "is_compatible", "is_congruent",
+    "is_injective", "is_major", "is_static", "is_static_int", "is_swizzled", "is_weakly_congruent", "leading_dim",
+    "left_inverse", "local_partition", "local_tile", "logical_divide", "logical_product", "make_basis_like",
+    "make_composed_layout", "make_fragment_like_layout", "make_identity_layout", "make_layout", "make_layout_like",
+    "make_layout_right", "make_layout_tv", "make_ordered_layout", "make_smem_atom", "make_swizzle", "max_alignment",
+    "max_common_layout", "max_common_vector", "nullspace", "offsets", "outer_partition", "parse", "prepend",
+    "prepend_ones", "product", "product_each", "product_like", "raked_product", "rank", "recast_layout", "repeat",
+    "repeat_as_tuple", "repeat_like", "right_inverse", "round_up", "same_int", "same_tree", "select", "shape",
+    "shape_div", "size", "slice_", "slice_and_offset", "solve_swizzle", "stride", "swizzle_of_masks",
+    "tile_to_shape", "tiled_divide", "tiled_product", "transform_apply", "transform_leaf", "tuple_cat", "unflatten",
+    "upcast", "with_shape", "zipped_divide", "zipped_product",
 ]

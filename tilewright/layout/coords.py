@@ -37,6 +37,8 @@ def offset_of(coord: Any, shape: Any, stride: Any) -> Any:
         d = stride[i]
         if i < last:
             extent = product(s)
+            if type(extent) is int and extent == 1:
+                continue  # spare a run-time coordinate the division
             part, coord = coord % extent, coord // extent
         else:
             part = coord
@@ -79,7 +81,7 @@ def coord_of(index: Any, shape: Any, stride: Any) -> Any:
         return 0
     if type(stride) is int and stride == 0:
         raise LayoutError(f"no unique coordinate: the mode {format_tree(shape)}:0 maps everything to one offset")
-    return index // stride % shape
+    return index % shape if type(stride) is int and stride == 1 else index // stride % shape
 
 
 def compact(shape: Any, current: Any = 1) -> Any:

@@ -1,0 +1,191 @@
+"""Questions about a layout: is it one-to-one, how long are its contiguous runs, what does an access to it cost.
+
+Shared memory serves a warp in *phases*: 32 lanes of up to 4 bytes, 16 lanes of 8 bytes or 8 lanes of 16 bytes (also one
+8x8 matrix of ldmatrix) at a time. It has 32 banks of 4-byte words; a phase takes as many wavefronts as the busiest bank
+has different words to deliver. Global memory moves 32-byte sectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import LayoutError
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.evaluate import offsets
+from tilewright.layout.inverse import max_common_vector
+from tilewright.layout.layout import Layout
+from tilewright.layout.modes import cosize, size
+from tilewright.layout.simplify import filter
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import flatten_to_tuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BANKS, WORD, SECTOR, WARP = 32, 4, 32, 32
+
+
+def is_injective(layout: Any) -> bool:
+    """Whether different coordinates have different offsets.
+
+    >>> is_injective(Layout((4, 2), (1, 8))), is_injective(Layout((4, 2), (1, 2)))
+    (True, False)
+    """
+    if isinstance(layout, Layout):
+        reached = 0
+        modes = zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True)
+        for d, s in sorted((abs(d), s) for s, d in modes if s != 1):
+            if d <= reached:
+                break
+            reached += (s - 1) * d
+        else:
+            return True
+    import numpy as np
+
+    table = offsets(layout)
+    return len(np.unique(table)) == len(table)
+
+
+def is_bijective(layout: Any) -> bool:
+    """Whether the offsets are exactly 0 .. size-1, each once.
+
+    >>> is_bijective(Layout((4, 2), (2, 1))), is_bijective(Layout((4, 2), (1, 8)))
+    (True, False)
+    """
+    if isinstance(layout, Layout):
+        positive = all(d >= 0 for d in flatten_to_tuple(layout.stride))
+        return positive and bool(cosize(layout) == size(layout)) and is_injective(layout)
+    table = offsets(layout)
+    return sorted(table.tolist()) == list(range(len(table)))
+
+
+def is_compact(layout: Any) -> bool:
+    """Whether the offsets fill 0 .. cosize-1 without holes, stride-0 modes aside.
+
+    >>> is_compact(Layout((4, 2, 3), (2, 1, 0))), is_compact(Layout((4, 2), (1, 5)))
+    (True, False)
+    """
+    return is_bijective(filter(layout)) if isinstance(layout, Layout) else is_bijective(layout)
+
+
+def contiguity(layout: Any) -> int:
+    """How many first elements lie one after another from offset 0 on.
+
+    >>> contiguity(Layout((4, (2, 3)), (1, (4, 10)))), contiguity(Layout((4, 2), (2, 1)))
+    (8, 1)
+    """
+    return max_common_vector(layout, Layout(size(layout)))
+
+
+@dataclass(frozen=True)
+class AccessReport:
+    """What the accesses of a thread-value pattern cost.
+
+    ``phases`` has one entry a phase: (first thread, first value, wavefronts or sectors, the least possible).
+    """
+
+    phases: tuple[tuple[int, int, int, int], ...]
+    unit: str
+
+    @property
+    def cost(self) -> int:
+        """Wavefronts or sectors in all."""
+        return sum(p[2] for p in self.phases)
+
+    @property
+    def ideal(self) -> int:
+        """The cost if every phase were perfect."""
+        return sum(p[3] for p in self.phases)
+
+    @property
+    def conflicts(self) -> int:
+        """Cost beyond the ideal; 0 means conflict-free or fully coalesced."""
+        return self.cost - self.ideal
+
+    @property
+    def ways(self) -> int:
+        """The worst phase: an n-way conflict."""
+        return max(p[2] for p in self.phases)
+
+    def __str__(self) -> str:
+        worst = max(self.phases, key=lambda p: p[2] - p[3])
+        text = f"{len(self.phases)} phases, {self.cost} {self.unit} (ideal {self.ideal})"
+        if not self.conflicts:
+            return text + ", no conflict"
+        where = f"thread {worst[0]} on, value {worst[1]} on"
+        return f"{text}; worst: {where}: {worst[2]} {self.unit} instead of {worst[3]}"
+
+
+def _vectors(layout: Any, access: Any, element_bits: int, vector: int) -> np.ndarray[Any, Any]:
+    """Byte address of every (thread, vector); checks that each vector is contiguous and aligned."""
+    import numpy as np
+
+    if vector * element_bits % 8 or vector * element_bits > 128:
+        raise LayoutError(f"an access of {vector} x {element_bits} bits is not 1 to 16 whole bytes")
+    table = offsets(layout)
+    pattern = offsets(access, (size(access[0]), size(access[1])))
+    if pattern.max() >= len(table):
+        raise LayoutError(f"the access {access} reaches element {pattern.max()} of {layout}, which has {len(table)}")
+    if pattern.shape[1] % vector:
+        raise LayoutError(f"{pattern.shape[1]} values a thread are no whole number of vectors of {vector}")
+    element = table[pattern].reshape(pattern.shape[0], -1, vector)
+    scattered = (element != element[:, :, :1] + np.arange(vector)).any(axis=2)
+    broken = np.argwhere(scattered | (element[:, :, 0] % vector != 0))
+    if len(broken):
+        thread, index = broken[0]
+        raise LayoutError(
+            f"thread {thread} cannot access values {index * vector}..{(index + 1) * vector - 1} as one vector of "
+            f"{vector}: {layout} places them at {format_tree(element[thread, index].tolist())}"
+        )
+    return element[:, :, 0] * element_bits // 8  # type: ignore[no-any-return]
+
+
+def bank_conflicts(layout: Any, access: Any, element_bits: int, vector: int = 1) -> AccessReport:
+    """Shared-memory wavefronts when threads access ``layout`` by the pattern ``access``.
+
+    ``access`` maps (thread, value) to the 1-D coordinate in ``layout``; each thread moves ``vector`` consecutive values
+    by one instruction. Raises LayoutError when a vector is not contiguous and aligned in ``layout``.
+
+    >>> rows = Layout((32, 8), (1, 32))                       # thread t reads 8 halves of row t
+    >>> print(bank_conflicts(Layout((32, 64), (64, 1)), rows, 16, vector=8))
+    4 phases, 32 wavefronts (ideal 4); worst: thread 0 on, value 0 on: 8 wavefronts instead of 1
+    """
+    import numpy as np
+
+    addresses = _vectors(layout, access, element_bits, vector)
+    width = vector * element_bits // 8
+    lanes = WARP if width <= WORD else WARP * WORD // width
+    words_each = max(1, width // WORD)
+    phases = []
+    for v in range(addresses.shape[1]):
+        for t in range(0, addresses.shape[0], lanes):
+            first = addresses[t : t + lanes, v] // WORD
+            words = np.unique(first[:, None] + np.arange(words_each))
+            busiest = int(np.bincount(words % BANKS, minlength=BANKS).max())
+            phases.append((t, v * vector, busiest, -(-len(words) // BANKS)))
+    return AccessReport(tuple(phases), "wavefronts")
+
+
+def coalescing(layout: Any, access: Any, element_bits: int, vector: int = 1) -> AccessReport:
+    """Global-memory sectors (32 bytes) that warps touch with the pattern ``access``; arguments as for bank_conflicts.
+
+    >>> print(coalescing(Layout((32, 64), (64, 1)), Layout((32, 1), (32, 0)), 32))
+    1 phases, 4 sectors (ideal 4), no conflict
+    """
+    import numpy as np
+
+    addresses = _vectors(layout, access, element_bits, vector)
+    width = vector * element_bits // 8
+    phases = []
+    for v in range(addresses.shape[1]):
+        for t in range(0, addresses.shape[0], WARP):
+            touched = np.unique(addresses[t : t + WARP, v])
+            sectors = np.unique(np.concatenate([touched // SECTOR, (touched + width - 1) // SECTOR]))
+            phases.append((t, v * vector, len(sectors), -(-len(touched) * width // SECTOR)))
+    return AccessReport(tuple(phases), "sectors")
+
+
+def is_swizzled(layout: Any) -> bool:
+    """Whether a swizzle other than the identity stands in front of the layout."""
+    return isinstance(layout, ComposedLayout) and getattr(layout.inner, "bits", 0) > 0
