@@ -121,7 +121,7 @@ def check(code: int, what: str) -> None:
         if code in STICKY:
             hint = (
                 f".\n{STICKY[code]}, now or in an earlier launch; the driver lets this process run nothing "
-                "more on this GPU. The same program on CPU arrays runs in the simulator, which names the line, thread and address"
+                "more here. The same program on CPU arrays runs in the simulator, which names line, thread and address"
             )
         raise MachineError(f"{what}: {describe(library(), code)}{hint}")
 

@@ -14,7 +14,8 @@ KEYWORDS = frozenset(
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t
     tw smem e g f threadIdx blockIdx blockDim gridDim warpSize printf memcpy memset clock clock64 min max abs assert
     trap isnan isinf
-    exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt erf floor ceil rint trunc fmod pow fma
+    exp exp2 log log2 log10 sin cos tan asin acos atan tanh sinh cosh sqrt rsqrt cbrt erf erfc floor ceil rint round
+    trunc fmod pow fma atan2 copysign hypot div ldiv j0 j1 jn y0 y1 yn gamma index signbit
     char2 char4 short2 int2 int3 int4 uint2 uint3 uint4 float2 float3 float4 double2 dim3""".split()
 )
 

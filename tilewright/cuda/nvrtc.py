@@ -13,7 +13,7 @@ from tilewright.cuda.source import Source
 from tilewright.errors import CompileError, MachineError
 
 INCLUDE = Path(__file__).with_name("include")
-HEADERS = ("tilewright.cuh", "numbers.cuh", "fp8.cuh")
+HEADERS = ("tilewright.cuh", "numbers.cuh", "fp8.cuh", "threads.cuh")
 FRONT_ERROR = re.compile(r"^(?P<file>\S+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.*)$", re.M)
 PTX_ERROR = re.compile(r"ptxas application ptx input, line (?P<line>\d+); error\s*: (?P<text>.*)")
 
@@ -59,7 +59,7 @@ def _library() -> Any:
         nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError, OSError) as error:
         raise MachineError(
-            f"the compiler NVRTC is missing ({error}): `pip install tilewright[cuda]` installs it without a CUDA toolkit"
+            f"the compiler NVRTC is missing ({error}): `pip install tilewright[cuda]` brings it, without a toolkit"
         ) from error
     return nvrtc
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.cuda.arithmetic import PAIRED, elementwise, is_small
+from tilewright.cuda.arithmetic import PAIRED, cast, elementwise, is_small
 from tilewright.cuda.emitter import KernelEmitter, prints
 from tilewright.cuda.expressions import ADD, Expr, call, literal
 from tilewright.cuda.patterns import contiguous, formula, table
@@ -150,7 +150,7 @@ def _packed_cast(e: KernelEmitter, op: Op) -> bool:
     elif source in (E4M3, E5M2) and to in (F32, TF32, F64):
         halves = e.name("wide")
         e.line(f"const tw::vec<tw::f16, {_count(op.result)}> {halves} = tw::widen({materialise(e, op.operands[0])});")
-        define_vector(e, op.result, Lazy(lambda i: call(to.cuda, call("float", Expr(f"{halves}[{i}]")))))
+        define_vector(e, op.result, Lazy(lambda i: cast(Expr(f"{halves}[{i}]"), F16, to)))
         return True
     else:
         return False

@@ -125,6 +125,41 @@ __device__ __forceinline__ bf16 operator/(bf16 a, bf16 b) { return to<bf16>(floa
 __device__ __forceinline__ f16x2 pair(f16 a, f16 b) { return f16x2{a.bits | uint32_t(b.bits) << 16}; }
 __device__ __forceinline__ bf16x2 pair(bf16 a, bf16 b) { return bf16x2{a.bits | uint32_t(b.bits) << 16}; }
 
+// ---- two conversions an instruction -----------------------------------------------------------------------------------
+
+__device__ __forceinline__ void convert_two(f16* to, float a, float b) {
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(*reinterpret_cast<uint32_t*>(to)) : "f"(b), "f"(a));
+}
+__device__ __forceinline__ void convert_two(bf16* to, float a, float b) {
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(*reinterpret_cast<uint32_t*>(to)) : "f"(b), "f"(a));
+}
+__device__ __forceinline__ void convert_two(e4m3* to, float a, float b) {
+#if __CUDA_ARCH__ >= 890
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(*reinterpret_cast<uint16_t*>(to)) : "f"(b), "f"(a));
+#else
+  to[0] = tw::to<e4m3>(a), to[1] = tw::to<e4m3>(b);
+#endif
+}
+__device__ __forceinline__ void convert_two(e5m2* to, float a, float b) {
+#if __CUDA_ARCH__ >= 890
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(*reinterpret_cast<uint16_t*>(to)) : "f"(b), "f"(a));
+#else
+  to[0] = tw::to<e5m2>(a), to[1] = tw::to<e5m2>(b);
+#endif
+}
+
+// 8-bit floats become f16 (exactly), two at a time.
+__device__ __forceinline__ f16x2 widen_two(e4m3 a, e4m3 b) {
+#if __CUDA_ARCH__ >= 890
+  f16x2 r;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r.bits) : "h"(uint16_t(a.bits | b.bits << 8)));
+  return r;
+#else
+  return pair(to<f16>(e4m3_value(a.bits)), to<f16>(e4m3_value(b.bits)));
+#endif
+}
+__device__ __forceinline__ f16x2 widen_two(e5m2 a, e5m2 b) { return f16x2{uint32_t(a.bits) << 8 | uint32_t(b.bits) << 24}; }
+
 // ---- what C++ lacks --------------------------------------------------------------------------------------------------
 
 template <class T> __device__ __forceinline__ T floordiv(T a, T b) {

@@ -1,4 +1,4 @@
-// tilewright.cuh: what the printed kernels stand on. Vectors, wide accesses, registers of fragments, thread indices.
+// tilewright.cuh: what the printed kernels stand on. Vectors, their conversion, wide accesses, registers of fragments.
 #pragma once
 
 #ifdef __CUDACC_RTC__
@@ -17,6 +17,7 @@ using uint64_t = unsigned long long;
 
 #include "fp8.cuh"
 #include "numbers.cuh"
+#include "threads.cuh"
 
 namespace tw {
 
@@ -49,30 +50,8 @@ template <class T, int N> __device__ __forceinline__ vec<T, N> splat(T value) {
   return v;
 }
 
-// ---- conversion of whole vectors, two numbers an instruction where there is one --------------------------------------
+// ---- whole vectors become 16-bit or 8-bit floats, two numbers an instruction where there is one -------------------------
 
-__device__ __forceinline__ void convert_two(f16* to, float a, float b) {
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(*reinterpret_cast<uint32_t*>(to)) : "f"(b), "f"(a));
-}
-__device__ __forceinline__ void convert_two(bf16* to, float a, float b) {
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(*reinterpret_cast<uint32_t*>(to)) : "f"(b), "f"(a));
-}
-__device__ __forceinline__ void convert_two(e4m3* to, float a, float b) {
-#if __CUDA_ARCH__ >= 890
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(*reinterpret_cast<uint16_t*>(to)) : "f"(b), "f"(a));
-#else
-  to[0] = tw::to<e4m3>(a), to[1] = tw::to<e4m3>(b);
-#endif
-}
-__device__ __forceinline__ void convert_two(e5m2* to, float a, float b) {
-#if __CUDA_ARCH__ >= 890
-  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(*reinterpret_cast<uint16_t*>(to)) : "f"(b), "f"(a));
-#else
-  to[0] = tw::to<e5m2>(a), to[1] = tw::to<e5m2>(b);
-#endif
-}
-
-// Numbers become 16-bit or 8-bit floats.
 template <class To, class From, int N> __device__ __forceinline__ vec<To, N> narrow(const vec<From, N>& from) {
   vec<To, N> to;
 #pragma unroll
@@ -81,22 +60,12 @@ template <class To, class From, int N> __device__ __forceinline__ vec<To, N> nar
   return to;
 }
 
-// 8-bit floats become f16 (exactly), two at a time.
-__device__ __forceinline__ f16x2 widen_two(e4m3 a, e4m3 b) {
-#if __CUDA_ARCH__ >= 890
-  f16x2 r;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r.bits) : "h"(uint16_t(a.bits | b.bits << 8)));
-  return r;
-#else
-  return pair(to<f16>(e4m3_value(a.bits)), to<f16>(e4m3_value(b.bits)));
-#endif
-}
-__device__ __forceinline__ f16x2 widen_two(e5m2 a, e5m2 b) { return f16x2{uint32_t(a.bits) << 8 | uint32_t(b.bits) << 24}; }
+// 8-bit floats become f16, exactly.
 template <class From, int N> __device__ __forceinline__ vec<f16, N> widen(const vec<From, N>& from) {
   vec<f16, N> to;
 #pragma unroll
   for (int i = 0; i + 1 < N; i += 2) two(to[i]) = widen_two(from[i], from[i + 1]);
-  if (N % 2) to[N - 1] = f16{uint16_t(widen_two(from[N - 1], from[N - 1]).bits)};
+  if (N % 2) to[N - 1] = tw::to<f16>(float(from[N - 1]));
   return to;
 }
 
@@ -126,38 +95,5 @@ template <int Bytes, class T, int N> __device__ __forceinline__ void store(T* to
 template <class T> __device__ __forceinline__ uint16_t& reg16(T& first) { return reinterpret_cast<uint16_t&>(first); }
 template <class T> __device__ __forceinline__ uint32_t& reg32(T& first) { return reinterpret_cast<uint32_t&>(first); }
 template <class T> __device__ __forceinline__ uint64_t& reg64(T& first) { return reinterpret_cast<uint64_t&>(first); }
-
-// Addresses in the shared-memory window are 32 bits wide.
-__device__ __forceinline__ uint32_t shared_address(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
-
-// ---- who am I --------------------------------------------------------------------------------------------------------
-
-__device__ __forceinline__ int lane() { int r; asm("mov.u32 %0, %%laneid;" : "=r"(r)); return r; }
-__device__ __forceinline__ int warp() { return int(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) >> 5; }
-__device__ __forceinline__ int sm() { int r; asm volatile("mov.u32 %0, %%smid;" : "=r"(r)); return r; }
-__device__ __forceinline__ int clock() { int r; asm volatile("mov.u32 %0, %%clock;" : "=r"(r)); return r; }
-
-// Before sm_90 every block is a cluster of its own.
-#if __CUDA_ARCH__ >= 900
-#define TW_CLUSTER(NAME, REGISTER, ALONE) \
-  __device__ __forceinline__ int NAME() { int r; asm("mov.u32 %0, %%" REGISTER ";" : "=r"(r)); return r; }
-#else
-#define TW_CLUSTER(NAME, REGISTER, ALONE) \
-  __device__ __forceinline__ int NAME() { return ALONE; }
-#endif
-TW_CLUSTER(clusterid_x, "clusterid.x", int(blockIdx.x))
-TW_CLUSTER(clusterid_y, "clusterid.y", int(blockIdx.y))
-TW_CLUSTER(clusterid_z, "clusterid.z", int(blockIdx.z))
-TW_CLUSTER(nclusterid_x, "nclusterid.x", int(gridDim.x))
-TW_CLUSTER(nclusterid_y, "nclusterid.y", int(gridDim.y))
-TW_CLUSTER(nclusterid_z, "nclusterid.z", int(gridDim.z))
-TW_CLUSTER(cluster_ctaid_x, "cluster_ctaid.x", 0)
-TW_CLUSTER(cluster_ctaid_y, "cluster_ctaid.y", 0)
-TW_CLUSTER(cluster_ctaid_z, "cluster_ctaid.z", 0)
-TW_CLUSTER(cluster_nctaid_x, "cluster_nctaid.x", 1)
-TW_CLUSTER(cluster_nctaid_y, "cluster_nctaid.y", 1)
-TW_CLUSTER(cluster_nctaid_z, "cluster_nctaid.z", 1)
-TW_CLUSTER(cluster_ctarank, "cluster_ctarank", 0)
-#undef TW_CLUSTER
 
 }  // namespace tw

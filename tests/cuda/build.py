@@ -1,0 +1,121 @@
+"""Hand-built kernels for the tests: a builder with parameters, and a way to run a printed kernel on the host.
+
+Running on the host compiles the printed CUDA C++ with g++ (one thread after another, no barriers): what the emitter
+printed is checked by executing it, on machines without a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.cuda import emit
+from tilewright.cuda.nvrtc import INCLUDE
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Function, Location, Value
+from tilewright.ir.types import I32, MemSpace, PtrType, ScalarType, Type
+from tilewright.ir.verify import verify
+
+HOST = Path(__file__).with_name("host")
+HERE = str(Path(__file__))
+
+
+class Kernel(Builder):
+    """``k = Kernel("name", x=pointer(F32), n=I32)``; the parameters are ``k.x`` and ``k.n``."""
+
+    def __init__(self, name: str = "kernel", attrs: dict[str, Any] | None = None, **params: Type) -> None:
+        self.args = {hint: Value(kind, hint) for hint, kind in params.items()}
+        super().__init__(Block(list(self.args.values())))
+        self.top = Function(name, "kernel", self.block, attrs or {})
+        self.loc = Location(HERE, 1)
+
+    def __getattr__(self, name: str) -> Value:
+        try:
+            return self.__dict__["args"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def number(self, value: int) -> Value:
+        return self.constant(I32, value)
+
+    def at(self, pointer: Value, index: Value | int, align: int | None = None) -> Value:
+        return self.ptr_add(pointer, index, align)
+
+    def global_index(self) -> Value:
+        """Block index times block size plus thread index."""
+        return self.binary("add", self.binary("mul", self.sreg("ctaid.x"), self.sreg("ntid.x")), self.sreg("tid.x"))
+
+    def end(self, *values: Value) -> None:
+        self.emit("yield", values)
+
+    def done(self) -> Function:
+        verify(self.top)
+        return self.top
+
+    @property
+    def text(self) -> str:
+        return emit(self.done()).text
+
+
+def pointer(elem: ScalarType, align: int = 16, space: MemSpace = MemSpace.GMEM) -> PtrType:
+    return PtrType(elem, space, align)
+
+
+def run_on_host(function: Function, args: Sequence[Any], block: int = 32, grid: int = 1) -> None:
+    """Print ``function``, compile it with g++ and run every thread; arrays are changed in place."""
+    if shutil.which("g++") is None:
+        pytest.skip("no g++ here")
+    source = emit(function)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for name in ("tilewright.cuh", "fp8.cuh"):
+            shutil.copy(INCLUDE / name, place)
+        for name in ("prelude.h", "threads.cuh"):
+            shutil.copy(HOST / name, place)
+        plain = (INCLUDE / "numbers.cuh").read_text()
+        lacking = plain[
+            plain.index("// ---- what C++ lacks") : plain.index("__device__ __forceinline__ float approx_exp2")
+        ]
+        (place / "numbers.cuh").write_text((HOST / "numbers.cuh").read_text() + lacking + "}  // namespace tw\n")
+        indices = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+        driver = "".join(f"thread_local Index {name};\n" for name in indices)
+        types = [type_name(p.type) for p in function.params]
+        signature = ", ".join(f"{t} a{i}" for i, t in enumerate(types))
+        call = ", ".join(f"a{i}" for i in range(len(types)))
+        driver += (
+            f'extern "C" void run(unsigned grid, unsigned block{", " if types else ""}{signature}) {{\n'
+            "  gridDim = {grid, 1, 1}; blockDim = {block, 1, 1};\n"
+            "  for (unsigned b = 0; b < grid; ++b) for (unsigned t = 0; t < block; ++t) {\n"
+            f"    blockIdx = {{b, 0, 0}}; threadIdx = {{t, 0, 0}}; {source.name}({call}); fflush(stdout); }}\n}}\n"
+        )
+        (place / "kernel.cpp").write_text(f'#include "prelude.h"\n{source.text}\n{driver}')
+        command = ["g++", "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]
+        done = subprocess.run([*command, "kernel.cpp", "-o", "k.so"], cwd=place, capture_output=True, text=True)
+        assert done.returncode == 0, f"{done.stderr[:3000]}\n{source.text}"
+        library = ctypes.CDLL(str(place / "k.so"))
+        library.run(ctypes.c_uint(grid), ctypes.c_uint(block), *map(_argument, args, function.params))
+
+
+def type_name(kind: Type) -> str:
+    return f"{kind.elem.cuda}*" if isinstance(kind, PtrType) else str(getattr(kind, "cuda", "?"))
+
+
+def _argument(value: Any, param: Value) -> Any:
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.ctypes.data)
+    wrap = {
+        "i32": ctypes.c_int,
+        "f32": ctypes.c_float,
+        "i64": ctypes.c_longlong,
+        "f64": ctypes.c_double,
+        "i1": ctypes.c_bool,
+    }
+    return wrap[str(param.type)](value)
