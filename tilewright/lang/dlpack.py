@@ -6,6 +6,7 @@ otherwise: a static layout is part of what a kernel is specialised for, a dynami
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 from tilewright.errors import ArgumentError
@@ -143,11 +144,9 @@ class HostTensor(Tensor):
             return owner.detach().view(bits).cpu().numpy().view(self.element_type.dtype)
         size = element_bytes(self.element_type)
         low, high = self.array.bounds
-        memory = (np.ctypeslib.ctypes.c_char * (high - low)).from_address(low)
-        flat = np.frombuffer(memory, dtype=self.element_type.dtype)
-        start = flat[(self.array.address - low) // size :]
+        memory = (ctypes.c_char * (high - low)).from_address(low)
         strides = [d * size for d in self.array.stride]
-        return np.lib.stride_tricks.as_strided(start, self.array.shape, strides)
+        return np.ndarray(self.array.shape, self.element_type.dtype, memory, self.array.address - low, strides)
 
     def __getitem__(self, coord: Any) -> Any:
         """An element as a Python number, or a slice of the layout on the host."""

@@ -1,0 +1,147 @@
+"""``cutlass.torch``: PyTorch tensors to run programs with, and their tensors of the language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ArgumentError
+from tilewright.lang.dlpack import HostTensor, from_dlpack
+from tilewright.lang.streams import current_stream, default_stream
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "GaussianInitConfig", "RandomInitConfig", "ScalarInitConfig", "TensorInitType", "as_tensor", "convert_cute_tensor",
+    "create_and_permute_torch_tensor", "current_stream", "cute_tensor_like", "default_stream", "dtype", "matrix",
+]  # fmt: skip
+
+
+def dtype(ty: Any) -> torch.dtype:
+    """The PyTorch dtype of a numeric class (of its bits, where PyTorch has no such type)."""
+    return ty.torch_dtype  # type: ignore[no-any-return]
+
+
+class TensorInitType(Enum):
+    """How a tensor's elements begin."""
+
+    SKIP = "skip"
+    SCALAR = "scalar"
+    RANDOM = "random"
+    GAUSSIAN = "gaussian"
+
+
+@dataclass
+class ScalarInitConfig:
+    """Every element is ``value``."""
+
+    value: float = 0.0
+
+
+@dataclass
+class RandomInitConfig:
+    """Random integers from ``min_val`` up to and without ``max_val``."""
+
+    min_val: int = -2
+    max_val: int = 2
+
+
+@dataclass
+class GaussianInitConfig:
+    """Normal numbers of mean ``mean`` and deviation ``std``, times ``scale``."""
+
+    mean: float = 0.0
+    std: float = 1.0
+    scale: float = 1.0
+
+
+def create_and_permute_torch_tensor(
+    shape: tuple[int, ...], dtype: torch.dtype, permute_order: tuple[int, ...] | None = None,
+    init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
+) -> torch.Tensor:  # fmt: skip
+    """A tensor of ``shape`` begun as ``init_type`` says, then permuted (a view)."""
+    import torch
+
+    if init_type is TensorInitType.SKIP:
+        made = torch.empty(*shape, dtype=dtype, device=device)
+    else:
+        made = _begun(shape, init_type, init_config).to(dtype=dtype, device=device)
+    return made if permute_order is None else made.permute(permute_order)
+
+
+def _begun(shape: tuple[int, ...], init_type: TensorInitType, config: Any) -> torch.Tensor:
+    import torch
+
+    wanted = {
+        TensorInitType.RANDOM: RandomInitConfig, TensorInitType.SCALAR: ScalarInitConfig,
+        TensorInitType.GAUSSIAN: GaussianInitConfig,
+    }[init_type]  # fmt: skip
+    config = wanted() if config is None else config
+    if not isinstance(config, wanted):
+        raise ArgumentError(f"init_type {init_type} takes a {wanted.__name__}, not {config!r}")
+    if isinstance(config, RandomInitConfig):
+        return torch.randint(config.min_val, config.max_val, shape).float()
+    if isinstance(config, ScalarInitConfig):
+        return torch.full(shape, float(config.value))
+    return torch.empty(shape).normal_(config.mean, config.std) * config.scale
+
+
+def matrix(
+    l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: Any,  # noqa: E741 (the documented name)
+    init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
+) -> torch.Tensor:  # fmt: skip
+    """``l`` matrices (mode0, mode1, l) in Float32 (or the integer's own type), mode 0 contiguous if ``is_mode0_major``."""
+    import torch
+
+    shape = (l, mode1, mode0) if is_mode0_major else (l, mode0, mode1)
+    order = (2, 1, 0) if is_mode0_major else (1, 2, 0)
+    kept = torch.float32 if cutlass_dtype.is_float else cutlass_dtype.torch_dtype
+    return create_and_permute_torch_tensor(shape, kept, order, init_type, init_config, device)
+
+
+def cute_tensor_like(
+    data_ref: torch.Tensor, cutlass_dtype: Any, is_dynamic_layout: bool, assumed_align: int | None = None
+) -> tuple[HostTensor, torch.Tensor]:
+    """(tensor, PyTorch tensor): the numbers of ``data_ref`` as ``cutlass_dtype`` with its strides.
+
+    The data go to the GPU if PyTorch sees one, else they stay on the CPU, where the simulator runs them.
+    """
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else data_ref.device
+    storage = torch.empty_strided(tuple(data_ref.shape), data_ref.stride(), dtype=cutlass_dtype.torch_dtype, device=device)
+    storage.copy_(data_ref.to(device).to(cutlass_dtype.torch_dtype))
+    tensor = from_dlpack(storage, assumed_align=assumed_align)
+    if tensor.element_type is not cutlass_dtype:
+        tensor.element_type = cutlass_dtype
+    if is_dynamic_layout:
+        leading = next((i for i, d in enumerate(data_ref.stride()) if d == 1), None)
+        tensor = tensor.mark_layout_dynamic(leading_dim=leading)
+    return tensor, storage
+
+
+def convert_cute_tensor(
+    f32_torch_tensor: torch.Tensor, cute_tensor: HostTensor, dtype: Any, is_dynamic_layout: bool = True
+) -> HostTensor:
+    """``cute_tensor`` filled with the numbers of a float32 tensor, rounded to ``dtype``."""
+    owner = cute_tensor.array.owner
+    if tuple(owner.shape) != tuple(f32_torch_tensor.shape):
+        raise ArgumentError(f"the tensor has shape {tuple(owner.shape)}, the numbers {tuple(f32_torch_tensor.shape)}")
+    converted = f32_torch_tensor.to(owner.device).to(dtype.torch_dtype)
+    owner.copy_(converted if owner.dtype == converted.dtype else converted.view(owner.dtype))
+    return cute_tensor
+
+
+def as_tensor(pointer: Any, shape: tuple[int, ...], torch_type: torch.dtype) -> torch.Tensor:
+    """CPU memory at a pointer or address as a row-major PyTorch tensor, without a copy."""
+    import ctypes
+    import math
+
+    import torch
+
+    address = pointer.toint() if hasattr(pointer, "toint") else int(getattr(pointer, "value", pointer))
+    size = torch.empty((), dtype=torch_type).element_size() * math.prod(shape)
+    memory = (ctypes.c_char * size).from_address(address)
+    return torch.frombuffer(memory, dtype=torch_type).reshape(shape)

@@ -1,0 +1,35 @@
+"""Tensors of 8-bit floats from arrays that cannot hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.lang.dlpack import HostTensor, from_dlpack
+from tilewright.lang.numeric import Float8E4M3FN, Float8E5M2
+
+
+def is_fp8_dtype(dtype: Any) -> bool:
+    """Whether ``dtype`` is one of the 8-bit floats."""
+    return dtype in (Float8E4M3FN, Float8E5M2)
+
+
+def create_cute_tensor_for_fp8(
+    storage_tensor: Any, dtype: Any, leading_dim: int | None = None, source_f32_tensor: Any = None
+) -> HostTensor:
+    """``storage_tensor`` (uint8) as a tensor of ``dtype`` with a dynamic layout, filled from ``source_f32_tensor`` if given."""
+    tensor = from_dlpack(storage_tensor, assumed_align=16)
+    if is_fp8_dtype(dtype):
+        tensor.element_type = dtype
+        if source_f32_tensor is not None:
+            _fill(storage_tensor, source_f32_tensor, dtype)
+    return tensor.mark_layout_dynamic(leading_dim)
+
+
+def _fill(storage: Any, source: Any, dtype: Any) -> None:
+    if tuple(storage.shape) != tuple(source.shape):
+        raise ArgumentError(f"the storage has shape {tuple(storage.shape)}, the source {tuple(source.shape)}")
+    if hasattr(storage, "copy_"):
+        storage.copy_(source.to(dtype.torch_dtype).view(storage.dtype))
+    else:
+        storage[...] = source.astype(dtype.dtype).view(storage.dtype)
