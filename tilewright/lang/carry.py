@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Constant, Value
+from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType, Type
-from tilewright.lang import facts, numeric
+from tilewright.lang import facts
 from tilewright.lang.numeric import Boolean, Float32, Int32, Int64, Numeric
 
 
@@ -201,7 +202,7 @@ class Protocol(Spec):
         if isinstance(want, PtrType) and isinstance(got, PtrType) and (want.elem, want.space) == (got.elem, got.space):
             if got.align % want.align == 0:
                 return Builder.current().ptr_cast(value, want)
-            self.type_list[i] = PtrType(want.elem, want.space, facts.math.gcd(want.align, got.align))
+            self.type_list[i] = PtrType(want.elem, want.space, math.gcd(want.align, got.align))
             raise Weaker
         raise Mismatch(path, f"{describe(self.template)} with {want}", f"{describe(self.template)} with {got}", hard=True)
 
@@ -443,9 +444,31 @@ def unflatten(spec: Spec, values: Sequence[Value]) -> Any:
     return spec.rebuild(iter(values))
 
 
-def constant_of(value: Value) -> Any:
-    """The number of a Constant, else None."""
-    return value.value if isinstance(value, Constant) else None
+def value_names(spec: Spec, value: Any, name: str) -> list[str]:
+    """A readable name for each of the values of ``value``: ``a``, ``a_shape0``, ``a_stride1``, ``pair_0``."""
+    if isinstance(spec, Compound):
+        parts = zip(spec.parts, spec.labels, spec.split(value), strict=True)
+        return [n for part, label, item in parts for n in value_names(part, item, name + _identifier(label))]
+    return object_names(value, name, len(spec.types()))
 
 
-wrap = numeric.wrap
+def object_names(value: Any, name: str, count: int) -> list[str]:
+    """The same for one object with ``count`` values."""
+    layout = getattr(value, "layout", None)
+    if count < 2 or layout is None:
+        return [name] if count == 1 else [f"{name}_{i}" for i in range(count)]
+    leaves = [f"{name}_{kind}{path}" for kind in ("shape", "stride") for path in _paths(getattr(layout, kind, ()))]
+    heads = count - len(leaves)
+    return [name if heads == 1 else f"{name}_{i}" for i in range(heads)] + leaves if heads > 0 else leaves[:count]
+
+
+def _paths(tree: Any, path: str = "") -> Iterator[str]:
+    if isinstance(tree, tuple):
+        for i, part in enumerate(tree):
+            yield from _paths(part, f"{path}_{i}" if path else str(i))
+    elif isinstance(tree, Numeric):
+        yield path
+
+
+def _identifier(label: str) -> str:
+    return "_" + "".join(c if c.isalnum() else "_" for c in label).strip("_")

@@ -1,0 +1,113 @@
+"""``cute.compile`` and the compilation that calling a ``@cute.jit`` function implies."""
+
+from __future__ import annotations
+
+from types import FunctionType, MethodType
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.lang import options as opts
+from tilewright.lang.arguments import Fixed
+from tilewright.lang.executor import Executor
+from tilewright.lang.jit import JitFunction
+from tilewright.lang.kernel import KernelFunction
+from tilewright.lang.stage import arguments_of, outside_of, stage
+
+
+class Compiler:
+    """``cute.compile``: compile a function for the given arguments, without any cache.
+
+    ``compile(f, *args, options="--opt-level 2")`` or ``compile[OptLevel(2), KeepPTX](f, *args)``. ``f`` is a ``@cute.jit``
+    function or method, or an object whose ``__call__`` is one. Gives an :class:`~tilewright.lang.executor.Executor`.
+    """
+
+    def __init__(self, options: opts.CompileOptions) -> None:
+        self.options = options
+
+    def __getitem__(self, options: Any) -> Compiler:
+        return Compiler(opts.gather(self.options, options))
+
+    def __call__(self, function: Any, *args: Any, options: str = "", **kwargs: Any) -> Executor:
+        target, owner = target_of(function)
+        chosen = opts.parse(self.options, options) if options else self.options
+        return _compile(target, (*owner, *args), kwargs, len(owner), chosen)
+
+    def __repr__(self) -> str:
+        return "cute.compile"
+
+
+compile = Compiler(opts.CompileOptions())
+
+
+def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
+    """The staged function behind something callable, and the object that it is bound to (if any)."""
+    if isinstance(function, JitFunction):
+        return function, ()
+    if isinstance(function, MethodType):
+        target, owner = target_of(function.__func__)
+        return target, (function.__self__, *owner)
+    if isinstance(function, KernelFunction):
+        raise ArgumentError(
+            f"{function!r} cannot be compiled alone: write a @cute.jit function that launches it and compile that"
+        )
+    if isinstance(function, FunctionType):
+        return JitFunction(function), ()
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - the attribute itself is wanted
+    if isinstance(call, JitFunction):
+        return call, (function,)
+    raise ArgumentError(f"cute.compile takes a @cute.jit function, or an object whose __call__ is one; got {function!r}")
+
+
+def _compile(
+    target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int, options: opts.CompileOptions
+) -> Executor:
+    bound = target.signature.bind(args, kwargs)
+    program = stage(target, bound, arguments_of(target.signature, bound))
+    _mark(program.kernels, options)
+    return Executor(program, target.signature, bound, skip, options)
+
+
+def _mark(kernels: list[Any], options: opts.CompileOptions) -> None:
+    """Kernels carry options only when there are some: most have none, and print without."""
+    if options != opts.CompileOptions():
+        for kernel in kernels:
+            kernel.attrs["options"] = options
+
+
+def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a staged function from Python: compile it for such arguments, or take what was compiled before."""
+    kwargs.pop("no_cache", None) if "no_cache" not in target.signature.names else None
+    bound = target.signature.bind(args, kwargs)
+    arguments = arguments_of(target.signature, bound)
+    key = tuple(argument.key() for argument in arguments)
+    for state, executor, outside in target.cache.get(key, ()):
+        if state == _fingerprint(arguments) and all(item.holds() for item in outside):
+            break
+    else:
+        before = _fingerprint(arguments)
+        program = stage(target, bound, arguments)
+        executor = Executor(program, target.signature, bound, 0, opts.CompileOptions())
+        outside = outside_of(program.functions)
+        kept = target.cache.setdefault(key, [])
+        kept += [(state, executor, outside) for state in dict.fromkeys((before, _fingerprint(arguments)))]
+    given = [value for _, _, value in target.signature.parameters(bound)]
+    values = [leaf for argument, value in zip(arguments, given, strict=True) for leaf in argument.read(value)]
+    return executor.run(values)
+
+
+def _fingerprint(arguments: list[Any]) -> tuple[Any, ...]:
+    """The plain attributes of the objects that a program was specialised for: when one changes, so does the program."""
+    found: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Fixed) and not isinstance(argument.value, (type, FunctionType)):
+            attributes = getattr(argument.value, "__dict__", None) or {}
+            found += [(name, _plain(value)) for name, value in attributes.items()]
+    return tuple(found)
+
+
+def _plain(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value

@@ -1,0 +1,146 @@
+"""Generated readers of arguments: the few attribute look-ups and comparisons that a call costs.
+
+For each parameter the writer picks the cheapest way to its values that still notices when the argument does not fit;
+whatever is unusual goes to the argument's own ``read``, which converts it or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, NamedTuple, NoReturn
+
+from tilewright.errors import ArgumentError
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.types import PtrType
+from tilewright.lang.arguments import Argument, Fixed, Protocol, Scalar, StreamArgument
+from tilewright.lang.arguments import implicit_tensor as implicit
+from tilewright.lang.numeric import Boolean
+
+
+class Parameter(NamedTuple):
+    """A parameter of a compiled function that is passed at each call."""
+
+    name: str
+    argument: Argument
+    default: Any = inspect.Parameter.empty
+
+
+class Caller:
+    """Writes ``call(a, b, ...)``, which reads the arguments and calls ``body``, and ``generic(values)``."""
+
+    def __init__(self, parameters: list[Parameter], pointers: list[int], arguments: list[Argument]) -> None:
+        self.parameters, self.pointers = parameters, pointers
+        self.count = sum(len(a.types()) for a in arguments)
+        self.offsets: dict[int, int] = {}
+        offset = 0
+        for argument in arguments:
+            self.offsets[id(argument)] = offset
+            offset += len(argument.types())
+        self.constants = [a for a in arguments if a.types() and not any(a is p.argument for p in parameters)]
+        self.scope: dict[str, Any] = {"same_device": same_device, "DevicePointer": DevicePointer, "device_of": _DeviceNames()}
+        self.lines: list[str] = []
+
+    def write(self) -> str:
+        values = [f"v{i}" for i in range(self.count)]
+        for i, parameter in enumerate(self.parameters):
+            self.read(i, parameter)
+        for argument in self.constants:
+            raise ArgumentError(f"argument '{argument.name}': a bound object with run-time parts cannot be compiled")
+        head = ", ".join(f"a{i}" for i in range(len(self.parameters)))
+        device = self.device()
+        body = f"    return body({', '.join(['device', *values])})"
+        unpack = [f"    {''.join(f'{v}, ' for v in values)} = values"] if values else []
+        return "\n".join(
+            [f"def call({head}):", *self.lines, device, body, "", "def generic(values):", *unpack, device, body, ""]
+        )
+
+    def device(self) -> str:
+        pointers = [f"v{i}.device" for i in self.pointers]
+        if not pointers:
+            return "    device = 'cpu'"
+        first, *others = pointers
+        check = [f"    if {' or '.join(f'{o} != device' for o in others)}: same_device(({', '.join(pointers)},))"] if others else []
+        return "\n".join([f"    device = {first}", *check])
+
+    def read(self, i: int, parameter: Parameter) -> None:
+        argument = parameter.argument
+        offset = self.offsets[id(argument)]
+        targets = [f"v{offset + k}" for k in range(len(argument.types()))]
+        self.scope[f"read{i}"] = argument.read
+        slow = f"{''.join(t + ', ' for t in targets)} = read{i}(a{i})" if targets else f"read{i}(a{i})"
+        if isinstance(argument, Fixed):
+            self.scope[f"fixed{i}"] = argument.value
+            self.lines.append(f"    if a{i} is not fixed{i}: {slow}")
+        elif isinstance(argument, Scalar):
+            self.scalar(i, argument, targets[0], slow)
+        elif isinstance(argument, StreamArgument):
+            self.stream(i, targets[0], slow)
+        elif isinstance(argument, Protocol) and argument.convert is implicit and _is_torch(argument.template.array.owner):
+            self.torch(i, argument, targets, slow)
+        else:
+            self.lines.append(f"    {slow}")
+
+    def scalar(self, i: int, argument: Scalar, target: str, slow: str) -> None:
+        if argument.cls is Boolean:
+            test = f"a{i} is True or a{i} is False"
+        elif argument.span is None:
+            test = f"type(a{i}) is float"
+        else:
+            low, high = argument.span
+            test = f"type(a{i}) is int and {low} <= a{i} <= {high}"
+        self.lines += [f"    if {test}: {target} = a{i}", f"    else: {slow}"]
+
+    def stream(self, i: int, target: str, slow: str) -> None:
+        self.lines += [f"    if type(a{i}) is int: {target} = a{i}", f"    else: {slow}"]
+
+    def torch(self, i: int, argument: Protocol, targets: list[str], slow: str) -> None:
+        """A PyTorch tensor passed as it is: type, rank, unit strides and range are compared, the rest is read."""
+        import torch
+
+        layout, array = argument.template.layout, argument.template.array
+        rank = len(array.shape)
+        kind = argument.types()[0]
+        assert isinstance(kind, PtrType)
+        if rank == 0:
+            self.lines.append(f"    {slow}")
+            return
+        self.scope.update({f"dtype{i}": array.owner.dtype, "Tensor": torch.Tensor, f"rank{i}": rank})
+        shape, stride = [f"n{i}_{k}" for k in range(rank)], [f"d{i}_{k}" for k in range(rank)]
+        checks = [f"{d} == {s}" for d, s in zip(stride, layout.stride, strict=True) if isinstance(s, int)]
+        wide = any(t.width == 64 for t in argument.types()[1:] if not isinstance(t, PtrType))  # type: ignore[attr-defined]
+        reach = " + ".join(f"({n} - 1) * {d}" for n, d in zip(shape, stride, strict=True))
+        checks.append(f"{reach} {'>=' if wide else '<'} {1 << 31}")
+        if kind.align > kind.elem.bytes:
+            checks.append(f"not p{i} % {kind.align}")
+        leaves = [n for n, s in zip(shape, layout.shape, strict=True) if not isinstance(s, int)]
+        leaves += [d for d, s in zip(stride, layout.stride, strict=True) if not isinstance(s, int)]
+        size = kind.elem.bytes
+        make = f"tuple.__new__(DevicePointer, (p{i}, device_of[a{i}.get_device()], p{i}, p{i} + ({reach} + 1) * {size}, a{i}))"
+        self.lines += [
+            f"    fits = isinstance(a{i}, Tensor) and a{i}.dtype is dtype{i} and a{i}.dim() == {rank}",
+            "    if fits:",
+            f"        {''.join(n + ', ' for n in shape)} = a{i}.shape",
+            f"        {''.join(d + ', ' for d in stride)} = a{i}.stride()",
+            f"        p{i} = a{i}.data_ptr()",
+            f"        fits = {' and '.join(checks)}",
+            f"    if fits: {', '.join(targets)} = {', '.join([make, *leaves])}",
+            f"    else: {slow}",
+        ]
+
+
+class _DeviceNames(dict[int, str]):
+    """PyTorch's device numbers (-1 for the CPU) to names."""
+
+    def __missing__(self, number: int) -> str:
+        name = self[number] = "cpu" if number < 0 else f"cuda:{number}"
+        return name
+
+
+def _is_torch(owner: Any) -> bool:
+    return type(owner).__module__.partition(".")[0] == "torch" and hasattr(owner, "data_ptr")
+
+
+def same_device(devices: tuple[str, ...]) -> NoReturn:
+    """The arrays of one call must live together."""
+    found = ", ".join(dict.fromkeys(devices))
+    raise ArgumentError(f"the arrays of one call lie on several devices ({found}); move them to one")
