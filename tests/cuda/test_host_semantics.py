@@ -107,8 +107,8 @@ def test_integer_binary(elem: ScalarType) -> None:
     mask = (1 << elem.width) - 1
     oracles = {
         **BINARY, "div": lambda p, q: int(p / q), "rem": lambda p, q: p - int(p / q) * q,
-        "floordiv": lambda p, q: p // q, "floormod": lambda p, q: p % q, "and": lambda p, q: p & q, "or": lambda p, q: p | q, "xor": lambda p, q: p ^ q,
-        "min": min, "max": max,
+        "floordiv": lambda p, q: p // q, "floormod": lambda p, q: p % q, "and": lambda p, q: p & q,
+        "or": lambda p, q: p | q, "xor": lambda p, q: p ^ q, "min": min, "max": max,
     }  # fmt: skip
     for second, table in ((b, oracles), (shift, {"shl": lambda p, q: p << q, "shr": lambda p, q: p >> q})):
         outs = results(elem, [(opcode, 2, elem) for opcode in table], a, second)

@@ -16,9 +16,11 @@ from tilewright.cuda.names import Names
 from tilewright.cuda.source import Source
 from tilewright.errors import CompileError, ConstraintError
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
+from tilewright.ir.ops import PURE
 from tilewright.ir.types import I32, FragType, PtrType, ScalarType, Type, VecType, element_of
 
 LONGEST_INLINE = 72
+REMOVABLE = PURE | {"load", "frag.load", "frag.alloc", "sreg"}
 Printer = Callable[["KernelEmitter", Op], None]
 PRINTERS: dict[str, Printer] = {}
 
@@ -119,12 +121,15 @@ class KernelEmitter:
         return f"{self.type_name(value.type)} {name}"
 
     def _count(self, block: Block) -> None:
-        for op in block.ops:
+        """Count the uses by ops that will be printed: backwards, so that what only dead ops use is dead too."""
+        for op in reversed(block.ops):
+            if op.opcode in REMOVABLE and not any(self._uses[r] for r in op.results):
+                continue
+            for region in op.regions:
+                self._count(region)
             for operand in op.operands:
                 self._uses[operand] += 1
                 self._user[operand] = block
-            for region in op.regions:
-                self._count(region)
 
     def block_ops(self, block: Block) -> None:
         """Print every op of a block but its terminator."""

@@ -1,0 +1,189 @@
+"""The text of printed kernels: what a reader sees."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cuda.build import HERE, Kernel, pointer
+from tests.cuda.test_host_semantics import branch, loop
+from tilewright.cuda import emit
+from tilewright.errors import CompileError
+from tilewright.ir.core import Block, Function, Location
+from tilewright.ir.types import F16, F32, I32, U64, FragType, MemSpace, VecType
+
+SAXPY = """\
+#include "tilewright.cuh"
+
+extern "C" __global__ void __launch_bounds__(256) saxpy(float* x, float* y, float alpha, int n) {
+  const int i = (int(blockIdx.x) * int(blockDim.x) + int(threadIdx.x)) * 4;
+  if (i < n) {
+    tw::vec<float, 4> v = tw::load<4, 16>(x + i);
+    tw::vec<float, 4> v_1 = tw::load<4, 16>(y + i);
+    tw::vec<float, 4> v_2;
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) v_2[e] = alpha * v[e] + v_1[e];
+    tw::store<16>(y + i, v_2);
+  }
+}
+"""
+
+
+def saxpy() -> Kernel:
+    k = Kernel("saxpy", {"max_threads": 256}, x=pointer(F32), y=pointer(F32), alpha=F32, n=I32)
+    for name in ("ctaid.x", "ntid.x", "tid.x"):
+        k.sreg(name).hint = None
+    ctaid, ntid, tid = (op.result for op in k.block.ops)
+    i = k.binary("mul", k.binary("add", k.binary("mul", ctaid, ntid), tid), k.number(4))
+    i.hint = "i"
+
+    def body() -> None:
+        x, y = k.load(k.at(k.x, i, 16), 4), k.load(k.at(k.y, i, 16), 4)
+        scaled = k.binary("mul", k.splat(k.alpha, 4), x)
+        k.store(k.at(k.y, i, 16), k.binary("add", scaled, y))
+
+    branch(k, k.compare("lt", i, k.n), body)
+    return k
+
+
+def test_saxpy_reads_as_one_would_write_it() -> None:
+    assert saxpy().text == SAXPY
+
+
+def test_the_text_has_one_origin_for_every_line() -> None:
+    source = emit(saxpy().done())
+    assert len(source.origins) == len(source.text.splitlines())
+    assert source.origins[-3] == Location(HERE, 1)
+
+
+def test_line_directives_point_to_python_and_leave_pragmas_alone() -> None:
+    k = Kernel("lines", x=pointer(F32))
+    k.loc = Location("/user/kernel.py", 7)
+    v = k.load(k.x, 4)
+    k.loc = Location("/user/kernel.py", 9)
+    k.store(k.x, k.binary("add", v, v))
+    annotated = emit(k.done()).annotated().splitlines()
+    assert '#line 7 "/user/kernel.py"' in annotated and '#line 9 "/user/kernel.py"' in annotated
+    for line, following in zip(annotated, annotated[1:], strict=False):
+        assert not (line.lstrip().startswith("#pragma") and following.startswith("#line"))
+    assert "#line" not in emit(k.done()).text
+
+
+def test_user_names_are_kept_and_made_unique() -> None:
+    k = Kernel("names", out=pointer(I32), float=I32)
+    x = k.binary("add", k.float, k.number(1))
+    y = k.binary("mul", x, k.number(2))
+    x.hint, y.hint = "row", "row"
+    k.store(k.out, y)
+    assert "const int row = float_1 + 1;\n  const int row_1 = row * 2;\n  *out = row_1;" in k.text
+
+
+@pytest.mark.parametrize(
+    "unroll, pragma", ((None, None), (1, "#pragma unroll 1"), (4, "#pragma unroll 4"), ("full", "#pragma unroll"))
+)
+def test_unroll_pragmas(unroll: object, pragma: str | None) -> None:
+    k = Kernel("rolled", out=pointer(I32))
+    loop(k, k.number(0), k.number(8), k.number(1), [],
+         lambda i: k.store(k.at(k.out, i), i) or (), hint="row", unroll=unroll)  # fmt: skip
+    lines = [line.strip() for line in k.text.splitlines()]
+    at = lines.index("for (int row = 0; row < 8; ++row) {")
+    assert (lines[at - 1] == pragma) if pragma else not lines[at - 1].startswith("#pragma")
+    assert lines[at + 1] == "out[row] = row;"
+
+
+def test_pointers_keep_constant_offsets_apart() -> None:
+    """``p + i`` and then ``+ 3``: the constant stays an operand of its own, so that it becomes an immediate offset."""
+    k = Kernel("offsets", x=pointer(F32), i=I32)
+    base = k.at(k.x, k.i, 4)
+    base.hint = "base"
+    k.store(k.at(base, 3, 4), k.load(k.at(base, -2, 4)))
+    assert "float* base = x + i;\n  const float t = base[-2];\n  base[3] = t;" in k.text
+
+
+@pytest.mark.parametrize("align, width", ((16, 16), (8, 8), (4, 4), (2, 2), (128, 16)))
+def test_accesses_are_as_wide_as_the_alignment(align: int, width: int) -> None:
+    k = Kernel("wide", x=pointer(F16, align), y=pointer(F16, align))
+    k.store(k.y, k.load(k.x, 8))
+    assert f"tw::load<8, {width}>(x)" in k.text and f"tw::store<{width}>(y, v)" in k.text
+
+
+def test_shared_memory_is_one_array() -> None:
+    k = Kernel("shared", {"smem_bytes": 3072}, x=pointer(F16))
+    a = k.smem_alloc(0, 1024, 1024, F16, "sA")
+    b = k.smem_alloc(1024, 2048, 128, F32, "sB")
+    k.store(a, k.load(k.x, 8))
+    k.store(b, k.constant(F32, 1.0))
+    assert "extern __shared__ __align__(1024) unsigned char smem[];" in k.text
+    assert "tw::f16* sA = reinterpret_cast<tw::f16*>(smem);" in k.text
+    assert "float* sB = reinterpret_cast<float*>(smem + 1024);" in k.text
+
+
+def test_vector_parameters_stay_in_parameter_space() -> None:
+    k = Kernel("described", descriptor=VecType(U64, 16), x=pointer(F32))
+    k.store(k.x, k.constant(F32, 1.0))
+    assert "const __grid_constant__ tw::parameter<uint64_t, 16> descriptor" in k.text
+
+
+def test_clusters_are_stated_where_they_exist() -> None:
+    k = Kernel("clustered", {"max_threads": 128, "min_blocks": 2, "cluster": (2, 1, 1)}, x=pointer(F32))
+    k.store(k.x, k.constant(F32, 1.0))
+    assert "__launch_bounds__(128, 2) __cluster_dims__(2, 1, 1) clustered(" in emit(k.done(), "sm_90a").text
+    assert "__cluster_dims__" not in emit(k.done(), "sm_80").text
+
+
+def test_an_assertion_names_the_line_of_python() -> None:
+    k = Kernel("checked", n=I32)
+    k.loc = Location("/user/kernel.py", 12)
+    k.emit("assert", (k.compare("lt", k.n, k.number(4)),), (), {"message": "n is 100% too large"})
+    assert "if (!(n < 4)) {" in k.text
+    assert 'printf("/user/kernel.py:12: assertion failed: n is 100%% too large [block' in k.text
+
+
+def test_unused_values_are_not_printed() -> None:
+    k = Kernel("quiet", x=pointer(F32))
+    k.load(k.x, 4)
+    k.binary("add", k.sreg("tid.x"), k.number(1))
+    k.store(k.x, k.constant(F32, 2.5))
+    assert k.text.splitlines()[3:] == ["  *x = 2.5f;", "}"]
+
+
+# -- what cannot be printed --------------------------------------------------------------------------------------------
+
+
+def test_host_functions_are_refused() -> None:
+    with pytest.raises(CompileError, match="only kernels are printed"):
+        emit(Function("launcher", "host", Block()))
+
+
+@pytest.mark.parametrize("arch", ("90", "sm_", "hopper"))
+def test_unknown_architectures_are_refused(arch: str) -> None:
+    with pytest.raises(CompileError, match="unknown architecture"):
+        emit(saxpy().done(), arch)
+
+
+def test_carried_fragments_are_refused() -> None:
+    k = Kernel("carried", n=I32)
+    f = k.frag_alloc(F32, 4, "acc")
+    with pytest.raises(CompileError, match="fragment cannot be carried by a loop"):
+        loop(k, k.number(0), k.n, k.number(1), [f], lambda i, g: (g,))
+        emit(k.done())
+
+
+def test_fragment_parameters_are_refused() -> None:
+    with pytest.raises(CompileError, match="fragment acc lives in registers"):
+        emit(Kernel("taken", acc=FragType(F32, 4)).done())
+
+
+@pytest.mark.parametrize("text, count", (("{} {}", 1), ("%d", 0), ("{}", 2)))
+def test_printf_fields_must_match(text: str, count: int) -> None:
+    k = Kernel("talk", n=I32)
+    k.emit("printf", (k.n,) * count, (), {"format": text})
+    with pytest.raises(CompileError, match="printf.*field"):
+        emit(k.done())
+
+
+def test_shared_pointers_become_shared_addresses() -> None:
+    k = Kernel("addresses", out=pointer(I32))
+    s = k.smem_alloc(0, 64, 16, F32, "s")
+    assert s.type.space == MemSpace.SMEM
+    k.store(k.out, k.emit("ptr.toint", (k.at(s, 3),), (I32,)).result)
+    assert "*out = int32_t(tw::shared_address(s + 3));" in k.text
