@@ -34,7 +34,8 @@ __getattr__, __dir__, __all__ = lazily(
             "Numeric Integer Float Boolean Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
             "Float32 Float64 Float8E4M3FN Float8E5M2"
         ),
-        "tilewright.lang.jit": "jit kernel",
+        "tilewright.lang.jit": "jit",
+        "tilewright.lang.kernel": "kernel",
         "tilewright.lang.compile": "compile",
         "tilewright.lang.options": "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions",
         "tilewright.tiled": (

@@ -144,7 +144,8 @@ class HostTensor(Tensor):
             return owner.detach().view(bits).cpu().numpy().view(self.element_type.dtype)
         size = element_bytes(self.element_type)
         low, high = self.array.bounds
-        memory = (ctypes.c_char * (high - low)).from_address(low)
+        memory: Any = (ctypes.c_char * (high - low)).from_address(low)
+        memory.owner = owner  # the view keeps the array's memory alive
         strides = [d * size for d in self.array.stride]
         return np.ndarray(self.array.shape, self.element_type.dtype, memory, self.array.address - low, strides)
 
