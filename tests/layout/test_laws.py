@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import assume as suppose
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.layout.strategies import EXTENTS, any_layouts, compact_layouts, injective_layouts
@@ -42,9 +42,6 @@ from tilewright.layout import (
     with_shape,
     zipped_divide,
 )
-
-settings.register_profile("laws", max_examples=150, deadline=None)
-settings.load_profile("laws")
 
 
 def values(layout: Any) -> list[int]:
