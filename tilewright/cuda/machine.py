@@ -20,7 +20,7 @@ from tilewright.cuda.limits import PORTABLE_CLUSTER, check_launch, limits
 from tilewright.cuda.parameters import Parameters
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
-from tilewright.ir.runtime import DevicePointer, LaunchConfig
+from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.types import PtrType
 
 REMEMBERED_CONFIGURATIONS = 256
@@ -51,18 +51,28 @@ class CudaKernel:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.artifacts: dict[str, Artifact] = {}
-        self._pointers = [isinstance(p.type, PtrType) for p in function.params]
-        self._first_pointer = self._pointers.index(True) if True in self._pointers else None
+        self._pointers = [i for i, p in enumerate(function.params) if isinstance(p.type, PtrType)]
         self._places: dict[str, Placed] = {}
         self._lock = threading.Lock()
 
     def __call__(self, config: LaunchConfig, args: Sequence[Any]) -> None:
         """Launch on the device of the first pointer argument (else the current one) and on ``config.stream``."""
-        first = self._first_pointer
-        device = _current_device() if first is None else args[first].device
-        place = self._places.get(device) or self.place(device)
-        values = [a[0] if p else a for a, p in zip(args, self._pointers, strict=False)]
-        place.launch(config, values, args)
+        values = list(args)
+        if len(values) != len(self.function.params):
+            raise ArgumentError(
+                f"{self.function.name} takes {len(self.function.params)} arguments, {len(values)} were given"
+            )
+        device = None
+        for i in self._pointers:
+            pointer = values[i]
+            if device is None:
+                device = pointer[1]
+            elif pointer[1] != device:
+                raise ArgumentError(f"{self.function.name}: its arrays live on several devices: {device}, {pointer[1]}")
+            values[i] = pointer[0]
+        if device is None:
+            device = _current_device()
+        (self._places.get(device) or self.place(device)).launch(config, values)
 
     def place(self, device: str) -> Placed:
         """Compile and load for ``device`` (``"cuda:0"``) now; a launch does it when it is first needed."""
@@ -96,7 +106,8 @@ class Placed:
         self._configurations: dict[tuple[Any, ...], tuple[LaunchConfiguration, Any]] = {}
         self._lock = threading.Lock()
 
-    def launch(self, config: LaunchConfig, values: list[Any], args: Sequence[Any]) -> None:
+    def launch(self, config: LaunchConfig, values: list[Any]) -> None:
+        """Launch with ``values`` (addresses and numbers, one a parameter)."""
         stream = config.stream
         if stream is None:
             stream = _current_stream(self.device)
@@ -111,7 +122,7 @@ class Placed:
                 with libcuda.current(self.device):
                     code = self._launch(reference, self.handle, None, self.parameters.extra)
         if code:
-            self._fail(code, config, args)
+            self._fail(code, config)
 
     def _configure(self, config: LaunchConfig) -> tuple[LaunchConfiguration, Any]:
         """Check a configuration that was not seen before and make the driver's form of it."""
@@ -139,12 +150,7 @@ class Placed:
             code = driver.cuFuncSetAttribute(self.handle, libcuda.FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
             libcuda.check(code, f"{name}: asking for clusters of {cluster} blocks")
 
-    def _fail(self, code: int, config: LaunchConfig, args: Sequence[Any]) -> None:
-        devices = {a.device for a in args if isinstance(a, DevicePointer)}
-        if len(devices) > 1:
-            raise ArgumentError(
-                f"{self.function.name}: its arrays live on several devices: {', '.join(sorted(devices))}"
-            )
+    def _fail(self, code: int, config: LaunchConfig) -> None:
         libcuda.check(
             code,
             f"launching {self.function.name} on {self.name} with grid {config.grid}, block {config.block}, cluster "

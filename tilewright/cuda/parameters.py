@@ -60,8 +60,6 @@ class Parameters:
             raise self._misfit(values, error) from error
 
     def _misfit(self, values: list[Any], error: Exception) -> ArgumentError:
-        if len(values) != len(self.params):
-            return ArgumentError(f"{self.name} takes {len(self.params)} arguments, {len(values)} were given")
         for param, value in zip(self.params, values, strict=True):
             try:
                 struct.pack("<" + _place(param.type)[0], value)

@@ -1,0 +1,69 @@
+// A driver without a GPU: answers what loading asks, and remembers the last launch for the test to look at.
+#include <stddef.h>
+#include <string.h>
+
+typedef struct { int id, pad; unsigned value[16]; } Attribute;
+typedef struct { unsigned grid[3], block[3], smem; void* stream; Attribute* attributes; unsigned count; } Config;
+struct {
+  unsigned grid[3], block[3], smem, cluster[3], launches, smem_allowed, non_portable, pushes, capability;
+  void* stream;
+  size_t size;
+  unsigned char block_of_parameters[512];
+} last = {.capability = 90};
+int next_code = 0, current = 1, device_count = 2;
+
+int cuInit(unsigned flags) { return 0; }
+int cuDriverGetVersion(int* v) { *v = 13000; return 0; }
+int cuDeviceGetCount(int* n) { *n = device_count; return 0; }
+int cuDeviceGet(int* d, int n) { *d = n; return 0; }
+int cuDeviceGetName(char* text, int n, int d) { strncpy(text, "Imaginary GPU", n); return 0; }
+int cuDeviceGetAttribute(int* v, int attribute, int d) {
+  switch (attribute) {
+    case 1: *v = 1024; break;
+    case 2: case 3: *v = 1024; break;
+    case 4: *v = 64; break;
+    case 5: *v = 2147483647; break;
+    case 6: case 7: *v = 65535; break;
+    case 16: *v = 132; break;
+    case 75: *v = last.capability / 10; break;
+    case 76: *v = last.capability % 10; break;
+    case 97: *v = 232448; break;
+    default: return 1;
+  }
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void** c, int d) { *c = (void*)(size_t)(d + 1); return 0; }
+int cuCtxGetCurrent(void** c) { *c = (void*)(size_t)current; return 0; }
+int cuCtxGetDevice(int* d) { if (!current) return 201; *d = current - 1; return 0; }
+static int stack[16], depth = 0;
+int cuCtxPushCurrent_v2(void* c) { stack[depth++] = current; current = (int)(size_t)c; ++last.pushes; return 0; }
+int cuCtxPopCurrent_v2(void** c) { current = stack[--depth]; return 0; }
+int cuCtxSynchronize(void) { int code = next_code; next_code = 0; return code; }
+int cuStreamSynchronize(void* s) { return 0; }
+int cuThreadExchangeStreamCaptureMode(int* mode) { return 0; }
+int cuModuleLoadData(void** m, const char* image) { *m = (void*)7; return memcmp(image, "\177ELF", 4) ? 200 : 0; }
+int cuModuleGetFunction(void** f, void* m, const char* name) { *f = (void*)9; return 0; }
+int cuFuncGetAttribute(int* v, int attribute, void* f) { *v = attribute == 0 ? 512 : 0; return 0; }
+int cuFuncSetAttribute(void* f, int attribute, int v) {
+  if (attribute == 8) last.smem_allowed = v;
+  if (attribute == 14) last.non_portable = v;
+  return 0;
+}
+int cuLaunchKernelEx(const Config* c, void* f, void** params, void** extra) {
+  memcpy(last.grid, c->grid, 12), memcpy(last.block, c->block, 12);
+  last.smem = c->smem, last.stream = c->stream, ++last.launches;
+  memset(last.cluster, 0, 12);
+  for (unsigned i = 0; i < c->count; ++i)
+    if (c->attributes[i].id == 4) memcpy(last.cluster, c->attributes[i].value, 12);
+  if ((size_t)extra[0] != 1 || (size_t)extra[2] != 2 || extra[4]) return 1;
+  last.size = *(size_t*)extra[3];
+  memcpy(last.block_of_parameters, extra[1], last.size);
+  int code = next_code;
+  next_code = 0;
+  return code;
+}
+int cuGetErrorName(int code, const char** text) {
+  *text = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 701 ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" : "CUDA_ERROR";
+  return 0;
+}
+int cuGetErrorString(int code, const char** text) { *text = "what the driver says"; return 0; }

@@ -1,0 +1,293 @@
+"""Loading and launching against a driver without a GPU: what reaches it, and what is said when something is wrong."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cuda.build import HOST, Kernel, pointer
+from tilewright.cuda import libcuda, limits
+from tilewright.cuda import machine as gpu
+from tilewright.errors import ArgumentError, MachineError
+from tilewright.ir.core import Function
+from tilewright.ir.runtime import DevicePointer, LaunchConfig
+from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I8, I32, I64, U64, VecType
+
+CACHED = (libcuda.library, libcuda.primary_context, limits.limits)
+
+
+class Last(ctypes.Structure):
+    """What the driver without a GPU remembers."""
+
+    _fields_ = [
+        ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("smem", ctypes.c_uint),
+        ("cluster", ctypes.c_uint * 3), ("launches", ctypes.c_uint), ("smem_allowed", ctypes.c_uint),
+        ("non_portable", ctypes.c_uint), ("pushes", ctypes.c_uint), ("capability", ctypes.c_uint),
+        ("stream", ctypes.c_void_p), ("size", ctypes.c_size_t), ("parameters", ctypes.c_ubyte * 512),
+    ]  # fmt: skip
+
+
+class Driver:
+    """The library of the fake and its variables."""
+
+    def __init__(self, path: Path) -> None:
+        self.library = ctypes.CDLL(str(path))
+        self.last = Last.in_dll(self.library, "last")
+
+    def set(self, name: str, value: int) -> None:
+        ctypes.c_int.in_dll(self.library, name).value = value
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc here")
+    path = tmp_path_factory.mktemp("driver") / "libfake.so"
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", str(HOST / "driver.c"), "-o", str(path)], check=True)
+    return path
+
+
+@pytest.fixture
+def driver(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
+    copy = tmp_path / "libcuda_fake.so"  # its own copy, so its own variables
+    shutil.copy(built, copy)
+    monkeypatch.setenv("TILEWRIGHT_LIBCUDA", str(copy))
+    monkeypatch.setattr(gpu, "_current_stream", lambda device: 0)
+    for function in CACHED:
+        function.cache_clear()
+    yield Driver(copy)
+    for function in CACHED:
+        function.cache_clear()
+
+
+def at(address: int, device: str = "cuda:0") -> DevicePointer:
+    return DevicePointer(address, device, address, address + 1024, None)
+
+
+def small(**attrs: Any) -> Function:
+    k = Kernel("small", attrs, x=pointer(F32), n=I32)
+    k.store(k.at(k.x, k.sreg("tid.x")), k.cast(k.n, F32))
+    return k.done()
+
+
+def config(grid: Any = (1, 1, 1), block: Any = (32, 1, 1), **more: Any) -> LaunchConfig:
+    return LaunchConfig(grid, block, **more)
+
+
+def test_every_parameter_lies_where_cuda_puts_it(driver: Driver) -> None:
+    params = {
+        "flag": BOOL,
+        "x": pointer(F32),
+        "tiny": I8,
+        "half": F16,
+        "brain": BF16,
+        "n": I32,
+        "d": F64,
+        "map": VecType(U64, 16),
+    }
+    k = Kernel("many", None, **params, last=I64)
+    k.store(k.x, k.cast(k.n, F32))
+    descriptor = np.arange(16, dtype=np.uint64)
+    kernel = gpu.machine().load(k.done())
+    kernel(config(), [True, at(0x1234567890), -3, 1.5, -2.0, -7, 2.5, descriptor.tobytes(), 1 << 40])
+    data = bytes(driver.last.parameters[: driver.last.size])
+    assert struct.unpack_from("<?7xQ b x e H 2x i 4x d", data.ljust(512)) == (
+        True,
+        0x1234567890,
+        -3,
+        1.5,
+        0xC000,
+        -7,
+        2.5,
+    )
+    np.testing.assert_array_equal(np.frombuffer(data, np.uint64, 16, offset=64), descriptor)
+    assert struct.unpack_from("<q", data, 192) == (1 << 40,) and len(data) == 200
+
+
+def test_the_offsets_agree_with_the_compiled_kernel(driver: Driver) -> None:
+    """The same, asked from the compiler: the parameters of the PTX in order, with their sizes and alignments."""
+    import re
+
+    k = Kernel("many", None, flag=BOOL, x=pointer(F32), half=F16, n=I32, map=VecType(U64, 16), last=I64)
+    k.store(k.x, k.cast(k.n, F32))
+    placed = gpu.machine().load(k.done()).place("cuda:0")
+    found = re.findall(
+        r"\.param (?:\.align (\d+) )?\.(\w+) (?:\.ptr[^,]*?)?many_param_\d+(?:\[(\d+)\])?", placed.artifact.ptx
+    )
+    sizes = {"u8": 1, "b8": 1, "s8": 1, "u64": 8, "b64": 8, "u32": 4, "b32": 4}
+    offset = 0
+    for align, kind, count in found:
+        size = sizes[kind] * int(count or 1)
+        offset = -(-offset // int(align or size)) * int(align or size) + size
+    assert len(found) == 6 and offset == placed.parameters.struct.size
+
+
+def test_configuration_reaches_the_driver(driver: Driver) -> None:
+    kernel = gpu.machine().load(small(smem_bytes=1024))
+    kernel(config((8, 2, 3), (64, 2, 1), cluster=(4, 1, 1), stream=0x77), [at(16), 5])
+    last = driver.last
+    assert (tuple(last.grid), tuple(last.block), tuple(last.cluster)) == ((8, 2, 3), (64, 2, 1), (4, 1, 1))
+    assert (last.smem, last.stream, last.smem_allowed) == (1024, 0x77, 0)
+    kernel(config(), [at(16), 5])
+    assert tuple(last.cluster) == (0, 0, 0) and last.stream is None and last.launches == 2
+
+
+def test_large_shared_memory_and_clusters_are_asked_for(driver: Driver) -> None:
+    kernel = gpu.machine().load(small(smem_bytes=100_000))
+    kernel(config((16, 1, 1), cluster=(16, 1, 1)), [at(16), 5])
+    assert driver.last.smem_allowed == 100_000 and driver.last.non_portable == 1
+    kernel(config(smem=200_000), [at(16), 5])
+    assert driver.last.smem_allowed == driver.last.smem == 200_000
+
+
+def test_the_device_of_the_data_is_used(driver: Driver) -> None:
+    kernel = gpu.machine().load(small())
+    kernel(config(), [at(16, "cuda:1"), 5])
+    kernel.place("cuda:0")
+    pushes = driver.last.pushes
+    kernel(config(), [at(16, "cuda:1"), 5])
+    assert driver.last.pushes == pushes + 1, "the other device's context is pushed for the launch"
+    assert set(kernel.artifacts) == {"cuda:0", "cuda:1"}
+    with pytest.raises(MachineError, match="no device cuda:5; this machine has 2"):
+        kernel(config(), [at(16, "cuda:5"), 5])
+    with pytest.raises(ArgumentError, match="'cpu' cannot be used by a kernel on a GPU"):
+        kernel(config(), [at(16, "cpu"), 5])
+
+
+def test_kernels_without_pointers_run_on_the_current_device(driver: Driver) -> None:
+    k = Kernel("nothing", None, n=I32)
+    k.emit("printf", (k.n,), (), {"format": "{}"})
+    kernel = gpu.machine().load(k.done())
+    driver.set("current", 2)
+    kernel(config(), [5])
+    driver.set("current", 0)
+    kernel(config(), [5])
+    assert list(kernel.artifacts) == ["cuda:1", "cuda:0"]
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    (
+        (dict(grid=(0, 1, 1)), r"grid \(0, 1, 1\) lies outside 1..\(2147483647, 65535, 65535\) of Imaginary GPU"),
+        (dict(grid=(1, 70000, 1)), "grid"),
+        (dict(block=(1, 1, 65)), "block .* lies outside"),
+        (dict(block=(1024, 2, 1)), "2048 threads, Imaginary GPU allows 1024"),
+        (dict(block=(1024, 1, 1)), "registers allow 512"),
+        (dict(smem=300_000), "300000 bytes of shared memory a block, Imaginary GPU allows 232448"),
+        (dict(smem=100), "100 bytes of shared memory are given, its allocations need 2048"),
+        (dict(cluster=(32, 1, 1), grid=(32, 1, 1)), "32 blocks, the most is 16"),
+        (dict(cluster=(2, 1, 1), grid=(5, 1, 1)), r"grid \(5, 1, 1\) is not divisible by the cluster \(2, 1, 1\)"),
+    ),
+)
+def test_limits_are_named(driver: Driver, wrong: dict[str, Any], message: str) -> None:
+    kernel = gpu.machine().load(small(smem_bytes=2048))
+    with pytest.raises(ArgumentError, match=message):
+        kernel(config(**wrong), [at(16), 5])
+    assert driver.last.launches == 0
+
+
+def test_launch_bounds_and_built_clusters_are_kept(driver: Driver) -> None:
+    kernel = gpu.machine().load(small(max_threads=128, cluster=(2, 1, 1)))
+    with pytest.raises(ArgumentError, match="256 threads, the kernel is built for 128"):
+        kernel(config(block=(256, 1, 1)), [at(16), 5])
+    with pytest.raises(ArgumentError, match=r"clusters of \(4, 1, 1\), compiled for clusters of \(2, 1, 1\)"):
+        kernel(config((4, 1, 1), cluster=(4, 1, 1)), [at(16), 5])
+
+
+def test_clusters_need_hopper(driver: Driver) -> None:
+    driver.last.capability = 89
+    kernel = gpu.machine().load(small())
+    with pytest.raises(ArgumentError, match="need sm_90, Imaginary GPU is sm_89"):
+        kernel(config((2, 1, 1), cluster=(2, 1, 1)), [at(16), 5])
+    assert kernel.artifacts["cuda:0"].arch == "sm_89"
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    (
+        ([at(16), 1 << 31], "2147483648 does not fit parameter n of type i32"),
+        ([at(16), 1.5], "1.5 does not fit parameter n"),
+        ([at(16), None], "None does not fit parameter n"),
+        ([at(16)], "small takes 2 arguments, 1 were given"),
+        ([at(16), 1, 2], "small takes 2 arguments, 3 were given"),
+    ),
+)
+def test_arguments_must_fit(driver: Driver, args: list[Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        gpu.machine().load(small())(config(), args)
+
+
+def test_failures_carry_the_drivers_words(driver: Driver) -> None:
+    kernel = gpu.machine().load(small())
+    driver.set("next_code", 701)
+    with pytest.raises(
+        MachineError, match=r"launching small on cuda:0 with grid .*CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES \(701\)"
+    ):
+        kernel(config(), [at(16), 5])
+    driver.set("next_code", 700)
+    with pytest.raises(MachineError, match="ILLEGAL_ADDRESS(.|\n)*not its own(.|\n)*nothing more here(.|\n)*simulator"):
+        gpu.machine().synchronize()
+    kernel(config(), [at(16), 5])
+
+
+def test_arrays_on_several_devices_are_named(driver: Driver) -> None:
+    k = Kernel("two", None, x=pointer(F32), y=pointer(F32))
+    k.store(k.x, k.load(k.y))
+    kernel = gpu.machine().load(k.done())
+    with pytest.raises(ArgumentError, match="several devices: cuda:1, cuda:0"):
+        kernel(config(), [at(16, "cuda:1"), at(16, "cuda:0")])
+
+
+def test_threads_do_not_mix_their_arguments(driver: Driver) -> None:
+    kernel = gpu.machine().load(small())
+    kernel(config(), [at(16), 5])
+    problems = []
+
+    def work(number: int) -> None:
+        for _ in range(200):
+            try:
+                kernel(config((number, 1, 1)), [at(number * 16), number])
+            except Exception as error:
+                problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems and driver.last.launches == 801
+    address, number = struct.unpack_from("<Qi", bytes(driver.last.parameters))
+    assert address == number * 16 and driver.last.grid[0] == number
+
+
+def test_a_launch_costs_microseconds(driver: Driver) -> None:
+    kernel = gpu.machine().load(small())
+    where, args = config((4, 1, 1)), [at(16), 5]
+    kernel(where, args)
+    best = min(_time(kernel, where, args) for _ in range(20))
+    assert best < 20e-6, f"{best * 1e6:.1f} us"
+
+
+def _time(kernel: Any, where: LaunchConfig, args: list[Any]) -> float:
+    start = time.perf_counter()
+    for _ in range(100):
+        kernel(where, args)
+    return (time.perf_counter() - start) / 100
+
+
+def test_no_driver_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_LIBCUDA", "libthere_is_none.so")
+    libcuda.library.cache_clear()
+    with pytest.raises(MachineError, match="no NVIDIA driver here(.|\n)*simulator(.|\n)*compiles without a GPU"):
+        gpu.machine()
+    libcuda.library.cache_clear()
