@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from tests.viz.reading import DrawnPanel, read_svg
+from tilewright import Float16, cute
 from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.errors import ArgumentError
 from tilewright.layout import Layout, make_layout_tv, parse, product
+from tilewright.tiled import make_copy_atom, make_tiled_copy_A, make_tiled_mma
 from tilewright.viz import copy_atom_figure, mma_atom_figure, mma_figure, tiled_copy_figure, tiled_mma_figure, tv_figure
 from tilewright.viz.colour import thread_colour
 
@@ -104,26 +106,43 @@ def test_an_mma_stands_as_one_multiplies_by_hand() -> None:
     assert b.cells[15, 0].box[1] < c.cells[0, 0].box[1] and a.cells[0, 15].box[0] < c.cells[0, 0].box[0]
 
 
-def test_atoms_and_tiled_operations_are_asked_by_their_documented_names() -> None:
-    atom = SimpleNamespace(tv_layout_A=MMA_A, tv_layout_B=MMA_B, tv_layout_C=MMA_C, shape_mnk=(16, 8, 16))
-    assert read_svg(mma_atom_figure(atom).svg()).panels[2].words() == owners(MMA_C, 16)
+def test_a_tiled_mma_is_drawn_as_its_thread_slices_see_it() -> None:
+    tiled = make_tiled_mma(MMA_SYNC["SM80_16x8x16_F32F16F16F32_TN"], (2, 2, 1), (32, 32, 16))
+    drawing = read_svg(tiled_mma_figure(tiled, (32, 32, 32)).svg())
+    assert drawing.title == "tiled MMA of SM80_16x8x16_F32F16F16F32_TN: 32 x 32 x 16 on 32 x 32 x 32"
+    b, a, c = drawing.panels
+    assert c.words() == owners(tiled.tv_layout_C_tiled, 32)
+    tile = cute.make_identity_tensor((32, 32))
+    for thread in (0, 5, 37, 127):
+        mine = tiled.get_slice(thread).partition_C(tile)
+        drawn = {place for place, lines in c.words().items() if lines[0] == f"T{thread}"}
+        assert drawn == {mine[index] for index in range(cute.size(mine))}
+    (first,) = {cell.remark.partition(": ")[2] for place, cell in a.cells.items() if place in ((0, 0), (0, 16))}
+    assert first == "T0 V0, T64 V0"  # two warps along N read the same rows of A, and K repeats after 16
+    assert b.words()[0, 0] == ["T0", "V0", "+1"]
 
-    tiled = SimpleNamespace(
-        tv_layout_A_tiled=MMA_A,
-        tv_layout_B_tiled=MMA_B,
-        tv_layout_C_tiled=MMA_C,
-        get_tile_size=lambda mode: (16, 8, 16)[mode],
-    )
-    _, a, c = read_svg(tiled_mma_figure(tiled, (16, 16, 16)).svg()).panels
-    once = owners(MMA_C, 16)
-    assert c.words() == {(i, j): once[i, j % 8] for i in range(16) for j in range(16)}
-    assert a.words() == owners(MMA_A, 16)
 
+def test_a_tiled_copy_is_drawn_as_its_thread_slices_see_it() -> None:
+    atom = make_copy_atom(COPIES["SM75_U32x4_LDSM_N"], Float16)
+    tiled_mma = make_tiled_mma(MMA_SYNC["SM80_16x8x16_F32F16F16F32_TN"], (2, 2, 1), (32, 32, 16))
+    tiled = make_tiled_copy_A(atom, tiled_mma)
+    drawing = read_svg(tiled_copy_figure(tiled).svg())
+    assert drawing.title == "tiled copy of SM75_U32x4_LDSM_N: 32 x 16 on 32 x 16"
+    tile = cute.make_identity_tensor((32, 16))
+    for thread in (0, 9, 64, 127):
+        slices = tiled.get_slice(thread)
+        for panel, mine in zip(drawing.panels, (slices.partition_S(tile), slices.partition_D(tile)), strict=True):
+            drawn = {place for place, cell in panel.cells.items() if re.search(rf"\bT{thread} ", cell.remark)}
+            assert drawn == {mine[index] for index in range(cute.size(mine))}
+
+
+def test_a_tile_is_repeated_over_a_larger_one() -> None:
     layout = Layout((4, 4), (4, 1))
     copy = SimpleNamespace(layout_src_tv_tiled=layout, layout_dst_tv_tiled=Layout((4, 4), (1, 4)), tiler_mn=(4, 4))
-    source, destination = read_svg(tiled_copy_figure(copy).svg()).panels
-    assert source.words() == owners(layout, 4) and destination.words() == flipped(owners(layout, 4))
-    assert read_svg(tiled_copy_figure(copy, (8, 4)).svg()).panels[0].words()[7, 0] == source.words()[3, 0]
+    source, destination = read_svg(tiled_copy_figure(copy, (8, 4)).svg()).panels
+    once = owners(layout, 4)
+    assert source.words() == {(i, j): once[i % 4, j] for i in range(8) for j in range(4)}
+    assert destination.words()[7, 1] == once[1, 3]
 
 
 def test_a_copy_atom_has_a_source_row_to_a_line() -> None:
