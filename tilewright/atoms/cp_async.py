@@ -74,7 +74,7 @@ class CpAsync(CopyInstruction):
 
     def verify(self, op: Op) -> None:
         if "registers" in op.attrs:
-            raise ConstraintError(f"{self}: copies from global to shared memory, not registers: use CopyUniversalOp")
+            raise ConstraintError(f"{self}: copies from global to shared memory; for registers use CopyUniversalOp")
         sources, targets, _ = split_operands(op, op.operands)
         mend = f"state the alignment (assumed_align={self.bits // 8}) or copy fewer bits (num_bits_per_copy)"
         for source, target in zip(sources, targets, strict=True):
@@ -93,23 +93,23 @@ class CpAsync(CopyInstruction):
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
-        size = self.bits // 8
-        name = f"cp_async_{self.cache.value}_{size}{'_zfill' if self.zero_fill else ''}"
+        size, fill = self.bits // 8, self.zero_fill and op.attrs.get("predicated", False)
+        name = f"cp_async_{self.cache.value}_{size}{'_zfill' if fill else ''}"
         form = f"cp.async.{self.cache.value}.shared.global.L2::128B"
-        extra = ", int source_bytes" if self.zero_fill else ""
-        slot, operand = (", %3", ', "r"(source_bytes)') if self.zero_fill else ("", "")
+        extra = ", int source_bytes" if fill else ""
+        slot, operand = (", %3", ', "r"(source_bytes)') if fill else ("", "")
+        body = f'"{form} [%0], [%1], %2{slot};" : : "r"(target), "l"(source), "n"({size}){operand} : "memory"'
         out.helper(
             name,
             f"__device__ __forceinline__ void {name}(uint32_t target, void const* source{extra}) {{\n"
-            f'  asm volatile("{form} [%0], [%1], %2{slot};" : : "r"(target), "l"(source), "n"({size}){operand} : "memory");\n'
+            f"  asm volatile({body});\n"
             f"}}\n",
         )
         sources, targets, predicates = split_operands(op, op.operands)
         for source, target, predicate in zip(sources, targets, predicates, strict=True):
             arguments = f"{out.shared_address(target)}, {out.value(source)}"
-            if self.zero_fill:
-                bytes_ = str(size) if predicate is None else f"{out.value(predicate)} ? {size} : 0"
-                out.line(f"{name}({arguments}, {bytes_});")
+            if fill:
+                out.line(f"{name}({arguments}, {out.value(predicate)} ? {size} : 0);")
             elif predicate is None or (isinstance(predicate, Constant) and predicate.value):
                 out.line(f"{name}({arguments});")
             elif not isinstance(predicate, Constant):

@@ -86,7 +86,7 @@ class Mma(Instruction):
             raise ConstraintError(
                 f"{self}: {role} must be in registers, not {type_}: copy it to a fragment (make_fragment_{role}) first"
             )
-        if {type_.elem, wanted} != {wanted} and {type_.elem, wanted} != {F32, TF32}:
+        if not _same_registers(type_.elem, wanted):
             raise ConstraintError(f"{self}: {role} must hold {shown(wanted)}, not {shown(type_.elem)}")
         values = product(tv[1].shape)
         if len(layout) != 3 or product(layout[0].shape) != values:
@@ -149,6 +149,11 @@ class Mma(Instruction):
     def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
         """``d += a * b`` on ``[warps, 32 * registers]`` arrays: gather both, multiply, scatter."""
         raise NotImplementedError
+
+
+def _same_registers(given: ScalarType, wanted: ScalarType) -> bool:
+    """float32 registers serve as tf32, and integers of one width as each other (a recast view of them)."""
+    return given == wanted or {given, wanted} == {F32, TF32} or (given.is_integer and given.width == wanted.width)
 
 
 def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:

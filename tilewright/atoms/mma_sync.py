@@ -151,7 +151,7 @@ class MmaSync(Mma):
         from tilewright.atoms import numbers
         from tilewright.atoms.scratch import scratch
 
-        patterns = numbers.raw(registers, type_)
+        patterns = numbers.raw(registers, type_)  # also sees registers of another type of this width as this one
         gathered = scratch(side, (len(registers), *index.shape), patterns.dtype)
         return numbers.widen(patterns.take(index, axis=1, out=gathered, mode="clip"), type_)
 

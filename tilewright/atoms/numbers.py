@@ -23,8 +23,10 @@ def _byte_table(type_: ScalarType) -> Array:
 
 
 def raw(values: Array, type_: ScalarType) -> Array:
-    """The same registers as unsigned patterns where NumPy itself does not know the type (gathers would be slow)."""
-    return values.view(np.dtype(f"u{type_.bytes}")) if type_.is_float and type_.numpy_name not in _NATIVE else values
+    """Registers as numbers of the type, or as unsigned patterns where NumPy does not know it (slow gathers)."""
+    known = not type_.is_float or type_.numpy_name in _NATIVE
+    dtype = type_.dtype if known else np.dtype(f"u{type_.bytes}")
+    return values if values.dtype == dtype else values.view(dtype)
 
 
 _NATIVE = frozenset(("float16", "float32", "float64"))

@@ -1,0 +1,174 @@
+"""MmaAtom and CopyAtom: an instruction together with the element type it is used with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.mma import Mma
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import ScalarType, scalar_of
+from tilewright.layout import Layout, recast_layout, size
+from tilewright.tiled.views import Static
+
+
+class Atom(Static):
+    """What MMA and copy atoms have in common: equality by content, and the printed form."""
+
+    op: Any
+
+    def _key(self) -> Any:
+        raise NotImplementedError
+
+    def _lines(self) -> list[str]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._key()))
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+
+class MmaAtom(Atom):
+    """A matrix instruction. ``op`` is what it was made from (a face class or the instruction itself).
+
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> print(MmaAtom(mma_by_name("SM80_16x8x8_F32F16F16F32_TN")))
+    MMA Atom
+      ThrID:           32:1
+      Shape MNK:       (16,8,8)
+      TV Layout A:     ((4,8),(2,2)):((32,1),(16,8))
+      TV Layout B:     ((4,8),2):((16,1),8)
+      TV Layout C:     ((4,8),(2,2)):((32,1),(16,8))
+    """
+
+    def __init__(self, op: Any) -> None:
+        make = getattr(op, "instruction", None)
+        instruction = make() if make is not None else None
+        if not isinstance(instruction, Mma):
+            raise ConstraintError(
+                f"{op!r} is no MMA operation: use one of cute.nvgpu (MmaUniversalOp, warp.MmaF16BF16Op...)"
+            )
+        self.op = op
+        self.instruction: Mma = instruction
+
+    @property
+    def thr_id(self) -> Layout:
+        return self.instruction.thr_id
+
+    @property
+    def shape_mnk(self) -> tuple[int, int, int]:
+        return self.instruction.shape_mnk
+
+    @property
+    def tv_layout_A(self) -> Layout:
+        return self.instruction.layout_a
+
+    @property
+    def tv_layout_B(self) -> Layout:
+        return self.instruction.layout_b
+
+    @property
+    def tv_layout_C(self) -> Layout:
+        return self.instruction.layout_c
+
+    def _key(self) -> Any:
+        return self.instruction
+
+    def _lines(self) -> list[str]:
+        m, n, k = self.shape_mnk
+        return [
+            "MMA Atom", f"  ThrID:           {self.thr_id}", f"  Shape MNK:       ({m},{n},{k})",
+            f"  TV Layout A:     {self.tv_layout_A}", f"  TV Layout B:     {self.tv_layout_B}",
+            f"  TV Layout C:     {self.tv_layout_C}",
+        ]  # fmt: skip
+
+
+class CopyAtom(Atom):
+    """A copy instruction for elements of ``value_type``; its layouts count elements.
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> from tilewright.ir.types import F16
+    >>> print(CopyAtom(copy_by_name("SM75_U32x4_LDSM_N"), F16))
+    Copy Atom
+      ThrID:           32:1
+      TV Layout Src:   (32,8):(8,1)
+      TV Layout Dst:   (32,(2,4)):(2,(1,64))
+      Value type:      f16
+    """
+
+    def __init__(self, op: Any, value_type: Any, num_bits: int = 0) -> None:
+        scalar = scalar_of(value_type)
+        make = getattr(op, "instruction", None)
+        instruction = make(scalar, num_bits) if make is not None else None
+        if not isinstance(instruction, CopyInstruction):
+            raise ConstraintError(
+                f"{op!r} is no copy operation: use one of cute.nvgpu (CopyUniversalOp, cpasync.CopyG2SOp...)"
+            )
+        self.op = op
+        self.value_type = value_type
+        self.scalar: ScalarType = scalar
+        self.instruction: CopyInstruction = instruction
+        self.layout_src_tv = self._in_values(instruction.src_bits)
+        self.layout_dst_tv = self._in_values(instruction.dst_bits)
+        self.layout_ref_tv = self._in_values(instruction.ref_bits)
+
+    def _in_values(self, bits: Layout) -> Layout:
+        made: Layout = recast_layout(self.scalar.width, 1, bits)
+        if size(made[0]) != size(self.thr_id) or size(bits[1]) > 1 and size(bits[1]) < self.scalar.width:
+            raise ConstraintError(
+                f"{self.instruction} moves {size(bits[1])} bits a thread; values of {self.scalar} do not fit in"
+            )
+        return made
+
+    @property
+    def thr_id(self) -> Layout:
+        return self.instruction.thr_id
+
+    @property
+    def num_val_src(self) -> int:
+        return int(size(self.layout_src_tv[1]))
+
+    @property
+    def num_val_dst(self) -> int:
+        return int(size(self.layout_dst_tv[1]))
+
+    def _key(self) -> Any:
+        return (self.instruction, self.scalar)
+
+    def _lines(self) -> list[str]:
+        return [
+            "Copy Atom", f"  ThrID:           {self.thr_id}", f"  TV Layout Src:   {self.layout_src_tv}",
+            f"  TV Layout Dst:   {self.layout_dst_tv}", f"  Value type:      {self.scalar}",
+        ]  # fmt: skip
+
+
+def make_atom(op: Any, value_type: Any = None, **options: Any) -> Atom:
+    """The atom of any operation: of a copy when a value type is given."""
+    return make_mma_atom(op) if value_type is None else make_copy_atom(op, value_type, **options)
+
+
+def make_mma_atom(op: Any) -> MmaAtom:
+    """The atom of an MMA operation."""
+    return op if isinstance(op, MmaAtom) else MmaAtom(op)
+
+
+def make_copy_atom(op: Any, copy_internal_type: Any, *, num_bits_per_copy: int = 0) -> CopyAtom:
+    """The atom of a copy operation for elements of ``copy_internal_type``.
+
+    ``num_bits_per_copy`` is what one instruction of one thread moves; when left out, the universal copy moves one
+    element and ``cute.copy`` widens it as far as layouts and alignment allow.
+    """
+    if num_bits_per_copy and num_bits_per_copy % scalar_of(copy_internal_type).width:
+        raise ConstraintError(
+            f"num_bits_per_copy={num_bits_per_copy} is not a multiple of the {scalar_of(copy_internal_type).width} "
+            "bits of "
+            f"{copy_internal_type}"
+        )
+    return CopyAtom(op, copy_internal_type, num_bits_per_copy)

@@ -1,0 +1,131 @@
+"""The makers of tiled copies: from thread and value layouts, from a TiledMma's operand, from another tiled copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.layout import (
+    Layout,
+    coalesce,
+    composition,
+    filter,
+    left_inverse,
+    make_layout,
+    make_layout_tv,
+    product,
+    product_each,
+    size,
+)
+from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.tiled_copy import TiledCopy
+from tilewright.tiled.tiled_mma import TiledMma
+
+
+def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> TiledCopy:
+    """A tiled copy from a layout (thread, value) -> coordinate in the tile, and the tile."""
+    return TiledCopy(atom, layout_tv, tiler_mn)
+
+
+def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> TiledCopy:
+    """A tiled copy from a layout of threads and a layout of each thread's values, both over coordinates.
+
+    >>> from tilewright.atoms.universal import UniversalCopy
+    >>> from tilewright.ir.types import F32
+    >>> tiled = make_tiled_copy_tv(CopyAtom(UniversalCopy(128), F32), make_layout((32, 8)), make_layout((4, 1)))
+    >>> tiled.layout_tv_tiled, tiled.tiler_mn
+    ((256,4):(4,1), (128, 8))
+    """
+    tiler_mn, layout_tv = make_layout_tv(thr_layout, val_layout)
+    return TiledCopy(atom, layout_tv, tiler_mn)
+
+
+def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for A."""
+    return TiledCopy(atom, tiled_mma.tv_layout_A_tiled, (tiled_mma.get_tile_size(0), tiled_mma.get_tile_size(2)))
+
+
+def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for B."""
+    return TiledCopy(atom, tiled_mma.tv_layout_B_tiled, (tiled_mma.get_tile_size(1), tiled_mma.get_tile_size(2)))
+
+
+def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    """A tiled copy into (or out of) the accumulators of ``tiled_mma``."""
+    return TiledCopy(atom, tiled_mma.tv_layout_C_tiled, (tiled_mma.get_tile_size(0), tiled_mma.get_tile_size(1)))
+
+
+def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
+    """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s source threads hold."""
+    return TiledCopy(atom, tiled_copy.layout_src_tv_tiled, tiled_copy.tiler_mn)
+
+
+def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
+    """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s destination threads hold."""
+    return TiledCopy(atom, tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler_mn)
+
+
+def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
+    """The smallest tiled copy that can retile the accumulators: for epilogues that store a part at a time."""
+    layout_tv = mma.tv_layout_C_tiled
+    values = atom.num_val_src
+    if values > size(layout_tv[1]):
+        raise ConstraintError(
+            f"{atom.instruction} takes {values} values of a thread, but {mma.instruction} gives it {size(layout_tv[1])}"
+        )
+    active = composition(layout_tv, make_layout((size(layout_tv[0]), values)))
+    return _restrided(atom, (mma.get_tile_size(0), mma.get_tile_size(1)), active)
+
+
+def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Layout, data_layout: Layout) -> TiledCopy:
+    """A tiled copy from a layout (thread, value) -> *address* in ``data_layout``.
+
+    For copies that care about vector widths and address distances, not about coordinates. Raises ConstraintError when
+    an address does not occur in ``data_layout``.
+    """
+    # Addresses off the end get the coordinate of a stride-0 mode.
+    inverse = make_layout(left_inverse(data_layout), Layout(1, 0))
+    to_coordinates = composition(inverse, atom_layout_tv)
+    if coalesce(composition(data_layout, to_coordinates[1])) != coalesce(atom_layout_tv[1]):
+        raise ConstraintError(
+            f"make_cotiled_copy: addresses of {atom_layout_tv} do not occur in the data layout {data_layout}"
+        )
+    return _restrided(atom, product_each(data_layout.shape), to_coordinates)
+
+
+def _restrided(atom: CopyAtom, extents: tuple[int, ...], active: Layout) -> TiledCopy:
+    """The tiled copy of the coordinates that ``active`` (thread, value) -> 1-D coordinate in ``extents`` touches."""
+
+    def touched(mode: int) -> Layout:
+        only = make_layout(extents, stride=tuple(1 if i == mode else 0 for i in range(len(extents))))
+        result: Layout = filter(composition(only, active))
+        return result
+
+    tiler = tuple(touched(mode) for mode in range(len(extents)))
+    to_whole = composition(make_layout(extents), tiler)
+    return TiledCopy(atom, composition(left_inverse(to_whole), active), tiler)
+
+
+def derive_tv_from_thread_value(
+    thr_layout: Layout, val_layout: Layout, repeat: tuple[int, ...] | None = None
+) -> Layout:
+    """(thread, value) -> coordinate, from (m, n) -> thread and (m, n) -> value: the way to an instruction's table.
+
+    ``raked_product`` makes (m, n) -> thread + threads * value; its inverse, seen with the shape (threads, values), is
+    the table of one tile. ``repeat`` stacks tiles by ``blocked_product``; the repetitions become further values.
+
+    >>> thr, val = make_layout((8, 4), stride=(4, 1)), make_layout((1, 2), stride=(0, 1))
+    >>> derive_tv_from_thread_value(thr, val)
+    ((4,8),2):((16,1),8)
+    >>> derive_tv_from_thread_value(thr, val, (2, 2))
+    ((4,8),(2,2,2)):((32,1),(16,8,128))
+    """
+    from tilewright.layout import blocked_product, raked_product, with_shape
+
+    threads, values = size(thr_layout), size(val_layout)
+    to_tv = raked_product(thr_layout, val_layout)
+    if repeat is not None:
+        to_tv = blocked_product(to_tv, make_layout(repeat))
+        values *= product(repeat)
+    result: Layout = with_shape(left_inverse(to_tv), (threads, values))
+    return result

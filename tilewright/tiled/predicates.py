@@ -1,0 +1,42 @@
+"""Predicates of a copy: one for each repetition of the instruction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Value
+from tilewright.lang.numeric import Boolean
+from tilewright.lang.registers import Registers
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import is_static, size
+
+
+def predicate_values(atom: Any, pred: Any, repetitions: int, values: int) -> list[Value] | None:
+    """The predicates as operands; None when there are none.
+
+    ``pred`` is a Boolean for the whole copy or a Boolean tensor with one element for each repetition: the source's
+    shape without the values that one instruction moves. Elements at one register are read once.
+    """
+    if pred is None:
+        return None
+    if not isinstance(pred, Tensor):
+        return [Boolean(pred).ir_value()] * repetitions
+    count = size(pred.layout)
+    if count != repetitions:
+        hint = (
+            f"it has one for each element; the copy moves {values} at once, so test the first of each"
+            if count == repetitions * values
+            else "give it the shape of the source without the values of one copy"
+        )
+        raise ConstraintError(
+            f"{atom}: {repetitions} copies take {repetitions} predicates, but pred {pred} has {count}: {hint}"
+        )
+    known: dict[int, Value] = {}
+    result = []
+    for i in range(repetitions):
+        where = pred.layout(i) if is_static(pred.layout) and isinstance(pred.iterator, Registers) else -1 - i
+        if where not in known:
+            known[where] = Boolean(pred[i]).ir_value()
+        result.append(known[where])
+    return result

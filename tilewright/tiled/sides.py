@@ -1,0 +1,100 @@
+"""The two sides of a copy: registers with static numbers, and memory with one pointer for each repetition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.copy import CopyInstruction
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.types import PtrType
+from tilewright.lang.access import places, static_offsets
+from tilewright.lang.pointer import Pointer, element_bytes
+from tilewright.lang.registers import Registers
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import Layout, is_static, size
+
+
+def in_registers(tensor: Tensor) -> bool:
+    return isinstance(tensor.iterator, Registers)
+
+
+def register_numbers(atom: Any, tensor: Tensor, values: Layout, rest: Layout) -> tuple[tuple[int, ...], ...]:
+    """For each repetition the elements of the fragment, in the order of the instruction's values."""
+    registers = tensor.iterator
+    base = registers.offset
+    if not isinstance(base, int) or not is_static(values) or not is_static(rest):
+        raise ConstraintError(
+            f"{atom}: registers are named by static numbers, but {tensor} is indexed at run time: "
+            "unroll the loop (cutlass.range_constexpr)"
+        )
+    inside, steps = static_offsets(values), static_offsets(rest)
+    numbers = tuple(tuple(base + step + v for v in inside) for step in steps)
+    return numbers if not registers.is_recast else tuple(_own_elements(atom, registers, n) for n in numbers)
+
+
+def _own_elements(atom: Any, registers: Registers, numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Elements of a recast view as elements of the fragment itself."""
+    own, seen = registers.frag.type.elem.width, registers.dtype.width  # type: ignore[attr-defined]
+    if own == seen:
+        return numbers
+    if own < seen:
+        ratio = seen // own
+        return tuple(n * ratio + i for n in numbers for i in range(ratio))
+    ratio = own // seen
+    firsts = numbers[::ratio]
+    if numbers != tuple(f + i for f in firsts for i in range(ratio)) or any(f % ratio for f in firsts):
+        raise ConstraintError(f"{atom}: the recast registers {list(numbers)} are no whole elements of the fragment")
+    return tuple(f // ratio for f in firsts)
+
+
+def memory_pointers(
+    atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, rest: Layout
+) -> list[Value]:  # fmt: skip
+    """One pointer for each repetition, after checking that a thread's values lie side by side."""
+    pointer = tensor.iterator
+    if not isinstance(pointer, Pointer):
+        raise ConstraintError(f"{atom}: the {side} {tensor} is neither memory nor registers")
+    count = int(size(values))
+    _check_contiguous(atom, side, tensor, values, count)
+    return [(pointer + dynamic).value(static) for dynamic, static in places(rest, int(size(rest)))]
+
+
+def _check_contiguous(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, count: int) -> None:
+    if count == 1:
+        return
+    if not is_static(values):
+        raise ConstraintError(
+            f"{atom}: the {count} values of a thread must be contiguous in the {side}, but its layout "
+            f"{tensor.layout} has "
+            f"run-time strides in the value mode {values}: mark the contiguous mode static (leading_dim) or copy one "
+            "element"
+        )
+    where = static_offsets(values)
+    for v in range(count):
+        if where[v] != where[0] + v:
+            raise ConstraintError(
+                f"{atom}: reads or writes {count} contiguous elements for each thread, but in the {side} "
+                f"{tensor.layout} "
+                f"thread T0's value V{v} lies {where[v] - where[v - 1]} elements after V{v - 1} (value layout "
+                f"{values}): "
+                "let the values run along the mode with stride 1, or copy fewer bits"
+            )
+    swizzle = getattr(tensor.iterator, "swizzle", None)
+    size_ = count * element_bytes(tensor.element_type)
+    if swizzle is not None and size_ > 1 << swizzle.base:
+        raise ConstraintError(
+            f"{atom}: the swizzle {swizzle} of the {side} keeps {1 << swizzle.base} bytes together, but one copy "
+            f"takes {size_}: "
+            "raise the swizzle's M or copy fewer bits"
+        )
+
+
+def as_elements(pointer: Value, fragment: Value) -> Value:
+    """``pointer`` as one to the fragment's element type, where registers are seen recast."""
+    kind, elem = pointer.type, fragment.type.elem  # type: ignore[attr-defined]
+    assert isinstance(kind, PtrType)
+    if kind.elem == elem or kind.elem.width == elem.width:
+        return pointer
+    return Builder.current().ptr_cast(pointer, PtrType(elem, kind.space, kind.align))

@@ -1,0 +1,198 @@
+"""``cute.copy`` and its simpler kin: static loops over the rest modes, staged as one instruction call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.atoms.cp_async import CpAsync
+from tilewright.atoms.ldmatrix import LdMatrix
+from tilewright.atoms.shuffle import ShuffleTranspose
+from tilewright.atoms.stmatrix import StMatrix
+from tilewright.atoms.universal import UniversalCopy
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.types import F32, TF32, ScalarType
+from tilewright.lang.algebra import make_rmem_tensor
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
+from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.predicates import predicate_values
+from tilewright.tiled.sides import as_elements, in_registers, memory_pointers, register_numbers
+from tilewright.tiled.vectors import autovec_copy
+
+Stager = Callable[..., None]
+STAGERS: dict[type, Stager] = {}
+"""Instruction classes that stage their copies themselves: ``stager(atom, src, dst, pred=..., **options)``."""
+
+Split = tuple[Layout, Layout, Layout, Layout]
+
+
+def copy(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **options: Any) -> None:
+    """Copy ``src`` to ``dst`` with the instruction of ``atom``, as often as the modes after the first ask for.
+
+    Mode 0 of both tensors is what one instruction moves for one thread (or a tuple that begins with it), as
+    ``partition_S``, ``partition_D`` and ``retile`` give it. ``pred`` has one Boolean for each repetition; where it is
+    false nothing is copied (``cp.async`` writes zeros).
+
+    Raises ConstraintError when sizes, element types, memory spaces, alignment or contiguity do not fit the instruction.
+    """
+    if not isinstance(atom, CopyAtom):
+        raise ConstraintError(f"cute.copy takes a copy atom first, not {atom!r}: make one with cute.make_copy_atom")
+    for name, tensor in (("source", src), ("destination", dst)):
+        if not isinstance(tensor, Tensor):
+            raise ConstraintError(f"cute.copy: the {name} must be a tensor, not {tensor!r}")
+    special = STAGERS.get(type(atom.instruction))
+    if special is not None:
+        return special(atom, src, dst, pred=pred, **options)
+    for name, value in options.items():
+        if value is not None and name not in ("loc", "ip"):
+            raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
+    check_types(atom.instruction, src, dst, atom.scalar)
+    instruction = atom.instruction
+    if isinstance(instruction, UniversalCopy) and instruction.auto and pred is None:
+        return autovec_copy(src, dst)
+    _stage(instruction, src, dst, split_modes(atom, src, dst), pred)
+    return None
+
+
+def check_types(atom: Any, src: Tensor, dst: Tensor, expected: ScalarType | None = None) -> None:
+    """Copies move bits: both element types must be one, or be views of one width (integers, f32 and tf32)."""
+    a, b = src.element_type.ir_type, dst.element_type.ir_type
+    loose = a.width == b.width and (a.is_integer or b.is_integer or {a, b} == {F32, TF32})
+    if a != b and not loose:
+        raise ConstraintError(
+            f"{atom}: copies {a} to {b} without converting: load(), .to({dst.element_type}) and store() first"
+        )
+    if expected is not None and expected.width != a.width:
+        raise ConstraintError(
+            f"{atom}: was made for elements of {expected}, but the tensors hold {a}: make the copy atom for "
+            f"{src.element_type}"
+        )
+
+
+def split_modes(atom: CopyAtom, src: Tensor, dst: Tensor) -> Split:
+    """(values, rest) of the source and of the destination: what one instruction moves, and the repetitions."""
+    s, d = _modes(src.layout), _modes(dst.layout)
+    n_src, n_dst = atom.num_val_src, atom.num_val_dst
+    while (size(s[0]), size(d[0])) != (n_src, n_dst):
+        if isinstance(s[0].shape, tuple) and isinstance(d[0].shape, tuple):
+            s, d = [*s[0], *s[1:]], [*d[0], *d[1:]]
+        elif isinstance(atom.instruction, UniversalCopy) and _divides(n_src, s[0]) and _divides(n_dst, d[0]):
+            s, d = [*logical_divide(s[0], n_src), *s[1:]], [*logical_divide(d[0], n_dst), *d[1:]]
+        else:
+            raise ConstraintError(
+                f"{atom.instruction}: moves {n_src} x {atom.scalar} of the source and {n_dst} of the destination for "
+                "each "
+                f"thread, but mode 0 has {size(s[0])} in {src.layout} and {size(d[0])} in {dst.layout}: "
+                "partition (or retile) both with this copy"
+            )
+    rest_s, rest_d = make_layout(*s[1:], Layout(1, 0)), make_layout(*d[1:], Layout(1, 0))
+    if not is_static(rest_s.shape) or not is_static(rest_d.shape):
+        raise ConstraintError(
+            f"{atom.instruction}: the loop over {src.layout} is static and needs static extents: slice it first"
+        )
+    if size(rest_s) != size(rest_d):
+        raise ConstraintError(
+            f"{atom.instruction}: the source {src.layout} takes {size(rest_s)} copies, the destination {dst.layout} "
+            f"{size(rest_d)}"
+        )
+    return s[0], rest_s, d[0], rest_d
+
+
+def _modes(layout: Any) -> list[Layout]:
+    if not isinstance(layout, Layout):
+        raise ConstraintError(
+            f"a copy needs a plain layout, not {layout}: make the tensor with make_tensor, which moves a swizzle to "
+            "the pointer"
+        )
+    return list(layout) if isinstance(layout.shape, tuple) else [layout]
+
+
+def _divides(n: int, mode: Layout) -> bool:
+    return is_static(mode.shape) and size(mode) % n == 0 and size(mode) > n
+
+
+def _stage(instruction: Any, src: Tensor, dst: Tensor, split: Split, pred: Any) -> None:
+    v_src, r_src, v_dst, r_dst = split
+    builder = Builder.current()
+    repetitions = int(size(r_src))
+    predicates = predicate_values(instruction, pred, repetitions, int(size(v_src)))
+    extra = predicates or []
+    loads, stores = in_registers(dst), in_registers(src)
+    if loads and stores:
+        if not isinstance(instruction, ShuffleTranspose):
+            raise ConstraintError(f"{instruction}: does not copy registers to registers: use dst.store(src.load())")
+        wanted = register_numbers(instruction, dst, v_dst, r_dst)
+        given = register_numbers(instruction, src, v_src, r_src)
+        builder.call(instruction, [dst.iterator.frag, src.iterator.frag], registers=wanted, source_registers=given)
+        return
+    _check_direction(instruction, src, dst, loads, stores)
+    if not loads and not stores:
+        sources = memory_pointers(instruction, "source", src, v_src, r_src)
+        targets = memory_pointers(instruction, "destination", dst, v_dst, r_dst)
+        builder.call(instruction, [*sources, *targets, *extra], count=repetitions, predicated=predicates is not None)
+        return
+    registers, memory, side = (dst, src, "source") if loads else (src, dst, "destination")
+    v_reg, r_reg, v_mem, r_mem = (v_dst, r_dst, v_src, r_src) if loads else (v_src, r_src, v_dst, r_dst)
+    numbers = register_numbers(instruction, registers, v_reg, r_reg)
+    fragment = registers.iterator.frag
+    pointers = [as_elements(p, fragment) for p in memory_pointers(instruction, side, memory, v_mem, r_mem)]
+    builder.call(
+        instruction, [fragment, *pointers, *extra], registers=numbers, store=stores, predicated=predicates is not None
+    )
+
+
+def _check_direction(instruction: Any, src: Tensor, dst: Tensor, loads: bool, stores: bool) -> None:
+    right = {
+        LdMatrix: (loads, "shared memory to registers"),
+        StMatrix: (stores, "registers to shared memory"),
+        CpAsync: (not loads and not stores, "global to shared memory"),
+    }.get(type(instruction))
+    if right is not None and not right[0]:
+        raise ConstraintError(f"{instruction}: copies from {right[1]}, not from {src.memspace} to {dst.memspace}")
+
+
+def basic_copy(src: Tensor, dst: Tensor) -> None:
+    """``dst[i] = src[i]`` for every element, converting the element type where it differs."""
+    if src.element_type is dst.element_type:
+        return autovec_copy(src, dst)
+    return dst.store(src.load().to(dst.element_type))
+
+
+def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor) -> None:
+    """``if pred[i]: dst[i] = src[i]`` for every element; element types must agree when both sides are in memory."""
+    if src.element_type is not dst.element_type:
+        if not in_registers(src):
+            raise ConstraintError(
+                f"basic_copy_if: cannot convert {src.element_type} to {dst.element_type} between memories"
+            )
+        converted = make_rmem_tensor(make_layout(src.layout.shape), dst.element_type)
+        converted.store(src.load().to(dst.element_type))
+        src = converted
+    width = src.element_type.width
+    one = UniversalCopy(max(8, width))
+    flat = [make_layout(Layout(1, 0), x.layout) for x in (src, dst)]
+    if size(src.layout) != size(dst.layout):
+        raise ConstraintError(f"basic_copy_if: {src} and {dst} differ in size")
+    if in_registers(src) and in_registers(dst):
+        return _select_registers(pred, src, dst)
+    return _stage(one, src, dst, (flat[0][0], flat[0][1], flat[1][0], flat[1][1]), pred)
+
+
+def _select_registers(pred: Tensor, src: Tensor, dst: Tensor) -> None:
+    from tilewright.lang.choose import select
+
+    for i in range(size(src.layout)):
+        dst[i] = select(pred[i], src[i], dst[i])
+
+
+def copy_atom_call(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **options: Any) -> None:
+    """One instruction: ``src`` and ``dst`` have exactly the values that it moves for one thread."""
+    if size(src.layout) != atom.num_val_src or size(dst.layout) != atom.num_val_dst:
+        raise ConstraintError(
+            f"{atom.instruction}: one call moves {atom.num_val_src} x {atom.scalar}, not {src.layout} to "
+            f"{dst.layout}: use cute.copy"
+        )
+    whole = [x.with_layout(make_layout(x.layout)) for x in (src, dst)]
+    copy(atom, *whole, pred=pred, **options)

@@ -1,0 +1,134 @@
+"""``cute.gemm``: all rest modes of an MMA staged as one instruction call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.atoms.mma import Mma
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.types import F32, TF32
+from tilewright.lang.pointer import AddressSpace
+from tilewright.lang.registers import Registers
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import Layout, is_static, make_layout, rank, size
+from tilewright.tiled.atom import MmaAtom
+from tilewright.tiled.staged_copy import basic_copy
+from tilewright.tiled.tiled_mma import make_tiled_mma
+from tilewright.tiled.vectors import autovec_copy
+
+STAGERS: dict[type, Callable[..., None]] = {}
+"""Instruction classes that stage their gemms themselves: ``stager(atom, d, a, b, c, **options)``."""
+
+
+def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any) -> None:
+    """``d = a * b + c`` with the instruction of ``atom``.
+
+    Shapes: (V) x (V) -> (V); (V,M) x (V,N) -> (V,M,N); (V,M,K) x (V,N,K) -> (V,M,N); and for instructions with one
+    value also (M) x (N) -> (M,N) and (M,K) x (N,K) -> (M,N). A and B may lie in shared memory: they are copied to
+    registers first. ``c`` may be ``d``.
+
+    Raises ConstraintError when shapes, element types or register layouts do not fit the instruction.
+    """
+    if not isinstance(atom, MmaAtom):
+        raise ConstraintError(f"cute.gemm takes an MMA atom first, not {atom!r}: make one with cute.make_tiled_mma")
+    special = STAGERS.get(type(atom.instruction))
+    if special is not None:
+        return special(atom, d, a, b, c, **options)
+    instruction = atom.instruction
+    d, a, b, c = (_ranked(instruction, role, x, d) for role, x in zip("DABC", (d, a, b, c), strict=True))
+    a, b = _from_shared(atom, "A", a), _from_shared(atom, "B", b)
+    for role, x, wanted in (("D", d, instruction.type_d), ("A", a, instruction.type_a), ("B", b, instruction.type_b)):
+        given = x.element_type.ir_type
+        if given != wanted and {given, wanted} != {F32, TF32}:
+            raise ConstraintError(f"{instruction}: {role} must hold {wanted}, but {x} holds {given}")
+    if not _same_registers(c, d):
+        if size(c.layout) != size(d.layout):
+            raise ConstraintError(f"{instruction}: C {c.layout} and D {d.layout} differ in size")
+        basic_copy(c, d)
+    operands = {
+        "d": _operand(instruction, "D", d),
+        "a": _operand(instruction, "A", a),
+        "b": _operand(instruction, "B", b),
+    }
+    attrs: dict[str, Any] = {}
+    for name, (_, layout, offset) in operands.items():
+        attrs[f"{name}_layout"], attrs[f"{name}_offset"] = layout, offset
+    Builder.current().call(instruction, [frag for frag, _, _ in operands.values()], **attrs)
+    return None
+
+
+def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any) -> None:
+    """One instruction: the tensors have exactly the values of one thread, mode (V)."""
+    for x in (d, a, b, c):
+        if rank(x.layout) != 1:
+            raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.layout}: use cute.gemm")
+    gemm(atom, d, a, b, c, **options)
+
+
+def _ranked(instruction: Mma, role: str, x: Tensor, d: Tensor) -> Tensor:
+    """``x`` as (V, M, N), (V, M, K) or (V, N, K)."""
+    if not isinstance(x, Tensor) or not isinstance(x.layout, Layout):
+        raise ConstraintError(f"{instruction}: {role} must be a tensor with a plain layout, not {x!r}")
+    one = Layout(1, 0)
+    modes = list(x.layout) if isinstance(x.layout.shape, tuple) else [x.layout]
+    values = instruction.layout_c if role in "DC" else instruction.layout_a if role == "A" else instruction.layout_b
+    of_d = rank(d.layout)
+    if of_d == 2 and size(values[1]) == 1:
+        modes = [one, *modes]  # (M,N), (M) or (M,K): the instruction has one value
+    if of_d == 1 and len(modes) == 1 or len(modes) < 3:
+        modes = [*modes, *[one] * (3 - len(modes))]
+    if len(modes) != 3:
+        raise ConstraintError(
+            f"{instruction}: {role} {x.layout} has {len(modes)} modes; gemm takes (V,M,N) = (V,M,K) x (V,N,K): "
+            "slice the stage and the K block first"
+        )
+    return x.with_layout(make_layout(*modes))
+
+
+def _from_shared(atom: MmaAtom, role: str, x: Tensor) -> Tensor:
+    if isinstance(x.iterator, Registers):
+        return x
+    if x.memspace is not AddressSpace.smem:
+        raise ConstraintError(
+            f"{atom.instruction}: {role} must be in registers (or shared memory), not in {x.memspace}"
+        )
+    tiled = atom if hasattr(atom, "make_fragment_A") else make_tiled_mma(atom)
+    fragment: Tensor = getattr(tiled, f"make_fragment_{role}")(x)
+    autovec_copy(x, fragment)
+    return fragment
+
+
+def _same_registers(c: Tensor, d: Tensor) -> bool:
+    if not isinstance(c.iterator, Registers) or not isinstance(d.iterator, Registers):
+        return False
+    same = (
+        c.iterator.frag is d.iterator.frag
+        and c.iterator.offset is d.iterator.offset
+        or (
+            c.iterator.frag is d.iterator.frag
+            and isinstance(c.iterator.offset, int)
+            and c.iterator.offset == d.iterator.offset
+        )
+    )
+    return same and c.layout == d.layout
+
+
+def _operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layout, int]:
+    """(fragment, layout, offset) of an operand whose place is static."""
+    registers = x.iterator
+    if not isinstance(registers, Registers):
+        raise ConstraintError(f"{instruction}: {role} must be in registers, not in {x.memspace}: make_fragment_{role}")
+    if not isinstance(registers.offset, int) or not is_static(x.layout):
+        raise ConstraintError(
+            f"{instruction}: registers are named by static numbers, but {role} {x} is indexed at run time: "
+            "unroll the loop (cutlass.range_constexpr)"
+        )
+    own = registers.frag.type.elem.width  # type: ignore[attr-defined]
+    if own != registers.dtype.width:
+        raise ConstraintError(
+            f"{instruction}: {role} is a view of {own}-bit registers as {registers.dtype}: copy it to a fragment of "
+            "its own type"
+        )
+    return registers.frag, x.layout, registers.offset

@@ -1,0 +1,196 @@
+"""TiledCopy: a copy atom over many threads and a tile, the partitioning of source and destination, and retile.
+
+A TiledCopy is an atom, a thread-value layout ``layout_tv_tiled`` (thread, value) -> coordinate in the tile, and the
+tile ``tiler_mn`` (CuTe: include/cute/atom/copy_atom.hpp).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError, LayoutError
+from tilewright.layout import (
+    Layout,
+    coalesce,
+    composition,
+    format_tree,
+    logical_product,
+    make_layout,
+    product_each,
+    rank,
+    repeat,
+    right_inverse,
+    size,
+    slice_,
+    upcast,
+    with_shape,
+    zipped_divide,
+)
+from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.views import layout_of, rearranged, sliced
+
+
+class TiledCopy(CopyAtom):
+    """A copy atom laid over a tile. Made by the ``make_tiled_copy*`` functions.
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> from tilewright.ir.types import F16
+    >>> atom = CopyAtom(copy_by_name("SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>"), F16)
+    >>> tiled = TiledCopy(atom, Layout(((4, 32), 8), ((256, 1), 32)), (32, 32))
+    >>> tiled.size, tiled.layout_src_tv_tiled
+    (128, ((4,32),(8,1)):((256,1),(32,0)))
+    """
+
+    def __init__(self, atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> None:
+        super().__init__(atom.instruction, atom.value_type)
+        self.op = atom.op
+        self.layout_tv_tiled = layout_tv
+        self.tiler_mn = tiler_mn if isinstance(tiler_mn, tuple) else (tiler_mn,)
+        self._check()
+
+    def _check(self) -> None:
+        threads, values = size(self.layout_tv_tiled[0]), size(self.layout_tv_tiled[1])
+        atom_threads, atom_values = size(self.layout_ref_tv[0]), size(self.layout_ref_tv[1])
+        if threads % atom_threads:
+            raise ConstraintError(
+                f"a tiled copy of {self.instruction} needs a multiple of {atom_threads} threads, but its "
+                "thread-value layout "
+                f"{self.layout_tv_tiled} has {threads}"
+            )
+        if values % atom_values:
+            raise ConstraintError(
+                f"{self.instruction} moves {atom_values} x {self.scalar} for each thread, but the thread-value layout "
+                f"{self.layout_tv_tiled} gives it {values}: enlarge the value layout or copy fewer bits "
+                "(num_bits_per_copy)"
+            )
+
+    def _key(self) -> Any:
+        return (self.instruction, self.scalar, self.layout_tv_tiled, self.tiler_mn)
+
+    def _lines(self) -> list[str]:
+        head = [
+            "Tiled Copy",
+            f"  Tiler MN:        {format_tree(self.tiler_mn)}",
+            f"  TV Layout tiled: {self.layout_tv_tiled}",
+        ]
+        return head + super()._lines()
+
+    @property
+    def size(self) -> int:
+        """The number of threads."""
+        return int(size(self.layout_tv_tiled[0]))
+
+    # -- dividing ------------------------------------------------------------------------------------------------
+
+    def tidfrg_S(self, x: Any) -> Any:
+        """(M, N, ...) of the source as (thread, (values of an atom, atoms), (RestM, RestN, ...))."""
+        return rearranged(x, lambda layout: self._tidfrg("S", layout))
+
+    def tidfrg_D(self, x: Any) -> Any:
+        """(M, N, ...) of the destination as (thread, (values of an atom, atoms), (RestM, RestN, ...))."""
+        return rearranged(x, lambda layout: self._tidfrg("D", layout))
+
+    def _tidfrg(self, side: str, layout: Any) -> Any:
+        if rank(layout) < len(self.tiler_mn):
+            raise ConstraintError(
+                f"partition_{side}: the tensor {layout} has fewer modes than the tile {format_tree(self.tiler_mn)}"
+            )
+        try:
+            return self._tile_to_thrfrg(side, zipped_divide(layout, self.tiler_mn))
+        except LayoutError as error:
+            raise ConstraintError(
+                f"the tensor {layout} cannot be partitioned by a tiled copy of {self.instruction} with the tile "
+                f"{format_tree(self.tiler_mn)}: {error}"
+            ) from error
+
+    def _tile_to_thrfrg(self, side: str, tiled: Any) -> Any:
+        """((TileM, TileN), (RestM, RestN)) as (thread, (values, atoms), (RestM, RestN))."""
+        whole = composition(tiled, (self._tv_of(side), None))
+        return slice_(whole, ((None, None), None))
+
+    def _tv_of(self, side: str) -> Layout:
+        """(thread, (values of an atom, atoms)) -> coordinate in the tile, as the source or the destination sees it."""
+        atom = self.layout_src_tv if side == "S" else self.layout_dst_tv
+        to_reference = composition(right_inverse(self.layout_ref_tv), atom)
+        by_atom = zipped_divide(self.layout_tv_tiled, shape_of_atom(self.layout_ref_tv))
+        seen = composition(by_atom, (to_reference, None))
+        (threads, values), (rest_threads, rest_values) = seen[0], seen[1]
+        zipped = make_layout(make_layout(threads, rest_threads), make_layout(values, rest_values))
+        result: Layout = coalesce(zipped, target_profile=(1, (1, 1)))
+        return result
+
+    def tv_layout_tiled(self, side: str) -> Layout:
+        reference = make_layout((shape_of_tiler(self.tiler_mn), 1))
+        result: Layout = slice_(self._tile_to_thrfrg(side, reference), (None, None, 0))
+        return result
+
+    @property
+    def layout_src_tv_tiled(self) -> Layout:
+        """(thread, value) -> coordinate in the tile, for the source."""
+        return self.tv_layout_tiled("S")
+
+    @property
+    def layout_dst_tv_tiled(self) -> Layout:
+        """(thread, value) -> coordinate in the tile, for the destination."""
+        return self.tv_layout_tiled("D")
+
+    # -- slices --------------------------------------------------------------------------------------------------
+
+    def get_slice(self, thr_idx: Any) -> ThrCopy:
+        """The view of one thread; ``thr_idx`` is an int or a run-time integer."""
+        return ThrCopy(self, thr_idx)
+
+    def retile(self, x: Any) -> Any:
+        """Registers of another partition (an MMA's fragment) seen as this copy's: ((values, atoms), RestM, RestN).
+
+        The registers are the same; only the coordinates change. Written out, ``retile(rA)`` is the composition
+        ``rA o (gA^-1 o gC)`` of the fragment's layout with the map from this copy's coordinates over the tile to the
+        other partition's: see :func:`tilewright.tiled.retile.retile_through`.
+        """
+        return rearranged(x, self._retile)
+
+    def _retile(self, layout: Layout) -> Layout:
+        modes, values = rank(layout), size(layout[0])
+        try:
+            # (m, n) -> value index: the shape and order of the fragment's values inside the tile
+            inverse = with_shape(right_inverse(self.layout_tv_tiled), shape_of_tiler(self.tiler_mn))
+            fragment_mn = upcast(inverse, self.size * values)
+            # (values of an atom, atoms) -> (v, m, n)
+            order = logical_product(make_layout(values), right_inverse(fragment_mn))
+            by_atom = zipped_divide(order, make_layout(size(self.layout_ref_tv[1])))
+            tiled = zipped_divide(layout, (values, *product_each(fragment_mn.shape)))
+            seen = composition(tiled, (by_atom, None))
+        except LayoutError as error:
+            raise ConstraintError(
+                f"the fragment {layout} cannot be retiled for {self.instruction} with the thread-value layout "
+                f"{self.layout_tv_tiled}: {error}. Was it partitioned by the MMA that this copy was made for?"
+            ) from error
+        result: Layout = slice_(seen, (None, (0,) + (None,) * (modes - 1)))
+        return result
+
+    retile_S = retile_D = retile
+
+
+def shape_of_tiler(tiler: Any) -> Any:
+    """The extents of a tiler, whose modes are ints, shapes or layouts."""
+    return tuple([m.shape if isinstance(m, Layout) else m for m in tiler])
+
+
+def shape_of_atom(tv: Layout) -> Any:
+    return (size(tv[0]), size(tv[1]))
+
+
+class ThrCopy(TiledCopy):
+    """One thread's view of a TiledCopy."""
+
+    def __init__(self, tiled: TiledCopy, thr_idx: Any) -> None:
+        super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn)
+        self.thr_idx = thr_idx
+
+    def partition_S(self, x: Any) -> Any:
+        """This thread's part ((values, atoms), RestM, RestN, ...) of a source; for a layout (layout, offset)."""
+        return sliced(self.tidfrg_S(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
+
+    def partition_D(self, x: Any) -> Any:
+        """This thread's part ((values, atoms), RestM, RestN, ...) of a destination; for a layout (layout, offset)."""
+        return sliced(self.tidfrg_D(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))

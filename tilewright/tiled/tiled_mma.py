@@ -1,0 +1,294 @@
+"""TiledMma: an MMA atom over many warps and a larger tile, and the partitioning of A, B and C that follows.
+
+``thrfrg_X`` turns (M, K, ...) into ((ThrV, (ThrM, ThrK)), (FrgV, (RestM, RestK, ...))): permute the tile's modes,
+divide by the atom's shape, put the atom's thread-value layout on it by composition, then divide what rests among the atoms
+that stand side by side (CuTe: include/cute/atom/mma_atom.hpp).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError, LayoutError
+from tilewright.layout import (
+    Layout,
+    append,
+    coalesce,
+    composition,
+    flatten_to_tuple,
+    format_tree,
+    is_static,
+    logical_divide,
+    make_fragment_like_layout,
+    make_layout,
+    rank,
+    size,
+    tiled_product,
+    zipped_divide,
+)
+from tilewright.tiled.atom import MmaAtom, make_mma_atom
+from tilewright.tiled.views import layout_of, rearranged, sliced
+
+_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
+
+
+class TiledMma(MmaAtom):
+    """``atom_layout_mnk`` tells how many atoms stand side by side along M, N, K and which warps they are;
+    ``permutation_mnk`` the tile that they cover together (None: as large as the atoms), possibly permuted.
+
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> mma = make_tiled_mma(mma_by_name("SM80_16x8x16_F32F16F16F32_TN"), make_layout((2, 2, 1)), (32, 32, 16))
+    >>> mma.thr_layout_vmnk, mma.size, mma.tile_shape_mnk
+    ((32,2,2,1):(1,32,64,0), 128, (32, 32, 16))
+    >>> mma.tv_layout_A_tiled
+    ((4,8,2,2),((2,2,2),(1,1))):((64,1,16,0),((32,8,256),(0,0)))
+    """
+
+    def __init__(self, op: Any, atom_layout_mnk: Layout, permutation_mnk: tuple[Any, Any, Any]) -> None:
+        super().__init__(op)
+        self.atom_layout_mnk = atom_layout_mnk
+        self.permutation_mnk = permutation_mnk
+        self.thr_layout_vmnk: Layout = tiled_product(self.thr_id, atom_layout_mnk)
+
+    def _key(self) -> Any:
+        return (self.instruction, self.atom_layout_mnk, self.permutation_mnk)
+
+    def _lines(self) -> list[str]:
+        permutation = ",".join("_" if p is None else format_tree(p) for p in self.permutation_mnk)
+        head = ["Tiled MMA", f"  Thr Layout VMNK: {self.thr_layout_vmnk}", f"  Permutation MNK: ({permutation})"]
+        return head + super()._lines()
+
+    # -- sizes ---------------------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """The number of threads."""
+        return int(size(self.thr_layout_vmnk))
+
+    def permutation(self, mode: int) -> Any:
+        """The tiler of mode 0 (M), 1 (N) or 2 (K)."""
+        given = self.permutation_mnk[mode]
+        return self.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1]) if given is None else given
+
+    def get_tile_size(self, mode_idx: int) -> int:
+        """The extent of the tile along M (0), N (1) or K (2)."""
+        return int(size(self.permutation(mode_idx)))
+
+    @property
+    def tile_shape_mnk(self) -> tuple[int, int, int]:
+        return (self.get_tile_size(0), self.get_tile_size(1), self.get_tile_size(2))
+
+    # -- dividing ------------------------------------------------------------------------------------------------
+
+    def thrfrg(self, which: str, x: Any) -> Any:
+        """(M, K, ...) of operand ``which`` ("A", "B", "C") as ((ThrV, (ThrM, ThrK)), (FrgV, (RestM, RestK, ...)))."""
+        return rearranged(x, lambda layout: self._thrfrg(which, layout))
+
+    def _thrfrg(self, which: str, layout: Any) -> Any:
+        rows, columns = _MODES[which]
+        if rank(layout) < 2:
+            raise ConstraintError(f"partition_{which} takes a tensor of at least two modes, not {layout}")
+        shape, threads = self.shape_mnk, self.thr_layout_vmnk
+        atom_tv = {"A": self.tv_layout_A, "B": self.tv_layout_B, "C": self.tv_layout_C}[which]
+        try:
+            permuted = logical_divide(layout, (self.permutation(rows), self.permutation(columns)))
+            by_atom = zipped_divide(permuted, (make_layout(shape[rows]), make_layout(shape[columns])))
+            by_thread = composition(by_atom, (atom_tv, None))
+            side_by_side = (make_layout(size(threads[rows + 1])), make_layout(size(threads[columns + 1])))
+            return zipped_divide(by_thread, (None, side_by_side))
+        except LayoutError as error:
+            m, n, k = self.tile_shape_mnk
+            raise ConstraintError(
+                f"the tensor {layout} cannot be partitioned as {which} by a tiled MMA of {self.instruction} with the "
+                "tile "
+                f"({m},{n},{k}): {error}"
+            ) from error
+
+    def thrfrg_A(self, x: Any) -> Any:
+        return self.thrfrg("A", x)
+
+    def thrfrg_B(self, x: Any) -> Any:
+        return self.thrfrg("B", x)
+
+    def thrfrg_C(self, x: Any) -> Any:
+        return self.thrfrg("C", x)
+
+    # -- thread-value layouts ------------------------------------------------------------------------------------
+
+    def tv_layout_tiled(self, which: str) -> Layout:
+        """(thread, value) -> coordinate (row + rows * column) inside the tile of the operand."""
+        rows, columns = _MODES[which]
+        divided = self._thrfrg(which, make_layout((self.get_tile_size(rows), self.get_tile_size(columns))))
+        threads = self.thr_layout_vmnk
+        if which != "C":
+            # The operand lacks a mode; threads along it hold the same elements: (ThrM, ThrN) with stride 0 in one.
+            step = (1, 0) if which == "A" else (0, 1)
+            missing = make_layout((size(threads[1]), size(threads[2])), stride=step)
+            divided = composition(divided, ((None, (missing, None)), None))
+        result: Layout = composition(divided, (thread_inverse(threads), None))
+        return result
+
+    @property
+    def tv_layout_A_tiled(self) -> Layout:
+        return self.tv_layout_tiled("A")
+
+    @property
+    def tv_layout_B_tiled(self) -> Layout:
+        return self.tv_layout_tiled("B")
+
+    @property
+    def tv_layout_C_tiled(self) -> Layout:
+        return self.tv_layout_tiled("C")
+
+    # -- slices --------------------------------------------------------------------------------------------------
+
+    def get_slice(self, thr_idx: Any) -> ThrMma:
+        """The view of one thread; ``thr_idx`` is an int or a run-time integer."""
+        return ThrMma(self, thr_idx)
+
+    def partition_shape(self, which: str, shape: Any) -> Any:
+        """The shape (V, RestM, RestK, ...) of one thread's part of a tile of ``shape``."""
+        layout = make_layout(shape) if not isinstance(shape, Layout) else shape
+        (whole, _) = sliced(self._thrfrg(which, layout), _first_thread(rank(layout)))
+        return whole.shape
+
+    def partition_shape_A(self, shape_mk: Any) -> Any:
+        return self.partition_shape("A", shape_mk)
+
+    def partition_shape_B(self, shape_nk: Any) -> Any:
+        return self.partition_shape("B", shape_nk)
+
+    def partition_shape_C(self, shape_mn: Any) -> Any:
+        return self.partition_shape("C", shape_mn)
+
+    # -- fragments -----------------------------------------------------------------------------------------------
+
+    def fragment_layout(self, which: str, partitioned: Any) -> Layout:
+        """The register layout for a thread's part: C column-major, A and B in the order of the source's strides."""
+        layout = layout_of(partitioned)
+        tv = {"A": self.tv_layout_A, "B": self.tv_layout_B, "C": self.tv_layout_C}[which]
+        if rank(layout) < 3 or size(layout[0]) != size(tv[1]):
+            raise ConstraintError(
+                f"make_fragment_{which} takes a partitioned tensor (V,Rest,Rest) with {size(tv[1])} values in V, not "
+                f"{layout}: "
+                f"partition it first (partition_{which})"
+            )
+        if not is_static(layout.shape):
+            raise ConstraintError(
+                f"make_fragment_{which}: registers need a static shape, not {format_tree(layout.shape)}"
+            )
+        if which == "C" or not hasattr(partitioned, "layout") and not isinstance(partitioned, Layout):
+            return make_layout(layout.shape)
+        result: Layout = make_fragment_like_layout(layout)
+        return result
+
+    def make_fragment_A(self, x: Any) -> Any:
+        """Registers for A: like a partitioned tensor (or of a partition shape)."""
+        return self._fragment("A", x)
+
+    def make_fragment_B(self, x: Any) -> Any:
+        """Registers for B: like a partitioned tensor (or of a partition shape)."""
+        return self._fragment("B", x)
+
+    def make_fragment_C(self, x: Any) -> Any:
+        """Accumulator registers with the shape of a partitioned tensor (or of a partition shape)."""
+        return self._fragment("C", x)
+
+    def _fragment(self, which: str, x: Any) -> Any:
+        from tilewright.tiled.fragments import make_fragment
+
+        return make_fragment(self, which, x)
+
+
+def thread_inverse(threads: Layout) -> Layout:
+    """thread index -> 1-D coordinate of ``threads``; indices that no coordinate has (gaps) get coordinate 0's partner.
+
+    >>> thread_inverse(Layout((32, 2, 2), (1, 64, 32))), thread_inverse(Layout((4, 2), (1, 16)))
+    ((32,2,2):(1,64,32), (4,4,2):(1,0,4))
+    """
+    modes, position = [], 1
+    for extent, step in zip(flatten_to_tuple(threads.shape), flatten_to_tuple(threads.stride), strict=True):
+        if extent > 1 and step:
+            modes.append((step, extent, position))
+        position *= extent
+    shape, stride, reached = [1], [0], 1
+    for step, extent, position in sorted(modes):
+        if step > reached:
+            shape, stride = [*shape, step // reached], [*stride, 0]
+        shape, stride = [*shape, extent], [*stride, position]
+        reached = step * extent
+    result: Layout = coalesce(Layout(tuple(shape), tuple(stride)))
+    return result
+
+
+def _first_thread(modes: int) -> Any:
+    return (0, (0, 0)), (None, (None,) * modes)
+
+
+class ThrMma(TiledMma):
+    """One thread's view of a TiledMma."""
+
+    def __init__(self, tiled: TiledMma, thr_idx: Any) -> None:
+        super().__init__(tiled.op, tiled.atom_layout_mnk, tiled.permutation_mnk)
+        self.thr_idx = thr_idx
+        self.thr_vmnk = self.thr_layout_vmnk.get_flat_coord(thr_idx)
+
+    def partition(self, which: str, x: Any) -> Any:
+        """This thread's part (V, RestM, RestK, ...) of a tensor; for a layout the pair (layout, offset)."""
+        rows, columns = _MODES[which]
+        v, *mnk = self.thr_vmnk
+        return sliced(self.thrfrg(which, x), ((v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))))
+
+    def partition_A(self, x: Any) -> Any:
+        return self.partition("A", x)
+
+    def partition_B(self, x: Any) -> Any:
+        return self.partition("B", x)
+
+    def partition_C(self, x: Any) -> Any:
+        return self.partition("C", x)
+
+    def partition_fragment_A(self, x: Any) -> Any:
+        return self.make_fragment_A(self.partition_A(x))
+
+    def partition_fragment_B(self, x: Any) -> Any:
+        return self.make_fragment_B(self.partition_B(x))
+
+    def partition_fragment_C(self, x: Any) -> Any:
+        return self.make_fragment_C(self.partition_C(x))
+
+
+def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutation_mnk: Any = None) -> TiledMma:
+    """A TiledMma from an MMA operation (or atom), the layout of atoms, and the tile (ints, layouts, or None by mode).
+
+    Raises ConstraintError when a permutation is not a multiple of what the atoms cover.
+    """
+    atom = make_mma_atom(op_or_atom)
+    layout = atom_layout_mnk if isinstance(atom_layout_mnk, Layout) else make_layout(atom_layout_mnk)
+    if not isinstance(layout.shape, tuple):
+        layout = make_layout(layout)
+    layout = append(layout, Layout(1, 0), 3)
+    given = permutation_mnk if permutation_mnk is not None else (None, None, None)
+    given = tuple(given) + (None,) * (3 - len(given))
+    made = TiledMma(atom.op, layout, given)
+    for mode, name in enumerate("MNK"):
+        covered = made.shape_mnk[mode] * size(layout[mode])
+        if made.get_tile_size(mode) % covered:
+            raise ConstraintError(
+                f"permutation_mnk: {made.get_tile_size(mode)} along {name} is not a multiple of the {covered} that "
+                f"{size(layout[mode])} atoms of {made.shape_mnk[mode]} cover: enlarge it or use fewer atoms along "
+                f"{name}"
+            )
+    return made
+
+
+def partition_shape_A(tiled_mma: TiledMma, shape_mk: Any) -> Any:
+    return tiled_mma.partition_shape_A(shape_mk)
+
+
+def partition_shape_B(tiled_mma: TiledMma, shape_nk: Any) -> Any:
+    return tiled_mma.partition_shape_B(shape_nk)
+
+
+def partition_shape_C(tiled_mma: TiledMma, shape_mn: Any) -> Any:
+    return tiled_mma.partition_shape_C(shape_mn)

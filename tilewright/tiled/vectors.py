@@ -1,0 +1,84 @@
+"""``autovec_copy``: the universal copy, as wide as contiguity and alignment prove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilewright.atoms.universal import UniversalCopy
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.lang.access import WIDEST, Place, element_count, places, runs
+from tilewright.lang.algebra import make_rmem_tensor
+from tilewright.lang.pointer import Pointer, element_bytes
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import make_layout
+from tilewright.tiled.sides import as_elements, in_registers
+
+
+def autovec_copy(src: Tensor, dst: Tensor, **_: Any) -> None:
+    """Copy all elements; a side in memory is accessed with vectors of up to 16 bytes where its layout allows.
+
+    Registers may hold the elements in any order: only memory decides about the width.
+    """
+    from tilewright.tiled.staged_copy import check_types
+
+    check_types("autovec_copy", src, dst)
+    count = element_count(src.layout, "autovec_copy")
+    if count != element_count(dst.layout, "autovec_copy"):
+        raise ConstraintError(f"autovec_copy: {src} and {dst} differ in size")
+    if in_registers(src) and in_registers(dst):
+        vector = src.iterator.load([o for _, o in places(src.layout, count)])
+        vector = Builder.current().bitcast(vector, _vector_like(vector, dst))
+        dst.iterator.store(vector, [o for _, o in places(dst.layout, count)])
+    elif in_registers(src):
+        _move(src, dst, count, store=True)
+    elif in_registers(dst):
+        _move(dst, src, count, store=False)
+    else:
+        staging = make_rmem_tensor(make_layout(src.layout.shape), src.element_type)
+        _move(staging, src, count, store=False)
+        _move(staging, dst, count, store=True)
+
+
+def _vector_like(vector: Value, dst: Tensor) -> Any:
+    from tilewright.ir.types import with_element
+
+    return with_element(vector.type, dst.element_type.ir_type)
+
+
+def _vectors(pointer: Pointer, where: Sequence[Place]) -> Iterator[tuple[Pointer, int, list[int]]]:
+    """(pointer, static offset, positions) of each access: as wide as a run of elements and its alignment allow."""
+    width = element_bytes(pointer.dtype)
+    for run in runs(where):
+        dynamic, start = where[run[0]]
+        at = pointer if isinstance(dynamic, int) and dynamic == 0 else pointer + dynamic
+        while run:
+            n = max(1, WIDEST // width)
+            while n > 1 and (n > len(run) or (at + start).alignment % (n * width)):
+                n //= 2
+            yield at, start, run[:n]
+            start, run = start + n, run[n:]
+
+
+def _move(registers: Tensor, memory: Tensor, count: int, store: bool) -> None:
+    """One call for each vector width that occurs."""
+    base = registers.iterator.offset
+    if not isinstance(base, int) or registers.iterator.is_recast:
+        if store:
+            memory.store(registers.load())
+        else:
+            registers.store(memory.load())
+        return
+    fragment, width = registers.iterator.frag, memory.element_type.ir_type.bytes
+    numbers = [base + o for _, o in places(registers.layout, count)]
+    calls: dict[int, tuple[list[Value], list[tuple[int, ...]]]] = {}
+    for at, offset, members in _vectors(memory.iterator, places(memory.layout, count)):
+        pointers, chosen = calls.setdefault(len(members), ([], []))
+        pointers.append(as_elements(at.value(offset), fragment))
+        chosen.append(tuple(numbers[i] for i in members))
+    for n, (pointers, chosen) in calls.items():
+        Builder.current().call(
+            UniversalCopy(8 * n * width), [fragment, *pointers], registers=tuple(chosen), store=store, predicated=False
+        )

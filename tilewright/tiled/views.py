@@ -1,0 +1,80 @@
+"""One way to rearrange and slice for layouts and tensors: whatever has a ``layout`` and ``with_layout`` is a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.layout import (
+    ComposedLayout,
+    Layout,
+    Swizzle,
+    composition,
+    flatten_to_tuple,
+    make_layout,
+    slice_,
+    slice_and_offset,
+    unflatten,
+)
+
+
+def layout_of(x: Any) -> Any:
+    """The layout of a tensor; a layout itself; the column-major layout of a shape."""
+    if isinstance(x, (Layout, ComposedLayout)):
+        return x
+    found = getattr(x, "layout", None)
+    return found if found is not None else make_layout(x)
+
+
+def rearranged(x: Any, f: Callable[[Any], Any]) -> Any:
+    """``f`` of a layout, or the tensor with ``f`` of its layout."""
+    if isinstance(x, (Layout, ComposedLayout)) or not hasattr(x, "with_layout"):
+        return f(layout_of(x))
+    return x.with_layout(f(x.layout))
+
+
+def sliced(x: Any, coord: Any) -> Any:
+    """A tensor's slice, or (layout, offset) of a layout's."""
+    if isinstance(x, ComposedLayout):
+        layout, offset = slice_and_offset(coord, x)
+        return (
+            _split_at_bits(layout, slice_(x.outer, coord), x.inner) if isinstance(layout, Layout) else layout
+        ), offset
+    if isinstance(x, Layout):
+        return slice_and_offset(coord, x)
+    return x[coord]
+
+
+def _split_at_bits(layout: Layout, plain: Layout, swizzle: Any) -> Layout:
+    """``layout``, the slice of a swizzled layout whose swizzle has become strides, with one shape for every thread.
+
+    Which modes have merged depends on the thread's own offset; CuTe, where that offset is a run-time number, splits a
+    mode at every bit that the swizzle touches. ``plain`` is the same slice without the swizzle.
+    """
+    if not isinstance(swizzle, Swizzle):
+        return layout
+    b, m, gap = swizzle.bits, swizzle.base, abs(swizzle.shift) - swizzle.bits
+    bits = (1 << m, *[2] * b, 1 << gap, *[2] * b, 1)
+    # Strides that never merge: only the shape of the composition is of interest.
+    shape = composition(Layout(bits, tuple(1 if i == 0 else 3 * i << 40 for i in range(len(bits)))), plain).shape
+    leaves, strides, position = flatten_to_tuple(shape), [], 1
+    for extent in leaves:
+        strides.append(layout(position) if extent > 1 else 0)
+        position *= extent
+    return Layout(shape, unflatten(strides, shape))
+
+
+class Static:
+    """What the language asks of objects that carry no run-time values into kernels and through control flow."""
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return []
+
+    def __get_mlir_types__(self) -> list[Any]:
+        return []
+
+    def __c_pointers__(self) -> list[Any]:
+        return []
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Any:
+        return self
