@@ -1,0 +1,52 @@
+"""Operations that every architecture has, and the enumerations that several share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tilewright.atoms.cp_async import LoadCacheMode
+from tilewright.atoms.fma import UniversalFma
+from tilewright.atoms.universal import UniversalCopy
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import ScalarType, scalar_of
+
+__all__ = ["CopyUniversalOp", "LoadCacheMode", "MmaUniversalOp", "OperandMajorMode"]
+
+
+class OperandMajorMode(Enum):
+    """Which mode of an MMA operand is contiguous: ``MN`` or ``K``."""
+
+    MN = "mn"
+    K = "k"
+
+
+@dataclass(frozen=True)
+class MmaUniversalOp:
+    """``d = a * b + c`` on one number of one thread; shape 1x1x1.
+
+    >>> from tilewright.cute import Float32
+    >>> MmaUniversalOp(Float32).instruction()
+    UniversalFMA<float>
+    """
+
+    abacc_dtype: Any
+
+    def instruction(self) -> UniversalFma:
+        kind = scalar_of(self.abacc_dtype)
+        if kind.kind == "bool" or kind.width < 16 and kind.is_float:
+            raise ConstraintError(f"MmaUniversalOp: no multiply-add on {self.abacc_dtype}: use Float32")
+        return UniversalFma(kind)
+
+
+@dataclass(frozen=True)
+class CopyUniversalOp:
+    """A load, a store, or both, by one thread; ``num_bits_per_copy`` of make_copy_atom is its width.
+
+    Without a width one element is the unit of the thread-value layouts, and ``cute.copy`` uses the widest accesses that
+    the tensors allow.
+    """
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:
+        return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)

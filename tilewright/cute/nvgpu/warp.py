@@ -1,0 +1,139 @@
+"""Operations of one warp: ``mma.sync``, ``ldmatrix``, ``stmatrix``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from tilewright.atoms.ldmatrix import LdMatrix
+from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
+from tilewright.atoms.stmatrix import StMatrix
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I32, TF32, ScalarType, scalar_of
+
+__all__ = [
+    "LdMatrix8x8x16bOp",
+    "MmaF16BF16Op",
+    "MmaFP8Op",
+    "MmaI8Op",
+    "MmaTF32Op",
+    "StMatrix8x8x16bOp",
+]
+
+
+def _shape(shape_mnk: Any) -> Shape3:
+    if len(shape_mnk) != 3:
+        raise ConstraintError(f"shape_mnk has three extents (M, N, K), not {shape_mnk}")
+    return cast(Shape3, tuple(int(x) for x in shape_mnk))
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op:
+    """``mma.sync`` on Float16 (accumulating in Float16 or Float32) or BFloat16 (in Float32): 16x8x8 and 16x8x16.
+
+    >>> from tilewright.cute import Float16, Float32
+    >>> MmaF16BF16Op(Float16, Float32, (16, 8, 16)).instruction()
+    SM80_16x8x16_F32F16F16F32_TN
+    """
+
+    ab_dtype: Any
+    acc_dtype: Any
+    shape_mnk: Any
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> MmaSync:
+        kind = scalar_of(self.ab_dtype)
+        if kind not in (F16, BF16):
+            raise ConstraintError(f"MmaF16BF16Op: ab_dtype must be Float16 or BFloat16, not {self.ab_dtype}")
+        return check_known(MmaSync(80, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, kind))
+
+
+@dataclass(frozen=True)
+class MmaTF32Op:
+    """``mma.sync`` on TFloat32, accumulating in Float32: 16x8x4 and 16x8x8."""
+
+    shape_mnk: Any
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> MmaSync:
+        return check_known(MmaSync(80, _shape(self.shape_mnk), F32, TF32, TF32))
+
+
+@dataclass(frozen=True)
+class MmaFP8Op:
+    """``mma.sync`` on Float8E4M3FN or Float8E5M2, accumulating in Float32 or Float16: 16x8x32; sm_89 and later."""
+
+    ab_dtype: Any
+    acc_dtype: Any
+    shape_mnk: Any
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> MmaSync:
+        kind = scalar_of(self.ab_dtype)
+        if kind not in (E4M3, E5M2):
+            raise ConstraintError(f"MmaFP8Op: ab_dtype must be Float8E4M3FN or Float8E5M2, not {self.ab_dtype}")
+        return check_known(MmaSync(89, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, kind))
+
+
+@dataclass(frozen=True)
+class MmaI8Op:
+    """``mma.sync`` on Int8 or Uint8, accumulating in Int32: 8x8x16, 16x8x16 and 16x8x32.
+
+    ``saturate`` clamps sums to the range of Int32 instead of wrapping.
+    """
+
+    a_dtype: Any
+    b_dtype: Any
+    shape_mnk: Any
+    saturate: bool = False
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> MmaSync:
+        a, b = scalar_of(self.a_dtype), scalar_of(self.b_dtype)
+        return check_known(MmaSync(80, _shape(self.shape_mnk), I32, a, b, saturate=self.saturate))
+
+
+@dataclass(frozen=True)
+class LdMatrix8x8x16bOp:
+    """``ldmatrix``: ``num_matrices`` (1, 2, 4) 8x8 matrices of 16-bit cells from shared memory, optionally transposed.
+
+    >>> LdMatrix8x8x16bOp(transpose=True, num_matrices=4).matrix_copy()
+    SM75_U16x8_LDSM_T
+    """
+
+    transpose: bool = False
+    num_matrices: int = 1
+
+    def __post_init__(self) -> None:
+        self.matrix_copy()
+
+    def matrix_copy(self) -> LdMatrix:
+        return LdMatrix(self.num_matrices, self.transpose)
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
+        return self.matrix_copy()
+
+
+@dataclass(frozen=True)
+class StMatrix8x8x16bOp:
+    """``stmatrix``: ``num_matrices`` (1, 2, 4) 8x8 matrices of 16-bit cells to shared memory; sm_90 and later."""
+
+    transpose: bool = False
+    num_matrices: int = 1
+
+    def __post_init__(self) -> None:
+        self.matrix_copy()
+
+    def matrix_copy(self) -> StMatrix:
+        return StMatrix(self.num_matrices, self.transpose)
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
+        return self.matrix_copy()
