@@ -155,9 +155,9 @@ def load_memory(pointer: Pointer, where: Sequence[Place]) -> Value:
     builder = Builder.current()
     parts, order = [], []
     for at, offset, members in _chunks(pointer, where):
-        parts.append(builder.load(at.value(offset), len(members)))
+        parts.append(builder.load(at.value(offset), len(members) if len(members) > 1 else None))
         order += members
-    whole = parts[0] if len(parts) == 1 else builder.concat(parts)
+    whole = parts[0] if len(parts) == 1 and len(order) > 1 else builder.concat(parts)
     place = {member: k for k, member in enumerate(order)}
     return builder.shuffle(whole, [place[i] for i in range(len(order))])
 
@@ -167,4 +167,5 @@ def store_memory(pointer: Pointer, where: Sequence[Place], value: Value) -> None
     builder = Builder.current()
     assert isinstance(value.type, VecType)
     for at, offset, members in _chunks(pointer, where):
-        builder.store(at.value(offset), builder.shuffle(value, members))
+        part = builder.shuffle(value, members) if len(members) > 1 else builder.extract(value, members[0])
+        builder.store(at.value(offset), part)

@@ -1,0 +1,84 @@
+"""Facts are never wrong: random expressions are evaluated on numbers and compared with what was claimed of them."""
+
+from __future__ import annotations
+
+from tests.lang.evaluate import evaluate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Value
+from tilewright.ir.types import I32
+from tilewright.lang.facts import Facts, possible_bits
+from tilewright.lang.numeric import Int32, Integer, wrap
+from tilewright.lang.swizzled import Bits, split
+
+LITERALS = st.integers(1, 70)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "min", "max"]), LITERALS, st.booleans()),
+    max_size=5,
+)
+
+
+def apply(x: Integer, name: str, literal: int, with_t: bool, t: Integer):
+    from tilewright.lang import choose
+
+    other = t if with_t and name in "+-*&|^" else literal
+    if name in ("<<", ">>"):
+        literal %= 5
+        return x << literal if name == "<<" else x >> literal
+    actions = {
+        "+": lambda: x + other, "-": lambda: x - other, "*": lambda: x * other, "//": lambda: x // literal,
+        "%": lambda: x % literal, "&": lambda: x & other, "|": lambda: x | other, "^": lambda: x ^ other,
+        "min": lambda: choose.min(x, literal), "max": lambda: choose.max(x, literal),
+    }  # fmt: skip
+    return actions[name]()
+
+
+@given(STEPS, st.integers(0, 127))
+def test_claims_hold(steps, t_value) -> None:
+    value = Value(I32, "t")
+    builder = Builder(Block([value]))
+    with builder.activate():
+        t = wrap(value, Facts(True, 1, 128))
+        x = t
+        for name, literal, with_t in steps:
+            x = apply(x, name, literal, with_t, t)
+            number = evaluate(builder.block, {value: t_value})[x.value] if isinstance(x.value, Value) else x.value
+            if not -(1 << 31) <= number < 1 << 31:
+                return  # an overflow: facts speak of numbers that fit
+            known = x.facts
+            assert number % known.divisibility == 0
+            assert not known.nonneg or number >= 0
+            assert known.bound is None or number < known.bound
+            bits = possible_bits(known)
+            assert bits is None or (number >= 0 and number & ~bits == 0)
+
+
+@given(
+    st.integers(1, 3), st.integers(0, 4), st.integers(0, 3), st.booleans(), st.integers(0, 5000),
+    st.sampled_from([(1, 16), (8, 64), (64, 16), (64, 64), (1024, 4)]), st.integers(0, 63), st.integers(0, 1),
+)  # fmt: skip
+def test_split_swizzle_is_the_swizzle(b, m, extra, negative, static, scale, t_value, offset) -> None:
+    swizzle = Bits(b, m, -(b + extra) if negative else b + extra)
+    step, bound = scale
+    value = Value(I32, "t")
+    builder = Builder(Block([value]))
+    with builder.activate():
+        dynamic = wrap(value, Facts(True, 1, bound)) * step + offset
+        moving, fixed = split(swizzle, dynamic, static)
+        t_value %= bound
+        result = moving if isinstance(moving, int) else evaluate(builder.block, {value: t_value})[moving.value]
+        assert result + fixed == swizzle.of(t_value * step + offset + static)
+
+
+def test_static_parts_share_one_swizzle() -> None:
+    """Offsets of one thread whose bits do not meet its own differ by an xor or an addition only."""
+    value = Value(I32, "t")
+    builder = Builder(Block([value]))
+    with builder.activate():
+        row = Int32(value).assume_nonneg(8) * 64
+        swizzle = Bits(3, 3, 3)
+        images = [split(swizzle, row, k) for k in (0, 16, 4, 512)]
+    assert [fixed for _, fixed in images] == [0, 0, 4, 512]
+    assert [op.opcode for op in builder.block.ops].count("xor") == 5  # four times sw(row), once ^ 16

@@ -1,0 +1,123 @@
+"""Structs and the shared memory allocator: offsets, alignment, members, totals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tilewright import cute, utils
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ArgumentError, ConstraintError
+
+
+@cute.struct
+class Inner:
+    flag: cutlass.Int8
+    pair: cute.struct.MemRange[cutlass.Int64, 2]
+
+
+@cute.struct
+class Storage:
+    bars: cute.struct.MemRange[cutlass.Int64, 3]
+    tile: cute.struct.Align[cute.struct.MemRange[cutlass.Float16, 512], 1024]
+    ticket: cutlass.Int32
+    inner: Inner
+
+
+def test_layout_of_members() -> None:
+    assert {name: offset for name, (_, offset) in Storage.fields.items()} == {
+        "bars": 0, "tile": 1024, "ticket": 2048, "inner": 2056,
+    }  # fmt: skip
+    assert (Inner.size_in_bytes(), Inner.alignment()) == (24, 8)
+    assert (Storage.size_in_bytes(), Storage.alignment()) == (3072, 1024)
+
+
+def test_size_follows_local_names() -> None:
+    count = 7
+
+    @cute.struct
+    class Local:
+        data: cute.struct.MemRange[cutlass.Float32, count]
+
+    assert Local.size_in_bytes() == 28
+
+
+def test_wrong_declarations() -> None:
+    with pytest.raises(ArgumentError, match="no member type"):
+
+        @cute.struct
+        class _Wrong:
+            x: list
+
+    with pytest.raises(ArgumentError, match="annotates no members"):
+        cute.struct(type("Empty", (), {}))
+    with pytest.raises(ArgumentError, match="power of two"):
+        _ = cute.struct.Align[cutlass.Int32, 12]
+
+
+def test_allocations_follow_each_other(stage) -> None:
+    smem = utils.SmemAllocator()
+    raw = smem.allocate(100)
+    number = smem.allocate(cutlass.Int32)
+    array = smem.allocate_array(cutlass.Float16, 8, byte_alignment=16)
+    again = utils.SmemAllocator()
+    storage = again.allocate(Storage)
+    offsets = [op.attrs["offset"] for op in stage.block.ops if op.opcode == "smem.alloc"]
+    assert offsets == [0, 100, 112]
+    assert (str(raw.dtype), str(number.dtype), array.alignment) == ("Uint8", "Int32", 16)
+    assert storage.tile.data_ptr().alignment == 1024
+    assert stage.builder.smem_bytes == 1024 + 3072
+
+
+def test_tensors_check_their_range(stage) -> None:
+    storage = utils.SmemAllocator().allocate(Storage)
+    assert storage.tile.get_tensor(cute.make_layout((8, 64))).element_type is cutlass.Float16
+    with pytest.raises(ConstraintError, match="needs 2048 bytes, but the range 'tile' has 1024"):
+        storage.tile.get_tensor(cute.make_layout((16, 64)))
+    with pytest.raises(AttributeError, match="it has bars, tile, ticket, inner"):
+        _ = storage.tiles
+    with pytest.raises(ConstraintError, match="cannot be assigned"):
+        storage.tile = 3
+
+
+def test_allocate_tensor_aligns_to_the_swizzle(stage) -> None:
+    smem = utils.SmemAllocator()
+    smem.allocate(16)
+    layout = cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, cute.make_layout((8, 64), stride=(64, 1)))
+    tensor = smem.allocate_tensor(cutlass.Float16, layout, 16)
+    outer = smem.allocate_tensor(cutlass.Float16, layout.outer, 16, layout.inner)
+    assert tensor.iterator.alignment == outer.iterator.alignment == 1024
+    assert str(tensor.iterator.swizzle) == str(outer.iterator.swizzle) == "S<3,4,3>"
+    with pytest.raises(ConstraintError, match="static layout"):
+        smem.allocate_tensor(cutlass.Float16, cute.make_layout((cutlass.Int32(stage.n), 4)))
+
+
+def test_in_a_kernel() -> None:
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        storage = utils.SmemAllocator().allocate(Storage)
+        tile = storage.tile.get_tensor(
+            cute.make_layout((8, 64), stride=(64, 1)), swizzle=cute.make_swizzle(3, 3, 3)
+        )
+        tile[t % 8, t // 8] = cutlass.Float16(t)
+        if t == 0:
+            storage.ticket = 5
+            storage.inner.pair[1] = 7
+        cute.arch.sync_threads()
+        out[t] = tile[t % 8, t // 8].to(cutlass.Float32) + storage.ticket + storage.inner.pair[1]
+
+    @cute.jit
+    def host(out: cute.Tensor):
+        kernel(out).launch(grid=(1, 1, 1), block=(512, 1, 1))
+
+    out = np.zeros(512, np.float32)
+    host(from_dlpack(out))
+    np.testing.assert_array_equal(out, np.arange(512) + 12)
+
+
+def test_capacity() -> None:
+    assert utils.get_smem_capacity_in_bytes("sm_90a") == 227 * 1024
+    with pytest.raises(ArgumentError, match="unknown compute capability"):
+        utils.get_smem_capacity_in_bytes("sm_11")

@@ -1,0 +1,110 @@
+"""TensorSSA: promotion, broadcasting, reductions, choices; run in the simulator against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ConstraintError
+from tilewright.lang.numeric import BFloat16, Boolean, Float16, Float32, Int8, Int32
+
+RNG = np.random.default_rng(0)
+
+
+def run(function, *shapes, out, dtype=np.float32):
+    """``function`` of TensorSSAs (loaded from random arrays) in a kernel of one thread; (inputs, what it stored)."""
+    inputs = [RNG.integers(-8, 8, shape).astype(dtype) for shape in shapes]
+    result = np.zeros(out[0], out[1])
+
+    @cute.kernel
+    def kernel(tensors: list, target: cute.Tensor):
+        target.store(function(*[t.load() for t in tensors]))
+
+    @cute.jit
+    def host(tensors: list, target: cute.Tensor):
+        kernel(tensors, target).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    host([from_dlpack(x) for x in inputs], from_dlpack(result))
+    return (*inputs, result)
+
+
+def test_arithmetic_with_scalars() -> None:
+    a, b, c = run(lambda a, b: (a + b) * 2 - 1.5, (4, 6), (4, 6), out=((4, 6), np.float32))
+    np.testing.assert_array_equal(c, (a + b) * 2 - 1.5)
+
+
+def test_broadcast_and_compare() -> None:
+    a, b, c = run(lambda a, b: cute.where(a > b, a, b * 0.5), (4, 6), (4, 1), out=((4, 6), np.float32))
+    np.testing.assert_array_equal(c, np.where(a > b, a, b * np.float32(0.5)))
+
+
+def test_broadcast_of_two_sides() -> None:
+    a, b, c = run(lambda a, b: a - b, (1, 3), (4, 1), out=((4, 3), np.float32))
+    np.testing.assert_array_equal(c, a - b)
+
+
+@pytest.mark.parametrize("op", ["ADD", "MUL", "MAX", "MIN"])
+def test_reduce_rows(op) -> None:
+    kind = getattr(cute.ReductionOp, op)
+    start = {"ADD": 0.0, "MUL": 1.0, "MAX": float("-inf"), "MIN": float("inf")}[op]
+    a, c = run(lambda a: a.reduce(kind, start, (None, 1)), (3, 5), out=((3,), np.float32))
+    want = {"ADD": a.sum, "MUL": a.prod, "MAX": a.max, "MIN": a.min}[op](axis=1)
+    np.testing.assert_array_equal(c, want)
+
+
+def test_reduce_everything_with_a_start() -> None:
+    a, c = run(
+        lambda a: cute.full((1,), a.reduce(cute.ReductionOp.ADD, 10.0, 0), cutlass.Float32), (3, 5), out=((1,), np.float32)
+    )
+    assert c[0] == a.sum() + 10
+
+
+def test_integers_and_bits() -> None:
+    a, b, c = run(lambda a, b: (a // 3) ^ (b & 5), (8,), (8,), out=((8,), np.int32), dtype=np.int32)
+    np.testing.assert_array_equal(c, (a // 3) ^ (b & 5))
+
+
+def test_conversion_and_reshape() -> None:
+    a, c = run(lambda a: a.to(cutlass.Int32).reshape((6, 4)), (4, 6), out=((6, 4), np.int32))
+    want = a.astype(np.int32).reshape(-1, order="F").reshape((6, 4), order="F")
+    np.testing.assert_array_equal(c, want)
+
+
+def test_slices_and_elements() -> None:
+    a, c = run(lambda a: a[None, 2] + a[0, 0], (3, 5), out=((3,), np.float32))
+    np.testing.assert_array_equal(c, a[:, 2] + a[0, 0])
+
+
+def test_any_and_all() -> None:
+    def both(a):
+        return cute.full((2,), cute.any_(a > 100).to(cutlass.Int32) * 10 + cute.all_(a < 100).to(cutlass.Int32))
+
+    _, c = run(both, (4, 4), out=((2,), np.int32))
+    assert c.tolist() == [1, 1]
+
+
+def test_bitcast() -> None:
+    a, c = run(lambda a: a.bitcast(cutlass.Int32), (8,), out=((8,), np.int32))
+    np.testing.assert_array_equal(c, a.view(np.int32))
+
+
+def test_types(stage) -> None:
+    h = cute.full((4,), 1.0, Float16)
+    assert (h * 2.0).dtype is Float16 and (h + cute.full((4,), 1.0, BFloat16)).dtype is Float32
+    assert (h > 0).dtype is Boolean and (~(h > 0)).dtype is Boolean and ((h > 0) & (h < 2)).dtype is Boolean
+    assert (cute.full((4,), 1, Int8) + Int32(1)).dtype is Int32 and (cute.full((4,), 3, Int32) / 2).dtype is Float32
+    assert (2 - h).shape == (4,) and cute.zeros_like(h).dtype is Float16
+
+
+def test_shapes_that_do_not_fit(stage) -> None:
+    with pytest.raises(ConstraintError, match=r"\(3\) and \(4\) do not broadcast"):
+        cute.full((3,), 1.0) + cute.full((4,), 1.0)
+    with pytest.raises(ConstraintError, match="number of elements"):
+        cute.full((3, 2), 1.0).reshape((4,))
+    with pytest.raises(ConstraintError, match="any_"):
+        bool(cute.full((3,), 1.0) > 0)
+    with pytest.raises(ConstraintError, match="profile"):
+        cute.full((3, 2), 1.0).reduce(cute.ReductionOp.ADD, 0.0, (None, 1, 1))
