@@ -68,7 +68,7 @@ class Lanes(Protocol):
 
     def wait_until(self, ready: Callable[[], np.ndarray[Any, Any]], reason: str) -> None:
         """Wait until ``ready()`` (bool ``[warps]``, asked again whenever something has happened) is true for a warp.
-        ``reason`` completes the sentence "warp 3 waits for ..." in a deadlock report. Blocking instructions only."""
+        ``reason`` completes the words "waiting for ..." in a deadlock report. Blocking instructions only."""
         ...
 
     def fence(self, kind: str) -> None:

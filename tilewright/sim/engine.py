@@ -7,6 +7,7 @@ warps of its block see all at once or not at all.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +25,7 @@ from tilewright.sim.group import Group, Part, merge, mergeable
 from tilewright.sim.memory import AddressSpace
 from tilewright.sim.options import Options
 from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
-from tilewright.sim.wave import Wave
+from tilewright.sim.wave import TAGS, Wave
 
 STUCK = 4000  # rounds in which every group only spins before the launch counts as hung
 ADMIT = 4  # such rounds before blocks beyond the lane budget are let in
@@ -54,6 +55,7 @@ class Launch:
         self.choice = random.Random(options.seed)
         self.current: tuple[int, int] | None = None
         self.idle = 0
+        self.turns = 0
         self.ended = 0
         self.execute = self._counted if watch is not None else self._plain
 
@@ -80,7 +82,9 @@ class Launch:
             return None
         keys = sorted({(id(g.wave), g.tag) for g in able}, key=lambda k: k[1])
         if self.current not in keys:
-            self.current = keys[0] if len(keys) == 1 else self.choice.choice(keys)
+            # At first the set of warp 0, which likes to prepare things for the others, comes last.
+            self.current = keys[-1] if self.turns < TAGS else self.choice.choice(keys)
+            self.turns += 1
         mine = [g for g in able if (id(g.wave), g.tag) == self.current]
         first = min(mine, key=lambda g: g.pc)
         level = [g for g in mine if g.pc == first.pc and (g is first or mergeable(first, g))]
@@ -197,13 +201,16 @@ class Launch:
                 op = its_op
         if isinstance(error, Fault):
             return self.error(error, group, op, group.mask)
-        if isinstance(error, TilewrightError) or not isinstance(error, Exception):
+        if isinstance(error, SimulationError) or not isinstance(error, Exception):
             return error
+        if isinstance(error, TilewrightError):  # an instruction refuses what it was given
+            return self.error(Fault(str(error)), group, op, group.mask)
         return SimulationError(messages.internal(self.program.name, op, error))
 
     @staticmethod
     def _cause(error: BaseException) -> BaseException | None:
-        return None if isinstance(error, (Fault, TilewrightError)) else error
+        """What the user sees chained: nothing, unless TILEWRIGHT_DEBUG asks for the simulator's own traceback."""
+        return error if os.environ.get("TILEWRIGHT_DEBUG") else None
 
     def error(self, fault: Fault, group: Group, op: Op | None, mask: Any) -> SimulationError:
         return SimulationError(messages.fault(self, fault, group, op, mask))

@@ -57,12 +57,12 @@ def deadlock(launch: Launch) -> str:
             continue
         for row, warp in enumerate(group.warps):
             if warp // per_block == slot:
-                there[warp % per_block] = f"waits for {group.wait.describe(row)}, {place(group.wait.op)}"
+                there[warp % per_block] = f"waiting for {group.wait.describe(row)}, {place(group.wait.op)}"
     coords = tuple(int(v) for v in wave.coords[slot])
     lines = [f"deadlock in kernel {launch.program.name!r}: no warp can go on; block {coords}:"]
-    for first, last, state in _runs([state or "has left the kernel" for state in there]):
+    for first, last, state in _runs([state or "no longer in the kernel" for state in there]):
         who = f"warp {first}" if first == last else f"warps {first}-{last}"
-        lines.append(f"{who} (threads {first * WARP}-{min((last + 1) * WARP, launch.geometry.threads) - 1}) {state}")
+        lines.append(f"{who} (threads {first * WARP}-{min((last + 1) * WARP, launch.geometry.threads) - 1}): {state}")
     lines.append("to mend: let every thread that the barrier counts reach it, on every path through branches and loops")
     return "\n  ".join(lines)
 

@@ -89,7 +89,7 @@ def blend_pointers(mask: np.ndarray, new: Ptr, old: Ptr) -> Ptr:
     if new.buf is not old.buf:
         space = new.buf.space
         new, old = space.anywhere(new), space.anywhere(old)
-    if isinstance(new.off, int) and new.off == old.off:
+    if isinstance(new.off, int) and isinstance(old.off, int) and new.off == old.off:
         return new
     return Ptr(new.buf, np.where(mask, new.off, old.off))
 

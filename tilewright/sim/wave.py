@@ -14,7 +14,7 @@ from tilewright.sim.shared import SharedBuffer
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
 
-TAGS = 2  # sets of warps that the seeded schedule runs apart; the cost of a launch grows with it
+TAGS = 4  # sets of warps that the seeded schedule runs apart; the cost of a launch grows with it
 
 
 class Wave:
@@ -55,6 +55,6 @@ class Wave:
             return [warps]
         rng = np.random.default_rng(choice.getrandbits(32))
         shuffled = rng.permuted(np.tile(np.arange(per_block), (len(self.coords), 1)), axis=1)
-        first = rng.integers(0, TAGS, (len(self.coords), 1))
-        tag = ((shuffled + first) % TAGS).reshape(-1)
-        return [warps[tag == t] for t in range(TAGS)]
+        tag = (shuffled + rng.integers(0, TAGS, (len(self.coords), 1))) % min(TAGS, per_block)
+        tag = (tag - tag[0, 0]) % min(TAGS, per_block)  # the first warp of the first block in the first set
+        return [warps[tag.reshape(-1) == t] for t in range(TAGS)]

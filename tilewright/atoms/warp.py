@@ -1,0 +1,247 @@
+"""Instructions among the lanes of a warp: shuffles, votes, match, redux, elect (PTX ISA, "shfl.sync", "vote.sync", ...).
+
+The member mask is an i32 operand whose bit ``i`` stands for lane ``i``; -1 is the whole warp. A lane that executes such an
+instruction must be in its own mask. What a lane reads from one that takes no part is undefined: the simulator gives zero bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.types import BOOL, I32, U32, ScalarType
+
+WARP = 32
+
+
+def _need(op: Op, condition: bool, text: str) -> None:
+    if not condition:
+        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
+
+
+def members(lanes: Lanes, mask: Any, name: str) -> np.ndarray[Any, Any]:
+    """bool ``[W, 32]``: the lanes that take part (active, and in the mask)."""
+    lane = lanes.lane()
+    inside = (lanes.spread(mask).astype(np.int64) >> lane) & 1 == 1
+    outside = lanes.active() & ~inside
+    if outside.any():
+        raise ConstraintError(
+            f"{name}: lane {int(lane[int(np.argmax(outside))])} executes it but is not in its member mask"
+        )
+    return (lanes.active() & inside).reshape(-1, WARP)
+
+
+@dataclass(frozen=True)
+class Shuffle(Instruction):
+    """``shfl.sync``: each lane reads ``value`` of another. ``kind``: idx, up, down, bfly.
+
+    Operands (value, offset: i32, mask: i32, mask_and_clamp: i32); the result has the value's type (any scalar up to 64 bits).
+    ``mask_and_clamp`` is PTX's operand c: the clamp in bits 0-4, the segment mask in bits 8-12 (31 for idx, down and bfly, 0
+    for up, in a whole warp). A lane whose source is out of range gets its own value.
+    """
+
+    kind: str
+    name: ClassVar[str] = "shfl.sync"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("idx", "up", "down", "bfly"):
+            raise ConstraintError(f"no shfl.sync.{self.kind}; the kinds are idx, up, down, bfly")
+
+    def mnemonic(self) -> str:
+        return f"shfl.sync.{self.kind}"
+
+    def count(self, op: Op) -> int:
+        kind = op.operands[0].type
+        return 2 if isinstance(kind, ScalarType) and kind.width == 64 else 1
+
+    def verify(self, op: Op) -> None:
+        _need(
+            op,
+            len(op.operands) == 4 and len(op.results) == 1,
+            f"{self.mnemonic()} takes (value, offset, mask, mask_and_clamp)",
+        )
+        value, *rest = op.operands
+        _need(op, isinstance(value.type, ScalarType) and value.type == op.result.type, "a shuffle moves one scalar")
+        _need(op, all(v.type == I32 for v in rest), "offset, mask and mask_and_clamp are i32")
+
+    def source(self, lane: np.ndarray[Any, Any], offset: Any, control: Any) -> np.ndarray[Any, Any]:
+        """The lane that each lane reads (PTX ISA, pseudocode of shfl.sync)."""
+        b, clamp, segment = offset & 31, control & 31, (control >> 8) & 31
+        highest = (lane & segment) | (clamp & ~segment)
+        if self.kind == "up":
+            source = lane - b
+            valid = source >= highest
+        else:
+            source = {"down": lane + b, "bfly": lane ^ b, "idx": (lane & segment) | (b & ~segment)}[self.kind]
+            valid = source <= highest
+        return np.where(valid, source, lane)
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        value, offset, mask, control = (lanes.spread(v) for v in operands)
+        there = members(lanes, mask, self.mnemonic())
+        source = self.source(lanes.lane(), offset, control).reshape(-1, WARP)
+        values = np.where(there, value.reshape(-1, WARP), value.dtype.type(0))
+        return (np.take_along_axis(values, source, 1).reshape(-1),)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        value, offset, mask, control = (out.value(v) for v in op.operands)
+        name = f"tw_shfl_{self.kind}"
+        out.helper(
+            name,
+            f"""template <class T>
+__device__ __forceinline__ T {name}(T value, int offset, unsigned mask, int control) {{
+  unsigned words[(sizeof(T) + 3) / 4] = {{}};
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (unsigned& word : words)
+    asm volatile("{self.mnemonic()}.b32 %0, %0, %1, %2, %3;" : "+r"(word) : "r"(offset), "r"(control), "r"(mask));
+  memcpy(&value, words, sizeof(T));
+  return value;
+}}""",
+        )
+        out.line(f"{out.declare(op.result)} = {name}({value}, {offset}, {mask}, {control});")
+
+
+@dataclass(frozen=True)
+class Vote(Instruction):
+    """``vote.sync``: operands (predicate: i1, mask: i32). ``kind``: any, all, uni give i1; ballot gives i32 of bits."""
+
+    kind: str
+    name: ClassVar[str] = "vote.sync"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("any", "all", "uni", "ballot"):
+            raise ConstraintError(f"no vote.sync.{self.kind}; the kinds are any, all, uni, ballot")
+
+    def mnemonic(self) -> str:
+        return f"vote.sync.{self.kind}"
+
+    def verify(self, op: Op) -> None:
+        _need(op, [v.type for v in op.operands] == [BOOL, I32], f"{self.mnemonic()} takes (predicate: i1, mask: i32)")
+        want = (I32, U32) if self.kind == "ballot" else (BOOL,)
+        _need(op, len(op.results) == 1 and op.result.type in want, f"{self.mnemonic()} gives {want[0]}")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        there = members(lanes, operands[1], self.mnemonic())
+        yes = lanes.spread(operands[0]).reshape(-1, WARP) & there
+        if self.kind == "ballot":
+            bits = (yes.astype(np.int64) << np.arange(WARP)).sum(1).astype(np.uint32)
+            return (np.repeat(bits, WARP).view(np.int32 if op.result.type == I32 else np.uint32),)
+        some, every = yes.any(1), (yes | ~there).all(1)
+        return (np.repeat({"any": some, "all": every, "uni": every | ~some}[self.kind], WARP),)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        predicate, mask = (out.value(v) for v in op.operands)
+        result = out.declare(op.result)
+        if self.kind == "ballot":
+            out.line(f"{result} = __ballot_sync({mask}, {predicate});")
+        elif self.kind == "uni":
+            out.line(f"{result} = __uni_sync({mask}, {predicate});")
+        else:
+            out.line(f"{result} = __{self.kind}_sync({mask}, {predicate});")
+
+
+@dataclass(frozen=True)
+class MatchAny(Instruction):
+    """``match.any.sync``: i32 of bits of the lanes that hold the same value. Operands (value: 32 or 64 bits, mask: i32)."""
+
+    name: ClassVar[str] = "match.any.sync"
+
+    def verify(self, op: Op) -> None:
+        _need(op, len(op.operands) == 2 and op.operands[1].type == I32, "match.any.sync takes (value, mask: i32)")
+        kind = op.operands[0].type
+        _need(op, isinstance(kind, ScalarType) and kind.width in (32, 64), "match.any.sync compares 32 or 64 bits")
+        _need(op, len(op.results) == 1 and op.result.type in (I32, U32), "match.any.sync gives i32")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        there = members(lanes, operands[1], self.name)
+        value = np.ascontiguousarray(lanes.spread(operands[0]))
+        bits = value.view(np.dtype(f"u{value.dtype.itemsize}")).reshape(-1, WARP)
+        same = (bits[:, :, None] == bits[:, None, :]) & there[:, None, :]
+        found = (same.astype(np.int64) << np.arange(WARP)).sum(2).astype(np.uint32).reshape(-1)
+        return (found.view(np.int32 if op.result.type == I32 else np.uint32),)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        value, mask = (out.value(v) for v in op.operands)
+        out.line(f"{out.declare(op.result)} = __match_any_sync({mask}, {value});")
+
+
+_REDUX: dict[str, Any] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Redux(Instruction):
+    """``redux.sync``: one 32-bit integer from all lanes. ``kind``: add min max and or xor. Operands (value, mask: i32)."""
+
+    kind: str
+    name: ClassVar[str] = "redux.sync"
+
+    def __post_init__(self) -> None:
+        if self.kind not in _REDUX:
+            raise ConstraintError(f"no redux.sync.{self.kind}; the kinds are {', '.join(_REDUX)}")
+
+    def mnemonic(self) -> str:
+        return f"redux.sync.{self.kind}"
+
+    def verify(self, op: Op) -> None:
+        _need(op, len(op.operands) == 2 and op.operands[1].type == I32, "redux.sync takes (value, mask: i32)")
+        _need(op, op.operands[0].type in (I32, U32), "redux.sync takes i32 or u32; reduce floats with shuffles")
+        _need(op, [v.type for v in op.results] == [op.operands[0].type], "redux.sync gives the value's type")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        there = members(lanes, operands[1], self.mnemonic())
+        value = lanes.spread(operands[0]).reshape(-1, WARP)
+        info = np.iinfo(value.dtype)
+        idle = {"min": info.max, "max": info.min, "and": value.dtype.type(0) - value.dtype.type(1)}.get(self.kind, 0)
+        kept = np.where(there, value, value.dtype.type(idle))
+        return (np.repeat(_REDUX[self.kind].reduce(kept, axis=1, dtype=value.dtype), WARP),)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        value, mask = (out.value(v) for v in op.operands)
+        if self.kind in ("and", "or", "xor"):
+            value = f"static_cast<unsigned>({value})"
+        out.line(f"{out.declare(op.result)} = __reduce_{self.kind}_sync({mask}, {value});")
+
+
+@dataclass(frozen=True)
+class ElectOne(Instruction):
+    """``elect.sync`` over the whole warp: i1 that is true in one active lane (the lowest). No operands."""
+
+    name: ClassVar[str] = "elect.sync"
+
+    def verify(self, op: Op) -> None:
+        _need(op, not op.operands and [v.type for v in op.results] == [BOOL], "elect_one takes nothing and gives i1")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        active = lanes.active().reshape(-1, WARP)
+        chosen = active & (np.cumsum(active, axis=1) == 1)
+        return (chosen.reshape(-1),)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        result = out.declare(op.result)
+        if out.arch < 90:
+            out.helper(
+                "tw_elect_one",
+                """__device__ __forceinline__ bool tw_elect_one() {
+  unsigned lane;
+  asm volatile("mov.u32 %0, %laneid;" : "=r"(lane));
+  return lane == __ffs(__activemask()) - 1;
+}""".replace("%laneid", "%%laneid"),
+            )
+        else:
+            out.helper(
+                "tw_elect_one",
+                """__device__ __forceinline__ bool tw_elect_one() {
+  unsigned chosen;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(chosen));
+  return chosen;
+}""",
+            )
+        out.line(f"{result} = tw_elect_one();")
