@@ -228,8 +228,8 @@ def _check_no_carry(digits: _Digits) -> None:
             if any(d.__class__ is ScaledBasis for d in steps):
                 return  # a coordinate that overflows its mode still names the same 1-D index: nothing aliases
             raise _ConditionError(
-                f"the modes of the right operand together step past the extent {s} of a mode of the left operand, "
-                "so the result would not be linear in each of them"
+                f"the right operand steps past the extent {s} of a mode of the left one, so that no stride describes "
+                "the result"
             )
 
 

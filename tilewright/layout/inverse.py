@@ -13,16 +13,16 @@ from typing import Any
 
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
-from tilewright.layout.compose import compose, composition
+from tilewright.layout.compose import compose, compose_layouts, composition
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.coords import compact
 from tilewright.layout.ints import RuntimeInt, exact_quotient
 from tilewright.layout.layout import Layout
-from tilewright.layout.modes import cosize
+from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged, static_merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import ceil_div, flatten_to_tuple, product
+from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static, product
 
 
 @remembered
@@ -217,13 +217,30 @@ def nullspace(input: Any) -> Layout:
     return Layout(tuple([p[0] for p in picks]), tuple([p[1] for p in picks]))
 
 
-def _common(a: Layout, b: Layout) -> tuple[Layout, Any]:
-    """The right inverse of ``b``, and how many of its first elements ``a`` also has in order."""
-    inverse = right_inverse(b)
-    together = compose(a, inverse)
+def _common(a: Layout, b: Layout) -> tuple[Layout, int]:
+    """The right inverse of ``b``, and how many of its first elements ``a`` also has in order (static counts only)."""
+    inverse: Layout = right_inverse(b)
+    try:
+        together = compose_layouts(a, inverse.shape, inverse.stride, exact=False, static=False)
+    except LayoutError:
+        return inverse, _run(a, inverse, size(inverse))
     shapes, strides = merged(together.shape, together.stride)
     d, s = strides[0], shapes[0]
-    return inverse, s if d.__class__ is int and d == 1 and not isinstance(s, RuntimeInt) else 0
+    if d.__class__ is not int or d != 1 or isinstance(s, RuntimeInt):
+        return inverse, 0
+    try:
+        compose(a, compose(inverse, Layout(s)))
+    except LayoutError:
+        return inverse, _run(a, inverse, s)
+    return inverse, s
+
+
+def _run(a: Layout, inverse: Layout, limit: Any) -> int:
+    """The largest divisor of ``limit`` up to which ``a(inverse(i)) == i``, by trying; 0 when it cannot be tried."""
+    if not is_static((a, inverse, limit)):
+        return 0
+    run = next((i for i in range(limit) if a(inverse(i)) != i), limit)
+    return max((n for n in range(2, run + 1) if limit % n == 0), default=0)
 
 
 def max_common_layout(a: Any, b: Any) -> Layout:
@@ -235,7 +252,7 @@ def max_common_layout(a: Any, b: Any) -> Layout:
     if isinstance(a, ComposedLayout) or isinstance(b, ComposedLayout):
         limit = min(_chunk(a), _chunk(b))
         common = max_common_layout(getattr(a, "outer", a), getattr(b, "outer", b))
-        return composition(common, limit) if limit < common_size(common) else common
+        return composition(common, limit) if limit < size(common) else common
     inverse, count = _common(a, b)
     return composition(inverse, Layout(count, 1)) if count else Layout(1, 0)
 
@@ -251,10 +268,6 @@ def max_common_vector(a: Any, b: Any) -> int:
         same = isinstance(a, ComposedLayout) and isinstance(b, ComposedLayout) and a.inner == b.inner
         return count if same else min(count, _chunk(a), _chunk(b))
     return _common(a, b)[1] or 1
-
-
-def common_size(layout: Layout) -> int:
-    return int(layout.shape) if isinstance(layout.shape, int) else cosize(Layout(layout.shape))
 
 
 def _chunk(layout: Any) -> int:

@@ -92,14 +92,13 @@ def _paired(block: Any, tiler: Layout, block_first: bool, name: str) -> Any:
     n = max(rank(block), rank(tiler))
     result = _logical_product(append(block, up_to_rank=n), append(tiler, up_to_rank=n))
     first, second = (0, 1) if block_first else (1, 0)
+    are_tuples = [isinstance(x.shape, tuple) for x in ((block, tiler) if block_first else (tiler, block))]
 
     def pair(t: Any) -> Any:
         a, b = t[first], t[second]
-        if isinstance(result.shape[0], tuple) and isinstance(result.shape[1], tuple) and isinstance(tiler.shape, tuple):
-            return tuple(zip(a, b, strict=True))
-        if isinstance(result.shape[0], tuple) and n == 1:
-            return ((a[0], b),) if block_first else ((a, b[0]),)
-        return ((a, b),)
+        if n == 1 and not all(are_tuples):
+            return ((a[0], b),) if are_tuples[0] else ((a, b),)
+        return tuple(zip(a, b, strict=True))
 
     return Layout(pair(result.shape), pair(result.stride))
 
