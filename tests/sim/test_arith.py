@@ -9,12 +9,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from build import Kernel, c, gptr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sim.build import Kernel, c, gptr
 from tilewright.ir.types import (
-    BF16, BOOL, E4M3, E5M2, F16, F32, F64, I8, I16, I32, I64, TF32, U8, U16, U32, U64, ScalarType, VecType,
+    BF16,
+    BOOL,
+    E4M3,
+    E5M2,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    TF32,
+    U8,
+    U16,
+    U32,
+    U64,
+    ScalarType,
+    VecType,
 )  # fmt: skip
 
 INTEGERS = [I8, I16, I32, I64, U8, U16, U32, U64]
@@ -201,7 +218,8 @@ CASTS = [
 
 @pytest.mark.parametrize(("src", "dst"), CASTS, ids=lambda e: str(e))
 def test_floats_to_integers_truncate_and_saturate(src: ScalarType, dst: ScalarType) -> None:
-    values = [0.0, 0.9, -0.9, 1.5, -1.5, 126.99, 127.0, 128.0, -128.9, -129.0, 255.0, 256.0, 2.0**31, 2.0**31 - 128, -(2.0**31),
+    values = [0.0, 0.9, -0.9, 1.5, -1.5, 126.99, 127.0, 128.0, -128.9, -129.0, 255.0, 256.0, 2.0**31,
+              2.0**31 - 128, -(2.0**31),
               2.0**63, -(2.0**63), 2.0**64, 1e30, -1e30, np.inf, -np.inf]  # fmt: skip
     with np.errstate(all="ignore"):
         x = np.array(values).astype(src.dtype)
@@ -243,7 +261,8 @@ def test_tf32_keeps_ten_bits_and_rounds_ties_away() -> None:
 
 
 FUNCTIONS = {
-    "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "erf": math.erf,
+    "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tanh": math.tanh,
+    "erf": math.erf,
     "exp2": lambda v: 2.0**v, "rsqrt": lambda v: 1 / math.sqrt(v), "rcp": lambda v: 1 / v, "floor": math.floor,
     "ceil": math.ceil, "round": round, "trunc": math.trunc, "log2": math.log2, "log10": math.log10, "atan": math.atan,
 }  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import Kernel, c, gptr
 
+from tests.sim.build import Kernel, c, gptr
 from tilewright import sim
 from tilewright.errors import SimulationError
 from tilewright.ir.types import BOOL, F32, I32, FragType

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from build import Kernel, c, gptr
 
+from tests.sim.build import Kernel, c, gptr
 from tilewright import sim
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.instruction import Instruction

@@ -6,12 +6,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from build import Kernel, c, gptr
 
+from tests.sim.build import Kernel, c, gptr
 from tilewright import sim
 from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore
 from tilewright.ir.types import (
-    BF16, BOOL, E4M3, F16, F32, F64, I8, I16, I32, I64, U8, U32, U64, MemSpace, PtrType, ScalarType,
+    BF16,
+    BOOL,
+    E4M3,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U32,
+    U64,
+    MemSpace,
+    PtrType,
+    ScalarType,
 )  # fmt: skip
 
 TYPES = [I8, U8, I16, F16, BF16, I32, F32, I64, F64, E4M3]
@@ -146,7 +161,7 @@ def test_fragments_by_slices_gathers_masks_and_runtime_index() -> None:
         assert y[t].tolist() == [f[(t & 3) + 1], *first, f[7], f[0], f[5], f[2]]
 
 
-# -- pointers --------------------------------------------------------------------------------------------------------------
+# -- pointers ----------------------------------------------------------------------------------------------------------
 
 
 def test_pointers_chosen_per_lane_among_arrays_and_shared_memory() -> None:
@@ -218,7 +233,7 @@ def test_pointers_carried_through_loops_and_branches() -> None:
     assert (y == 2 * i + (i > 5)).all()
 
 
-# -- atomics ---------------------------------------------------------------------------------------------------------------
+# -- atomics -----------------------------------------------------------------------------------------------------------
 
 
 def atomic(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import Kernel, c, gptr, pointer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sim.build import Kernel, c, gptr, pointer
 from tilewright import sim
 from tilewright.ir.types import F32, I32
 from tilewright.sim.conflicts import wavefronts

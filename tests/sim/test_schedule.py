@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from build import Kernel, c, gptr
 
+from tests.sim.build import Kernel, c, gptr
 from tilewright import sim
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
@@ -94,7 +94,7 @@ def test_one_seed_gives_one_schedule() -> None:
     assert not np.array_equal(first, third, equal_nan=True)
 
 
-# -- asynchronous groups ---------------------------------------------------------------------------------------------------
+# -- asynchronous groups -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def test_waiting_for_what_never_comes_is_a_deadlock_with_its_reason() -> None:
         k.run(block=64)
 
 
-# -- barrier mistakes ----------------------------------------------------------------------------------------------------------
+# -- barrier mistakes --------------------------------------------------------------------------------------------------
 
 
 def test_a_barrier_that_not_all_warps_reach() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import Kernel, c, gptr
 
+from tests.sim.build import Kernel, c, gptr
 from tilewright.atoms.sync import Fence, FenceProxy, SyncWarp
 from tilewright.atoms.warp import ElectOne, MatchAny, Redux, Shuffle, Vote
 from tilewright.errors import ConstraintError, SimulationError

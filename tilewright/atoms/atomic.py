@@ -1,7 +1,8 @@
 """Atomic memory operations and ordered loads and stores (PTX ISA, "atom", "red", "ld", "st").
 
-``sem`` is the memory order and ``scope`` who sees it: relaxed, acquire, release, acq_rel; cta, cluster, gpu, sys. Without a
-result the reduction form ``red`` is printed. The simulator performs the lanes' operations one after another, in lane order.
+``sem`` is the memory order and ``scope`` who sees it: relaxed, acquire, release, acq_rel; cta, cluster, gpu, sys.
+Without a result the reduction form ``red`` is printed. The simulator performs the lanes' operations one after another,
+in lane order.
 """
 
 from __future__ import annotations
@@ -69,10 +70,11 @@ def _register(type_: Type) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Atomic(Instruction):
-    """``atom`` / ``red``. Operands (pointer, value), for cas (pointer, compare, value); the old value is an optional result.
+    """``atom`` / ``red``. Operands (pointer, value), for cas (pointer, compare, value); the old value is an optional
+    result.
 
-    ``kind``: add min max and or xor exch cas inc dec. Values: 32- and 64-bit integers; add also f16, bf16, f32, f64 and pairs
-    of f16 or bf16; exch and cas any 32 or 64 bits.
+    ``kind``: add min max and or xor exch cas inc dec. Values: 32- and 64-bit integers; add also f16, bf16, f32, f64 and
+    pairs of f16 or bf16; exch and cas any 32 or 64 bits.
     """
 
     kind: str
@@ -103,7 +105,7 @@ class Atomic(Instruction):
         )
         _need(op, [v.type for v in op.results] in ([], [values[0].type]), "an atomic gives the old value or nothing")
         _need(op, bool(op.results) or self.sem in ("relaxed", "release") or self.kind in ("exch", "cas"),
-              f"an atomic without a result cannot be {self.sem}: use its old value, or relaxed or release order")  # fmt: skip
+              f"an atomic without a result cannot be {self.sem}: use its old value, or relaxed order")  # fmt: skip
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         pointer, *values = operands
@@ -127,7 +129,9 @@ class Atomic(Instruction):
         else:
             last = "%2, %3" if many else "%2"
             body = (
-                f'  {ctype} old;\n  asm volatile("atom.{head} %0, [%1], {last};" : "={constraint}"(old) : "l"(pointer), {inputs} : "memory");\n'
+                f"  {ctype} old;\n"
+                f'  asm volatile("atom.{head} %0, [%1], {last};"'
+                f' : "={constraint}"(old) : "l"(pointer), {inputs} : "memory");\n'
                 "  return old;"
             )
             source = f"__device__ __forceinline__ {ctype} {name}(void* pointer, {params}) {{\n{body}\n}}"
@@ -174,7 +178,8 @@ def _assign(out: Emitter, result: str, call: str, type_: Type) -> None:
 
 @dataclass(frozen=True)
 class OrderedLoad(Instruction):
-    """``ld.{sem}.{scope}``: one 32- or 64-bit scalar that other blocks write meanwhile. Operand: pointer; ``sem``: relaxed, acquire."""
+    """``ld.{sem}.{scope}``: one 32- or 64-bit scalar that other blocks write meanwhile. Operand: pointer; ``sem``:
+    relaxed, acquire."""
 
     sem: str = "acquire"
     scope: str = "gpu"

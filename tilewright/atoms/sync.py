@@ -38,7 +38,7 @@ def _check_named(op: Op, name: str) -> None:
         )
     if isinstance(count, Constant):
         _need(op, count.value > 0 and count.value % WARP == 0,
-              f"{name}: {count.value} threads; a barrier counts whole warps, so give a positive multiple of 32")  # fmt: skip
+              f"{name}: {count.value} threads; a barrier counts whole warps, so give a multiple of 32")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class SyncThreads(Instruction):
 
 @dataclass(frozen=True)
 class BarrierSync(Instruction):
-    """``bar.sync id, count``: wait until ``count`` threads (whole warps) have arrived at ``id``. Operands (id, count)."""
+    """``bar.sync id, count``: wait until ``count`` threads (whole warps) have arrived at ``id``. Operands (id,
+    count)."""
 
     name: ClassVar[str] = "bar.sync"
     blocking: ClassVar[bool] = True
@@ -119,7 +120,8 @@ ACQ_REL = {scope: f'asm volatile("fence.acq_rel.{scope};" ::: "memory");' for sc
 
 @dataclass(frozen=True)
 class Fence(Instruction):
-    """A memory fence. ``semantics``: ``"sc"`` (``__threadfence*``; scopes cta gpu sys) or ``"acq_rel"`` (also cluster)."""
+    """A memory fence. ``semantics``: ``"sc"`` (``__threadfence*``; scopes cta gpu sys) or ``"acq_rel"`` (also
+    cluster)."""
 
     scope: str = "gpu"
     semantics: str = "sc"

@@ -1,7 +1,9 @@
-"""Instructions among the lanes of a warp: shuffles, votes, match, redux, elect (PTX ISA, "shfl.sync", "vote.sync", ...).
+"""Instructions among the lanes of a warp: shuffles, votes, match, redux, elect (PTX ISA, "shfl.sync", "vote.sync",
+...).
 
-The member mask is an i32 operand whose bit ``i`` stands for lane ``i``; -1 is the whole warp. A lane that executes such an
-instruction must be in its own mask. What a lane reads from one that takes no part is undefined: the simulator gives zero bits.
+The member mask is an i32 operand whose bit ``i`` stands for lane ``i``; -1 is the whole warp. A lane that executes such
+an instruction must be in its own mask. What a lane reads from one that takes no part is undefined: the simulator gives
+zero bits.
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ def members(lanes: Lanes, mask: Any, name: str) -> np.ndarray[Any, Any]:
 class Shuffle(Instruction):
     """``shfl.sync``: each lane reads ``value`` of another. ``kind``: idx, up, down, bfly.
 
-    Operands (value, offset: i32, mask: i32, mask_and_clamp: i32); the result has the value's type (any scalar up to 64 bits).
-    ``mask_and_clamp`` is PTX's operand c: the clamp in bits 0-4, the segment mask in bits 8-12 (31 for idx, down and bfly, 0
-    for up, in a whole warp). A lane whose source is out of range gets its own value.
+    Operands (value, offset: i32, mask: i32, mask_and_clamp: i32); the result has the value's type (any scalar up to 64
+    bits). ``mask_and_clamp`` is PTX's operand c: the clamp in bits 0-4, the segment mask in bits 8-12 (31 for idx, down
+    and bfly, 0 for up, in a whole warp). A lane whose source is out of range gets its own value.
     """
 
     kind: str
@@ -148,7 +150,8 @@ class Vote(Instruction):
 
 @dataclass(frozen=True)
 class MatchAny(Instruction):
-    """``match.any.sync``: i32 of bits of the lanes that hold the same value. Operands (value: 32 or 64 bits, mask: i32)."""
+    """``match.any.sync``: i32 of bits of the lanes that hold the same value. Operands (value: 32 or 64 bits, mask:
+    i32)."""
 
     name: ClassVar[str] = "match.any.sync"
 
@@ -172,13 +175,15 @@ class MatchAny(Instruction):
 
 
 _REDUX: dict[str, Any] = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Redux(Instruction):
-    """``redux.sync``: one 32-bit integer from all lanes. ``kind``: add min max and or xor. Operands (value, mask: i32)."""
+    """``redux.sync``: one 32-bit integer from all lanes. ``kind``: add min max and or xor. Operands (value, mask:
+    i32)."""
 
     kind: str
     name: ClassVar[str] = "redux.sync"

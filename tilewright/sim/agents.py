@@ -1,4 +1,5 @@
-"""Asynchronous effects: each group's queues of committed groups (cp.async and its like), landing as late as a wait allows."""
+"""Asynchronous effects: each group's queues of committed groups (cp.async and its like), landing as late as a wait
+allows."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ class Queues:
 
     @staticmethod
     def joined(parts: list[Queues]) -> Queues:
-        """Waits count from the newest group, so queues of different lengths are aligned there. What several share lands once."""
+        """Waits count from the newest group, so queues of different lengths are aligned there. What several share
+        lands once."""
         new = Queues()
         for agent in {a for p in parts for a in p.open}:
             new.open[agent] = [e for p in parts for e in p.open.get(agent, [])]

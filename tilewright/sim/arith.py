@@ -1,7 +1,7 @@
 """The arithmetic of the IR on NumPy values, exactly as the machine does it.
 
-Every function here takes NumPy scalars (uniform values) and arrays alike. Integers wrap; f16 and bf16 are computed in f32
-and rounded after each operation; minimum and maximum pass over a NaN (CUDA ``fmin`` and ``fmax``).
+Every function here takes NumPy scalars (uniform values) and arrays alike. Integers wrap; f16 and bf16 are computed in
+f32 and rounded after each operation; minimum and maximum pass over a NaN (CUDA ``fmin`` and ``fmax``).
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 def binary(opcode: str, elem: ScalarType) -> Function:
     """The function of an elementwise opcode with two operands (division is in :func:`integer_division`)."""
     if elem.kind == "bool":
-        return _BOOLEAN[opcode] if opcode in _BOOLEAN else _PLAIN[opcode]
+        return {**_PLAIN, **_BOOLEAN}[opcode]
     if elem.is_float:
         return _float_binary(opcode, elem)
     if opcode in _PLAIN:
         return _PLAIN[opcode]
-    return {"min": np.minimum, "max": np.maximum, "pow": _integer_power, "copysign": _integer_copysign}[opcode]
+    others: dict[str, Function] = {
+        "min": np.minimum, "max": np.maximum, "pow": _integer_power, "copysign": _integer_copysign,
+    }  # fmt: skip
+    return others[opcode]
 
 
 _BOOLEAN: dict[str, Function] = {
@@ -78,8 +81,8 @@ def _integer_copysign(a: Any, b: Any) -> Any:
 
 
 def integer_division(opcode: str, elem: ScalarType, divisor: int | None) -> Function:
-    """``div rem floordiv floormod`` of integers as ``f(group, a, b)``; ``divisor`` is the constant second operand, if it is one.
-    Raises a Fault when an active lane divides by zero."""
+    """``div rem floordiv floormod`` of integers as ``f(group, a, b)``; ``divisor`` is the constant second operand, if
+    it is one. Raises a Fault when an active lane divides by zero."""
     signed = elem.kind == "int"
     core = {
         "div": _truncating_quotient if signed else operator.floordiv,

@@ -56,8 +56,8 @@ def atomic(
 
 
 def _anywhere(
-    buffer: Anywhere, group: Any, off: np.ndarray, access: Access, kind: str, value: np.ndarray, compare: Any, mask: Mask,
-    want_old: bool,
+    buffer: Anywhere, group: Any, off: np.ndarray, access: Access, kind: str, value: np.ndarray, compare: Any,
+    mask: Mask, want_old: bool,
 ) -> np.ndarray:  # fmt: skip
     """The same through absolute addresses, array by array."""
     old = np.zeros(off.shape, access.dtype)

@@ -13,7 +13,8 @@ NAMED = 16
 
 
 class Barriers:
-    """Arrivals, completions and expected threads of each (block, barrier), as flat arrays indexed by ``block * 16 + id``."""
+    """Arrivals, completions and expected threads of each (block, barrier), as flat arrays indexed by ``block * 16 +
+    id``."""
 
     def __init__(self, blocks: int, warps_per_block: int) -> None:
         self.warps_per_block = warps_per_block
@@ -47,7 +48,8 @@ class Barriers:
             k = int(np.argmax(clash))
             other = int(known[k]) or int(self.expected[keys[k]])
             raise Fault(
-                f"barrier {int(keys[k]) % NAMED} of one block is used with {int(counts[k])} threads here and {other} threads elsewhere",
+                f"barrier {int(keys[k]) % NAMED} of one block is used with {int(counts[k])} threads here "
+                f"and {other} threads elsewhere",
                 mend="all warps that meet at a barrier must give the same number of threads",
             )
 
@@ -83,7 +85,8 @@ class BarrierWait:
 
     def describe(self, row: int) -> str:
         key = int(self.keys[row])
-        return f"barrier {key % NAMED}, where {self.barriers.arrived[key]} of {self.barriers.expected[key]} threads have arrived"
+        arrived, expected = self.barriers.arrived[key], self.barriers.expected[key]
+        return f"barrier {key % NAMED}, where {arrived} of {expected} threads have arrived"
 
 
 class ConditionWait:
@@ -131,7 +134,8 @@ def _whole_warps(group: Any, mask: Any) -> np.ndarray:
         warp = int(np.argmax(partial))
         there = lanes[warp]
         raise Fault(
-            f"a block barrier inside a branch that only {int(there.sum())} of the warp's threads take (lanes {_runs(there)})",
+            f"a block barrier inside a branch that only {int(there.sum())} of the warp's threads take "
+            f"(lanes {_runs(there)})",
             np.repeat(partial, WARP) & mask,
             mend="all threads of a warp must reach the barrier together: move it out of the branch, "
             "or make the condition the same for the whole warp",

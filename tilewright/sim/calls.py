@@ -1,4 +1,5 @@
-"""Instructions: operands as :class:`~tilewright.ir.instruction.Lanes` promises them, the action, and the wait that may follow."""
+"""Instructions: operands as :class:`~tilewright.ir.instruction.Lanes` promises them, the action, and the wait that
+may follow."""
 
 from __future__ import annotations
 

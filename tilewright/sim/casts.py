@@ -1,8 +1,8 @@
 """Conversions between element types, as CUDA does them.
 
-Float to integer truncates and saturates (``cvt.rzi``; a NaN gives 0, or 2**(bits-1) when f64 or a 64-bit integer is involved);
-float to float rounds to nearest even, saturating for the 8-bit floats (``satfinite``); f32 to tf32 keeps 10 fraction bits,
-ties away from zero (``cvt.rna``).
+Float to integer truncates and saturates (``cvt.rzi``; a NaN gives 0, or 2**(bits-1) when f64 or a 64-bit integer is
+involved); float to float rounds to nearest even, saturating for the 8-bit floats (``satfinite``); f32 to tf32 keeps 10
+fraction bits, ties away from zero (``cvt.rna``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Shared-memory wavefronts: how many passes the 32 four-byte banks need for the accesses of a warp.
 
-A warp's access of up to 4 bytes a lane is one request; 8 bytes a lane are served by half-warps and 16 bytes by quarter-warps. A
-request takes as many wavefronts as the busiest bank has different words to give.
+A warp's access of up to 4 bytes a lane is one request; 8 bytes a lane are served by half-warps and 16 bytes by
+quarter-warps. A request takes as many wavefronts as the busiest bank has different words to give.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ LANES = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}  # lanes served together, by the wid
 
 
 def wavefronts(offsets: np.ndarray, width: int) -> tuple[int, int]:
-    """``(requests, wavefronts)`` of one access of ``width`` bytes a lane; ``offsets`` ``[W, 32]`` bytes, -1 for idle lanes."""
+    """``(requests, wavefronts)`` of one access of ``width`` bytes a lane; ``offsets`` ``[W, 32]`` bytes, -1 for idle
+    lanes."""
     together = LANES[width]
     words = (offsets >> 2).reshape(-1, together)
     idle = (offsets < 0).reshape(-1, together)

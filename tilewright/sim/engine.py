@@ -1,8 +1,8 @@
 """The engine: runs groups of warps until they block, split or end, and chooses who is next.
 
-Groups of one tag go on together: the one that is furthest behind runs first, so groups that went apart meet again. Tags run
-one after another, each until it blocks, in an order drawn from the seed: what a warp does between two barriers, other
-warps of its block see all at once or not at all.
+Groups of one tag go on together: the one that is furthest behind runs first, so groups that went apart meet again. Tags
+run one after another, each until it blocks, in an order drawn from the seed: what a warp does between two barriers,
+other warps of its block see all at once or not at all.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Launch:
         self.ended = 0
         self.execute = self._counted if watch is not None else self._plain
 
-    # -- the schedule ----------------------------------------------------------------------------------------------------
+    # -- the schedule --------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         with np.errstate(all="ignore"):
@@ -95,7 +95,8 @@ class Launch:
         return merged
 
     def _unblock(self) -> bool:
-        """Nobody can simply go on: let something asynchronous happen, or part who can from who cannot. False: all is done."""
+        """Nobody can simply go on: let something asynchronous happen, or part who can from who cannot. False: all is
+        done."""
         if self.later:
             self.later.pop(0).land()
             return True
@@ -131,7 +132,7 @@ class Launch:
     def _replace(self, old: list[Group], new: list[Group]) -> None:
         self.groups = [g for g in self.groups if g not in old] + new
 
-    # -- one turn ----------------------------------------------------------------------------------------------------------
+    # -- one turn ------------------------------------------------------------------------------------------------------
 
     def _turn(self, group: Group) -> None:
         outcome = self.execute(group)
@@ -191,7 +192,7 @@ class Launch:
         except BaseException as error:
             raise self._explain(error, group, at, step) from self._cause(error)
 
-    # -- faults --------------------------------------------------------------------------------------------------------------
+    # -- faults --------------------------------------------------------------------------------------------------------
 
     def _explain(self, error: BaseException, group: Group, at: int, step: Any) -> BaseException:
         node = self.program.nodes[at]

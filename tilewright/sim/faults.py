@@ -1,4 +1,5 @@
-"""The internal signal of a fault in the simulated program; the engine turns it into a SimulationError with place and thread."""
+"""The internal signal of a fault in the simulated program; the engine turns it into a SimulationError with place and
+thread."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ import numpy as np
 
 
 class Fault(Exception):
-    """``text`` says what is wrong. ``lanes`` (bool ``[L]``, or None for "the first active lane") says who did it; ``detail``
-    maps the index of the offending lane to a line about it (its address, its index). ``mend`` says how to repair it."""
+    """``text`` says what is wrong. ``lanes`` (bool ``[L]``, or None for "the first active lane") says who did it;
+    ``detail`` maps the index of the offending lane to a line about it (its address, its index). ``mend`` says how to
+    repair it."""
 
     def __init__(self, text: str, lanes: Any = None, detail: Any = None, mend: str = "") -> None:
         super().__init__(text)

@@ -1,4 +1,5 @@
-"""Where threads stand: the special registers of a group of warps, and the split of a grid into waves of resident blocks."""
+"""Where threads stand: the special registers of a group of warps, and the split of a grid into waves of resident
+blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ I32 = np.int32
 
 
 class Geometry:
-    """The static geometry of one launch. Blocks are numbered x first; clusters of blocks stay together in that order."""
+    """The static geometry of one launch. Blocks are numbered x first; clusters of blocks stay together in that
+    order."""
 
     def __init__(self, config: LaunchConfig) -> None:
         self.grid, self.block, self.cluster = config.grid, config.block, config.cluster

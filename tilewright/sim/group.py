@@ -1,4 +1,5 @@
-"""A group: warps of one wave that stand at the same place, with their registers. Rows never change; splits make new groups."""
+"""A group: warps of one wave that stand at the same place, with their registers. Rows never change; splits make new
+groups."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """``warps``: their numbers in the wave (block slot * warps per block + warp), ascending. ``mask``: the lanes that are
-    active (None: all). ``tag``: groups of one tag run together and merge; the seeded schedule makes several."""
+    """``warps``: their numbers in the wave (block slot * warps per block + warp), ascending. ``mask``: the lanes that
+    are active (None: all). ``tag``: groups of one tag run together and merge; the seeded schedule makes several."""
 
-    __slots__ = ("wave", "program", "warps", "lanes_count", "mask", "slots", "pc", "tag", "smem_base", "checks", "watch",
-                 "lanes", "queues", "wait", "spins", "yielded", "parts", "registers", "last")  # fmt: skip
+    __slots__ = ("wave", "program", "warps", "lanes_count", "mask", "slots", "pc", "tag", "smem_base", "checks",
+                 "watch", "lanes", "queues", "wait", "spins", "yielded", "parts", "registers", "last")  # fmt: skip
 
     def __init__(self, wave: Wave, program: Program, warps: np.ndarray, slots: list[Any], tag: int) -> None:
         self.wave = wave

@@ -18,8 +18,8 @@ Launcher = Callable[[Op, list[Any]], None]
 
 
 def run_host(function: Function, args: Sequence[Any], launcher: Launcher) -> None:
-    """Run ``function`` (kind ``"host"``) with ``args``; ``launcher(op, values)`` is called for each of its ``launch`` ops with the
-    Python numbers and DevicePointers of the op's operands."""
+    """Run ``function`` (kind ``"host"``) with ``args``; ``launcher(op, values)`` is called for each of its ``launch``
+    ops with the Python numbers and DevicePointers of the op's operands."""
     space = AddressSpace()
 
     def launch(op: Op, values: list[Any]) -> None:

@@ -37,7 +37,7 @@ class GroupLanes:
         self.op: Any = None
         self.request: Any = None  # what the lanes wait for when the instruction has returned
 
-    # -- memory ------------------------------------------------------------------------------------------------------------
+    # -- memory --------------------------------------------------------------------------------------------------------
 
     def load(self, pointer: Handle, count: int, mask: np.ndarray | None = None) -> np.ndarray:
         access = access_of(pointer.elem, count, pointer.align, False)
@@ -80,7 +80,7 @@ class GroupLanes:
             return self.mask
         return mask if self.mask is None else mask & self.mask
 
-    # -- values and places ---------------------------------------------------------------------------------------------------
+    # -- values and places ---------------------------------------------------------------------------------------------
 
     def spread(self, value: Any) -> np.ndarray:
         array = np.asarray(value)
@@ -97,7 +97,7 @@ class GroupLanes:
     def active(self) -> np.ndarray:
         return np.ones(self.group.lanes_count, bool) if self.mask is None else self.mask
 
-    # -- barriers and waits ----------------------------------------------------------------------------------------------------
+    # -- barriers and waits --------------------------------------------------------------------------------------------
 
     def barrier(self, barrier: Any, count: Any = None) -> None:
         self.request = self.group.wave.barriers.arrive(self.group, barrier, count, self.op, self.mask)
@@ -112,7 +112,7 @@ class GroupLanes:
         if self.group.watch is not None:
             self.group.watch.fence(self.group, kind, self.mask)
 
-    # -- asynchronous effects -----------------------------------------------------------------------------------------------------
+    # -- asynchronous effects ------------------------------------------------------------------------------------------
 
     def defer(self, agent: str, effect: Callable[[], None]) -> None:
         self.group.queues.add(agent, Effect(effect, self, self.op))

@@ -96,15 +96,15 @@ def _divide(g: Any, s: list[Any], stay: np.ndarray, saved: int, splits: bool, in
         g.mask = s[saved]
         return end.pc
     if splits:
-        by_warp = stay.reshape(-1, WARP).any(1)
+        by_warp = np.logical_or.reduce(stay.reshape(-1, WARP), axis=1)
         if not by_warp.all():
-            g.parts = leave_apart(g, s, stay, by_warp, saved, inside, end)
+            g.parts = _leave_apart(g, s, stay, by_warp, saved, inside, end)
             return SPLIT
     g.mask = stay
     return inside.pc
 
 
-def leave_apart(
+def _leave_apart(
     g: Any, s: list[Any], stay: np.ndarray, by_warp: np.ndarray, saved: int, inside: Label, end: Label
 ) -> list[Part]:
     """The parts of a group whose warps ``~by_warp`` leave the loop while the others stay."""
@@ -209,8 +209,8 @@ def _condition(
 
 
 def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head: Label) -> Closure:
-    """Back to the condition; now and then other groups get a turn, and warps that rest under a mask (they have left this
-    loop, or stand outside it in a region around it) stop waiting for those that spin."""
+    """Back to the condition; now and then other groups get a turn, and warps that rest under a mask (they have left
+    this loop, or stand outside it in a region around it) stop waiting for those that spin."""
 
     def control(g: Any, s: list[Any]) -> int:
         fresh = [s[v] for v in yielded]

@@ -46,7 +46,7 @@ class Lowering:
         self.block(self.function.body)
         return Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
 
-    # -- registers ---------------------------------------------------------------------------------------------------------
+    # -- registers -----------------------------------------------------------------------------------------------------
 
     def fresh(self, kind: int, initial: Any = None) -> int:
         self.kinds.append(kind)
@@ -73,7 +73,7 @@ class Lowering:
     def slots_of(self, values: Sequence[Value]) -> list[int]:
         return [self.slot(v) for v in values]
 
-    # -- nodes ---------------------------------------------------------------------------------------------------------------
+    # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def step(self, closure: Closure, op: Op, uses: Iterable[int], defs: Iterable[int]) -> None:
         """Append a straight closure to the node under construction."""
@@ -104,7 +104,7 @@ class Lowering:
             self.control(lambda g, s: following, op, (), fallthrough=True)
         label.pc = self.here()
 
-    # -- ops -------------------------------------------------------------------------------------------------------------------
+    # -- ops -----------------------------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
         for op in block.ops:

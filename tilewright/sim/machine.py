@@ -99,7 +99,8 @@ def _argument(name: str, index: int, type_: Type, arg: Any, space: AddressSpace)
 
 
 class SimMachine:
-    """The simulator as a machine: ``load``, ``profile``, ``upload`` and ``download`` of :class:`tilewright.ir.runtime.Machine`."""
+    """The simulator as a machine: ``load``, ``profile``, ``upload`` and ``download`` of
+    :class:`tilewright.ir.runtime.Machine`."""
 
     def load(self, function: Function) -> SimKernel:
         return SimKernel(function)

@@ -1,7 +1,7 @@
 """Global memory: the caller's own arrays, seen through checked views.
 
-Offsets are bytes from ``base``, the array's address rounded down to 128, so that an item view of any width up to 16 bytes
-is aligned; the readable bytes are ``[low, high)``.
+Offsets are bytes from ``base``, the array's address rounded down to 128, so that an item view of any width up to 16
+bytes is aligned; the readable bytes are ``[low, high)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Mask = np.ndarray | None
 
 
 class Buffer:
-    """A stretch of memory with item views of every width; the base of global arrays and of the blocks' shared memory."""
+    """A stretch of memory with item views of every width; the base of global arrays and of the blocks' shared
+    memory."""
 
     word = "global"
 
@@ -32,7 +33,7 @@ class Buffer:
         self.base = base
         self.space = space
 
-    # -- what the program does -------------------------------------------------------------------------------------------
+    # -- what the program does -----------------------------------------------------------------------------------------
 
     def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
         if type(off) is int:
@@ -65,7 +66,7 @@ class Buffer:
             one = np.array(value, access.dtype).reshape(-1).view(access.item)
             self.views[access.shift][index] = one if access.parts > 1 else one[0]
 
-    # -- where it does it ------------------------------------------------------------------------------------------------
+    # -- where it does it ----------------------------------------------------------------------------------------------
 
     def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask) -> int:
         if group.checks and not (self.low <= off <= self.high - access.nbytes and not off & (access.width - 1)):
@@ -94,7 +95,7 @@ class Buffer:
         index = off >> access.shift if access.shift else off
         return index if access.parts == 1 else index[:, None] + access.steps
 
-    # -- what goes wrong -------------------------------------------------------------------------------------------------
+    # -- what goes wrong -----------------------------------------------------------------------------------------------
 
     def complain(self, off: np.ndarray, access: Access, verb: str, mask: Mask) -> None:
         """Raise the Fault of an access out of bounds or misaligned; ``off`` holds the active lanes' offsets."""
@@ -110,8 +111,8 @@ class Buffer:
                 lanes, f"{int(bad.sum())} of {off.size} active threads are outside", mend=self.mend_bounds,
             )  # fmt: skip
         raise Fault(
-            f"misaligned {self.word} {verb} of {access.describe()}: byte offset {first} (address {self.base + self.low + first:#x}) "
-            f"is not a multiple of {access.width}",
+            f"misaligned {self.word} {verb} of {access.describe()}: byte offset {first} "
+            f"(address {self.base + self.low + first:#x}) is not a multiple of {access.width}",
             lanes, f"{int(bad.sum())} of {off.size} active threads are misaligned",
             mend="the pointer's declared alignment (assumed_align, divisibility) promises more than its value keeps, "
             "or the vector is wider than the layout's alignment allows",
@@ -224,6 +225,7 @@ class Anywhere:
             if buffer.base + buffer.low <= address < buffer.base + buffer.high:
                 return buffer, buffer.base, lanes
         raise Fault(
-            f"{verb} of {access.describe()} at address {address:#x}, which lies in no array that this launch knows", lanes,
+            f"{verb} of {access.describe()} at address {address:#x}, which lies in no array that this launch knows",
+            lanes,
             mend="pass the array to the kernel, or make it known with tilewright.sim.expose(array)",
         )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import linecache
 from typing import TYPE_CHECKING, Any
 
-
 from tilewright.ir.core import Op
 from tilewright.sim.geometry import WARP
 
@@ -41,7 +40,8 @@ def fault(launch: Launch, wrong: Fault, group: Group, op: Op | None, mask: Any) 
 def internal(kernel: str, op: Op | None, error: BaseException) -> str:
     what = op.attrs["atom"].mnemonic() if op is not None and op.opcode == "call" else op.opcode if op else "?"
     return "\n  ".join((
-        f"the simulator cannot run {what}: {type(error).__name__}: {error}", f"in kernel {kernel!r} {place(op)}".rstrip(),
+        f"the simulator cannot run {what}: {type(error).__name__}: {error}",
+        f"in kernel {kernel!r} {place(op)}".rstrip(),
     ))  # fmt: skip
 
 

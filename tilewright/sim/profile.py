@@ -1,4 +1,5 @@
-"""Profiles: what a simulated launch executed, which memory it touched and how often the banks of shared memory clashed."""
+"""Profiles: what a simulated launch executed, which memory it touched and how often the banks of shared memory
+clashed."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from tilewright.sim.geometry import WARP
 
 @dataclass
 class KernelProfile:
-    """One launch. ``instructions`` counts executions by warps, by mnemonic; ``requests`` and ``wavefronts`` of shared memory
-    are by (verb, line): their difference is what bank conflicts cost. Bytes count active lanes only."""
+    """One launch. ``instructions`` counts executions by warps, by mnemonic; ``requests`` and ``wavefronts`` of shared
+    memory are by (verb, line): their difference is what bank conflicts cost. Bytes count active lanes only."""
 
     name: str
     config: LaunchConfig
@@ -37,7 +38,8 @@ class KernelProfile:
         return sum(self.wavefronts.values()) - sum(self.requests.values())
 
     def conflicts_by_line(self) -> dict[tuple[str, Location | None], int]:
-        """Extra wavefronts by (``"load"``, ``"store"`` or ``"atomic"``, line), the worst first; only where there are any."""
+        """Extra wavefronts by (``"load"``, ``"store"`` or ``"atomic"``, line), the worst first; only where there are
+        any."""
         extra = {
             key: count - self.requests[key] for key, count in self.wavefronts.items() if count > self.requests[key]
         }

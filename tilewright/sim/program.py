@@ -22,8 +22,9 @@ class Label:
 
 
 class Enclosing(NamedTuple):
-    """A region around the op being lowered: warps that rest under its mask can go on at ``exit`` (a branch sets its own mask
-    there; a loop's is that in register ``saved``). ``taken``: the register that is None when nobody rests there, or None."""
+    """A region around the op being lowered: warps that rest under its mask can go on at ``exit`` (a branch sets its own
+    mask there; a loop's is that in register ``saved``). ``taken``: the register that is None when nobody rests
+    there, or None."""
 
     exit: Label
     saved: int
@@ -31,7 +32,8 @@ class Enclosing(NamedTuple):
 
 
 class Node:
-    """Straight closures ``steps`` (each from the op of the same index in ``ops``), then ``control``, which gives the next pc."""
+    """Straight closures ``steps`` (each from the op of the same index in ``ops``), then ``control``, which gives the
+    next pc."""
 
     __slots__ = ("steps", "ops", "control", "op", "uses", "defs", "targets", "fallthrough")
 

@@ -17,7 +17,8 @@ POISON_FLOAT, POISON_INT = 0xFF, 0xCD  # 0xFFFF... is a NaN in every float type
 
 
 class SharedBuffer(Buffer):
-    """``size`` bytes for each of ``blocks`` blocks. ``integers``: the byte ranges that hold integers (for the poison)."""
+    """``size`` bytes for each of ``blocks`` blocks. ``integers``: the byte ranges that hold integers (for the
+    poison)."""
 
     word = "shared"
     mend_bounds = "the offset leaves the dynamic shared memory of the launch: check the layout, or raise smem="

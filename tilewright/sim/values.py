@@ -26,7 +26,8 @@ LANE_NDIM = {SCALAR: 1, VECTOR: 2, FRAG: 2, MASK: 1}
 
 
 class Ptr:
-    """A pointer: a buffer (anything with the methods of :class:`tilewright.sim.memory.Buffer`) and byte offset(s) in it."""
+    """A pointer: a buffer (anything with the methods of :class:`tilewright.sim.memory.Buffer`) and byte offset(s) in
+    it."""
 
     __slots__ = ("buf", "off")
 
@@ -150,7 +151,8 @@ def _filled(values: list[Any], kind: int, sizes: list[int]) -> list[Any]:
     if kind == PTR:
         return [Ptr(like.buf, np.zeros(n, np.int64)) if v is None else v for v, n in zip(values, sizes, strict=True)]
     tail = np.shape(like)[1:] if np.ndim(like) == LANE_NDIM[kind] else np.shape(like)
-    return [np.zeros((n, *tail), np.asarray(like).dtype) if v is None else v for v, n in zip(values, sizes, strict=True)]
+    dtype = np.asarray(like).dtype
+    return [np.zeros((n, *tail), dtype) if v is None else v for v, n in zip(values, sizes, strict=True)]
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -1,8 +1,0 @@
-"""The kernel builder of these tests, importable as ``build`` whatever the import mode."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
