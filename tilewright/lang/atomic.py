@@ -1,9 +1,10 @@
-"""Atomic read-modify-writes of one element in global or shared memory."""
+"""Atomic read-modify-writes, and loads and stores with a memory order, of one element in global or shared memory."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore
 from tilewright.errors import ConstraintError
 from tilewright.lang.calls import call
 from tilewright.lang.numeric import wrap
@@ -13,11 +14,7 @@ from tilewright.lang.pointer import Pointer
 def _atomic(
     kind: str, ptr: Any, value: Any, compare: Any = None, sem: str | None = None, scope: str | None = None
 ) -> Any:
-    from tilewright.atoms.atomic import Atomic
-
-    pointer = getattr(ptr, "iterator", ptr)
-    if not isinstance(pointer, Pointer):
-        raise ConstraintError(f"atomic_{kind}: a pointer is needed, not {ptr!r}")
+    pointer = _pointer(ptr, f"atomic_{kind}")
     dtype = pointer.dtype
     operands = [pointer.value(), *([] if compare is None else [dtype(compare).ir_value()]), dtype(value).ir_value()]
     (old,) = call(Atomic(kind, sem or "relaxed", scope or "gpu"), *operands, results=(dtype.ir_type,))
@@ -62,3 +59,23 @@ def atomic_exch(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None
 def atomic_cas(ptr: Any, *, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
     """``*ptr = val if *ptr == cmp`` at once; gives the old value."""
     return _atomic("cas", ptr, val, cmp, sem, scope)
+
+
+def load(ptr: Any, *, sem: str = "relaxed", scope: str = "gpu", **_: Any) -> Any:
+    """One element that other threads may write meanwhile. ``sem``: relaxed, acquire; ``scope``: cta, cluster, gpu, sys."""
+    pointer = _pointer(ptr, "load")
+    (value,) = call(OrderedLoad(sem, scope), pointer.value(), results=(pointer.dtype.ir_type,))
+    return wrap(value)
+
+
+def store(ptr: Any, val: Any, *, sem: str = "relaxed", scope: str = "gpu", **_: Any) -> None:
+    """Write one element that other threads may read meanwhile. ``sem``: relaxed, release."""
+    pointer = _pointer(ptr, "store")
+    call(OrderedStore(sem, scope), pointer.value(), pointer.dtype(val).ir_value())
+
+
+def _pointer(ptr: Any, what: str) -> Pointer:
+    pointer = getattr(ptr, "iterator", ptr)
+    if not isinstance(pointer, Pointer):
+        raise ConstraintError(f"{what}: a pointer (or a tensor, for its first element) is needed, not {ptr!r}")
+    return pointer

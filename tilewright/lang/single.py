@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.atoms.bits import Permute, Popc
 from tilewright.ir.builder import Builder
-from tilewright.lang import operators
+from tilewright.ir.types import I32, U32
+from tilewright.lang.calls import call
 from tilewright.lang.choose import max as _max
 from tilewright.lang.choose import min as _min
+from tilewright.lang.facts import Facts
 from tilewright.lang.numeric import Float32, Int32, Uint32, Uint64, as_numeric, wrap
 
 
@@ -35,41 +38,31 @@ def rcp_approx(a: Any, **_: Any) -> Any:
 
 
 def popc(value: Any, **_: Any) -> Any:
-    """How many bits are set, by the adding of neighbouring fields."""
+    """How many bits are set."""
     number = as_numeric(value)
     if number.is_static:
         return Int32((number.value & ((1 << number.width) - 1)).bit_count())
-    if number.width == 64:
-        wide = number.bitcast(Uint64) if type(number).signed else number
-        return popc(Uint32(wide & 0xFFFFFFFF)) + popc(Uint32(wide >> 32))
-    x = Uint32(number.bitcast(Uint32) if number.width == 32 else number)
-    x = x - ((x >> 1) & 0x55555555)
-    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
-    x = (x + (x >> 4)) & 0x0F0F0F0F
-    return Int32((x * 0x01010101) >> 24)
+    word = _unsigned(number)
+    (count,) = call(Popc(), word, results=(I32,))
+    return wrap(count, Facts(True, 1, word.width + 1))
+
+
+def _unsigned(number: Any) -> Any:
+    """The bits as Uint32 or Uint64; smaller integers without their sign bits."""
+    if number.width >= 32:
+        cls = Uint64 if number.width == 64 else Uint32
+        return number if type(number) is cls else number.bitcast(cls)
+    return Uint32(number) & ((1 << number.width) - 1)
 
 
 def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, **_: Any) -> Any:
     """``prmt.b32``: four bytes picked from the eight of ``src`` (bytes 0-3) and ``src_reg_shifted`` (4-7).
 
-    Each hexadecimal digit of ``prmt_indices`` (a Python int) names a byte; with bit 3 set, the byte's sign repeated.
+    Each hexadecimal digit of ``prmt_indices`` names a byte; with bit 3 set, the byte's sign repeated.
     """
-    indices = int(prmt_indices)
-    a, b = (_bits32(x) for x in (src, src_reg_shifted))
-    result = None
-    for i in range(4):
-        pick = indices >> (4 * i) & 0xF
-        byte = ((a if pick & 7 < 4 else b) >> (8 * (pick & 3))) & 0xFF
-        if pick & 8:
-            byte = operators.select(byte >= 0x80, Uint32(0xFF), Uint32(0))
-        part = byte << (8 * i)
-        result = part if result is None else result | part
-    return result.bitcast(Int32)  # type: ignore[union-attr]
-
-
-def _bits32(x: Any) -> Any:
-    number = as_numeric(x)
-    return number if isinstance(number, Uint32) else number.bitcast(Uint32)
+    words = [_unsigned(as_numeric(x)) for x in (src, src_reg_shifted, prmt_indices)]
+    (result,) = call(Permute(), *words, results=(U32,))
+    return wrap(result).bitcast(Int32)
 
 
 def clock(**_: Any) -> Any:

@@ -6,28 +6,30 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from tilewright.atoms.warp import ElectOne, Shuffle, Vote
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block, Value
+from tilewright.ir.core import Block
+from tilewright.ir.types import BOOL, I32
 from tilewright.lang.barriers import FULL_MASK
 from tilewright.lang.calls import call, i32
 from tilewright.lang.choose import max as _max
-from tilewright.lang.numeric import Float32, Int32, as_numeric, wrap
-from tilewright.lang.threads import lane_idx
+from tilewright.lang.numeric import Boolean, Int32, as_numeric, wrap
+from tilewright.lang.tensor_ssa import TensorSSA
 
 
 @contextlib.contextmanager
 def elect_one(**_: Any) -> Iterator[None]:
     """``with elect_one():`` one lane of each warp runs the body."""
     builder = Builder.current()
-    elected = lane_idx() == 0
+    (elected,) = call(ElectOne(), results=(BOOL,))
     body, rest = Block(), Block()
     with builder.inside(body):
         yield
         builder.emit("yield")
     with builder.inside(rest):
         builder.emit("yield")
-    builder.emit("if", (elected.ir_value(),), (), {}, (body, rest))
+    builder.emit("if", (elected,), (), {}, (body, rest))
 
 
 def make_warp_uniform(value: Any, **_: Any) -> Any:
@@ -63,49 +65,21 @@ def shuffle_sync_op(
     value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, kind: str = "idx", **_: Any
 ) -> Any:
     """One ``shfl.sync``. ``mask_and_clamp`` is PTX's operand c (31, or 0 for ``up``, unless lanes are subdivided).
-
-    64-bit numbers go as two words, smaller ones widened to 32 bits.
+    The elements of a TensorSSA go one after another.
     """
-    from tilewright.atoms.warp import Shuffle
-    from tilewright.lang.tensor_ssa import TensorSSA
-
     if isinstance(value, TensorSSA):
         parts = [shuffle_sync_op(value[i], offset, mask, mask_and_clamp, kind=kind) for i in range(value.numel)]
         return TensorSSA(Builder.current().build([p.ir_value() for p in parts]), value.shape, value.dtype)
     number = as_numeric(value)
-    clamp = (0 if kind == "up" else 31) if mask_and_clamp is None else mask_and_clamp
     kind = str(getattr(kind, "value", kind))
-    if number.width == 64:
-        return _wide_shuffle(number, offset, mask, clamp, kind)
-    word, restore = _as_word(number)
-    (result,) = call(Shuffle(kind), word, i32(offset), i32(_signed(mask)), i32(clamp), results=(word.type,))
-    return restore(result)
+    clamp = (0 if kind == "up" else 31) if mask_and_clamp is None else mask_and_clamp
+    operands = (number, i32(offset), i32(_signed(mask)), i32(clamp))
+    (result,) = call(Shuffle(kind), *operands, results=(number.ir_type,))
+    return wrap(result)
 
 
 def _signed(mask: Any) -> Any:
     return mask - (1 << 32) if isinstance(mask, int) and mask >= 1 << 31 else mask
-
-
-def _as_word(number: Any) -> tuple[Value, Any]:
-    """The number as a 32-bit IR value, and what makes the result of that type again."""
-    cls = type(number)
-    if number.width == 32:
-        return number.ir_value(), wrap
-    if cls.is_integer:
-        return Int32(number).ir_value(), lambda v: cls(Int32(v))
-    return Float32(number).ir_value(), lambda v: cls(Float32(v))
-
-
-def _wide_shuffle(number: Any, offset: Any, mask: Any, clamp: Any, kind: str) -> Any:
-    from tilewright.ir.types import I32, VecType
-
-    builder = Builder.current()
-    words = builder.bitcast(builder.build([number.ir_value()]), VecType(I32, 2))
-    halves = [
-        shuffle_sync_op(wrap(builder.extract(words, i)), offset, mask, clamp, kind=kind).ir_value() for i in range(2)
-    ]
-    whole = builder.bitcast(builder.build(halves), VecType(number.ir_type, 1))
-    return wrap(builder.extract(whole, 0))
 
 
 def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, **_: Any) -> Any:
@@ -130,10 +104,6 @@ def warp_reduction_max(val: Any, *, threads_in_group: int = 32, **_: Any) -> Any
 
 
 def _vote(kind: str, predicate: Any, mask: Any) -> Any:
-    from tilewright.atoms.warp import Vote
-    from tilewright.ir.types import BOOL, I32
-    from tilewright.lang.numeric import Boolean
-
     result = I32 if kind == "ballot" else BOOL
     (value,) = call(Vote(kind), Boolean(predicate), i32(_signed(mask)), results=(result,))
     return wrap(value)
@@ -151,7 +121,7 @@ def vote_all_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
 
 def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
     """Whether all lanes have the same ``pred``."""
-    return _vote("all", pred, mask) | ~_vote("any", pred, mask)
+    return _vote("uni", pred, mask)
 
 
 def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:

@@ -1,0 +1,75 @@
+"""Bit instructions of one thread: population count and byte permutation (PTX ISA, "popc", "prmt")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.types import I32, U32, U64
+
+
+def _need(op: Op, condition: bool, text: str) -> None:
+    if not condition:
+        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
+
+
+@dataclass(frozen=True)
+class Popc(Instruction):
+    """``popc``: how many bits are set. Operand: u32 or u64; gives i32."""
+
+    name: ClassVar[str] = "popc"
+    pure: ClassVar[bool] = True
+
+    def verify(self, op: Op) -> None:
+        _need(op, len(op.operands) == 1 and op.operands[0].type in (U32, U64), "popc takes one u32 or u64")
+        _need(op, [v.type for v in op.results] == [I32], "popc gives i32")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        return (np.bitwise_count(operands[0]).astype(np.int32),)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        wide = op.operands[0].type == U64
+        out.line(f"{out.declare(op.result)} = __popc{'ll' if wide else ''}({out.value(op.operands[0])});")
+
+
+@dataclass(frozen=True)
+class Permute(Instruction):
+    """``prmt.b32``: byte i of the result is the byte that hexadecimal digit i of the selector names.
+
+    Operands (a, b, selector), all u32: bytes 0-3 are a's, 4-7 are b's; with bit 3 of a digit set, the byte's sign fills.
+    """
+
+    name: ClassVar[str] = "prmt"
+    pure: ClassVar[bool] = True
+
+    def verify(self, op: Op) -> None:
+        _need(op, [v.type for v in op.operands] == [U32] * 3, "prmt takes three u32")
+        _need(op, [v.type for v in op.results] == [U32], "prmt gives u32")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        a, b, selector = (np.asarray(v).astype(np.uint64) for v in operands)
+        pool = a | b << np.uint64(32)
+        result = np.zeros(np.broadcast(a, b, selector).shape, np.uint32)
+        for i in range(4):
+            digit = selector >> np.uint64(4 * i) & np.uint64(15)
+            byte = pool >> (digit & np.uint64(7)) * np.uint64(8) & np.uint64(0xFF)
+            signs = np.where(byte >= 0x80, np.uint64(0xFF), np.uint64(0))
+            result |= np.where(digit & np.uint64(8), signs, byte).astype(np.uint32) << np.uint32(8 * i)
+        return (result if result.ndim else result[()],)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        a, b, selector = (out.value(v) for v in op.operands)
+        out.helper(
+            "tw_prmt",
+            """__device__ __forceinline__ unsigned tw_prmt(unsigned a, unsigned b, unsigned selector) {
+  unsigned result;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(selector));
+  return result;
+}""",
+        )
+        out.line(f"{out.declare(op.result)} = tw_prmt({a}, {b}, {selector});")
