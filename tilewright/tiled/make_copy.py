@@ -7,7 +7,6 @@ from typing import Any
 from tilewright.errors import ConstraintError
 from tilewright.layout import (
     Layout,
-    coalesce,
     composition,
     filter,
     left_inverse,
@@ -86,10 +85,13 @@ def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Layout, data_layout: Layou
     # Addresses off the end get the coordinate of a stride-0 mode.
     inverse = make_layout(left_inverse(data_layout), Layout(1, 0))
     to_coordinates = composition(inverse, atom_layout_tv)
-    if coalesce(composition(data_layout, to_coordinates[1])) != coalesce(atom_layout_tv[1]):
-        raise ConstraintError(
-            f"make_cotiled_copy: addresses of {atom_layout_tv} do not occur in the data layout {data_layout}"
-        )
+    for i in range(size(atom_layout_tv)):
+        if data_layout(to_coordinates(i)) != atom_layout_tv(i):
+            thread, value = i % size(atom_layout_tv[0]), i // size(atom_layout_tv[0])
+            raise ConstraintError(
+                f"make_cotiled_copy: address {atom_layout_tv(i)} of thread T{thread}, value V{value} in {atom_layout_tv} "
+                f"does not occur in the data layout {data_layout}"
+            )
     return _restrided(atom, product_each(data_layout.shape), to_coordinates)
 
 

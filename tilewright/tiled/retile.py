@@ -32,7 +32,7 @@ def retile_through(rA: Any, gA: Any, gC: Any) -> Any:
         raise ConstraintError(f"retile: one partition has {size(a)} elements ({a}), the other {size(c)} ({c})")
     try:
         to_a = composition(left_inverse(a), c)
-        if any(a(to_a(i)) != c(i) for i in range(size(c))):
+        if any(to_a(i) >= size(a) or a(to_a(i)) != c(i) for i in range(size(c))):
             raise ConstraintError(f"retile: the partitions {a} and {c} give a thread different elements of the tensor")
         return rearranged(rA, lambda layout: composition(layout, to_a))
     except LayoutError as error:
