@@ -6,7 +6,7 @@ coordinates to memory offsets, over the same elements. Memory is the bridge betw
     gC coordinate --gC--> memory offset --left_inverse(gA)--> gA coordinate --rA--> register
 
 so that ``rC = rA o (left_inverse(gA) o gC)``. Two shortcuts are wrong: ``make_layout(gC.shape)`` numbers the registers
-in gC's own order and reads the wrong ones, and a fragment made like ``gC`` is right but costs a second set of registers.
+in gC's own order and reads the wrong ones, and a fragment made like ``gC`` is right but costs more registers.
 """
 
 from __future__ import annotations

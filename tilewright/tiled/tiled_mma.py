@@ -1,7 +1,7 @@
 """TiledMma: an MMA atom over many warps and a larger tile, and the partitioning of A, B and C that follows.
 
 ``thrfrg_X`` turns (M, K, ...) into ((ThrV, (ThrM, ThrK)), (FrgV, (RestM, RestK, ...))): permute the tile's modes,
-divide by the atom's shape, put the atom's thread-value layout on it by composition, then divide what rests among the atoms
+divide by the atom's shape, put the atom's thread-value layout on it by composition, divide what rests among the atoms
 that stand side by side (CuTe: include/cute/atom/mma_atom.hpp).
 """
 
