@@ -21,6 +21,7 @@ from tilewright.cuda import emit
 from tilewright.cuda.nvrtc import INCLUDE
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Function, Location, Value
+from tilewright.ir.runtime import DevicePointer, LaunchConfig
 from tilewright.ir.types import I32, MemSpace, PtrType, ScalarType, Type
 from tilewright.ir.verify import verify
 
@@ -102,6 +103,27 @@ def run_on_host(function: Function, args: Sequence[Any], block: int = 32, grid: 
         assert done.returncode == 0, f"{done.stderr[:3000]}\n{source.text}"
         library = ctypes.CDLL(str(place / "k.so"))
         library.run(ctypes.c_uint(grid), ctypes.c_uint(block), *map(_argument, args, function.params))
+
+
+def run_on_gpu(function: Function, args: Sequence[Any], block: int = 32, grid: int = 1) -> None:
+    """Launch ``function`` on the first GPU; arrays are copied there and back."""
+    torch = pytest.importorskip("torch")
+    from tilewright.cuda.machine import machine
+
+    buffers = [torch.from_numpy(a.view(np.uint8).copy()).cuda() if isinstance(a, np.ndarray) else None for a in args]
+    values = [a if b is None else device_pointer(b) for a, b in zip(args, buffers, strict=True)]
+    gpu = machine()
+    gpu.load(function)(LaunchConfig((grid, 1, 1), (block, 1, 1)), values)
+    gpu.synchronize()
+    for array, buffer in zip(args, buffers, strict=True):
+        if buffer is not None:
+            array[...] = buffer.cpu().numpy().view(array.dtype).reshape(array.shape)
+
+
+def device_pointer(tensor: Any) -> DevicePointer:
+    """What the front makes of a PyTorch tensor."""
+    address = tensor.data_ptr()
+    return DevicePointer(address, f"cuda:{tensor.device.index}", address, address + tensor.nbytes, tensor)
 
 
 def type_name(kind: Type) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cuda.build import HERE, Kernel, pointer
-from tests.cuda.test_host_semantics import branch, loop
+from tests.cuda.test_semantics import branch, loop
 from tilewright.cuda import emit
 from tilewright.errors import CompileError
 from tilewright.ir.core import Block, Function, Location

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cuda.build import Kernel, pointer
-from tests.cuda.test_host_semantics import loop
+from tests.cuda.test_semantics import loop
 from tilewright.ir.core import Op, Value
 from tilewright.ir.instruction import Emitter, Instruction
 from tilewright.ir.types import F16, F32, I32
