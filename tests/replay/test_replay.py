@@ -15,7 +15,7 @@ from tilewright.cuda import emit
 from tilewright.ir.core import Function
 
 KEPT = Path(__file__).parents[1] / "data" / "replay"
-FORMS: dict[str, Callable[[Function], str]] = {"ir": str, "cu": lambda function: emit(function, line_info=False)}
+FORMS: dict[str, Callable[[Function], str]] = {"ir": str, "cu": lambda function: emit(function).text}
 
 
 @pytest.mark.parametrize("form", FORMS)

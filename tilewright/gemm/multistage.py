@@ -16,7 +16,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute, utils
-from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.epilogue import DirectEpilogue
 from tilewright.gemm.math import math_of
 from tilewright.gemm.operand import TileLoader, global_to_shared
@@ -45,7 +45,7 @@ class MultistageGemm:
         config = self.config
         bM, bN, bK = config.tile
         mA, mB, mC, mD = (
-            aligned(tensor, operand.vector)
+            aligned(tensor, operand)
             for tensor, operand in ((mA, config.a), (mB, config.b), (mC, config.c), (mD, config.c))
         )
         tiles_m = cute.ceil_div(cute.size(mD, mode=[0]), bM)
@@ -150,10 +150,12 @@ class MultistageGemm:
         self.epilogue.run(tiled_mma, tidx, tCrC, gC, gD, cD, (M, N), alpha, beta)
 
 
-def aligned(tensor: Any, vector: int) -> Any:
-    """``tensor`` with the promise that every stride but the contiguous one is a multiple of ``vector``."""
+def aligned(tensor: Any, operand: Operand) -> Any:
+    """``tensor`` with the promise that its rows begin and end on multiples of the operand's vector."""
+    vector, contiguous = operand.vector, 1 if operand.major is Major.K else 0
+    shape = tuple(cute.assume(n, divby=vector) if mode == contiguous else n for mode, n in enumerate(tensor.shape))
     stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=vector) for s in tensor.stride)
-    return cute.make_tensor(tensor.iterator, cute.make_layout(tensor.shape, stride=stride))
+    return cute.make_tensor(tensor.iterator, cute.make_layout(shape, stride=stride))
 
 
 def k_slices(matrix: Any, tile: tuple[int, int], index: Any, residue: Any) -> tuple[Any, Any]:

@@ -20,7 +20,12 @@ class KernelEntry:
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
         """The configuration for other majors and vector widths of the same dtypes."""
-        return replace(self.config, a=a, b=b, c=c)
+        return replace(self.config, a=self._loaded(a), b=self._loaded(b), c=c)
+
+    def _loaded(self, operand: Operand) -> Operand:
+        """SIMT holds its tiles MN-major, so K-major operands are turned element by element on their way to shared memory."""
+        turned = self.config.math == "simt" and operand.major is Major.K
+        return replace(operand, copy_bits=operand.dtype.width) if turned else operand
 
     def accepts(self, ab_dtype: Any) -> bool:
         return self.config.a.dtype is ab_dtype
