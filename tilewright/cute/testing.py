@@ -1,0 +1,15 @@
+"""``cute.testing``: benchmarks, tuning, conversions and run-time assertions."""
+
+from tilewright.lang.benchmark import JitArguments, benchmark, get_workspace_count
+from tilewright.lang.tuning import CantImplementError, assert_, autotune_jit, convert, tune
+
+__all__ = [
+    "CantImplementError",
+    "JitArguments",
+    "assert_",
+    "autotune_jit",
+    "benchmark",
+    "convert",
+    "get_workspace_count",
+    "tune",
+]
