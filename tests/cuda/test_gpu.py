@@ -130,13 +130,11 @@ except MachineError as error:
 """
 
 
-@pytest.mark.parametrize(
-    "body, words",
-    (
-        ("k.store(k.at(k.x, k.binary('mul', k.n, k.number(1 << 28))), k.constant(F32, 1.0))", "an address that is not its own"),
-        ("k.emit('assert', (k.compare('lt', k.n, k.number(3)),), (), {'message': 'small n'})", "/user/kernel.py:33"),
-    ),
-)  # fmt: skip
+OUT_OF_BOUNDS = "k.store(k.at(k.x, k.binary('mul', k.n, k.number(1 << 28))), k.constant(F32, 1.0))"
+ASSERTION = "k.emit('assert', (k.compare('lt', k.n, k.number(3)),), (), {'message': 'small n'})"
+
+
+@pytest.mark.parametrize("body, words", ((OUT_OF_BOUNDS, "not its own"), (ASSERTION, "/user/kernel.py:33")))
 def test_faults_of_kernels_are_explained(body: str, words: str) -> None:
     code = FAULT.replace("{body}", body)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
