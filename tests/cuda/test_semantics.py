@@ -204,6 +204,24 @@ def test_cast(source: ScalarType, vector: int) -> None:
         np.testing.assert_array_equal(out, want, err_msg=str(to))
 
 
+@pytest.mark.parametrize("elem", (E4M3, E5M2), ids=str)
+@pytest.mark.parametrize("vector", (0, 4))
+def test_every_half_as_eight_bits(elem: ScalarType, vector: int) -> None:
+    """All f16 numbers become 8-bit floats (nearest even, saturating, NaN kept), and these become f32 and f16 again."""
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    k = Kernel("eight", None, x=pointer(F16), small=pointer(elem), f32=pointer(F32), f16=pointer(F16))
+    at = k.binary("mul", k.global_index(), k.number(vector or 1))
+    small = k.cast(k.cast(k.load(k.at(k.x, at, 2 * (vector or 1)), vector or None), F32), elem)
+    k.store(k.at(k.small, at), small)
+    k.store(k.at(k.f32, at), k.cast(small, F32))
+    k.store(k.at(k.f16, at), k.cast(small, F16))
+    outs = [np.zeros(1 << 16, t.dtype) for t in (elem, F32, F16)]
+    execute(k.done(), (halves, *outs), block=256, grid=256 // (vector or 1))
+    want = rounded(elem, halves.astype(np.float32)).astype(np.float32)
+    for out in outs:
+        np.testing.assert_array_equal(out.astype(np.float32), want)
+
+
 def loop(
     k: Kernel, lo: Value, hi: Value, step: Value, init: list[Value], body, hint: str = "i", **attrs
 ) -> list[Value]:

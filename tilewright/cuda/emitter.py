@@ -168,6 +168,7 @@ class KernelEmitter:
     def helper(self, name: str, source: str) -> str:
         if self._helpers.setdefault(name, source) != source:
             raise CompileError(f"two different device functions want the name {name}")
+        self._names.reserve(name)
         return name
 
     @contextlib.contextmanager

@@ -82,6 +82,14 @@ STICKY = {
 }  # fmt: skip
 
 
+_TOO_NEW = "The kernel was compiled by a newer NVRTC than the driver knows: update one to the other's CUDA version"
+HINTS = {
+    200: _TOO_NEW, 209: _TOO_NEW, 218: _TOO_NEW, 222: _TOO_NEW,
+    701: "Registers times threads, or shared memory, exceed one multiprocessor: take smaller blocks or launch bounds",
+    912: "No co-resident clusters of this shape fit on the device: take smaller clusters or less shared memory",
+}  # fmt: skip
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The driver, initialised. Raises MachineError where there is no driver or no GPU."""
@@ -123,6 +131,8 @@ def check(code: int, what: str) -> None:
                 f".\n{STICKY[code]}, now or in an earlier launch; the driver lets this process run nothing "
                 "more here. The same program on CPU arrays runs in the simulator, which names line, thread and address"
             )
+        elif code in HINTS:
+            hint = f".\n{HINTS[code]}"
         raise MachineError(f"{what}: {describe(library(), code)}{hint}")
 
 

@@ -32,6 +32,10 @@ class Names:
         self._taken = set(KEYWORDS)
         self._next: dict[str, int] = {}
 
+    def reserve(self, name: str) -> None:
+        """Keep ``name`` from being given."""
+        self._taken.add(name)
+
     def fresh(self, hint: str) -> str:
         base = re.sub(r"[^A-Za-z0-9_]", "_", hint).strip("_")
         base = re.sub(r"__+", "_", base)  # two underscores are reserved in C++
