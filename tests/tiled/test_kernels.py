@@ -224,9 +224,7 @@ def test_alignment_is_checked() -> None:
         part = cute.make_tensor(x.iterator + 1, cute.make_layout(8))
         cute.copy(universal(128), part, cute.make_fragment_like(part))
 
-    with pytest.raises(
-        ConstraintError, match="16-byte aligned, .* only known to be a multiple of 2 bytes"
-    ):
+    with pytest.raises(ConstraintError, match="16-byte aligned, .* only known to be a multiple of 2 bytes"):
         stage(body, np.zeros(64, np.float16))
 
 
