@@ -12,7 +12,7 @@ from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix, is_torch, operand_of
-from tilewright.gemm.config import GemmConfig, Major
+from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
 from tilewright.ir.core import Function
@@ -97,7 +97,7 @@ def _check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tupl
             raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
     if C is not None and D.overlaps(C) and not D.same_view(C):
         raise ArgumentError("out overlaps c without being the same matrix; give it memory of its own or pass c itself")
-    if any(s == 0 and extent > 1 for s, extent in zip(D.strides, D.shape, strict=True)):
+    if 0 not in D.shape and any(s == 0 and extent > 1 for s, extent in zip(D.strides, D.shape, strict=True)):
         raise ArgumentError("out has a broadcast (zero) stride: several elements would share one place")
     devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
     if len(devices) > 1:
@@ -120,21 +120,18 @@ def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: float, beta: flo
         operand_of((BN,), {Major.K: bK, Major.MN: bN}),
         operand_of((D, C), {Major.K: bN, Major.MN: bM}),
     )
-    tensors = [_tensor(matrix, operand.major) for matrix, operand in ((A, config.a), (BN, config.b), (C, config.c), (D, config.c))]
+    tensors = [_tensor(matrix, operand) for matrix, operand in ((A, config.a), (BN, config.b), (C, config.c), (D, config.c))]
     args = [*tensors, float(alpha), float(beta)]
     if config not in _COMPILED:
         _COMPILED[config] = cute.compile(MultistageGemm(config), *args)
     return _COMPILED[config], args
 
 
-def _tensor(matrix: Matrix, major: Major) -> Any:
-    """The cute tensor of a matrix: all extents and strides run-time, except a contiguous mode's stride 1."""
-    inner = 1 if major is Major.K else 0
-    width = matrix.dtype.width // 8
-    align = next(a for a in (16, 8, 4, 2, 1) if matrix.address % a == 0 and a >= width)
-    tensor = from_dlpack(matrix.view, assumed_align=align)
-    contiguous = matrix.strides[inner] == 1
-    return tensor.mark_layout_dynamic(leading_dim=inner) if contiguous else tensor.mark_layout_dynamic()
+def _tensor(matrix: Matrix, operand: Operand) -> Any:
+    """The cute tensor of a matrix: extents and strides are run-time, but for the 1 of a mode that is read in vectors."""
+    inner = 1 if operand.major is Major.K else 0
+    tensor = from_dlpack(matrix.view, assumed_align=operand.copy_bits // 8)
+    return tensor.mark_all_dynamic(contiguous=inner if operand.vector > 1 else None)
 
 
 def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:
@@ -180,7 +177,7 @@ def stage(config: GemmConfig) -> Function:
     for (rows, columns), operand in shapes:
         data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
         view = data if operand.major is Major.K else data.T
-        tensors.append(_tensor(Matrix("operand", view[..., None]), operand.major))
+        tensors.append(_tensor(Matrix("operand", view[..., None]), operand))
     kernel: Function = cute.compile(MultistageGemm(config), *tensors, 1.0, 0.0).kernels[0]
     return kernel
 

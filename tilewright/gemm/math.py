@@ -67,7 +67,7 @@ class SimtMath:
         return cute.make_tiled_copy_B(self._vector(self.config.b), tiled_mma)
 
     def _vector(self, operand: Operand) -> Any:
-        return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), operand.dtype, num_bits_per_copy=operand.dtype.width)
+        return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), operand.dtype, num_bits_per_copy=128)
 
 
 def math_of(config: GemmConfig) -> TensorOpMath | SimtMath:

@@ -79,9 +79,8 @@ class MultistageGemm:
 
         # Shift K so that the first tile is the ragged one and all others are whole.
         k_tiles = cute.ceil_div(K, bK)
-        residue = K - k_tiles * bK
-        gA, cA = k_slices(mA[None, None, bidz], (bM, bK), tile_m, residue)
-        gB, cB = k_slices(mB[None, None, bidz], (bN, bK), tile_n, residue)
+        gA, cA = k_slices(mA[None, None, bidz], (bM, bK), tile_m, k_tiles)
+        gB, cB = k_slices(mB[None, None, bidz], (bN, bK), tile_n, k_tiles)
 
         smem = utils.SmemAllocator()
         sA = smem.allocate_tensor(self.config.a.dtype, sA_layout, 128)
@@ -158,8 +157,9 @@ def aligned(tensor: Any, operand: Operand) -> Any:
     return cute.make_tensor(tensor.iterator, cute.make_layout(shape, stride=stride))
 
 
-def k_slices(matrix: Any, tile: tuple[int, int], index: Any, residue: Any) -> tuple[Any, Any]:
-    """The (MN, K, k tiles) slices of one operand and their coordinates, K shifted by ``residue`` (<= 0)."""
+def k_slices(matrix: Any, tile: tuple[int, int], index: Any, k_tiles: Any) -> tuple[Any, Any]:
+    """The (MN, K, k tiles) slices of one operand and their coordinates, K shifted so that the last tile ends with it."""
+    residue = cute.size(matrix, mode=[1]) - k_tiles * tile[1]
     identity = cute.make_identity_tensor(matrix.shape)
     return tuple(
         cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None)) for tensor in (matrix, identity)

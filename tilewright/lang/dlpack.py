@@ -1,7 +1,7 @@
 """``from_dlpack``: arrays of NumPy, PyTorch, CuPy, JAX... as tensors that jit functions take.
 
-The tensor has the array's shape and strides, static until ``mark_layout_dynamic`` or ``mark_compact_shape_dynamic`` says
-otherwise: a static layout is part of what a kernel is specialised for, a dynamic one is passed with each call.
+The tensor has the array's shape and strides, static until ``mark_layout_dynamic`` or ``mark_compact_shape_dynamic``
+says otherwise: a static layout is part of what a kernel is specialised for, a dynamic one is passed with each call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FITS_32 = 1 << 31
 
 
 class HostTensor(Tensor):
-    """A tensor over an array of the host program. Immutable but for ``element_type``; the ``mark_`` methods give new ones."""
+    """A tensor over an array of the host program, immutable but for ``element_type``: ``mark_...`` gives new ones."""
 
     __slots__ = ("array",)
 
@@ -88,8 +88,8 @@ class HostTensor(Tensor):
             leading_dim = _mode(leading_dim, array)
             if array.stride[leading_dim] != 1 and array.shape[leading_dim] > 1:
                 raise ArgumentError(
-                    f"mark_layout_dynamic(leading_dim={leading_dim}): that mode has stride {array.stride[leading_dim]}, not 1, "
-                    f"in {self._text()}"
+                    f"mark_layout_dynamic(leading_dim={leading_dim}): that mode has stride {array.stride[leading_dim]}, "
+                    f"not 1, in {self._text()}"
                 )
         shape = tuple([_dynamic(n) for n in array.shape])
         wide = _is_wide(array)
@@ -98,20 +98,32 @@ class HostTensor(Tensor):
         )
         return HostTensor(self.iterator, _layout(shape, stride), array)
 
+    def mark_all_dynamic(self, contiguous: int | None = None) -> HostTensor:
+        """Every extent and stride is passed at each call, except that mode ``contiguous`` has stride 1.
+
+        Nothing is looked up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0 and
+        of modes with extent 1 are run-time numbers like any other.
+        """
+        array, wide = self.array, _is_wide(self.array)
+        shape = tuple([_dynamic(n) for n in array.shape])
+        stride = tuple([1 if i == contiguous else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)])
+        return HostTensor(self.iterator, _layout(shape, stride), array)
+
     def mark_compact_shape_dynamic(
         self, mode: int, stride_order: tuple[int, ...] | None = None, divisibility: int = 1
     ) -> HostTensor:
         """Extent ``mode`` is passed at each call, with the strides of the slower modes that follow from it.
 
-        The array must be compact in ``stride_order`` (modes from slowest to fastest, as ``torch.Tensor.dim_order``), which
-        is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent.
+        The array must be compact in ``stride_order`` (modes from slowest to fastest, as ``torch.Tensor.dim_order``),
+        which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent.
         """
         array = self.array
         mode = _mode(mode, array)
         order = _compact_order(array, stride_order, self._text())
         if array.shape[mode] % divisibility:
             raise ArgumentError(
-                f"mark_compact_shape_dynamic: extent {array.shape[mode]} of mode {mode} is not divisible by {divisibility}"
+                f"mark_compact_shape_dynamic: extent {array.shape[mode]} of mode {mode} "
+                f"is not divisible by {divisibility}"
             )
         shape = list(self.layout.shape)
         shape[mode] = _dynamic(array.shape[mode], divisibility)
