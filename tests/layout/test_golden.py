@@ -34,4 +34,4 @@ def test_the_command_counts_and_fails(tmp_path: Path, capsys: pytest.CaptureFixt
     wrong.write_text('{"op": "size", "args": ["(2,3)"], "result": "6"}\n{"op": "size", "args": ["4"], "result": "5"}\n')
     assert main([str(wrong)]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
-    assert main([str(DATA / "swizzle.jsonl")]) == 0
+    assert main([str(DATA / "swizzle.jsonl"), str(DATA / "layout_preconditions.jsonl")]) == 0

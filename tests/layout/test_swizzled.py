@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -178,6 +180,25 @@ def test_what_cannot_be_made() -> None:
         parse("Sw<1,0,1> o 0 o 4:1").offset = 1
     with pytest.raises(AttributeError, match="immutable"):
         Layout(4).shape = 5
+
+
+def test_copies_of_objects() -> None:
+    for text in ("(2,(3,4)):(1,(2,6))", "Sw<3,3,3> o 0 o (8,64):(64,1)", "(4,4):(1@0,1@1)"):
+        layout = parse(text)
+        assert pickle.loads(pickle.dumps(layout)) == layout == copy.deepcopy(layout)
+
+
+@pytest.mark.parametrize("operation", [coalesce, right_inverse, left_inverse])
+def test_a_shape_is_no_layout(operation: Any) -> None:
+    with pytest.raises(LayoutError, match=r"\(8, 16\) is not a layout"):
+        operation((8, 16))
+
+
+@pytest.mark.parametrize("operation", [composition, logical_divide, zipped_divide, flat_divide])
+def test_a_shape_is_no_layout_to_divide(operation: Any) -> None:
+    with pytest.raises(LayoutError, match=r"\(8, 16\) is not a layout"):
+        operation((8, 16), (4, 4))
+    assert operation(Layout((8, 16)), [4, [4]]) == operation(Layout((8, 16)), (4, (4,)))
 
 
 def test_tiles_of_a_swizzled_layout() -> None:

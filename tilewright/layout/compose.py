@@ -25,6 +25,7 @@ from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import merged, static_merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import as_tiler
 
 
 class _ConditionError(Exception):
@@ -253,7 +254,9 @@ def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
         if not (isinstance(rhs.offset, int) and rhs.offset == 0):
             raise LayoutError(f"composition({lhs}, {rhs}): the right operand must have offset 0")
         return compose(compose(lhs, rhs.inner, static), rhs.outer, static)
-    if isinstance(rhs, tuple | list):
+    if not isinstance(lhs, Layout):
+        raise LayoutError(f"composition: {lhs!r} is not a layout; make_layout(shape, stride=...) makes one")
+    if isinstance(rhs, tuple):
         modes = list(lhs)
         if len(rhs) > len(modes):
             raise LayoutError(f"composition({lhs}, {format_tree(rhs)}): the tiler has more modes than the layout")
@@ -285,7 +288,7 @@ def composition(lhs: Any, rhs: Any) -> Any:
     Traceback (most recent call last):
     tilewright.errors.LayoutError: composition((4,6):(1,10), 5:1) does not exist: 5 is not divisible by 4 (shape ...
     """
-    return _composition(lhs, tuple(rhs) if isinstance(rhs, list) else rhs)
+    return _composition(lhs, as_tiler(rhs) if rhs.__class__ is list or rhs.__class__ is tuple else rhs)
 
 
 def with_shape(layout: Any, shape: Any) -> Any:

@@ -38,6 +38,9 @@ class ComposedLayout:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a ComposedLayout is immutable: make a new one instead of setting {name}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ComposedLayout, (self.inner, self.offset, self.outer)
+
     @property
     def shape(self) -> Shape:
         return self.outer.shape
@@ -103,3 +106,10 @@ def make_composed_layout(inner: Any, offset: Any, outer: Layout | ComposedLayout
 
 
 AnyLayout = Layout | ComposedLayout
+
+
+def lifted(layout: Any, operation: str, f: Callable[[Any], Any]) -> ComposedLayout:
+    """``f`` on the outer layout of a composed layout; anything else was meant to be a layout and is not."""
+    if isinstance(layout, ComposedLayout):
+        return layout.on_outer(f)
+    raise LayoutError(f"{operation}: {layout!r} is not a layout; make_layout(shape, stride=...) makes one")

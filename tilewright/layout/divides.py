@@ -21,12 +21,13 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_layouts
-from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.inverse import runtime_complement, static_complement
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import merged, static_merged
 from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import as_tiler
 
 
 def by_mode(f: Callable[..., Layout], layout: Layout, tiler: tuple[Any, ...], static: bool, name: str) -> Layout:
@@ -46,14 +47,10 @@ def tile_of(tiler: Any, name: str, layout: Layout) -> Layout:
     return Layout(tiler)
 
 
-def as_tiler(x: Any) -> Any:
-    return tuple([as_tiler(y) for y in x]) if isinstance(x, list | tuple) else x
-
-
 @remembered
 def _logical_divide(static: bool, layout: Any, tiler: Any) -> Any:
-    if layout.__class__ is ComposedLayout:
-        return layout.on_outer(lambda outer: _logical_divide(outer, tiler))
+    if layout.__class__ is not Layout:
+        return lifted(layout, "logical_divide", lambda outer: _logical_divide(outer, tiler))
     return _divide_mode(layout, tiler, static)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose, compose_layouts, composition
-from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
 from tilewright.layout.ints import RuntimeInt, exact_quotient
 from tilewright.layout.layout import Layout
@@ -28,7 +28,7 @@ from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static, prod
 @remembered
 def _complement(static: bool, layout: Any, cotarget: Any) -> Layout:
     if layout.__class__ is not Layout:
-        layout = layout.outer
+        layout = lifted(layout, "complement", lambda outer: outer).outer
     return static_complement(layout, cotarget) if static else runtime_complement(layout, cotarget)
 
 
@@ -132,6 +132,10 @@ def _right_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
     return from_modes(out_shapes, out_strides) if out_shapes else Layout(1, 0)
 
 
+def _plain(input: Any, operation: str) -> Any:
+    return input if input.__class__ is Layout else lifted(input, operation, lambda outer: outer)
+
+
 def _inverse_composed(layout: ComposedLayout, name: str, inverse: Any) -> ComposedLayout:
     if not isinstance(layout.inner, Swizzle) or not (isinstance(layout.offset, int) and layout.offset == 0):
         raise LayoutError(f"{name}({layout}): only a swizzle with offset 0 over a layout can be inverted")
@@ -148,7 +152,7 @@ def right_inverse(input: Any) -> Any:
         return input
     if isinstance(input, ComposedLayout):
         return _inverse_composed(input, "right_inverse", right_inverse)
-    return _right_inverse(input)
+    return _right_inverse(_plain(input, "right_inverse"))
 
 
 @remembered
@@ -194,7 +198,7 @@ def left_inverse(input: Any) -> Any:
         return input
     if isinstance(input, ComposedLayout):
         return _inverse_composed(input, "left_inverse", left_inverse)
-    return _left_inverse(input)
+    return _left_inverse(_plain(input, "left_inverse"))
 
 
 def nullspace(input: Any) -> Layout:

@@ -49,6 +49,9 @@ class Layout:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Layout is immutable: make a new one instead of setting {name}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Layout, (self.shape, self.stride)
+
     @staticmethod
     def parse(text: str) -> Layout:
         """Read ``shape:stride``.

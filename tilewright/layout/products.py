@@ -14,20 +14,20 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_layouts
-from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
-from tilewright.layout.divides import as_tiler, by_mode, tile_of, unpacked, zipped
+from tilewright.layout.divides import by_mode, tile_of, unpacked, zipped
 from tilewright.layout.inverse import runtime_complement, static_complement
 from tilewright.layout.layout import Layout, make_ordered_layout
 from tilewright.layout.modes import append, last_offset, rank, size
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import as_int_tuple, ceil_div, is_static, product, product_each
+from tilewright.layout.tuples import as_int_tuple, as_tiler, ceil_div, is_static, product, product_each
 
 
 @remembered
 def _logical_product(static: bool, block: Any, tiler: Any) -> Any:
-    if block.__class__ is ComposedLayout:
-        return block.on_outer(lambda outer: _logical_product(outer, tiler))
+    if block.__class__ is not Layout:
+        return lifted(block, "logical_product", lambda outer: _logical_product(outer, tiler))
     return _product_mode(block, tiler, static)
 
 

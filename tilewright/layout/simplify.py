@@ -15,7 +15,7 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.cache import remembered
-from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.layout import Layout
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like
@@ -102,7 +102,7 @@ def from_modes(shapes: list[Any], strides: list[Any]) -> Layout:
 @remembered
 def _coalesce(static: bool, layout: Any, profile: Any = None) -> Any:
     if layout.__class__ is not Layout:
-        return layout.on_outer(lambda outer: _coalesce(outer, profile))
+        return lifted(layout, "coalesce", lambda outer: _coalesce(outer, profile))
     if profile.__class__ is not tuple:
         return from_modes(*(static_merged if static else merged)(layout.shape, layout.stride))
     return _by_profile(_coalesce, layout, profile, "coalesce")
@@ -171,8 +171,8 @@ def filter_zeros(input: Any, *, target_profile: Any = None) -> Any:
 
 @remembered
 def _filter(static: bool, layout: Any, profile: Any = None) -> Any:
-    if isinstance(layout, ComposedLayout):
-        return layout.on_outer(lambda outer: _filter(outer, profile))
+    if not isinstance(layout, Layout):
+        return lifted(layout, "filter", lambda outer: _filter(outer, profile))
     if isinstance(profile, tuple):
         return _by_profile(_filter, layout, profile, "filter")
     return _coalesce(filter_zeros(layout))

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.divides import as_tiler, zipped_divide
+from tilewright.layout.divides import zipped_divide
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import dice, rank, slice_and_offset
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import product_each, repeat
+from tilewright.layout.tuples import as_tiler, product_each, repeat
 
 
 def _projected(proj: Any, x: Any) -> Any:

@@ -39,6 +39,11 @@ def as_int_tuple(x: Any, what: str = "shape") -> IntTuple:
         raise LayoutError(f"{what}: {x!r} is neither an int nor a tuple of ints") from None
 
 
+def as_tiler(x: Any) -> Any:
+    """``x`` with lists turned to tuples."""
+    return tuple([as_tiler(y) for y in x]) if isinstance(x, list | tuple) else x
+
+
 def is_static(x: Any) -> bool:
     """Whether everything in ``x`` (a tree, a layout, a tiler) is known now.
 
