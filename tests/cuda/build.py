@@ -79,7 +79,7 @@ def run_on_host(function: Function, args: Sequence[Any], block: int = 32, grid: 
         place = Path(folder)
         for name in ("tilewright.cuh", "fp8.cuh"):
             shutil.copy(INCLUDE / name, place)
-        for name in ("prelude.h", "threads.cuh"):
+        for name in ("prelude.h", "access.cuh", "threads.cuh"):
             shutil.copy(HOST / name, place)
         plain = (INCLUDE / "numbers.cuh").read_text()
         lacking = plain[

@@ -20,7 +20,7 @@ from tilewright.atoms.copy import (
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter, Lanes
-from tilewright.ir.types import MemSpace, ScalarType, element_of
+from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
 from tilewright.layout import Layout
 
 ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
@@ -110,7 +110,17 @@ class UniversalCopy(CopyInstruction):
                 _guarded(out, predicate, [text])
             return
         for registers, pointer, predicate in zip(op.attrs["registers"], second, predicates, strict=True):
-            _guarded(out, predicate, self._register_lines(out, first[0], registers, pointer, op.attrs["store"]))
+            if predicate is not None and not isinstance(predicate, Constant) and self._predicates(registers, pointer):
+                register, memory = f"&{out.value(first[0])}[{registers[0]}]", out.value(pointer)
+                what, where = ("store", (memory, register)) if op.attrs["store"] else ("load", (register, memory))
+                out.line(f"tw::{what}_if<{self.bits // 8}>({out.value(predicate)}, {', '.join(where)});")
+            else:
+                _guarded(out, predicate, self._register_lines(out, first[0], registers, pointer, op.attrs["store"]))
+
+    def _predicates(self, registers: tuple[int, ...], pointer: Value) -> bool:
+        """Whether the access is one predicated instruction: branches around hundreds of copies cost compile time."""
+        in_global = isinstance(pointer.type, PtrType) and pointer.type.space == MemSpace.GMEM
+        return in_global and self.bits in (16, 32, 64, 128) and is_vector(registers)
 
     def _register_lines(
         self, out: Emitter, fragment: Value, registers: tuple[int, ...], pointer: Value, store: bool

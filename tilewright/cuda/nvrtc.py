@@ -13,7 +13,7 @@ from tilewright.cuda.source import Source
 from tilewright.errors import CompileError, MachineError
 
 INCLUDE = Path(__file__).with_name("include")
-HEADERS = ("tilewright.cuh", "numbers.cuh", "fp8.cuh", "threads.cuh")
+HEADERS = ("tilewright.cuh", "access.cuh", "numbers.cuh", "fp8.cuh", "threads.cuh")
 FRONT_ERROR = re.compile(r"^(?P<file>\S+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.*)$", re.M)
 PTX_ERROR = re.compile(r"ptxas application ptx input, line (?P<line>\d+); error\s*: (?P<text>.*)")
 

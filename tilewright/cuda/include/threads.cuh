@@ -1,12 +1,7 @@
-// threads.cuh: who a thread is, and how shared memory is addressed.
+// threads.cuh: who a thread is.
 #pragma once
 
 namespace tw {
-
-// Addresses in the shared-memory window are 32 bits wide.
-__device__ __forceinline__ uint32_t shared_address(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
-
-// ---- who am I --------------------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ int lane() { int r; asm("mov.u32 %0, %%laneid;" : "=r"(r)); return r; }
 __device__ __forceinline__ int warp() { return int(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) >> 5; }

@@ -15,6 +15,7 @@ using uint64_t = unsigned long long;
 #include <cstring>
 #endif
 
+#include "access.cuh"
 #include "fp8.cuh"
 #include "numbers.cuh"
 #include "threads.cuh"
