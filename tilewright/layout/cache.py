@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.layout.ints import UnhashableLeafError
 
+F = TypeVar("F", bound=Callable[..., Any])
 CACHE_SIZE = 1 << 14
 _caches: list[Callable[[], None]] = []
 
@@ -29,6 +30,16 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(False, a, b)
 
     return operation
+
+
+def remembered_trees(function: F) -> F:
+    """Cache a function of shapes and strides, for the cheapest operations: plain tuples hash and compare in C.
+
+    The caller catches UnhashableLeafError and computes with run-time leaves itself.
+    """
+    cached = lru_cache(CACHE_SIZE)(function)
+    _caches.append(cached.cache_clear)
+    return cached  # type: ignore[return-value]
 
 
 def clear_caches() -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.cache import remembered
+from tilewright.layout.cache import remembered, remembered_trees
 from tilewright.layout.compose import compose, compose_layouts, composition
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
-from tilewright.layout.ints import RuntimeInt, exact_quotient
+from tilewright.layout.ints import RuntimeInt, UnhashableLeafError, exact_quotient
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged, static_merged
@@ -25,21 +25,16 @@ from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static, product
 
 
-@remembered
-def _complement(static: bool, layout: Any, cotarget: Any) -> Layout:
-    if layout.__class__ is not Layout:
-        layout = lifted(layout, "complement", lambda outer: outer).outer
-    return static_complement(layout, cotarget) if static else runtime_complement(layout, cotarget)
+@remembered_trees
+def _complement_static(shape: Any, stride: Any, cotarget: Any) -> Layout:
+    return static_complement(Layout(shape, stride), cotarget)
 
 
 def static_complement(layout: Layout, cotarget: Any) -> Layout:
     """:func:`complement` where every leaf is an int."""
     try:
-        modes = [
-            (d, s)
-            for s, d in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride))  # noqa: B905  (congruent)
-            if s != 1 and d != 0
-        ]
+        modes: list[tuple[int, int]] = []
+        _collect_moving(modes, (layout.shape,), (layout.stride,))
         if len(modes) > 1:
             modes.sort()
     except TypeError:
@@ -62,6 +57,14 @@ def static_complement(layout: Layout, cotarget: Any) -> Layout:
         shapes.append(rest)
         strides.append(filled)
     return from_modes(shapes, strides)
+
+
+def _collect_moving(modes: list[tuple[int, int]], shape: Any, stride: Any) -> None:
+    for s, d in zip(shape, stride):  # noqa: B905  (congruent by construction)
+        if s.__class__ is tuple:
+            _collect_moving(modes, s, d)
+        elif s != 1 and d != 0:
+            modes.append((d, s))
 
 
 def runtime_complement(layout: Layout, cotarget: Any) -> Layout:
@@ -107,13 +110,19 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
         cotarget = cosize(filter(input))
     elif cotarget.__class__ is not int:
         cotarget = getattr(cotarget, "shape", cotarget)
-    result: Layout = _complement(input, cotarget)
-    return result
+    layout = _plain(input, "complement")
+    try:
+        return _complement_static(layout.shape, layout.stride, cotarget)
+    except UnhashableLeafError:
+        return runtime_complement(layout, cotarget)
 
 
-@remembered
-def _right_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
-    shapes, strides = (static_merged if static else merged)(layout.shape, layout.stride)
+@remembered_trees
+def _right_inverse_static(shape: Any, stride: Any) -> Layout:
+    return _right_inverse(*static_merged(shape, stride))
+
+
+def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
     by_stride: dict[int, tuple[Any, Any]] = {}
     step: Any = 1
     for s, d in zip(shapes, strides):  # noqa: B905  (congruent)
@@ -133,7 +142,7 @@ def _right_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
 
 
 def _plain(input: Any, operation: str) -> Any:
-    return input if input.__class__ is Layout else lifted(input, operation, lambda outer: outer)
+    return input if input.__class__ is Layout else lifted(input, operation, lambda outer: outer).outer
 
 
 def _inverse_composed(layout: ComposedLayout, name: str, inverse: Any) -> ComposedLayout:
@@ -152,7 +161,11 @@ def right_inverse(input: Any) -> Any:
         return input
     if isinstance(input, ComposedLayout):
         return _inverse_composed(input, "right_inverse", right_inverse)
-    return _right_inverse(_plain(input, "right_inverse"))
+    layout = _plain(input, "right_inverse")
+    try:
+        return _right_inverse_static(layout.shape, layout.stride)
+    except UnhashableLeafError:
+        return _right_inverse(*merged(layout.shape, layout.stride))
 
 
 @remembered

@@ -14,8 +14,9 @@ from typing import Any
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.cache import remembered
+from tilewright.layout.cache import remembered, remembered_trees
 from tilewright.layout.composed import ComposedLayout, lifted
+from tilewright.layout.ints import UnhashableLeafError
 from tilewright.layout.layout import Layout
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like
@@ -99,6 +100,11 @@ def from_modes(shapes: list[Any], strides: list[Any]) -> Layout:
     return Layout(1, 0) if s.__class__ is int and s == 1 else Layout(s, strides[0])
 
 
+@remembered_trees
+def _coalesce_static(shape: Any, stride: Any) -> Layout:
+    return from_modes(*static_merged(shape, stride))
+
+
 @remembered
 def _coalesce(static: bool, layout: Any, profile: Any = None) -> Any:
     if layout.__class__ is not Layout:
@@ -128,7 +134,12 @@ def coalesce(input: Any, *, target_profile: Any = None) -> Any:
     >>> coalesce(Layout(((2, 4), (3, 5)), ((1, 2), (8, 30))), target_profile=(1, 1))
     (8,(3,5)):(1,(8,30))
     """
-    return _coalesce(input) if target_profile is None else _coalesce(input, target_profile)
+    if target_profile is None and input.__class__ is Layout:
+        try:
+            return _coalesce_static(input.shape, input.stride)
+        except UnhashableLeafError:
+            return from_modes(*merged(input.shape, input.stride))
+    return _coalesce(input, target_profile)
 
 
 def coalesce_shape(shape: Any) -> Any:
