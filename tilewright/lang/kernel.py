@@ -70,7 +70,8 @@ class KernelCall:
         shape = {"grid": _dim3(grid, "grid", name), "block": _dim3(block, "block", name)}
         shape["cluster"] = _dim3(cluster if cluster is not None else (1, 1, 1), "cluster", name)
         bounds = _launch_bounds(shape, cluster, min_blocks_per_mp, name)
-        values, function = stage_kernel(self.kernel, self.bound, bounds)
+        block_shape = tuple(_known(x) for x in shape["block"])
+        values, function = stage_kernel(self.kernel, self.bound, bounds, block_shape)
         needed = function.attrs["smem_bytes"]
         builder = Builder.current()
         handle = None if stream is None else _stream(stream)
@@ -142,17 +143,19 @@ def _stream(stream: Any) -> Value:
     return Constant(I64, handle)
 
 
-def stage_kernel(kernel: KernelFunction, bound: Any, bounds: dict[str, Any]) -> tuple[list[Value], Function]:
+def stage_kernel(
+    kernel: KernelFunction, bound: Any, bounds: dict[str, Any], block_shape: tuple[int | None, ...] = ()
+) -> tuple[list[Value], Function]:
     """The values that the kernel takes, and its IR; one function for equal specialisations."""
     signature = kernel.signature
     builder: Any = Builder.current()
     given = list(signature.parameters(bound))
     specs = [_spec(name, note, value) for name, note, value in given]
     values = [v for (name, _, value), spec in zip(given, specs, strict=True) for v in spec.conform(value, name)]
-    key = (kernel.function, tuple(spec.key() for spec in specs), tuple(bounds.values()))
+    key = (kernel.function, tuple(spec.key() for spec in specs), tuple(bounds.values()), block_shape)
     made = builder.kernels.get(key)
     if made is None:
-        made = builder.kernels[key] = _trace(kernel, bound, given, specs, bounds)
+        made = builder.kernels[key] = _trace(kernel, bound, given, specs, bounds, block_shape)
     function, kept = made
     return [values[i] for i in kept], function
 
@@ -182,8 +185,9 @@ def _learn(spec: Spec, value: Any) -> None:
 
 
 def _trace(
-    kernel: KernelFunction, bound: Any, given: list[Any], specs: list[Spec], bounds: dict[str, Any]
-) -> tuple[Function, list[int]]:
+    kernel: KernelFunction, bound: Any, given: list[Any], specs: list[Spec], bounds: dict[str, Any],
+    block_shape: tuple[int | None, ...],
+) -> tuple[Function, list[int]]:  # fmt: skip
     host: Any = Builder.current()
     params: list[Value] = []
     for (name, _, value), spec in zip(given, specs, strict=True):
@@ -193,6 +197,7 @@ def _trace(
     builder = StagingBuilder(function.body)
     host.dependencies.append(kernel.function)
     builder.dependencies = host.dependencies  # type: ignore[attr-defined]
+    builder.block_shape = (*block_shape, 1, 1)[:3] if block_shape else None  # type: ignore[attr-defined]
     source = staged(kernel.function) if kernel.preprocessor else kernel.function
     rest = iter(params)
     with builder.activate():

@@ -59,6 +59,9 @@ def as_python(bound: Any) -> int | None:
     return int(bound)
 
 
+range = Range
+
+
 def range_constexpr(*bounds: Any) -> builtins.range:
     """A ``for`` over it runs while staging: the body is unrolled and the index is a Python int.
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tilewright.ir.core import Block, Constant, Value
+from tilewright.ir.types import ScalarType
 from tilewright.lang import carry
 from tilewright.lang.carry import Mismatch, Number, Spec
 from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Numeric
 from tilewright.lang.staging import cells
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.poison import Undefined
@@ -58,11 +58,14 @@ class Carried:
         self.variables = [Place(n, v, n in fresh) for n, v in zip(names, values, strict=True)]
         self.cells = cells.reach(touched)
         self.changing = _CHANGING.setdefault(region.where, set())
+        self.places = list(self.variables)
         self._choose_cells()
 
     def _choose_cells(self) -> None:
-        picked = [cell for cell in self.cells if cell.path in self.changing]
-        self.places = self.variables + [Place(c.path, state_object(c, c.before), False, c) for c in picked]
+        """Carry the cells that are known to change; places that were carried before keep what was learnt of them."""
+        carried = {id(place.cell) for place in self.places}
+        picked = [cell for cell in self.cells if cell.path in self.changing and id(cell) not in carried]
+        self.places += [Place(c.path, state_object(c, c.before), False, c) for c in picked]
 
     def inits(self) -> list[Value]:
         """The values that enter the loop (after a trace: of the pointer types that it settled on)."""
@@ -95,9 +98,9 @@ class Carried:
                 out.append(made)
         return tuple(out)
 
-    def gather(self, values: Sequence[Any]) -> list[Value] | None:
+    def gather(self, values: Sequence[Any], again: bool = False) -> list[Value] | None:
         """The values at the end of a trace, or None when it must be done again."""
-        again = self._find_changes()
+        again |= self._find_changes()
         found: list[Value] = []
         for place, value in zip(self.places, [*values, *self._cell_states()], strict=True):
             if place.spec is None:
@@ -111,6 +114,17 @@ class Carried:
         if again:
             self._rewind()
             return None
+        return found
+
+    def adopt(self, values: Sequence[Any]) -> bool:
+        """Carry variables that the condition of a `while` assigns first; True when the trace must be done again."""
+        found = False
+        for place, value in zip(self.variables, values, strict=True):
+            if place.spec is None and not place.lost and not isinstance(value, Undefined):
+                spec = carry.spec_of(value)
+                if all(isinstance(t, ScalarType) for t in spec.types()):  # the zeros are never read
+                    place.init = spec.rebuild(Constant(t, 0) for t in spec.types())
+                    place.spec, found = spec, True
         return found
 
     def _conform(self, place: Place, value: Any) -> list[Value]:
@@ -176,7 +190,3 @@ def substitute(block: Block, replaced: dict[Value, Value]) -> None:
     if replaced:
         for op in block.walk():
             op.operands = [replaced.get(v, v) for v in op.operands]
-
-
-def is_runtime(value: Any) -> bool:
-    return isinstance(value, Numeric) and not value.is_static

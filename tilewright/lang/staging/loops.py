@@ -222,7 +222,7 @@ class While:
             return self._probed(known)
         if not isinstance(known, Value):
             known = Boolean(known).ir_value()
-        gathered = self.carried.gather(values)
+        gathered = self.carried.gather(values, again=self.carried.adopt(values))
         self.region.close()
         if gathered is None:
             return False
