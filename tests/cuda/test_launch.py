@@ -248,6 +248,59 @@ def test_arrays_on_several_devices_are_named(driver: Driver) -> None:
         kernel(config(), [at(16, "cuda:1"), at(16, "cuda:0")])
 
 
+def test_arrays_travel_in_their_own_order(driver: Driver) -> None:
+    import gc
+
+    from tilewright.cuda.arrays import download, upload
+
+    for dtype in (np.float32, BF16.dtype):
+        array = np.arange(24).reshape(2, 3, 4).astype(dtype).transpose(2, 0, 1)[::2]
+        moved = upload(array, 1)
+        assert (moved.shape, moved.dtype, moved.device, moved.ndim) == ((2, 2, 3), array.dtype, "cuda:1", 3)
+        assert moved.strides[0] == array.itemsize, "the contiguous mode stays contiguous"
+        back, turned = np.zeros_like(array), np.zeros((3, 2, 2), dtype)
+        download(moved, back)
+        download(moved.swapaxes(0, 2), turned)
+        np.testing.assert_array_equal(back, array)
+        np.testing.assert_array_equal(turned, array.swapaxes(0, 2))
+        assert moved.__cuda_array_interface__["data"] == (moved.address, False)
+    del moved
+    gc.collect()
+    assert ctypes.c_int.in_dll(driver.library, "allocations").value == 0
+
+
+def test_a_profile_sees_launches_and_their_time(driver: Driver) -> None:
+    gpu_machine = gpu.machine()
+    kernel = gpu_machine.load(small())
+    heard: list[float] = []
+    with gpu_machine.profile(heard.append) as report:
+        kernel(config(), [at(16), 5])
+        kernel(config((2, 1, 1)), [at(16), 5])
+    kernel(config(), [at(16), 5])
+    assert [(name, c.grid[0]) for name, c in report.launches] == [("small", 1), ("small", 2)]
+    assert report.seconds == pytest.approx(0.004) and heard == [1.0] and report.instructions is None
+
+
+def test_options_of_the_compiler_are_kept(driver: Driver) -> None:
+    from types import SimpleNamespace
+
+    options = SimpleNamespace(opt_level=1, ptxas_options="--maxrregcount=40", generate_line_info=True, gpu_arch="sm_80")
+    made = gpu.artifact(small(), options)
+    assert made.arch == "sm_80" and ".loc" in made.ptx
+    kernel = gpu.machine().load(small(), options)
+    kernel(config(), [at(16), 5])
+    assert kernel.artifacts["cuda:0"].arch == "sm_90a" and ".loc" in kernel.artifacts["cuda:0"].ptx
+
+
+def test_artifacts_need_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_LIBCUDA", "libthere_is_none.so")
+    for function in CACHED:
+        function.cache_clear()
+    assert gpu.artifact(small()).arch == "sm_90a"
+    for function in CACHED:
+        function.cache_clear()
+
+
 def test_threads_do_not_mix_their_arguments(driver: Driver) -> None:
     kernel = gpu.machine().load(small())
     kernel(config(), [at(16), 5])

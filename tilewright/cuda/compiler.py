@@ -15,6 +15,7 @@ from tilewright.cuda import cache as disk
 from tilewright.cuda import nvrtc
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.emitter import emit
+from tilewright.cuda.limits import shared_bytes
 from tilewright.cuda.source import Source
 from tilewright.cuda.toolchain import nvrtc_identity
 from tilewright.ir.core import Function
@@ -44,7 +45,7 @@ def _from_source(
     flags = nvrtc.options(arch, lineinfo, options)
     text = source.annotated() if lineinfo else source.text
     name = disk.key(nvrtc_identity(), _header_digest(), source.name, text, *flags)
-    smem = int(function.attrs.get("smem_bytes") or 0)
+    smem = shared_bytes(function)
     if cache and (found := disk.read(name)) is not None and found.keys() == {"log", "ptx", "cubin", "meta"}:
         ptx, cubin, log, seconds = found["ptx"].decode(), found["cubin"], found["log"].decode(), 0.0
     else:

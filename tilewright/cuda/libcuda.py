@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_uint, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
 from typing import Any
 
 from tilewright.errors import MachineError
@@ -63,6 +63,15 @@ PROTOTYPES: dict[str, list[Any]] = {
     "cuCtxSynchronize": [],
     "cuStreamSynchronize": [c_void_p],
     "cuThreadExchangeStreamCaptureMode": [POINTER(c_int)],
+    "cuMemAlloc_v2": [POINTER(c_void_p), c_size_t],
+    "cuMemFree_v2": [c_void_p],
+    "cuMemcpyHtoD_v2": [c_void_p, c_void_p, c_size_t],
+    "cuMemcpyDtoH_v2": [c_void_p, c_void_p, c_size_t],
+    "cuEventCreate": [POINTER(c_void_p), c_uint],
+    "cuEventRecord": [c_void_p, c_void_p],
+    "cuEventSynchronize": [c_void_p],
+    "cuEventElapsedTime": [POINTER(c_float), c_void_p, c_void_p],
+    "cuEventDestroy_v2": [c_void_p],
     "cuModuleLoadData": [POINTER(c_void_p), c_char_p],
     "cuModuleGetFunction": [POINTER(c_void_p), c_void_p, c_char_p],
     "cuFuncGetAttribute": [POINTER(c_int), c_int, c_void_p],

@@ -52,12 +52,19 @@ def limits(device: int) -> Limits:
     )  # fmt: skip
 
 
+def shared_bytes(function: Function) -> int:
+    """Bytes of dynamic shared memory that the kernel's own allocations need."""
+    ends = [op.attrs["offset"] + op.attrs["bytes"] for op in function.walk() if op.opcode == "smem.alloc"]
+    return max([int(function.attrs.get("smem_bytes") or 0), *ends])
+
+
 def check_launch(
-    function: Function, config: LaunchConfig, smem: int, device: Limits, kernel_threads: int, static: int
+    function: Function, config: LaunchConfig, smem: int, needed: int, device: Limits, kernel_threads: int, static: int
 ) -> None:
     """Raise ArgumentError when ``config`` is more than the device or the kernel allows.
 
-    ``kernel_threads`` is the block size that the compiled kernel can run with, ``static`` its static shared memory.
+    ``needed`` are the bytes of shared memory that the kernel's allocations take, ``kernel_threads`` is the block size
+    that the compiled kernel can run with, ``static`` its static shared memory.
     """
     name = function.name
     for what, size, bound in (("grid", config.grid, device.grid), ("block", config.block, device.block)):
@@ -75,7 +82,6 @@ def check_launch(
             f"{name}: a block of {config.block} has {threads} threads, the kernel's registers allow {kernel_threads}; "
             "state the block size when the kernel is compiled, so that the compiler keeps to it"
         )
-    needed = int(function.attrs.get("smem_bytes") or 0)
     if smem < needed:
         raise ArgumentError(f"{name}: {smem} bytes of shared memory are given, its allocations need {needed}")
     if smem + static > device.smem:

@@ -9,18 +9,21 @@ import ctypes
 import math
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tilewright.cuda import libcuda
+from tilewright.cuda.arrays import DeviceArray, download, upload
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.compiler import compile
 from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
-from tilewright.cuda.limits import PORTABLE_CLUSTER, check_launch, limits
+from tilewright.cuda.limits import PORTABLE_CLUSTER, check_launch, limits, shared_bytes
 from tilewright.cuda.parameters import Parameters
-from tilewright.errors import ArgumentError
+from tilewright.cuda.profile import ACTIVE, profile
+from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
-from tilewright.ir.runtime import LaunchConfig
+from tilewright.ir.runtime import LaunchConfig, RunProfile
 from tilewright.ir.types import PtrType
 
 REMEMBERED_CONFIGURATIONS = 256
@@ -33,12 +36,54 @@ def machine() -> CudaMachine:
     return CudaMachine()
 
 
-class CudaMachine:
-    """NVIDIA GPUs through the driver API."""
+def artifact(function: Function, options: Any = None) -> Artifact:
+    """``function`` compiled for the architecture that ``options`` name, else for the first GPU, else for sm_90a.
 
-    def load(self, function: Function) -> CudaKernel:
+    Needs no GPU. ``options`` are those of ``cute.compile``.
+    """
+    arch = getattr(options, "gpu_arch", "") or _first_arch()
+    return _compile(function, arch, options)
+
+
+def _first_arch() -> str:
+    try:
+        return limits(0).arch
+    except MachineError:
+        return "sm_90a"
+
+
+def _compile(function: Function, arch: str, options: Any) -> Artifact:
+    """Compile with the options of ``cute.compile`` (None: the defaults)."""
+    if options is None:
+        return compile(function, arch)
+    flags = [f"--ptxas-options={word}" for word in options.ptxas_options.split()]
+    if options.opt_level < 3:
+        flags.append(f"--ptxas-options=-O{options.opt_level}")
+    return compile(function, arch, lineinfo=options.generate_line_info or None, options=tuple(flags))
+
+
+class CudaMachine:
+    """NVIDIA GPUs through the driver API: a :class:`tilewright.ir.runtime.Machine`."""
+
+    def load(self, function: Function, options: Any = None) -> CudaKernel:
         """``function`` ready to be launched on any device; compiled at the first launch on each kind of device."""
-        return CudaKernel(function)
+        return CudaKernel(function, options)
+
+    def artifact(self, function: Function, options: Any = None) -> Artifact:
+        """See :func:`artifact`."""
+        return artifact(function, options)
+
+    def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:
+        """Gather the launches inside the context and their time on the GPU."""
+        return profile(progress)
+
+    def upload(self, array: Any) -> DeviceArray:
+        """A copy of a NumPy array on the first GPU."""
+        return upload(array)
+
+    def download(self, source: DeviceArray, target: Any) -> None:
+        """Copy an uploaded array back into a NumPy array of the same shape and dtype."""
+        download(source, target)
 
     def synchronize(self, device: int = 0) -> None:
         """Wait until device number ``device`` has finished; a kernel that failed raises MachineError here."""
@@ -48,8 +93,9 @@ class CudaMachine:
 class CudaKernel:
     """One kernel; a call launches it. ``artifacts`` holds what was compiled, by device."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, options: Any = None) -> None:
         self.function = function
+        self.options = options
         self.artifacts: dict[str, Artifact] = {}
         self._pointers = [i for i, p in enumerate(function.params) if isinstance(p.type, PtrType)]
         self._places: dict[str, Placed] = {}
@@ -79,7 +125,7 @@ class CudaKernel:
         with self._lock:
             if device not in self._places:
                 number = _device_number(device)
-                artifact = compile(self.function, limits(number).arch)
+                artifact = _compile(self.function, limits(number).arch, self.options)
                 self.artifacts[device] = artifact
                 self._places[device] = Placed(self.function, artifact, number)
             return self._places[device]
@@ -93,6 +139,7 @@ class Placed:
         self.artifact = artifact
         self.device = device
         self.name = f"cuda:{device}"
+        self.needed_smem = shared_bytes(function)
         self.parameters = Parameters(function.name, function.params)
         self.handle = libcuda.load_module(device, artifact.cubin, artifact.name)
         self.threads = libcuda.function_attribute(self.handle, libcuda.FUNC_MAX_THREADS_PER_BLOCK)
@@ -111,23 +158,30 @@ class Placed:
         stream = config.stream
         if stream is None:
             stream = _current_stream(self.device)
+        if ACTIVE:
+            with ACTIVE[-1].launch(self.function.name, config, self.device, stream):
+                code = self._submit(config, values, stream)
+        else:
+            code = self._submit(config, values, stream)
+        if code:
+            self._fail(code, config)
+
+    def _submit(self, config: LaunchConfig, values: list[Any], stream: int) -> int:
+        """Hand the launch to the driver; gives its answer."""
         with self._lock:  # the parameter block and the configuration are shared by all threads
             configuration, reference = self._configurations.get(config[:4]) or self._configure(config)
             configuration.stream = stream
             self.parameters.pack(values)
             self._current(self._found_ref)
             if self._found.value == self._context:
-                code = self._launch(reference, self.handle, None, self.parameters.extra)
-            else:
-                with libcuda.current(self.device):
-                    code = self._launch(reference, self.handle, None, self.parameters.extra)
-        if code:
-            self._fail(code, config)
+                return self._launch(reference, self.handle, None, self.parameters.extra)
+            with libcuda.current(self.device):
+                return self._launch(reference, self.handle, None, self.parameters.extra)
 
     def _configure(self, config: LaunchConfig) -> tuple[LaunchConfiguration, Any]:
         """Check a configuration that was not seen before and make the driver's form of it."""
-        smem = int(self.function.attrs.get("smem_bytes") or 0) if config.smem is None else config.smem
-        check_launch(self.function, config, smem, limits(self.device), self.threads, self.static_smem)
+        smem = self.needed_smem if config.smem is None else config.smem
+        check_launch(self.function, config, smem, self.needed_smem, limits(self.device), self.threads, self.static_smem)
         with libcuda.current(self.device):
             self._allow(smem, math.prod(config.cluster))
         result = LaunchConfiguration(config.grid, config.block, smem)

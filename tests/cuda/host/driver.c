@@ -1,5 +1,6 @@
 // A driver without a GPU: answers what loading asks, and remembers the last launch for the test to look at.
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct { int id, pad; unsigned value[16]; } Attribute;
@@ -40,6 +41,16 @@ int cuCtxPushCurrent_v2(void* c) { stack[depth++] = current; current = (int)(siz
 int cuCtxPopCurrent_v2(void** c) { current = stack[--depth]; return 0; }
 int cuCtxSynchronize(void) { int code = next_code; next_code = 0; return code; }
 int cuStreamSynchronize(void* s) { return 0; }
+int allocations = 0;
+int cuMemAlloc_v2(void** p, size_t n) { *p = malloc(n); ++allocations; return 0; }
+int cuMemFree_v2(void* p) { free(p); --allocations; return 0; }
+int cuMemcpyHtoD_v2(void* to, const void* from, size_t n) { memcpy(to, from, n); return 0; }
+int cuMemcpyDtoH_v2(void* to, const void* from, size_t n) { memcpy(to, from, n); return 0; }
+int cuEventCreate(void** e, unsigned flags) { *e = malloc(1); return 0; }
+int cuEventRecord(void* e, void* stream) { return 0; }
+int cuEventSynchronize(void* e) { return 0; }
+int cuEventElapsedTime(float* ms, void* a, void* b) { *ms = 2.0f; return 0; }
+int cuEventDestroy_v2(void* e) { free(e); return 0; }
 int cuThreadExchangeStreamCaptureMode(int* mode) { return 0; }
 int cuModuleLoadData(void** m, const char* image) { *m = (void*)7; return memcmp(image, "\177ELF", 4) ? 200 : 0; }
 int cuModuleGetFunction(void** f, void* m, const char* name) { *f = (void*)9; return 0; }
