@@ -51,11 +51,13 @@ class Matrix:
     def address(self) -> int:
         if is_torch(self.view):
             return int(self.view.data_ptr())
-        return int(self.view.__array_interface__["data"][0])
+        interface = getattr(self.view, "__cuda_array_interface__", None) or self.view.__array_interface__
+        return int(interface["data"][0])
 
     @property
     def device(self) -> str:
-        return str(self.view.device) if is_torch(self.view) else "cpu"
+        on_gpu = is_torch(self.view) or hasattr(self.view, "__cuda_array_interface__")
+        return str(self.view.device) if on_gpu else "cpu"
 
     def span(self) -> tuple[int, int]:
         """The bytes [low, high) between the first and the last element."""

@@ -58,8 +58,8 @@ class RunProfile:
 class Machine(Protocol):
     """A machine that runs kernels: the simulator (``cpu``) or an NVIDIA GPU (``cuda``)."""
 
-    def load(self, function: Function) -> LoadedKernel:
-        """Make a kernel ready; compiles or lowers it once."""
+    def load(self, function: Function, options: Any = None) -> LoadedKernel:
+        """Make a kernel ready; compiles or lowers it once. ``options`` are those of ``cute.compile``."""
         ...
 
     def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:

@@ -1,7 +1,7 @@
 """Arrays of the user's frameworks seen alike: address, device, shape, strides in elements, numeric type, owner.
 
-NumPy arrays (with ml_dtypes' bf16 and fp8) and PyTorch tensors are read directly, which is quicker than DLPack and knows
-the types that DLPack does not; anything else comes through ``__cuda_array_interface__`` or a DLPack capsule.
+NumPy arrays (with ml_dtypes' bf16 and fp8) and PyTorch tensors are read directly, which is quicker than DLPack and
+knows the types that DLPack does not; anything else comes through ``__cuda_array_interface__`` or a DLPack capsule.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _torch(x: Any) -> Array:
 def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
     import numpy as np
 
-    dtype = np.dtype(interface["typestr"]) if device != "cpu" else x.dtype
+    dtype = x.dtype if isinstance(getattr(x, "dtype", None), np.dtype) else np.dtype(interface["typestr"])
     shape = tuple(int(n) for n in interface["shape"])
     strides = interface.get("strides")
     if strides is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from typing import Any
 
 from tilewright.errors import ArgumentError
@@ -10,7 +11,7 @@ from tilewright.ir.core import Function
 from tilewright.lang import fastpath
 from tilewright.lang.arguments import Argument
 from tilewright.lang.host import HostWriter
-from tilewright.lang.machine import machine_of
+from tilewright.lang.machine import MACHINES, machine_of
 from tilewright.lang.options import CompileOptions
 from tilewright.lang.signature import Signature
 from tilewright.lang.stage import Program, python_result
@@ -52,7 +53,7 @@ class Executor:
 
     def _load(self, device: str) -> list[Any]:
         machine = machine_of(device)
-        found = self._loaded[device] = [machine.load(kernel) for kernel in self.launched]
+        found = self._loaded[device] = [machine.load(kernel, self.options) for kernel in self.launched]
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,8 +96,8 @@ class Executor:
 
     def _artifact(self, name: str) -> Any:
         """A product of the device compiler, of the first kernel: text for one, a list for several."""
-        machine: Any = machine_of("cuda")
-        texts = [getattr(machine.artifact(kernel, self.options), name) for kernel in self.kernels]
+        compiler: Any = import_module(MACHINES["cuda"])  # not the machine: compiling needs no GPU
+        texts = [getattr(compiler.artifact(kernel, self.options), name) for kernel in self.kernels]
         return texts[0] if len(texts) == 1 else texts
 
     @property

@@ -102,7 +102,7 @@ class SimMachine:
     """The simulator as a machine: ``load``, ``profile``, ``upload`` and ``download`` of
     :class:`tilewright.ir.runtime.Machine`."""
 
-    def load(self, function: Function) -> SimKernel:
+    def load(self, function: Function, options: Any = None) -> SimKernel:
         return SimKernel(function)
 
     @contextmanager
