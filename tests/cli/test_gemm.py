@@ -26,7 +26,7 @@ class Report:
     kernel: str = "stand-in"
     tile: tuple[int, ...] = (128, 128, 32)
     grid: tuple[int, ...] = (2, 1, 1)
-    instructions: dict[str, int] = field(default_factory=lambda: {"mma": 4096, "ldmatrix": 512})
+    instructions: dict[str, int] = field(default_factory=lambda: {"mma": 4096, "ldmatrix": 512, "add": 7, "mul": 4})
     bank_conflicts: int | None = 0
     seconds: float = 0.25
     machine: str = "cpu"

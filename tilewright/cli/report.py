@@ -72,8 +72,12 @@ def print_report(
     table.add_row("machine", report.machine)
     table.add_row("tile (m, n, k)", " x ".join(map(str, report.tile)))
     table.add_row("thread blocks", " x ".join(map(str, report.grid)))
-    for kind, count in sorted(report.instructions.items(), key=lambda item: -item[1]):
-        table.add_row(f"instructions: {kind}", f"{count:,}")
+    if report.instructions:
+        table.add_section()
+        table.add_row("instructions, one for each warp that executes it:", "")
+        for kind, count in instruction_rows(report.instructions):
+            table.add_row(f"  {kind}", f"{count:,}")
+        table.add_section()
     if report.bank_conflicts is not None:
         table.add_row("shared-memory bank conflicts", f"{report.bank_conflicts:,}")
     table.add_row("time", _duration(report.seconds))
@@ -83,6 +87,21 @@ def print_report(
         table.add_row("largest error (float64)", f"{check.worst:.3g}")
         table.add_row("error / rounding bound", f"{check.ratio:.2g}")
     console.print(table)
+
+
+def instruction_rows(counts: dict[str, int]) -> list[tuple[str, int]]:
+    """The counts of the machine's instructions, most frequent first, and the sum of the scalar work between them.
+
+    >>> instruction_rows({"add": 5, "ldmatrix.x4": 2, "store": 1, "mul": 4})
+    [('ldmatrix.x4', 2), ('store', 1), ('scalar: indices, addresses, predicates, control', 9)]
+    """
+    from tilewright.ir.ops import RULES
+
+    scalar = {kind: n for kind, n in counts.items() if kind in RULES and kind not in ("load", "store")}
+    rows = sorted(((kind, n) for kind, n in counts.items() if kind not in scalar), key=lambda row: -row[1])
+    if scalar:
+        rows.append(("scalar: indices, addresses, predicates, control", sum(scalar.values())))
+    return rows
 
 
 def _unit_roundoff(dtype: np.dtype[Any]) -> float:
