@@ -17,7 +17,7 @@ so that one code runs as Python does when ``c`` is known, and traces both arms w
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.errors import StagingError
 from tilewright.lang.staging.scopes import Uses, assigned_first, parameters
@@ -40,6 +40,17 @@ def called_name(node: ast.AST | None) -> str:
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+N = TypeVar("N", bound=ast.AST)
+
+
+def place(node: N, at: Any) -> N:
+    """Give a new node the line on which ``at`` begins (a node that spans lines would report its last one)."""
+    made: Any = node
+    made.lineno = made.end_lineno = at.lineno
+    made.col_offset = made.end_col_offset = at.col_offset
+    return node
 
 
 class _Function(ast.NodeTransformer):
@@ -98,11 +109,11 @@ class _Function(ast.NodeTransformer):
         return f"{TOOL}_{what}{self.counter}"
 
     def name(self, name: str, at: ast.AST, store: bool = False) -> ast.Name:
-        return ast.copy_location(ast.Name(name, ast.Store() if store else ast.Load()), at)
+        return place(ast.Name(name, ast.Store() if store else ast.Load()), at)
 
     def call(self, owner: str, method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
-        function = ast.copy_location(ast.Attribute(self.name(owner, at), method, ast.Load()), at)
-        return self.spread(ast.copy_location(ast.Call(function, list(args), []), at), at)
+        function = place(ast.Attribute(self.name(owner, at), method, ast.Load()), at)
+        return self.spread(place(ast.Call(function, list(args), []), at), at)
 
     def tool(self, method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
         return self.call(TOOL, method, at, *args)
@@ -112,7 +123,7 @@ class _Function(ast.NodeTransformer):
         """Give ``node`` and what lies under it without a place the place of ``at``."""
         for child in ast.walk(node):
             if isinstance(child, (ast.expr, ast.stmt, ast.arg)) and not hasattr(child, "lineno"):
-                ast.copy_location(child, at)
+                place(child, at)
         return node
 
     def assign(self, target: str, value: ast.expr, at: ast.AST) -> ast.stmt:

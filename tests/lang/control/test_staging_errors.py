@@ -1,0 +1,337 @@
+"""What has no meaning on the machine is refused with the user's line and the variable's name."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.errors import StagingError
+
+
+def refuse(program, staged, *args, match, marker=None):
+    """The program raises a StagingError that matches, and names the line that bears ``# here``."""
+    with pytest.raises(StagingError, match=match) as caught:
+        staged(program, *args)
+    lines, first = inspect.getsourcelines(program)
+    wanted = [first + i for i, line in enumerate(lines) if line.rstrip().endswith("# here")]
+    assert [f"{__file__}:{line}:" in str(caught.value) for line in wanted] == [True] * len(wanted), str(caught.value)
+
+
+def test_break_in_run_time_loop(staged):
+    def program(n):
+        for i in range(n):
+            if i == 5:
+                break  # here
+        return n
+
+    refuse(program, staged, 3, match="`break` inside a run-time if at line")
+
+
+def test_continue_in_run_time_loop(staged):
+    def program(n):
+        for _ in range(n):
+            continue  # here
+        return n
+
+    refuse(program, staged, 3, match="`continue` inside a run-time for loop")
+
+
+def test_break_from_python_loop_under_run_time_condition(staged):
+    def program(n):
+        for i in cutlass.range_constexpr(4):
+            if n == i:
+                break  # here
+        return n
+
+    refuse(program, staged, 3, match="`break` inside a run-time if")
+
+
+def test_return_under_run_time_condition(staged):
+    def program(n):
+        if n > 3:
+            return n  # here
+        return 0
+
+    refuse(program, staged, 3, match="`return` inside a run-time if .* assign the result to a variable")
+
+
+def test_raise_under_run_time_condition(staged):
+    def program(n):
+        if n > 3:
+            raise ValueError("n")  # here
+        return n
+
+    refuse(program, staged, 3, match="`raise` inside a run-time if .* use `assert`")
+
+
+def test_type_changes_in_branch(staged):
+    def program(n):
+        x = 10
+        if n > 3:
+            x = 10.0
+        return x
+
+    refuse(program, staged, 3, match="the variable 'x' changes its type in the run-time if at line")
+
+
+def test_type_changes_in_loop(staged):
+    def program(n):
+        a = cutlass.Int32(1)
+        for _ in range(n):
+            a = a * cutlass.Float32(2)
+        return a
+
+    refuse(program, staged, 3, match="'a' changes its type in the run-time for loop at line .*: Int32 against Float32")
+
+
+def test_python_int_that_becomes_a_float_in_a_loop(staged):
+    def program(n):
+        total = 0
+        for _ in range(n):
+            total += 0.5
+        return total
+
+    refuse(program, staged, 3, match=r"'total' changes its type .* Int32 \(from a Python number\) against Float32")
+
+
+def test_structure_changes_in_loop(staged):
+    def program(n):
+        items = (n, n)
+        for _ in range(n):
+            items = (*items, n)
+        return items[0]
+
+    refuse(program, staged, 3, match="'items' changes .* tuple of 2 against tuple of 3")
+
+
+def test_static_object_changes_in_loop(staged):
+    def program(n):
+        mode = "first"
+        total = n
+        for _ in range(n):
+            total += 1 if mode == "first" else 2
+            mode = "other"
+        return total
+
+    refuse(program, staged, 3, match="'mode' changes its type in the run-time for loop .* 'first' against 'other'")
+
+
+def test_use_of_a_variable_of_one_branch(staged):
+    def program(n):
+        if n > 3:
+            x = n
+        return x + 1  # here
+
+    refuse(program, staged, 3, match="'x' has no value here: it is assigned in only one branch of the run-time if at line")
+
+
+def test_use_of_a_variable_of_a_loop_body(staged):
+    def program(n):
+        for i in range(n):
+            x = i
+        return x + 1  # here
+
+    refuse(program, staged, 3, match="'x' has no value here")
+
+
+def test_use_before_assignment(staged):
+    def program(n):
+        if n > 3:
+            y = y + 1  # noqa: F821 # here
+        y = n
+        return y
+
+    refuse(program, staged, 3, match="'y' has no value here: it is read before anything was assigned to it")
+
+
+def test_objects_without_run_time_parts_must_stand_still(staged):
+    class Mode:
+        def __init__(self):
+            self.name = "a"
+
+        def switch(self):
+            self.name = "b"
+
+    def program(n):
+        mode = Mode()
+        for _ in range(n):
+            mode.switch()
+        return n
+
+    refuse(program, staged, 3, match="'mode.name' changes in the run-time for loop .* from 'a' to 'b'")
+
+
+def test_run_time_bound_of_range_constexpr(staged):
+    def program(n):
+        for _ in cutlass.range_constexpr(n):
+            pass
+        return n
+
+    refuse(program, staged, 3, match="range_constexpr.*use `range`")
+
+
+def test_const_expr_of_a_run_time_value(staged):
+    def program(n):
+        if cutlass.const_expr(n == 10):
+            n = n + 1
+        return n
+
+    refuse(program, staged, 3, match="const_expr: the Boolean is known only when the kernel runs")
+
+
+def test_truth_value_in_a_plain_function(staged):
+    from tests.lang.control.plain_helper import is_positive
+
+    def program(n):
+        return 1 if is_positive(n) else 0
+
+    refuse(program, staged, 3, match="marked @cute.jit")
+
+
+def test_sides_of_a_conditional_expression(staged):
+    def program(n):
+        return n if n > 2 else 1.5
+
+    refuse(program, staged, 3, match="the two sides of the run-time conditional expression at line .* do not agree")
+
+
+def test_yield(staged):
+    def program(n):
+        yield n  # here
+
+    refuse(program, staged, 3, match="`yield` has no meaning in a staged function")
+
+
+def test_try_around_a_run_time_region(staged):
+    def program(n):
+        try:
+            if n > 3:
+                n = n + undefined_name  # noqa: F821
+        except NameError:  # here
+            n = n + 2
+        return n
+
+    refuse(program, staged, 3, match="an exception left a run-time region and was caught outside it")
+
+
+def test_iterating_over_a_run_time_number(staged):
+    def program(n):
+        for _ in n:  # here
+            pass
+        return n
+
+    refuse(program, staged, 3, match="a run-time Int32 cannot be iterated over; write range")
+
+
+def test_value_of_a_region_that_escaped_through_a_list(staged):
+    def program(n):
+        seen = []
+        for i in range(n):
+            seen.append(i * 2)
+        return seen[0]
+
+    refuse(program, staged, 3, match="outside its scope")
+
+
+def test_endless_python_while(staged, monkeypatch):
+    monkeypatch.setattr("tilewright.lang.staging.loops.ENDLESS", 100)
+
+    def program(n):
+        i = 0
+        while i < 3:
+            n = n + 1
+        return n
+
+    refuse(program, staged, 3, match="has turned 100 times while staging")
+
+
+def test_errors_of_the_user_point_at_the_user(staged):
+    def program(n):
+        table = {}
+        return table[n.width + 1]
+
+    with pytest.raises(KeyError) as caught:
+        staged(program, 3)
+    last = caught.traceback[-1]
+    assert str(last.path) == __file__
+    assert "table[n.width + 1]" in str(last.statement)
+
+
+def test_lambda_and_missing_source():
+    with pytest.raises(StagingError, match="a lambda cannot be marked"):
+        cute.jit(lambda x: x)(1)
+    scope = {}
+    exec("def generated(x):\n    return x", scope)
+    with pytest.raises(StagingError, match="the source of generated .* is not to be found"):
+        cute.jit(scope["generated"])(1)
+    assert cute.jit(scope["generated"], preprocessor=False)(41) == 41
+
+
+def test_kernel_called_from_python():
+    @cute.kernel
+    def body():
+        pass
+
+    with pytest.raises(StagingError, match="can only be launched from a @cute.jit function"):
+        body()
+
+
+def test_kernel_called_from_kernel():
+    @cute.kernel
+    def inner():
+        pass
+
+    @cute.kernel
+    def outer():
+        inner().launch(grid=1, block=1)
+
+    @cute.jit
+    def host():
+        outer().launch(grid=1, block=1)
+
+    with pytest.raises(StagingError, match="inner can only be launched from a @cute.jit function on the host"):
+        host()
+
+
+@pytest.mark.parametrize(
+    "shape, match",
+    [
+        ({"grid": (1, 1, 1, 1)}, "grid takes one to three numbers, got 4"),
+        ({"grid": (2.5,)}, "2.5 is no integer"),
+        ({"block": (0, 1, 1)}, "an extent of 0"),
+        ({"block": (1025, 1, 1)}, "has 1025 threads; a block holds 1024 at most"),
+        ({"smem": 300000}, "300000 bytes of shared memory"),
+    ],
+)
+def test_launch_shapes(shape, match):
+    @cute.kernel
+    def body():
+        pass
+
+    @cute.jit
+    def host():
+        body().launch(**shape)
+
+    with pytest.raises(StagingError, match=match):
+        host()
+
+
+def test_host_value_inside_a_kernel():
+    @cute.kernel
+    def body(out: cute.Tensor, count):
+        out[0] = leaked[0] + 1
+
+    leaked = []
+
+    @cute.jit
+    def host(out: cute.Tensor, n: cutlass.Int32):
+        leaked.append(n * 2)
+        body(out, n).launch(grid=1, block=1)
+
+    import numpy as np
+
+    with pytest.raises(StagingError, match="values of the host reach a kernel only as its arguments"):
+        host(np.zeros(1, np.int32), 4)
