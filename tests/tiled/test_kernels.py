@@ -191,7 +191,7 @@ def test_copy_if_converts() -> None:
     np.testing.assert_array_equal(y, np.array([-1, 5, -1, 3], np.float16))
 
 
-# -- errors while staging -------------------------------------------------------------------------------------------------
+# -- errors while staging ----------------------------------------------------------------------------------------------
 
 
 def stage(body: Any, *arrays: Any) -> None:

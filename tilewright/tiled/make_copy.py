@@ -89,8 +89,8 @@ def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Layout, data_layout: Layou
         if data_layout(to_coordinates(i)) != atom_layout_tv(i):
             thread, value = i % size(atom_layout_tv[0]), i // size(atom_layout_tv[0])
             raise ConstraintError(
-                f"make_cotiled_copy: address {atom_layout_tv(i)} of thread T{thread}, value V{value} in {atom_layout_tv} "
-                f"does not occur in the data layout {data_layout}"
+                f"make_cotiled_copy: address {atom_layout_tv(i)} of thread T{thread}, value V{value} in "
+                f"{atom_layout_tv} does not occur in the data layout {data_layout}"
             )
     return _restrided(atom, product_each(data_layout.shape), to_coordinates)
 
