@@ -1,4 +1,7 @@
-"""From accumulators to D = alpha * acc + beta * C, straight from registers, predicated."""
+"""From accumulators to D = alpha * acc + beta * C: straight from registers, or through shared memory.
+
+Both are predicated by whole vectors: D's contiguous extent is a multiple of the vector by the choice of the vector.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,106 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import Boolean, Float32, cute, range_constexpr
-from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.config import GemmConfig, Major
+from tilewright.gemm.operand import smem_swizzled, vectors_along
+
+
+def vector_atom(config: GemmConfig) -> Any:
+    """One global access of C or D."""
+    return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), config.c.dtype, num_bits_per_copy=config.c.copy_bits)
 
 
 @dataclass(frozen=True)
 class DirectEpilogue:
-    """Every thread stores its own accumulators: adjacent pairs or quads as one access where the alignment allows it."""
+    """Every thread stores its own accumulators as vectors: for SIMT, whose threads own 4 x 4 blocks."""
 
     config: GemmConfig
+
+    @property
+    def smem_bytes(self) -> int:
+        return 0
 
     @cute.jit
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
-        extent: tuple, alpha: Any, beta: Any,
+        smem: Any, extent: tuple, alpha: Any, beta: Any,
     ):  # fmt: skip
         thr_mma = tiled_mma.get_slice(tidx)
-        tCgC = thr_mma.partition_C(gC)
-        tCgD = thr_mma.partition_C(gD)
-        tCcD = thr_mma.partition_C(cD)
-        inside = cute.make_rmem_tensor(acc.shape, Boolean)
-        for i in range_constexpr(cute.size(acc)):
-            inside[i] = cute.elem_less(tCcD[i], extent)
+        atom = vector_atom(self.config)
+        tD, tC, tc = (self.vectors(thr_mma.partition_C(tensor)) for tensor in (gD, gC, cD))
+        inside = cute.make_rmem_tensor((1, *tc.shape[1:]), Boolean)
+        for i in range_constexpr(cute.size(inside)):
+            inside[i] = cute.elem_less(tc[i * self.config.c.vector], extent)
+        acc.store(acc.load() * alpha)
         if beta != 0.0:
             source = cute.make_rmem_tensor(acc.shape, self.config.c.dtype)
             source.fill(0)
-            cute.basic_copy_if(inside, tCgC, source)
-            acc.store(acc.load() * alpha + source.load().to(Float32) * beta)
-        else:
-            acc.store(acc.load() * alpha)
+            cute.copy(atom, tC, self.vectors(source), pred=inside)
+            acc.store(acc.load() + source.load().to(Float32) * beta)
         result = cute.make_rmem_tensor(acc.shape, self.config.c.dtype)
         result.store(acc.load().to(self.config.c.dtype))
-        cute.basic_copy_if(inside, result, tCgD)
+        cute.copy(atom, self.vectors(result), tD, pred=inside)
+
+    def vectors(self, tensor: cute.Tensor) -> cute.Tensor:
+        """A partition (V, MMA_M, MMA_N) as (vector, vectors of the contiguous mode, other mode)."""
+        order = [2, 1] if self.config.c.major is Major.K else [1, 2]
+        view = cute.make_tensor(tensor.iterator, cute.select(tensor.layout, mode=order))
+        return cute.flat_divide(view, (self.config.c.vector,))
+
+
+@dataclass(frozen=True)
+class SharedEpilogue:
+    """Accumulators are rounded into a swizzled shared-memory tile, which leaves for D in whole vectors of coalesced rows.
+
+    C travels the same way backwards first, so that alpha * acc + beta * C is computed in float32 and rounded once.
+    """
+
+    config: GemmConfig
+
+    @property
+    def layout(self) -> Any:
+        bM, bN, _ = self.config.tile
+        return smem_swizzled(self.config.c.dtype, (bM, bN), self.config.c.major)
+
+    @property
+    def smem_bytes(self) -> int:
+        bM, bN, _ = self.config.tile
+        return bM * bN * self.config.c.dtype.width // 8
+
+    @cute.jit
+    def run(
+        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
+        smem: Any, extent: tuple, alpha: Any, beta: Any,
+    ):  # fmt: skip
+        bM, bN, _ = self.config.tile
+        dtype = self.config.c.dtype
+        sD = cute.make_tensor(cute.recast_ptr(smem, dtype=dtype), self.layout)
+        rows = vectors_along(vector_atom(self.config), (bM, bN), self.config.c.major, self.config.c.vector, self.config.threads)
+        thread = rows.get_slice(tidx)
+        tDsD, tDgD, tDgC, tDcD = (thread.partition_S(tensor) for tensor in (sD, gD, gC, cD))
+        inside = cute.make_rmem_tensor((tDsD.shape[0][1], *tDsD.shape[1:]), Boolean)
+        for i in range_constexpr(cute.size(inside)):
+            inside[i] = cute.elem_less(tDcD[i * self.config.c.vector], extent)
+
+        tCsD = tiled_mma.get_slice(tidx).partition_C(sD)
+        acc.store(acc.load() * alpha)
+        if beta != 0.0:
+            vectors = cute.make_rmem_tensor(tDsD.shape, dtype)
+            vectors.fill(0)
+            cute.copy(rows, tDgC, vectors, pred=inside)
+            cute.copy(rows, vectors, tDsD)
+            cute.arch.sync_threads()
+            source = cute.make_rmem_tensor(acc.shape, dtype)
+            cute.autovec_copy(tCsD, source)
+            acc.store(acc.load() + source.load().to(Float32) * beta)
+        result = cute.make_rmem_tensor(acc.shape, dtype)
+        result.store(acc.load().to(dtype))
+        cute.autovec_copy(result, tCsD)
+        cute.arch.sync_threads()
+        vectors = cute.make_rmem_tensor(tDsD.shape, dtype)
+        cute.copy(rows, tDsD, vectors)
+        cute.copy(rows, vectors, tDgD, pred=inside)
+
+
+def epilogue_of(config: GemmConfig) -> DirectEpilogue | SharedEpilogue:
+    return SharedEpilogue(config) if config.math == "tensorop" else DirectEpilogue(config)

@@ -17,7 +17,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute, utils
 from tilewright.gemm.config import GemmConfig, Major, Operand
-from tilewright.gemm.epilogue import DirectEpilogue
+from tilewright.gemm.epilogue import epilogue_of
 from tilewright.gemm.math import math_of
 from tilewright.gemm.operand import TileLoader, global_to_shared
 from tilewright.gemm.raster import GroupedRaster
@@ -35,7 +35,7 @@ class MultistageGemm:
         self.config = config
         self.math = math_of(config)
         self.raster = GroupedRaster(config.group)
-        self.epilogue = DirectEpilogue(config)
+        self.epilogue = epilogue_of(config)
 
     @cute.jit
     def __call__(
@@ -82,9 +82,12 @@ class MultistageGemm:
         gA, cA = k_slices(mA[None, None, bidz], (bM, bK), tile_m, k_tiles)
         gB, cB = k_slices(mB[None, None, bidz], (bN, bK), tile_n, k_tiles)
 
-        smem = utils.SmemAllocator()
-        sA = smem.allocate_tensor(self.config.a.dtype, sA_layout, 128)
-        sB = smem.allocate_tensor(self.config.b.dtype, sB_layout, 128)
+        # The mainloop's stages and the epilogue's tile take turns in the same bytes.
+        bytes_A = cute.cosize(sA_layout) * self.config.a.dtype.width // 8
+        bytes_B = cute.cosize(sB_layout) * self.config.b.dtype.width // 8
+        smem = utils.SmemAllocator().allocate(max(bytes_A + bytes_B, self.epilogue.smem_bytes), 128)
+        sA = cute.make_tensor(cute.recast_ptr(smem, dtype=self.config.a.dtype), sA_layout)
+        sB = cute.make_tensor(cute.recast_ptr(smem + bytes_A, dtype=self.config.b.dtype), sB_layout)
         loader_A = TileLoader(self.config.a, copy_A, tidx, gA, cA, sA, M)
         loader_B = TileLoader(self.config.b, copy_B, tidx, gB, cB, sB, N)
 
@@ -146,7 +149,7 @@ class MultistageGemm:
         gC = cute.local_tile(mC[None, None, bidz], (bM, bN), (tile_m, tile_n))
         gD = cute.local_tile(mD[None, None, bidz], (bM, bN), (tile_m, tile_n))
         cD = cute.local_tile(cute.make_identity_tensor((M, N)), (bM, bN), (tile_m, tile_n))
-        self.epilogue.run(tiled_mma, tidx, tCrC, gC, gD, cD, (M, N), alpha, beta)
+        self.epilogue.run(tiled_mma, tidx, tCrC, gC, gD, cD, smem, (M, N), alpha, beta)
 
 
 def aligned(tensor: Any, operand: Operand) -> Any:

@@ -1,7 +1,7 @@
 """Pointers: an element type, a memory space, a known alignment, and offsets that are added as late as possible.
 
-A pointer keeps the static part of its offset apart from the address, so that ``p + i + 8`` and ``p + i`` share ``p + i``
-and alignment facts survive. A *swizzled* pointer keeps its whole offset apart and permutes it at each access: layouts
+A pointer keeps the static part of its offset apart from the address, so that ``p + i + 8`` and ``p + i`` share
+``p + i`` and alignment facts survive. A *swizzled* pointer keeps its whole offset apart and permutes it at each access: layouts
 on top of it stay linear. Its swizzle is stated in bytes and counts from the pointer's base, which lies on a multiple of
 the swizzle's span, so that it is the same permutation of address bits that TMA and wgmma apply.
 """
@@ -171,6 +171,8 @@ class Pointer:
         return Int32(number) if self._type.space is MemSpace.SMEM else number
 
     # -- the protocol --------------------------------------------------------------------------------------------
+
+    __carry_immutable__ = True
 
     def __extract_mlir_values__(self) -> list[Value]:
         if self.swizzle is None:

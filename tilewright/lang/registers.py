@@ -129,6 +129,8 @@ class Registers:
 
     # -- the protocol --------------------------------------------------------------------------------------------
 
+    __carry_immutable__ = True
+
     def __extract_mlir_values__(self) -> list[Value]:
         return [] if isinstance(self.offset, int) else [self.offset.ir_value()]
 

@@ -190,6 +190,8 @@ class Tensor:
 
     # -- arguments and control flow ------------------------------------------------------------------------------
 
+    __carry_immutable__ = True
+
     def __extract_mlir_values__(self) -> list[Value]:
         if self.is_coordinate:
             own = _dynamic_leaves(self.iterator)

@@ -59,7 +59,8 @@ class TensorSSA:
         return self.value
 
     def __str__(self) -> str:
-        return f"tensor_value<vector<{'x'.join(map(str, _flat(self.shape)))}x{self.dtype.ir_type}> o {format_tree(self.shape)}>"
+        extents = "x".join(map(str, _flat(self.shape)))
+        return f"tensor_value<vector<{extents}x{self.dtype.ir_type}> o {format_tree(self.shape)}>"
 
     __repr__ = __str__
 
@@ -215,6 +216,8 @@ class TensorSSA:
         return all_(self)
 
     # -- the protocol --------------------------------------------------------------------------------------------
+
+    __carry_immutable__ = True
 
     def __extract_mlir_values__(self) -> list[Value]:
         return [self.value]
@@ -448,7 +451,8 @@ def where(cond: Any, x: Any, y: Any, **_: Any) -> Any:
 
 
 def _result_class(x: Any, y: Any) -> Any:
-    a, b = (t.dtype if isinstance(t, (TensorSSA, Numeric)) else None for t in (x, y))
+    a: Any = x.dtype if isinstance(x, (TensorSSA, Numeric)) else None
+    b: Any = y.dtype if isinstance(y, (TensorSSA, Numeric)) else None
     if a is b and a is not None:
         return a
     if a is None and b is None:

@@ -67,6 +67,8 @@ def _split_at_bits(layout: Layout, plain: Layout, swizzle: Any) -> Layout:
 class Static:
     """What the language asks of objects that carry no run-time values into kernels and through control flow."""
 
+    __carry_immutable__ = True
+
     def __extract_mlir_values__(self) -> list[Any]:
         return []
 
