@@ -93,6 +93,21 @@ def layout(
 
 
 @app.command()
+def atom(
+    name: Annotated[
+        str | None, typer.Argument(help="CuTe's name of an instruction; without it, they are listed")
+    ] = None,
+    value_bits: Annotated[int, typer.Option(help="width of the elements that a copy moves", min=1)] = 16,
+    svg: Annotated[Path | None, typer.Option(help="draw it into this SVG file")] = None,
+    tex: Annotated[Path | None, typer.Option(help="draw it into this LaTeX (TikZ) file")] = None,
+) -> None:
+    """Print the thread-value layouts of an MMA or copy instruction, and draw them."""
+    from tilewright.cli.atom import run
+
+    run(name, value_bits, svg, tex)
+
+
+@app.command()
 def demo(
     machine: MachineOption = Machine.auto,
     pictures: Annotated[Path, typer.Option(help="folder for the picture")] = Path("docs/pictures"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from tilewright.cli.drawing import check_names, draw
 from tilewright.cli.expression import evaluate
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, cosize, format_tree, product, size
@@ -18,14 +19,11 @@ LARGEST_IN_TERMINAL = 32
 
 def run(expression: str, svg: Path | None, tex: Path | None) -> None:
     """Print the value of ``expression``; a small layout is shown as a grid too; write the pictures asked for."""
+    check_names(svg, tex)
     value = evaluate(expression)
     drawable = isinstance(value, Layout | ComposedLayout) and value.is_static()
-    for path, suffix in ((svg, ".svg"), (tex, ".tex")):
-        if path is not None:
-            if not drawable:
-                raise ArgumentError(f"{value} is not a static layout: there is nothing to draw")
-            if path.suffix != suffix:
-                raise ArgumentError(f"{path}: the name of a {suffix[1:].upper()} file must end in {suffix}")
+    if (svg or tex) and not drawable:
+        raise ArgumentError(f"{value} is not a static layout: there is nothing to draw")
     console = Console(highlight=False)
     console.print(format_tree(value) if isinstance(value, tuple) else str(value), markup=False, soft_wrap=True)
     if not drawable:
@@ -34,9 +32,7 @@ def run(expression: str, svg: Path | None, tex: Path | None) -> None:
     figure = figure_of(value)
     if _fits(value):
         console.print(replace(figure, title=""), soft_wrap=True, end="")
-    for path in filter(None, (svg, tex)):
-        figure.save(path)
-        console.print(f"drawn into {path}", markup=False)
+    draw(figure, svg, tex, console)
 
 
 def _summary(layout: Any) -> str:

@@ -1,0 +1,39 @@
+"""``tilewright atom``: layouts and pictures of instructions by name."""
+
+from __future__ import annotations
+
+from tests.viz.reading import read_svg
+
+
+def test_an_mma(command, tmp_path) -> None:
+    done = command("atom", "SM80_16x8x8_F32TF32TF32F32_TN", "--svg", tmp_path / "a.svg", "--tex", tmp_path / "a.tex")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[:3] == ["ThrID:      32:1", "Shape MNK:  (16,8,8)", "A:          ((4,8),(2,2)):((16,1),(8,64))"]
+    drawing = read_svg((tmp_path / "a.svg").read_text())
+    assert drawing.title == "SM80_16x8x8_F32TF32TF32F32_TN"
+    assert [panel.title for panel in drawing.panels] == ["B (K x N)", "A (M x K)", "C (M x N)"]
+    assert r"\begin{tikzpicture}" in (tmp_path / "a.tex").read_text()
+
+
+def test_a_copy_counts_values_of_the_width_asked_for(command) -> None:
+    assert "Source:     (32,8):(8,1)" in command("atom", "SM75_U32x4_LDSM_N").out
+    assert "Source:     (32,4):(4,1)" in command("atom", "SM75_U32x4_LDSM_N", "--value-bits", 32).out
+
+
+def test_a_wgmma(command) -> None:
+    assert "Shape MNK:  (64,128,16)" in command("atom", "SM90_64x128x16_F32F16F16_SS<K,K>").out
+
+
+def test_without_a_name_they_are_listed_and_each_is_known(command) -> None:
+    names = command("atom").out.split()
+    assert {"SM80_16x8x16_F32F16F16F32_TN", "SM75_U32x4_LDSM_N"} <= set(names)
+    for name in names[:: len(names) // 10]:
+        assert command("atom", name).code == 0
+
+
+def test_mistakes(command, tmp_path) -> None:
+    assert "did you mean SM75_U32x4_LDSM_N?" in command("atom", "SM75_U32x4_LDSM").complaint
+    assert "must end in .svg" in command("atom", "SM75_U32x4_LDSM_N", "--svg", tmp_path / "a.png").complaint
+    assert "value-bits" in command("atom", "SM75_U32x4_LDSM_N", "--value-bits", 0).complaint
+    command("atom", "SM75_U32x4_LDSM_N", "--value-bits", 7).complaint  # noqa: B018
