@@ -98,8 +98,9 @@ def test_operations_act_on_the_domain(outer: Layout, swizzle: Swizzle, offset: i
 
 
 @given(compact_layouts(POWERS), SWIZZLES)
+@settings(max_examples=300)
 def test_inverses_of_swizzled_bijections(outer: Layout, swizzle: Swizzle) -> None:
-    suppose(size(outer) >= 1 << (swizzle.base + swizzle.bits + abs(swizzle.shift)))
+    suppose(size(outer) <= 1024)
     layout = composed(outer, swizzle, 0)
     for inverse_of in (right_inverse, left_inverse):
         try:

@@ -14,7 +14,6 @@ from tilewright.layout.analysis import (
     is_bijective,
     is_compact,
     is_injective,
-    is_swizzled,
 )
 from tilewright.layout.basis import E, ScaledBasis, basis_get, basis_value, make_basis_like
 from tilewright.layout.compose import composition, with_shape
@@ -139,14 +138,14 @@ __all__ = [
     "filter", "filter_zeros", "find", "find_if", "flat_divide", "flat_product", "flatten", "flatten_to_tuple",
     "format_tree", "get", "get_nonswizzle_portion", "get_swizzle_portion", "group_modes", "has_scaled_basis",
     "has_underscore", "idx2crd", "inner_partition", "is_bijective", "is_compact", "is_compatible", "is_congruent",
-    "is_injective", "is_major", "is_static", "is_static_int", "is_swizzled", "is_weakly_congruent", "leading_dim",
-    "left_inverse", "local_partition", "local_tile", "logical_divide", "logical_product", "make_basis_like",
-    "make_composed_layout", "make_fragment_like_layout", "make_identity_layout", "make_layout", "make_layout_like",
-    "make_layout_right", "make_layout_tv", "make_ordered_layout", "make_smem_atom", "make_swizzle", "max_alignment",
-    "max_common_layout", "max_common_vector", "nullspace", "offsets", "outer_partition", "parse", "prepend",
-    "prepend_ones", "product", "product_each", "product_like", "raked_product", "rank", "recast_layout", "repeat",
-    "repeat_as_tuple", "repeat_like", "right_inverse", "round_up", "same_int", "same_tree", "select", "shape",
-    "shape_div", "size", "slice_", "slice_and_offset", "solve_swizzle", "stride", "swizzle_of_masks",
-    "tile_to_shape", "tiled_divide", "tiled_product", "transform_apply", "transform_leaf", "tuple_cat", "unflatten",
-    "upcast", "with_shape", "zipped_divide", "zipped_product",
+    "is_injective", "is_major", "is_static", "is_static_int", "is_weakly_congruent", "leading_dim", "left_inverse",
+    "local_partition", "local_tile", "logical_divide", "logical_product", "make_basis_like", "make_composed_layout",
+    "make_fragment_like_layout", "make_identity_layout", "make_layout", "make_layout_like", "make_layout_right",
+    "make_layout_tv", "make_ordered_layout", "make_smem_atom", "make_swizzle", "max_alignment", "max_common_layout",
+    "max_common_vector", "nullspace", "offsets", "outer_partition", "parse", "prepend", "prepend_ones", "product",
+    "product_each", "product_like", "raked_product", "rank", "recast_layout", "repeat", "repeat_as_tuple",
+    "repeat_like", "right_inverse", "round_up", "same_int", "same_tree", "select", "shape", "shape_div", "size",
+    "slice_", "slice_and_offset", "solve_swizzle", "stride", "swizzle_of_masks", "tile_to_shape", "tiled_divide",
+    "tiled_product", "transform_apply", "transform_leaf", "tuple_cat", "unflatten", "upcast", "with_shape",
+    "zipped_divide", "zipped_product",
 ]

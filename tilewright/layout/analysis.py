@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.evaluate import offsets
 from tilewright.layout.inverse import max_common_vector
 from tilewright.layout.layout import Layout
@@ -184,8 +183,3 @@ def coalescing(layout: Any, access: Any, element_bits: int, vector: int = 1) -> 
             sectors = np.unique(np.concatenate([touched // SECTOR, (touched + width - 1) // SECTOR]))
             phases.append((t, v * vector, len(sectors), -(-len(touched) * width // SECTOR)))
     return AccessReport(tuple(phases), "sectors")
-
-
-def is_swizzled(layout: Any) -> bool:
-    """Whether a swizzle other than the identity stands in front of the layout."""
-    return isinstance(layout, ComposedLayout) and getattr(layout.inner, "bits", 0) > 0

@@ -17,6 +17,7 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.layout import Layout
+from tilewright.layout.tuples import flatten_to_tuple, product
 
 
 class Swizzle:
@@ -103,15 +104,37 @@ def swizzle_of_masks(y: int, z: int) -> Swizzle:
     raise LayoutError(f"no swizzle has the source bits {y:#b} and the target bits {z:#b}")
 
 
+def reachable_bits(layout: Layout) -> int | None:
+    """The bits that the offsets of ``layout`` use, if each mode uses a run of bits of its own; else None."""
+    bits = 0
+    for s, d in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True):
+        if d == 0 or s == 1:
+            continue
+        if d < 0 or d & (d - 1) or s & (s - 1):
+            return None
+        run = (s - 1) * d
+        if bits & run:
+            return None
+        bits |= run
+    return bits
+
+
 def compose_swizzle(lhs: Any, rhs: Swizzle) -> ComposedLayout:
-    """``layout o swizzle`` with the swizzle moved to the left: possible when the layout moves its bits as a whole."""
+    """``layout o swizzle`` with the swizzle moved to the left: possible when the layout only moves bits about, and
+    moves every source bit by as much as its target."""
     if not isinstance(lhs, Layout):
         raise LayoutError(f"composition({lhs}, {rhs}): only a plain layout can be composed with a swizzle")
+    count = product(lhs.shape)
+    sources = [1 << i for i in range(rhs.base + max(0, rhs.shift), rhs.base + rhs.bits + max(0, rhs.shift))]
+    pairs = [(y, rhs(y) ^ y) for y in sources if y < count]  # a source bit beyond the domain is never set
+    moved = [(lhs(y), lhs(z)) for y, z in pairs]
+    straight = all(z < count for _, z in pairs) and all(a * moved[0][1] == b * moved[0][0] for a, b in moved)
+    if reachable_bits(lhs) is None or not straight:
+        raise LayoutError(f"composition({lhs}, {rhs}): the layout does not move the bits of the swizzle as one")
     try:
-        moved = swizzle_of_masks(lhs(rhs.yyy_mask), lhs(rhs.zzz_mask))
+        return ComposedLayout(swizzle_of_masks(sum(a for a, _ in moved), sum(b for _, b in moved)), 0, lhs)
     except LayoutError as error:
         raise LayoutError(f"composition({lhs}, {rhs}): {error}") from None
-    return ComposedLayout(moved, 0, lhs)
 
 
 def get_swizzle_portion(layout: Any) -> Swizzle:

@@ -16,8 +16,8 @@ from tilewright.layout.compose import composition
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.layout import Layout, has_underscore
 from tilewright.layout.modes import slice_, zeros_for_none
-from tilewright.layout.swizzle import Swizzle
-from tilewright.layout.tuples import flatten_to_tuple, is_static
+from tilewright.layout.swizzle import Swizzle, reachable_bits
+from tilewright.layout.tuples import is_static
 
 
 def slice_composed(coord: Any, layout: ComposedLayout) -> tuple[Any, Any]:
@@ -33,7 +33,7 @@ def slice_composed(coord: Any, layout: ComposedLayout) -> tuple[Any, Any]:
     inside = ComposedLayout(swizzle, add_coords(layout.offset, moved), rest), 0
     if not isinstance(swizzle, Swizzle) or not is_static((layout.offset, moved, rest)):
         return inside
-    active = _reachable_bits(rest)
+    active = reachable_bits(rest)
     if active is None:
         return inside
     mask = swizzle.yyy_mask | swizzle.zzz_mask
@@ -50,21 +50,6 @@ def slice_composed(coord: Any, layout: ComposedLayout) -> tuple[Any, Any]:
 
 def _all_none(coord: Any) -> bool:
     return all(map(_all_none, coord)) if isinstance(coord, tuple) else coord is None
-
-
-def _reachable_bits(layout: Layout) -> int | None:
-    """The bits that the offsets of ``layout`` use, if its modes use disjoint runs of bits; else None."""
-    bits = 0
-    for s, d in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True):
-        if d == 0 or s == 1:
-            continue
-        if d < 0 or d & (d - 1) or s & (s - 1):
-            return None
-        run = (s - 1) * d
-        if bits & run:
-            return None
-        bits |= run
-    return bits
 
 
 def _unrolled(swizzle: Swizzle, offset: int) -> Layout:
