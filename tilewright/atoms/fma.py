@@ -154,7 +154,7 @@ class UniversalFma(ThreadMma):
             if self.type_d in (F32, F64):
                 out.line(f"{d}[{i}] = {'fmaf' if self.type_d == F32 else 'fma'}({a}[{j}], {b}[{k}], {d}[{i}]);")
             elif self.type_d in (F16, BF16):
-                out.line(f"{d}[{i}] = __hfma({a}[{j}], {b}[{k}], {d}[{i}]);")
+                out.line(f"{d}[{i}] = tw::fma({a}[{j}], {b}[{k}], {d}[{i}]);")
             else:
                 out.line(f"{d}[{i}] += {a}[{j}] * {b}[{k}];")
 
