@@ -1,7 +1,7 @@
 """Tilewright: CuTe in open Python.
 
 One kernel source runs on a checking simulator on the CPU and on NVIDIA GPUs. The names are those of the CuTe DSL's
-documentation: a program written to it runs with ``import tilewright as cutlass`` and ``import tilewright.cute as cute``.
+documentation: a program written to it runs with ``import tilewright as cutlass`` and ``from tilewright import cute``.
 """
 
 import sys

@@ -6,7 +6,8 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "tilewright": (
-            "Boolean Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 Float32 Float64 Numeric Integer "
+            "Boolean Int8 Int16 Int32 Int64 Uint8 Uint16 "
+            "Uint32 Uint64 Float16 BFloat16 Float32 Float64 Numeric Integer "
             "Float Constexpr const_expr dynamic_expr range range_constexpr min max dsl_user_op extract_mlir_values "
             "new_from_mlir_values"
         ),

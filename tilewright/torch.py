@@ -74,7 +74,7 @@ def create_and_permute_torch_tensor(
 def _begun(shape: tuple[int, ...], init_type: TensorInitType, config: Any) -> torch.Tensor:
     import torch
 
-    wanted = {
+    wanted: Any = {
         TensorInitType.RANDOM: RandomInitConfig, TensorInitType.SCALAR: ScalarInitConfig,
         TensorInitType.GAUSSIAN: GaussianInitConfig,
     }[init_type]  # fmt: skip
@@ -92,7 +92,7 @@ def matrix(
     l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: Any,  # noqa: E741 (the documented name)
     init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
 ) -> torch.Tensor:  # fmt: skip
-    """``l`` matrices (mode0, mode1, l) in Float32 (or the integer's own type), mode 0 contiguous if ``is_mode0_major``."""
+    """``l`` matrices (mode0, mode1, l) in float32 (or the integer's own type); ``is_mode0_major``: mode 0 is contiguous."""
     import torch
 
     shape = (l, mode1, mode0) if is_mode0_major else (l, mode0, mode1)
@@ -111,7 +111,8 @@ def cute_tensor_like(
     import torch
 
     device = "cuda" if torch.cuda.is_available() else data_ref.device
-    storage = torch.empty_strided(tuple(data_ref.shape), data_ref.stride(), dtype=cutlass_dtype.torch_dtype, device=device)
+    shape, stride = tuple(data_ref.shape), data_ref.stride()
+    storage = torch.empty_strided(shape, stride, dtype=cutlass_dtype.torch_dtype, device=device)
     storage.copy_(data_ref.to(device).to(cutlass_dtype.torch_dtype))
     tensor = from_dlpack(storage, assumed_align=assumed_align)
     if tensor.element_type is not cutlass_dtype:

@@ -13,7 +13,7 @@ from tilewright.ir.verify import verify
 
 
 class Stage:
-    """The function being staged: its builder and the run-time values ``n`` (i32), ``x`` (f32), ``p`` (f16*, align 16)."""
+    """The function being staged: its builder and run-time ``n`` (i32), ``x`` (f32), ``p`` (f16*, align 16)."""
 
     def __init__(self) -> None:
         self.n, self.x = Value(I32, "n"), Value(F32, "x")

@@ -40,7 +40,9 @@ def test_numpy_views_keep_strides(view) -> None:
     assert low <= tensor.data_ptr < high and (high - low) // 4 >= array.size
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint16", "int64", "bool"])
+@pytest.mark.parametrize(
+    "name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint16", "int64", "bool"]
+)
 def test_dtypes(name) -> None:
     dtype = np.dtype(getattr(ml_dtypes, name, name))
     tensor = from_dlpack(np.ones(4, dtype))

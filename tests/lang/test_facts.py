@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.lang.evaluate import evaluate
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.lang.evaluate import evaluate
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.ir.types import I32
@@ -15,7 +15,9 @@ from tilewright.lang.swizzled import Bits, split
 
 LITERALS = st.integers(1, 70)
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "min", "max"]), LITERALS, st.booleans()),
+    st.tuples(
+        st.sampled_from(["+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "min", "max"]), LITERALS, st.booleans()
+    ),
     max_size=5,
 )
 

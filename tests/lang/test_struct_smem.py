@@ -98,9 +98,7 @@ def test_in_a_kernel() -> None:
     def kernel(out: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
         storage = utils.SmemAllocator().allocate(Storage)
-        tile = storage.tile.get_tensor(
-            cute.make_layout((8, 64), stride=(64, 1)), swizzle=cute.make_swizzle(3, 3, 3)
-        )
+        tile = storage.tile.get_tensor(cute.make_layout((8, 64), stride=(64, 1)), swizzle=cute.make_swizzle(3, 3, 3))
         tile[t % 8, t // 8] = cutlass.Float16(t)
         if t == 0:
             storage.ticket = 5

@@ -57,7 +57,9 @@ def test_reduce_rows(op) -> None:
 
 def test_reduce_everything_with_a_start() -> None:
     a, c = run(
-        lambda a: cute.full((1,), a.reduce(cute.ReductionOp.ADD, 10.0, 0), cutlass.Float32), (3, 5), out=((1,), np.float32)
+        lambda a: cute.full((1,), a.reduce(cute.ReductionOp.ADD, 10.0, 0), cutlass.Float32),
+        (3, 5),
+        out=((1,), np.float32),
     )
     assert c[0] == a.sum() + 10
 

@@ -28,9 +28,7 @@ def test_benchmark_counts_calls() -> None:
     x = np.zeros(8, np.float32)
     tensor = from_dlpack(x)
     compiled = cute.compile(run_add, tensor)
-    took = testing.benchmark(
-        compiled, warmup_iterations=2, iterations=5, kernel_arguments=testing.JitArguments(tensor)
-    )
+    took = testing.benchmark(compiled, warmup_iterations=2, iterations=5, kernel_arguments=testing.JitArguments(tensor))
     assert took > 0 and x[0] == 7
 
 

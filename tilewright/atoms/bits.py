@@ -41,7 +41,7 @@ class Popc(Instruction):
 class Permute(Instruction):
     """``prmt.b32``: byte i of the result is the byte that hexadecimal digit i of the selector names.
 
-    Operands (a, b, selector), all u32: bytes 0-3 are a's, 4-7 are b's; with bit 3 of a digit set, the byte's sign fills.
+    Operands (a, b, selector), all u32: bytes 0-3 are a's, 4-7 are b's; bit 3 of a digit repeats the byte's sign.
     """
 
     name: ClassVar[str] = "prmt"

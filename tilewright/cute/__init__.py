@@ -6,20 +6,26 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "tilewright.layout": (
-            "Layout ComposedLayout Swizzle ScaledBasis E IntTuple Shape Stride Coord make_swizzle make_composed_layout "
+            "Layout ComposedLayout Swizzle ScaledBasis E "
+            "IntTuple Shape Stride Coord make_swizzle make_composed_layout "
             "complement left_inverse right_inverse max_common_layout max_common_vector nullspace make_layout_tv "
             "tile_to_shape recast_layout max_alignment upcast downcast product product_each product_like shape_div "
-            "elem_less find find_if flatten_to_tuple unflatten is_static is_weakly_congruent repeat repeat_as_tuple "
+            "elem_less find find_if flatten_to_tuple "
+            "unflatten is_static is_weakly_congruent repeat repeat_as_tuple "
             "repeat_like transform_leaf transform_apply tuple_cat basis_value basis_get append_ones prepend_ones "
-            "with_shape get_swizzle_portion get_nonswizzle_portion assume has_underscore has_scaled_basis slice_and_offset"
+            "with_shape get_swizzle_portion get_nonswizzle_portion "
+            "assume has_underscore has_scaled_basis slice_and_offset"
         ),
         "tilewright.lang.algebra": (
             "append prepend coalesce filter filter_zeros composition flatten get group_modes select logical_divide "
             "zipped_divide tiled_divide flat_divide logical_product zipped_product tiled_product flat_product "
-            "blocked_product raked_product size rank depth shape stride cosize coshape crd2idx idx2crd ceil_div round_up "
-            "make_layout make_identity_layout make_ordered_layout make_layout_like is_congruent size_in_bytes slice_ dice "
+            "blocked_product raked_product size rank depth shape "
+            "stride cosize coshape crd2idx idx2crd ceil_div round_up "
+            "make_layout make_identity_layout make_ordered_layout make_layout_like "
+            "is_congruent size_in_bytes slice_ dice "
             "domain_offset local_tile local_partition inner_partition outer_partition make_identity_tensor "
-            "make_rmem_tensor make_fragment make_rmem_tensor_like make_fragment_like recast_tensor make_layout_image_mask"
+            "make_rmem_tensor make_fragment make_rmem_tensor_like "
+            "make_fragment_like recast_tensor make_layout_image_mask"
         ),
         "tilewright.lang.tensor": "Tensor make_tensor",
         "tilewright.lang.tensor_ssa": (
@@ -31,7 +37,8 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.math": ("exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"),
         "tilewright.lang.choose": "min max",
         "tilewright.lang.numeric": (
-            "Numeric Integer Float Boolean Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
+            "Numeric Integer Float Boolean Int8 Int16 Int32 "
+            "Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
             "Float32 Float64 Float8E4M3FN Float8E5M2"
         ),
         "tilewright.lang.jit": "jit",
@@ -39,7 +46,8 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.compile": "compile",
         "tilewright.lang.options": "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions",
         "tilewright.tiled": (
-            "Atom CopyAtom MmaAtom TiledCopy TiledMma ThrCopy ThrMma make_copy_atom make_mma_atom make_atom copy gemm "
+            "Atom CopyAtom MmaAtom TiledCopy TiledMma ThrCopy "
+            "ThrMma make_copy_atom make_mma_atom make_atom copy gemm "
             "autovec_copy basic_copy basic_copy_if prefetch copy_atom_call mma_atom_call make_tiled_copy "
             "make_tiled_copy_tv make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_S "
             "make_tiled_copy_D make_tiled_copy_C_atom make_tiled_mma make_cotiled_copy"

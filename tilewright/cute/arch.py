@@ -10,12 +10,16 @@ __getattr__, __dir__, __all__ = lazily(
             "block_in_cluster_dim block_idx_in_cluster lane_idx warp_idx"
         ),
         "tilewright.lang.barriers": (
-            "FULL_MASK sync_threads barrier barrier_arrive sync_warp fence_proxy fence_view_async_shared fence_acq_rel_cta "
-            "fence_acq_rel_cluster fence_acq_rel_gpu fence_acq_rel_sys threadfence cp_async_commit_group cp_async_wait_group"
+            "FULL_MASK sync_threads barrier barrier_arrive "
+            "sync_warp fence_proxy fence_view_async_shared fence_acq_rel_cta "
+            "fence_acq_rel_cluster fence_acq_rel_gpu fence_acq_rel_sys "
+            "threadfence cp_async_commit_group cp_async_wait_group"
         ),
         "tilewright.lang.warps": (
-            "elect_one make_warp_uniform shuffle_sync shuffle_sync_up shuffle_sync_down shuffle_sync_bfly shuffle_sync_op "
-            "warp_reduction warp_reduction_sum warp_reduction_max vote_any_sync vote_all_sync vote_uni_sync vote_ballot_sync"
+            "elect_one make_warp_uniform shuffle_sync "
+            "shuffle_sync_up shuffle_sync_down shuffle_sync_bfly shuffle_sync_op "
+            "warp_reduction warp_reduction_sum warp_reduction_max "
+            "vote_any_sync vote_all_sync vote_uni_sync vote_ballot_sync"
         ),
         "tilewright.lang.single": "fmax fmin rcp_approx popc prmt clock",
         "tilewright.lang.math": "exp exp2 log2 fma",

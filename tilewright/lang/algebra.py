@@ -1,7 +1,7 @@
 """The layout algebra on layouts *and* tensors, under CuTe's names.
 
-Each function takes what its namesake in :mod:`tilewright.layout` takes; given a tensor it acts on the tensor's layout and
-gives a tensor of the same elements. Integers that are known while staging count as static.
+Each function takes what its namesake in :mod:`tilewright.layout` takes; given a tensor it acts on the tensor's layout
+and gives a tensor of the same elements. Integers that are known while staging count as static.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def make_rmem_tensor_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
 
 
 def make_fragment_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
-    """Fresh registers with the shape of a tensor (or layout): mode 0 column-major, the others in ``src``'s stride order."""
+    """Fresh registers with the shape of a tensor (or layout): mode 0 column-major, the others by ``src``'s strides."""
     layout = src.layout if isinstance(src, Tensor) else src
     if _layout.has_scaled_basis(layout):
         layout = Layout(layout.shape)

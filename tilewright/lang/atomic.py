@@ -22,7 +22,10 @@ def _atomic(
 
 
 def atomic_add(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
-    """``old = *ptr; *ptr = old + val`` at once; gives ``old``. ``sem``: relaxed, acquire, release, acq_rel; ``scope``: cta, gpu, sys."""
+    """``old = *ptr; *ptr = old + val`` at once; gives ``old``.
+
+    ``sem``: relaxed, acquire, release, acq_rel; ``scope``: cta, cluster, gpu, sys.
+    """
     return _atomic("add", ptr, val, None, sem, scope)
 
 
@@ -62,7 +65,7 @@ def atomic_cas(ptr: Any, *, cmp: Any, val: Any, sem: str | None = None, scope: s
 
 
 def load(ptr: Any, *, sem: str = "relaxed", scope: str = "gpu", **_: Any) -> Any:
-    """One element that other threads may write meanwhile. ``sem``: relaxed, acquire; ``scope``: cta, cluster, gpu, sys."""
+    """One element that others may write meanwhile. ``sem``: relaxed, acquire; ``scope``: cta, cluster, gpu, sys."""
     pointer = _pointer(ptr, "load")
     (value,) = call(OrderedLoad(sem, scope), pointer.value(), results=(pointer.dtype.ir_type,))
     return wrap(value)

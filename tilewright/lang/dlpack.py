@@ -215,6 +215,11 @@ def from_dlpack(
         if array.dtype is not Float32:
             raise ArgumentError(f"force_tf32 needs float32 elements, not {array.dtype}")
         array = array._replace(dtype=TFloat32)
+    return tensor_over(array, assumed_align)
+
+
+def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
+    """A view that :func:`~tilewright.lang.arrays.array_of` gave (modes permuted or added at will) as a tensor."""
     align = assumed_align if assumed_align is not None else element_bytes(array.dtype)
     if align < 1 or align & (align - 1):
         raise ArgumentError(f"from_dlpack: an alignment is a power of two, not {assumed_align}")

@@ -16,7 +16,7 @@ from tilewright.lang.pointer import HostPointer, element_bytes
 def make_fake_tensor(
     dtype: Any, shape: tuple[Any, ...], stride: tuple[Any, ...], *, assumed_align: int | None = None, **_: Any
 ) -> HostTensor:
-    """A tensor to compile with. Entries of ``shape`` and ``stride`` are ints (static) or ``SymInt`` (passed at each call)."""
+    """A tensor to compile with; in ``shape`` and ``stride``, ints are static and ``SymInt`` is passed at each call."""
     if len(shape) != len(stride):
         raise ArgumentError(f"make_fake_tensor: shape {shape} and stride {stride} differ in rank")
     align = assumed_align or element_bytes(dtype)
@@ -28,15 +28,24 @@ def make_fake_tensor(
 
 
 def make_fake_compact_tensor(
-    dtype: Any, shape: tuple[Any, ...], *, stride_order: tuple[int, ...] | None = None, assumed_align: int | None = None, **_: Any
+    dtype: Any,
+    shape: tuple[Any, ...],
+    *,
+    stride_order: tuple[int, ...] | None = None,
+    assumed_align: int | None = None,
+    **_: Any,
 ) -> HostTensor:
-    """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default mode 0 is the fastest."""
+    """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default in order."""
     order = tuple(stride_order) if stride_order is not None else tuple(range(len(shape)))
     stride: list[Any] = [None] * len(shape)
     step: Any = 1
     for mode in sorted(range(len(shape)), key=lambda m: order[m]):
         stride[mode] = step
-        step = SymInt(divisibility=_divisor(step) * _divisor(shape[mode])) if _open(step) or _open(shape[mode]) else step * shape[mode]
+        step = (
+            SymInt(divisibility=_divisor(step) * _divisor(shape[mode]))
+            if _open(step) or _open(shape[mode])
+            else step * shape[mode]
+        )
     return make_fake_tensor(dtype, shape, tuple(stride), assumed_align=assumed_align)
 
 

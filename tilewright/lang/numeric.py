@@ -191,7 +191,7 @@ class Numeric(metaclass=NumericMeta):
         if self.is_static:
             import numpy as np
 
-            return dtype(np.asarray(self.value).astype(type(self).dtype).view(dtype.dtype).item())
+            return dtype(np.asarray(self.value).astype(type(self).ir_type.dtype).view(dtype.dtype).item())
         return dtype(Builder.current().bitcast(self.ir_value(), dtype.ir_type))
 
     # -- the protocol --------------------------------------------------------------------------------------------

@@ -77,7 +77,9 @@ def select(condition: Any, a: Any, b: Any) -> Any:
         condition = CLASS_OF[BOOL](condition).value
     if not isinstance(condition, Value):
         return a if condition else b
-    kind = _type(a) if _type(a) == _type(b) and _type(a) is not None else _common(a, b)
+    kind = _type(a)
+    if kind is None or kind != _type(b):
+        kind = _common(a, b)
     cls = CLASS_OF[kind]
     a, b = _as(cls, a), _as(cls, b)
     made = cls(Builder.current().select(condition, a.ir_value(), b.ir_value()))

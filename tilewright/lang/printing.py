@@ -35,7 +35,9 @@ def printf(*args: Any, end: str = "\n", **_: Any) -> None:
     """
     if not args:
         raise ArgumentError("printf needs a format or a value")
-    template, values = (args[0], list(args[1:])) if isinstance(args[0], str) else (" ".join("{}" for _ in args), list(args))
+    template, values = (
+        (args[0], list(args[1:])) if isinstance(args[0], str) else (" ".join("{}" for _ in args), list(args))
+    )
     template = template if template.endswith("\n") or not end else template + end
     python = _is_python(template, values)
     text, operands = _expand(template, values) if python else _expand_c(template, values)
@@ -125,13 +127,13 @@ def _number(value: Any) -> Any:
     return value.toint() if isinstance(value, Pointer) else value
 
 
-# -- tensors ------------------------------------------------------------------------------------------------------------
+# -- tensors -------------------------------------------------------------------------------------------------------
 
 
 def print_tensor(tensor: Any, *, verbose: bool = False, **_: Any) -> None:
     """Print a tensor or TensorSSA: its type and, row by row, its elements.
 
-    With ``verbose`` each element is followed by its address, counted in bytes from the tensor's first: ``7(0x18)``. In a
+    With ``verbose`` each element is followed by its address, counted in bytes from the first: ``7(0x18)``. In a
     kernel the shape must be static.
     """
     from tilewright.lang.dlpack import HostTensor
@@ -198,7 +200,8 @@ def _rows(shape: Any) -> Any:
     for n in outer:
         count *= n
     for line in range(count):
-        index, rest = [], line
+        index: list[int] = []
+        rest = line
         for n in reversed(outer):
             index.insert(0, rest % n)
             rest //= n
@@ -221,7 +224,8 @@ def _brackets(index: list[int], edge: list[int]) -> int:
 
 def _host_text(tensor: Any, verbose: bool) -> str:
     array = tensor.numpy()
-    head = f"tensor(raw_ptr(0x{tensor.data_ptr:016x}: {tensor.element_type.ir_type}, gmem, align<{tensor.iterator.alignment}>) "
+    kind, align = tensor.element_type.ir_type, tensor.iterator.alignment
+    head = f"tensor(raw_ptr(0x{tensor.data_ptr:016x}: {kind}, gmem, align<{align}>) "
     shape = array.shape or (1,)
     array = array.reshape(shape) if not array.shape else array
     size = tensor.element_type.ir_type.bytes
@@ -232,7 +236,13 @@ def _host_text(tensor: Any, verbose: bool) -> str:
         fields = []
         for coord in row:
             number = array[coord]
-            text = f"{float(number):.6f}" if is_float and not verbose else f"{float(number):g}" if is_float else f"{int(number)}"
+            text = (
+                f"{float(number):.6f}"
+                if is_float and not verbose
+                else f"{float(number):g}"
+                if is_float
+                else f"{int(number)}"
+            )
             offset = sum(c * d for c, d in zip(coord, strides, strict=True)) * size
             fields.append(f"{text}(0x{offset:02X})" if verbose else text)
         lines.append(f"{prefix}{', '.join(fields)}{suffix}")

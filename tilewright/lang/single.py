@@ -33,7 +33,7 @@ def rcp_approx(a: Any, **_: Any) -> Any:
     """An approximation of 1/a in Float32 (``rcp.approx.ftz.f32``)."""
     number = Float32(a)
     if number.is_static:
-        return Float32(1.0) / number
+        return Float32(1.0 / number.value if number.value else float("inf"))
     return Float32(Builder.current().unary("rcp", number.ir_value(), fastmath=True))
 
 

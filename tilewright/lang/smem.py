@@ -24,7 +24,7 @@ CAPACITY_KIB = {
     "70": 96, "72": 96, "75": 64, "80": 163, "86": 99, "87": 163, "89": 99, "90": 227, "100": 227, "101": 227,
     "103": 227, "110": 227, "120": 99, "121": 99,
 }  # fmt: skip
-"""Shared memory that one block can ask for, by compute capability (CUDA C++ Programming Guide, technical specifications)."""
+"""Shared memory that one block can ask for, by compute capability (CUDA C++ Programming Guide, specifications)."""
 
 
 def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:

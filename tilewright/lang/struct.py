@@ -267,7 +267,8 @@ def as_member(annotation: Any, where: str = "struct") -> Any:
     if isinstance(annotation, NumericMeta) and issubclass(annotation, Numeric):
         return ScalarType(annotation)
     raise ArgumentError(
-        f"{where}: {annotation!r} is no member type: use a numeric type, struct.MemRange[...], struct.Align[...] or a struct"
+        f"{where}: {annotation!r} is no member type: use a numeric type, struct.MemRange[...], struct.Align[...] "
+        "or a struct"
     )
 
 

@@ -19,7 +19,8 @@ class CantImplementError(TilewrightError):
 
 def tune(
     func: Callable[..., Callable[[], Any]], params_dict: dict[str, Sequence[Any]] | None = None,
-    kernel_arguments: JitArguments | None = None, warmup_iterations: int = 10, iterations: int = 100, stream: Any = None,
+    kernel_arguments: JitArguments | None = None, warmup_iterations: int = 10, iterations: int = 100,
+    stream: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The fastest choice of parameters, one from each list of ``params_dict``.
 

@@ -83,7 +83,7 @@ def _signed(mask: Any) -> Any:
 
 
 def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, **_: Any) -> Any:
-    """``op`` (a function of two) folded over groups of ``threads_in_group`` neighbouring lanes; every lane gets the result."""
+    """``op`` (a function of two) folded over groups of ``threads_in_group`` lanes; every lane gets the result."""
     if threads_in_group < 1 or threads_in_group > 32 or threads_in_group & (threads_in_group - 1):
         raise ConstraintError(f"warp_reduction: threads_in_group is a power of two up to 32, not {threads_in_group}")
     offset = threads_in_group // 2

@@ -17,7 +17,7 @@ def is_fp8_dtype(dtype: Any) -> bool:
 def create_cute_tensor_for_fp8(
     storage_tensor: Any, dtype: Any, leading_dim: int | None = None, source_f32_tensor: Any = None
 ) -> HostTensor:
-    """``storage_tensor`` (uint8) as a tensor of ``dtype`` with a dynamic layout, filled from ``source_f32_tensor`` if given."""
+    """``storage_tensor`` (uint8) as a tensor of ``dtype`` with a dynamic layout, filled from the source if given."""
     tensor = from_dlpack(storage_tensor, assumed_align=16)
     if is_fp8_dtype(dtype):
         tensor.element_type = dtype
