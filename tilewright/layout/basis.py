@@ -89,13 +89,12 @@ def basis_get(basis: Any, t: Any) -> Any:
     """
     if not isinstance(basis, ScaledBasis):
         return t
+    part = t
     for i in basis.mode:
-        t = t[i] if isinstance(t, tuple) else t if i == 0 else _no_mode(basis, t)
-    return t
-
-
-def _no_mode(basis: ScaledBasis, t: Any) -> Any:
-    raise LayoutError(f"{basis} points to a mode that {t} does not have")
+        if i >= (len(part) if isinstance(part, tuple) else 1):
+            raise LayoutError(f"{basis} points to a mode that {t} does not have")
+        part = part[i] if isinstance(part, tuple) else part
+    return part
 
 
 def make_basis_like(shape: Any) -> Any:

@@ -34,7 +34,7 @@ def as_int_tuple(x: Any, what: str = "shape") -> IntTuple:
             raise LayoutError(f"{what}: an empty tuple is not an integer tree")
         return tuple([as_int_tuple(i, what) for i in x])
     try:
-        return index(x)
+        return int(index(x))
     except TypeError:
         raise LayoutError(f"{what}: {x!r} is neither an int nor a tuple of ints") from None
 
