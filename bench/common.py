@@ -58,8 +58,14 @@ def gpu_facts() -> dict[str, str]:
         return {}
     import subprocess
 
-    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True)
-    return {"gpu": torch.cuda.get_device_name(), "driver": driver.stdout.strip().splitlines()[0], "cuda": str(torch.version.cuda)}
+    driver = subprocess.run(
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True
+    )
+    return {
+        "gpu": torch.cuda.get_device_name(),
+        "driver": driver.stdout.strip().splitlines()[0],
+        "cuda": str(torch.version.cuda),
+    }
 
 
 def write_results(what: str, where: str, records: list[dict[str, Any]], directory: Path = RESULTS) -> Path:
@@ -67,7 +73,13 @@ def write_results(what: str, where: str, records: list[dict[str, Any]], director
     date = datetime.date.today().isoformat()
     path = directory / f"{what}_{where}_{date}.json"
     facts = gpu_facts() if where != "cpu" else {"cpu": platform.processor() or platform.machine()}
-    document = {**facts, "versions": versions(), "command": " ".join(["python", *sys.argv]), "date": date, "records": records}
+    document = {
+        **facts,
+        "versions": versions(),
+        "command": " ".join(["python", *sys.argv]),
+        "date": date,
+        "records": records,
+    }
     directory.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n")
     return path

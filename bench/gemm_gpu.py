@@ -95,7 +95,18 @@ def main() -> None:
     args = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     records = [measure(kernel, *map(int, shape.split(","))) for kernel in args.kernel for shape in args.shapes]
-    rows = [(r["kernel"], "x".join(map(str, r["mnk"])), f"{r['us']:.1f}", f"{r['tflops']:.1f}", f"{r['cublas_tflops']:.1f}", f"{r['ratio']:.3f}", f"{r['error']:.1e}") for r in records]
+    rows = [
+        (
+            r["kernel"],
+            "x".join(map(str, r["mnk"])),
+            f"{r['us']:.1f}",
+            f"{r['tflops']:.1f}",
+            f"{r['cublas_tflops']:.1f}",
+            f"{r['ratio']:.3f}",
+            f"{r['error']:.1e}",
+        )
+        for r in records
+    ]
     table("GEMM on the GPU", rows, ("kernel", "m x n x k", "us", "TFLOP/s", "cuBLAS TFLOP/s", "ratio", "error"))
     if args.write:
         print(write_results("gemm", "h200" if "H200" in torch.cuda.get_device_name() else "gpu", records, args.write))

@@ -1,6 +1,6 @@
 """What Tilewright costs on a laptop: simulating, importing, compiling. Needs no GPU.
 
-    python bench/laptop.py [--write]
+python bench/laptop.py [--write]
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ def simulator() -> list[dict[str, Any]]:
         a, b = (rng.standard_normal((n, n)).astype(dtype) for _ in range(2))
         reference = numpy_matmul_seconds(n)
         seconds = median_seconds(lambda: gemm(a, b, kernel=kernel, machine="cpu"), rounds=3)
-        records.append({"what": f"simulator {kernel} {n}^3", "seconds": seconds, "numpy_seconds": reference, "ratio": seconds / reference})
+        records.append(
+            {
+                "what": f"simulator {kernel} {n}^3",
+                "seconds": seconds,
+                "numpy_seconds": reference,
+                "ratio": seconds / reference,
+            }
+        )
     return records
 
 
@@ -37,7 +44,10 @@ def imports() -> list[dict[str, Any]]:
     records = []
     for module in ("tilewright", "tilewright.cute"):
         probe = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t); import sys; assert not {{'torch', 'cuda'}} & set(sys.modules)"
-        runs = [float(subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout) for _ in range(7)]
+        runs = [
+            float(subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout)
+            for _ in range(7)
+        ]
         records.append({"what": f"import {module}", "seconds": sorted(runs)[3]})
     return records
 
@@ -70,7 +80,13 @@ def compile_once(name: str, cache: str) -> dict[str, float]:
     import os
 
     environment = {**os.environ, "TILEWRIGHT_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, "-c", COMPILE_PROBE, name, "sm_90a"], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE_PROBE, name, "sm_90a"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 

@@ -59,7 +59,14 @@ def main() -> None:
     records = [{"what": f"launch: {name}", "us": us} for name, us in figures.items()]
     table("host time of a launch", [(name, f"{us:.2f}") for name, us in figures.items()], ("launch", "us"))
     if "--write" in sys.argv:
-        print(write_results("launch", "h200" if "H200" in torch.cuda.get_device_name() else "gpu", records, Path(sys.argv[sys.argv.index("--write") + 1])))
+        print(
+            write_results(
+                "launch",
+                "h200" if "H200" in torch.cuda.get_device_name() else "gpu",
+                records,
+                Path(sys.argv[sys.argv.index("--write") + 1]),
+            )
+        )
 
 
 if __name__ == "__main__":

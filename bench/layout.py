@@ -39,8 +39,16 @@ def random_layout(rng: random.Random, modes: int = 4) -> tuple[Any, Any]:
 def cases(rng: random.Random, count: int) -> dict[str, list[tuple[Any, ...]]]:
     """Operands of each operation as (shape, stride) pairs and ints."""
     made: dict[str, list[tuple[Any, ...]]] = {
-        name: [] for name in ("composition", "complement", "logical_divide", "coalesce", "right_inverse",
-                              "logical_product", "make_layout")
+        name: []
+        for name in (
+            "composition",
+            "complement",
+            "logical_divide",
+            "coalesce",
+            "right_inverse",
+            "logical_product",
+            "make_layout",
+        )
     }
     while len(made["make_layout"]) < count:
         a = random_layout(rng)

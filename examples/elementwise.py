@@ -1,6 +1,6 @@
 """c = a + b for any shape and strides: a thread-value layout, 16-byte accesses where they fit, predicated tails.
 
-    python examples/elementwise.py [--gpu]
+python examples/elementwise.py [--gpu]
 """
 
 from __future__ import annotations
@@ -42,12 +42,19 @@ class ElementwiseAdd:
 
     @cute.kernel
     def kernel(
-        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tiler_mn: cutlass.Constexpr, tv_layout: cutlass.Constexpr
+        self,
+        mA: cute.Tensor,
+        mB: cute.Tensor,
+        mC: cute.Tensor,
+        tiler_mn: cutlass.Constexpr,
+        tv_layout: cutlass.Constexpr,
     ):
         tidx, _, _ = cute.arch.thread_idx()
         tile_n, tile_m, outer = cute.arch.block_idx()
         rest = cute.idx2crd(outer, mC.shape[2:])
-        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), mC.element_type, num_bits_per_copy=self.vector * mC.element_type.width)
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyUniversalOp(), mC.element_type, num_bits_per_copy=self.vector * mC.element_type.width
+        )
         thread = cute.make_tiled_copy(atom, tv_layout, tiler_mn).get_slice(tidx)
 
         coordinates = cute.make_identity_tensor(mC.shape[:2])
@@ -83,7 +90,10 @@ def add(a: Any, b: Any, out: Any) -> Any:
     tensors = [from_dlpack(v) for v in views]
     vector = common_vector(tensors, views)
     if vector > 1:
-        tensors = [from_dlpack(v, assumed_align=vector * tensors[0].element_type.width // 8).mark_layout_dynamic(leading_dim=1) for v in views]
+        tensors = [
+            from_dlpack(v, assumed_align=vector * tensors[0].element_type.width // 8).mark_layout_dynamic(leading_dim=1)
+            for v in views
+        ]
     else:
         tensors = [t.mark_layout_dynamic() for t in tensors]
     adder(vector)(*tensors)
@@ -117,7 +127,11 @@ def main() -> None:
         expected = a.astype(np.float64) + b
         report(f"elementwise {shape}", add(*machine_arrays(a, b, np.empty_like(a))), expected)
     a, b = (rng.standard_normal((96, 80)).astype(np.float16) for _ in range(2))
-    report("elementwise strided", add(*machine_arrays(a[::2].T, b.T[:, ::2], np.empty((80, 48), np.float16))), a[::2].T.astype(np.float64) + b.T[:, ::2])
+    report(
+        "elementwise strided",
+        add(*machine_arrays(a[::2].T, b.T[:, ::2], np.empty((80, 48), np.float16))),
+        a[::2].T.astype(np.float64) + b.T[:, ::2],
+    )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,11 @@ def main() -> None:
     rng = np.random.default_rng(0)
     for kernel, dtype in PROGRAMS.items():
         for (m, n, k), a_major, b_major in product(PROBLEMS, ("row", "column"), ("row", "column")):
-            a, b, c = operand(rng, m, k, a_major, dtype), operand(rng, k, n, b_major, dtype), operand(rng, m, n, "row", dtype)
+            a, b, c = (
+                operand(rng, m, k, a_major, dtype),
+                operand(rng, k, n, b_major, dtype),
+                operand(rng, m, n, "row", dtype),
+            )
             expected = 0.5 * a.astype(np.float64) @ b.astype(np.float64) + 2.0 * c.astype(np.float64)
             result = gemm(*machine_arrays(a, b, c), alpha=0.5, beta=2.0, kernel=kernel)
             report(f"{kernel} {m}x{n}x{k}, A {a_major}, B {b_major} ({result.machine})", to_numpy(result.d), expected)

@@ -1,6 +1,6 @@
 """Row softmax and row sum with warp shuffles: one block a row, one pass over the row for maximum and sum together.
 
-    python examples/softmax.py [--gpu]
+python examples/softmax.py [--gpu]
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class RowSum:
 
     @cute.jit
     def __call__(self, mX: cute.Tensor, mOut: cute.Tensor, stream: Any = None):
-        self.kernel(mX, mOut).launch(grid=(cute.ceil_div(mX.shape[0], WARPS), 1, 1), block=(THREADS, 1, 1), stream=stream)
+        self.kernel(mX, mOut).launch(
+            grid=(cute.ceil_div(mX.shape[0], WARPS), 1, 1), block=(THREADS, 1, 1), stream=stream
+        )
 
     @cute.kernel
     def kernel(self, mX: cute.Tensor, mOut: cute.Tensor):

@@ -57,7 +57,9 @@ class Transpose:
         sB = cute.composition(sA, cute.make_layout((TILE, TILE), stride=(TILE, 1)))
 
         gA = cute.local_partition(cute.local_tile(mA, (TILE, TILE), (tile_m, tile_n)), threads, tidx)
-        cA = cute.local_partition(cute.local_tile(cute.make_identity_tensor(mA.shape), (TILE, TILE), (tile_m, tile_n)), threads, tidx)
+        cA = cute.local_partition(
+            cute.local_tile(cute.make_identity_tensor(mA.shape), (TILE, TILE), (tile_m, tile_n)), threads, tidx
+        )
         into = cute.local_partition(sA, threads, tidx)
         for i in cutlass.range_constexpr(cute.size(gA)):
             if cute.elem_less(cA[i], mA.shape):
@@ -65,7 +67,9 @@ class Transpose:
         cute.arch.sync_threads()
 
         gB = cute.local_partition(cute.local_tile(mB, (TILE, TILE), (tile_n, tile_m)), threads, tidx)
-        cB = cute.local_partition(cute.local_tile(cute.make_identity_tensor(mB.shape), (TILE, TILE), (tile_n, tile_m)), threads, tidx)
+        cB = cute.local_partition(
+            cute.local_tile(cute.make_identity_tensor(mB.shape), (TILE, TILE), (tile_n, tile_m)), threads, tidx
+        )
         out = cute.local_partition(sB, threads, tidx)
         for i in cutlass.range_constexpr(cute.size(gB)):
             if cute.elem_less(cB[i], mB.shape):
@@ -83,7 +87,11 @@ def main() -> None:
     for kind in LAYOUTS:
         for m, n in ((128, 96), (100, 37)):
             a = rng.standard_normal((m, n)).astype(np.float32)
-            report(f"transpose {kind} {m}x{n}", transpose(*machine_arrays(a, np.empty((n, m), np.float32)), kind), a.T.astype(np.float64))
+            report(
+                f"transpose {kind} {m}x{n}",
+                transpose(*machine_arrays(a, np.empty((n, m), np.float32)), kind),
+                a.T.astype(np.float64),
+            )
 
 
 if __name__ == "__main__":

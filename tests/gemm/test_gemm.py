@@ -13,7 +13,16 @@ from tilewright.gemm import gemm
 
 KERNELS = {"simt_f32": np.float32, "tensorop_f16": np.float16, "tensorop_bf16": ml_dtypes.bfloat16}
 MACHINES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
-SIZES = [(128, 128, 32), (256, 128, 96), (1, 1, 1), (129, 127, 33), (64, 200, 8), (17, 5, 250), (130, 130, 0), (8, 264, 136)]
+SIZES = [
+    (128, 128, 32),
+    (256, 128, 96),
+    (1, 1, 1),
+    (129, 127, 33),
+    (64, 200, 8),
+    (17, 5, 250),
+    (130, 130, 0),
+    (8, 264, 136),
+]
 
 
 def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: type, column_major: bool = False) -> np.ndarray:
@@ -37,7 +46,9 @@ def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: st
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("majors", itertools.product((False, True), repeat=3), ids=lambda m: "".join("NT"[x] for x in m))
+@pytest.mark.parametrize(
+    "majors", itertools.product((False, True), repeat=3), ids=lambda m: "".join("NT"[x] for x in m)
+)
 def test_all_majors_alpha_beta(kernel: str, majors: tuple[bool, bool, bool], machine: str) -> None:
     m, n, k = 136, 72, 40
     rng = np.random.default_rng(1)
@@ -57,7 +68,9 @@ def test_strided_views_and_padding_stay_untouched(kernel: str, machine: str) -> 
     store = np.full((65, 80), 7, KERNELS[kernel])
     gemm(a, b, kernel=kernel, machine=machine, out=store[:, 11:66])
     expected = a.astype(np.float64) @ b.astype(np.float64)
-    np.testing.assert_array_equal(store[:, 11:66].astype(np.float64), expected.astype(KERNELS[kernel]).astype(np.float64))
+    np.testing.assert_array_equal(
+        store[:, 11:66].astype(np.float64), expected.astype(KERNELS[kernel]).astype(np.float64)
+    )
     assert (store[:, :11] == 7).all() and (store[:, 66:] == 7).all()
 
 

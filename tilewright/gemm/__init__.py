@@ -5,4 +5,15 @@ from tilewright.gemm.host import GemmReport, gemm, launcher, stage
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, kernels
 
-__all__ = ["GemmConfig", "GemmReport", "KernelEntry", "Major", "MultistageGemm", "Operand", "gemm", "kernels", "launcher", "stage"]
+__all__ = [
+    "GemmConfig",
+    "GemmReport",
+    "KernelEntry",
+    "Major",
+    "MultistageGemm",
+    "Operand",
+    "gemm",
+    "kernels",
+    "launcher",
+    "stage",
+]

@@ -1,100 +1,88 @@
-"""Matrices of the user's framework (NumPy, torch) seen alike: shape, strides in elements, address, contiguous mode, alignment."""
+"""The matrices of a product: shape, strides, overlap, and how a kernel may read them."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.config import Major, Operand
-from tilewright.lang.dlpack import numeric_of_dtype
-
-
-def is_torch(array: Any) -> bool:
-    return type(array).__module__.split(".")[0] == "torch"
+from tilewright.lang.arrays import Array, array_of
+from tilewright.lang.dlpack import tensor_over
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A (rows, columns, batch) view of a 2-D or 3-D (batch first) array."""
+    """A (rows, columns, batch) view of the user's 2-D or 3-D (batch first) array ``source``."""
 
     name: str
-    view: Any
+    source: Any
+    array: Array
 
     @classmethod
-    def of(cls, name: str, array: Any) -> Matrix:
-        if not hasattr(array, "shape") or len(array.shape) not in (2, 3):
-            found = f"shape {tuple(array.shape)}" if hasattr(array, "shape") else type(array).__name__
+    def of(cls, name: str, source: Any) -> Matrix:
+        rank = len(getattr(source, "shape", ()))
+        if rank not in (2, 3):
+            found = f"shape {tuple(source.shape)}" if hasattr(source, "shape") else type(source).__name__
             raise ArgumentError(f"{name} must be a matrix or a stack of matrices (2 or 3 dimensions), got {found}")
-        return cls(name, array[..., None] if len(array.shape) == 2 else array.swapaxes(0, 1).swapaxes(1, 2))
+        array = array_of(source)
+        if rank == 2:
+            return cls(name, source, array._replace(shape=(*array.shape, 1), stride=(*array.stride, 0)))
+        (l, m, n), (dl, dm, dn) = array.shape, array.stride
+        return cls(name, source, array._replace(shape=(m, n, l), stride=(dm, dn, dl)))
 
     def transposed(self) -> Matrix:
-        return Matrix(self.name, self.view.swapaxes(0, 1))
+        (m, n, l), (dm, dn, dl) = self.shape, self.stride
+        return replace(self, array=self.array._replace(shape=(n, m, l), stride=(dn, dm, dl)))
 
     @property
     def dtype(self) -> Any:
-        return numeric_of_dtype(self.view.dtype)
+        return self.array.dtype
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        rows, columns, batch = self.view.shape
-        return int(rows), int(columns), int(batch)
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
 
     @property
-    def strides(self) -> tuple[int, ...]:
-        if is_torch(self.view):
-            return tuple(self.view.stride())
-        return tuple(s // self.view.itemsize for s in self.view.strides)
-
-    @property
-    def address(self) -> int:
-        if is_torch(self.view):
-            return int(self.view.data_ptr())
-        interface = getattr(self.view, "__cuda_array_interface__", None) or self.view.__array_interface__
-        return int(interface["data"][0])
+    def stride(self) -> tuple[int, ...]:
+        return self.array.stride
 
     @property
     def device(self) -> str:
-        on_gpu = is_torch(self.view) or hasattr(self.view, "__cuda_array_interface__")
-        return str(self.view.device) if on_gpu else "cpu"
-
-    def span(self) -> tuple[int, int]:
-        """The bytes [low, high) between the first and the last element."""
-        size = self.dtype.width // 8
-        if 0 in self.shape:
-            return self.address, self.address
-        reach = [(n - 1) * s * size for n, s in zip(self.shape, self.strides, strict=True)]
-        return self.address + sum(min(0, r) for r in reach), self.address + sum(max(0, r) for r in reach) + size
+        return self.array.device
 
     def overlaps(self, other: Matrix) -> bool:
-        (low, high), (other_low, other_high) = self.span(), other.span()
+        (low, high), (other_low, other_high) = self.array.bounds, other.array.bounds
         return self.device == other.device and low < other_high and other_low < high
 
     def same_view(self, other: Matrix) -> bool:
-        return (self.address, self.shape, self.strides) == (other.address, other.shape, other.strides)
+        return (self.array.address, self.shape, self.stride) == (other.array.address, other.shape, other.stride)
 
     def major(self) -> Major:
-        """K (or N for C and D) when the second mode is contiguous or nothing is, else MN."""
-        rows, columns, _ = self.strides
-        first = rows == 1 and self.shape[0] > 1 and not (columns == 1 and self.shape[1] > 1)
-        return Major.MN if first else Major.K
+        """K (N for C and D) when the second mode is contiguous or nothing is, else MN."""
+        second = self.stride[1] == 1 and self.shape[1] > 1
+        return Major.MN if self.stride[0] == 1 and self.shape[0] > 1 and not second else Major.K
 
-    def operand(self, tile_contiguous: dict[Major, int]) -> Operand:
-        """How the kernel may read this matrix: its contiguous mode and the widest access, 16 bytes at most, that is always aligned."""
-        return operand_of((self,), tile_contiguous)
+    def tensor(self, operand: Operand) -> Any:
+        """The cute tensor: extents and strides are run-time, but for the 1 of a mode that is read in vectors."""
+        inner = 1 if operand.major is Major.K else 0
+        tensor = tensor_over(self.array, assumed_align=max(operand.copy_bits, operand.dtype.width) // 8)
+        return tensor.mark_all_dynamic(contiguous=inner if operand.vector > 1 else None)
 
 
-def operand_of(matrices: tuple[Matrix, ...], tile_contiguous: dict[Major, int]) -> Operand:
-    """The operand that fits all of ``matrices`` (C and D share one): one major, the widest access aligned in every one."""
+def operand_of(matrices: tuple[Matrix, ...], tile: dict[Major, int]) -> Operand:
+    """The operand that fits all of ``matrices`` (C and D share one): one major, the widest access that is always aligned.
+
+    ``tile`` gives the tile's extent along the contiguous mode for either major.
+    """
     first = matrices[0]
     major, width = first.major(), first.dtype.width
-    bits = 128
+    inner, outer = (1, 0) if major is Major.K else (0, 1)
+    vector = math.gcd(128 // width, tile[major])
     for matrix in matrices:
-        inner, outer = (1, 0) if major is Major.K else (0, 1)
-        if matrix.strides[inner] != 1 and matrix.shape[inner] > 1:
-            bits = width
-        extents = [matrix.shape[inner], matrix.address * 8 // width]
-        extents += [s for s, n in zip((matrix.strides[outer], matrix.strides[2]), (matrix.shape[outer], matrix.shape[2]), strict=True) if n > 1]
-        bits = min(bits, width * math.gcd(128 // width, *extents))
-    return Operand(first.dtype, major, min(bits, width * math.gcd(128 // width, tile_contiguous[major])))
+        if matrix.stride[inner] != 1 and matrix.shape[inner] > 1:
+            vector = 1
+        steps = [matrix.stride[mode] for mode in (outer, 2) if matrix.shape[mode] > 1]
+        vector = math.gcd(vector, matrix.shape[inner], matrix.array.address // (width // 8), *steps)
+    return Operand(first.dtype, major, vector * width)

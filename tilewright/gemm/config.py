@@ -60,4 +60,6 @@ class GemmConfig:
         for name, operand, extent in (("A", self.a, self.tile[0]), ("B", self.b, self.tile[1])):
             contiguous = self.tile[2] if operand.major is Major.K else extent
             if contiguous % operand.vector:
-                raise ConstraintError(f"{name}: a tile of {contiguous} contiguous elements cannot be cut into vectors of {operand.vector}")
+                raise ConstraintError(
+                    f"{name}: a tile of {contiguous} contiguous elements cannot be cut into vectors of {operand.vector}"
+                )

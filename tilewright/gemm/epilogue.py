@@ -83,7 +83,9 @@ class SharedEpilogue:
         bM, bN, _ = self.config.tile
         dtype = self.config.c.dtype
         sD = cute.make_tensor(cute.recast_ptr(smem, dtype=dtype), self.layout)
-        rows = vectors_along(vector_atom(self.config), (bM, bN), self.config.c.major, self.config.c.vector, self.config.threads)
+        rows = vectors_along(
+            vector_atom(self.config), (bM, bN), self.config.c.major, self.config.c.vector, self.config.threads
+        )
         thread = rows.get_slice(tidx)
         tDsD, tDgD, tDgC, tDcD = (thread.partition_S(tensor) for tensor in (sD, gD, gC, cD))
         inside = cute.make_rmem_tensor((tDsD.shape[0][1], *tDsD.shape[1:]), Boolean)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from tilewright import cute
-from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
-from tilewright.gemm.arrays import Matrix, is_torch, operand_of
-from tilewright.gemm.config import GemmConfig, Major, Operand
+from tilewright.gemm.arrays import Matrix, operand_of
+from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
 from tilewright.ir.core import Function
@@ -85,19 +84,23 @@ def _problem(A: Matrix, B: Matrix, C: Matrix | None, beta: float) -> tuple[int, 
     if C is None and beta:
         raise ArgumentError(f"beta = {beta} needs a matrix c")
     if C is not None and (C.shape != (m, n, batch) or C.dtype is not A.dtype):
-        raise ArgumentError(f"c must be {m} x {n} {A.dtype.__name__}, got {' x '.join(map(str, C.shape[:2]))} {C.dtype.__name__}")
+        raise ArgumentError(
+            f"c must be {m} x {n} {A.dtype.__name__}, got {' x '.join(map(str, C.shape[:2]))} {C.dtype.__name__}"
+        )
     return m, n, k, batch
 
 
 def _check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple[int, int, int]) -> None:
     if D.shape != shape or D.dtype is not A.dtype:
-        raise ArgumentError(f"out must be {shape[0]} x {shape[1]} {A.dtype.__name__}, got {' x '.join(map(str, D.shape[:2]))} {D.dtype.__name__}")
+        raise ArgumentError(
+            f"out must be {shape[0]} x {shape[1]} {A.dtype.__name__}, got {' x '.join(map(str, D.shape[:2]))} {D.dtype.__name__}"
+        )
     for other in (A, B):
         if D.overlaps(other):
             raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
     if C is not None and D.overlaps(C) and not D.same_view(C):
         raise ArgumentError("out overlaps c without being the same matrix; give it memory of its own or pass c itself")
-    if 0 not in D.shape and any(s == 0 and extent > 1 for s, extent in zip(D.strides, D.shape, strict=True)):
+    if 0 not in D.shape and any(s == 0 and extent > 1 for s, extent in zip(D.stride, D.shape, strict=True)):
         raise ArgumentError("out has a broadcast (zero) stride: several elements would share one place")
     devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
     if len(devices) > 1:
@@ -120,42 +123,43 @@ def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: float, beta: flo
         operand_of((BN,), {Major.K: bK, Major.MN: bN}),
         operand_of((D, C), {Major.K: bN, Major.MN: bM}),
     )
-    tensors = [_tensor(matrix, operand) for matrix, operand in ((A, config.a), (BN, config.b), (C, config.c), (D, config.c))]
+    tensors = [
+        matrix.tensor(operand) for matrix, operand in ((A, config.a), (BN, config.b), (C, config.c), (D, config.c))
+    ]
     args = [*tensors, float(alpha), float(beta)]
     if config not in _COMPILED:
         _COMPILED[config] = cute.compile(MultistageGemm(config), *args)
     return _COMPILED[config], args
 
 
-def _tensor(matrix: Matrix, operand: Operand) -> Any:
-    """The cute tensor of a matrix: extents and strides are run-time, but for the 1 of a mode that is read in vectors."""
-    inner = 1 if operand.major is Major.K else 0
-    tensor = from_dlpack(matrix.view, assumed_align=operand.copy_bits // 8)
-    return tensor.mark_all_dynamic(contiguous=inner if operand.vector > 1 else None)
+def _is_torch(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
 
 
 def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:
-    return array.new_empty(shape) if is_torch(array) else np.empty(shape, array.dtype)
+    return array.new_empty(shape) if _is_torch(array) else np.empty(shape, array.dtype)
 
 
 def _travel(target: Any, matrix: Matrix) -> Matrix:
     """The matrix on the other machine; NumPy is the common ground."""
-    view = matrix.view
-    if is_torch(view):
-        return Matrix(matrix.name, view.cpu().numpy() if matrix.device != "cpu" else target.upload(view.numpy()))
-    return Matrix(matrix.name, target.upload(view))
+    source = matrix.source
+    if _is_torch(source):
+        source = source.cpu().numpy()
+    return Matrix.of(matrix.name, source if matrix.device != "cpu" else target.upload(source))
 
 
 def _bring_home(target: Any, result: Matrix, home: Matrix) -> None:
-    if is_torch(home.view) and home.device != "cpu":
+    if home.device != "cpu":
         import torch
 
-        home.view.copy_(torch.from_numpy(result.view))
+        home.source.copy_(torch.from_numpy(result.source))
     else:
-        target.download(result.view, home.view.numpy() if is_torch(home.view) else home.view)
+        target.download(result.source, home.source.numpy() if _is_torch(home.source) else home.source)
 
 
-def launcher(a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | None = None) -> Callable[[], None]:
+def launcher(
+    a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | None = None
+) -> Callable[[], None]:
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
 
     All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays must
@@ -176,8 +180,7 @@ def stage(config: GemmConfig) -> Function:
     tensors = []
     for (rows, columns), operand in shapes:
         data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
-        view = data if operand.major is Major.K else data.T
-        tensors.append(_tensor(Matrix("operand", view[..., None]), operand))
+        tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
     kernel: Function = cute.compile(MultistageGemm(config), *tensors, 1.0, 0.0).kernels[0]
     return kernel
 

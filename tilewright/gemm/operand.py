@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import cute
-from tilewright import Boolean, range_constexpr
+from tilewright import Boolean, cute, range_constexpr
 from tilewright.gemm.config import Major, Operand
 
 
@@ -18,7 +17,9 @@ def smem_swizzled(dtype: Any, tile: tuple[int, int], major: Major, stages: int |
     row = min(contiguous, 1024 // dtype.width)
     bits = max(0, (row * dtype.width // 128).bit_length() - 1)
     unit = (128 // dtype.width).bit_length() - 1
-    atom = cute.make_layout((8, row), stride=(row, 1)) if major is Major.K else cute.make_layout((row, 8), stride=(1, row))
+    atom = (
+        cute.make_layout((8, row), stride=(row, 1)) if major is Major.K else cute.make_layout((row, 8), stride=(1, row))
+    )
     swizzled = cute.make_composed_layout(cute.make_swizzle(bits, unit, 3), 0, atom)
     shape, order = (tile, (0, 1)) if stages is None else ((*tile, stages), (0, 1, 2))
     return cute.tile_to_shape(swizzled, shape, order)
@@ -49,8 +50,12 @@ def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, t
     along = min(contiguous // vector, threads)
     across = threads // along
     if major is Major.K:
-        return cute.make_tiled_copy_tv(atom, cute.make_layout((across, along), stride=(along, 1)), cute.make_layout((1, vector)))
-    return cute.make_tiled_copy_tv(atom, cute.make_layout((along, across), stride=(1, along)), cute.make_layout((vector, 1)))
+        return cute.make_tiled_copy_tv(
+            atom, cute.make_layout((across, along), stride=(along, 1)), cute.make_layout((1, vector))
+        )
+    return cute.make_tiled_copy_tv(
+        atom, cute.make_layout((along, across), stride=(1, along)), cute.make_layout((vector, 1))
+    )
 
 
 class TileLoader:

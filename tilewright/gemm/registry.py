@@ -56,8 +56,12 @@ def simt() -> GemmConfig:
 KERNELS = {
     entry.name: entry
     for entry in (
-        KernelEntry("tensorop_f16", "fp16 tensor cores: mma.sync 16x8x16, ldmatrix, cp.async multistage", tensorop(Float16)),
-        KernelEntry("tensorop_bf16", "bf16 tensor cores: mma.sync 16x8x16, ldmatrix, cp.async multistage", tensorop(BFloat16)),
+        KernelEntry(
+            "tensorop_f16", "fp16 tensor cores: mma.sync 16x8x16, ldmatrix, cp.async multistage", tensorop(Float16)
+        ),
+        KernelEntry(
+            "tensorop_bf16", "bf16 tensor cores: mma.sync 16x8x16, ldmatrix, cp.async multistage", tensorop(BFloat16)
+        ),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
     )
 }
@@ -77,4 +81,6 @@ def choose(ab_dtype: Any, name: str | None) -> KernelEntry:
         if entry.accepts(ab_dtype):
             return entry
     known = sorted({e.config.a.dtype.__name__ for e in candidates})
-    raise ArgumentError(f"{'kernel ' + name if name else 'no kernel'} takes {ab_dtype.__name__} operands; supported: {', '.join(known)}")
+    raise ArgumentError(
+        f"{'kernel ' + name if name else 'no kernel'} takes {ab_dtype.__name__} operands; supported: {', '.join(known)}"
+    )
