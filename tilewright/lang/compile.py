@@ -76,12 +76,12 @@ def _mark(kernels: list[Any], options: opts.CompileOptions) -> None:
 
 def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a staged function from Python: compile it for such arguments, or take what was compiled before."""
-    kwargs.pop("no_cache", None) if "no_cache" not in target.signature.names else None
+    fresh = kwargs.pop("no_cache", False) if "no_cache" not in target.signature.names else False
     bound = target.signature.bind(args, kwargs)
     arguments = arguments_of(target.signature, bound)
     key = tuple(argument.key() for argument in arguments)
     for state, executor, outside in target.cache.get(key, ()):
-        if state == _fingerprint(arguments) and all(item.holds() for item in outside):
+        if not fresh and state == _fingerprint(arguments) and all(item.holds() for item in outside):
             break
     else:
         before = _fingerprint(arguments)
