@@ -74,7 +74,7 @@ def _check_shapes(a: tuple[Path, Array], b: tuple[Path, Array], c: tuple[Path, A
 
 
 class ProgressBar:
-    """A bar on standard error for work that takes longer than a second; shorter work shows nothing.
+    """A bar on the terminal for work that takes longer than a second; shorter work shows nothing.
 
     Call it with the fraction that is done.
     """
@@ -84,7 +84,9 @@ class ProgressBar:
     def __init__(self, title: str) -> None:
         from rich.progress import Progress
 
-        self._bar = Progress(console=Console(stderr=True), transient=True)
+        console = Console(stderr=True)
+        self._watched = console.is_terminal
+        self._bar = Progress(console=console, transient=True)
         self._task = self._bar.add_task(title, total=1.0)
         self._shown = False
         self._start = time.monotonic()
@@ -93,7 +95,7 @@ class ProgressBar:
         return self
 
     def __call__(self, fraction: float) -> None:
-        if not self._shown and time.monotonic() - self._start > self.PATIENCE:
+        if self._watched and not self._shown and time.monotonic() - self._start > self.PATIENCE:
             self._bar.start()
             self._shown = True
         if self._shown:
