@@ -92,7 +92,7 @@ def matrix(
     l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: Any,  # noqa: E741 (the documented name)
     init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
 ) -> torch.Tensor:  # fmt: skip
-    """``l`` matrices (mode0, mode1, l) in float32 (or the integer's own type); ``is_mode0_major``: mode 0 is contiguous."""
+    """``l`` matrices (mode0, mode1, l) in float32 (or the integer's own type); mode 0 contiguous if asked."""
     import torch
 
     shape = (l, mode1, mode0) if is_mode0_major else (l, mode0, mode1)

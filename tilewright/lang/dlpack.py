@@ -88,8 +88,8 @@ class HostTensor(Tensor):
             leading_dim = _mode(leading_dim, array)
             if array.stride[leading_dim] != 1 and array.shape[leading_dim] > 1:
                 raise ArgumentError(
-                    f"mark_layout_dynamic(leading_dim={leading_dim}): that mode has stride {array.stride[leading_dim]}, "
-                    f"not 1, in {self._text()}"
+                    f"mark_layout_dynamic(leading_dim={leading_dim}): that mode has stride "
+                    f"{array.stride[leading_dim]}, not 1, in {self._text()}"
                 )
         shape = tuple([_dynamic(n) for n in array.shape])
         wide = _is_wide(array)

@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 
 class Facts(NamedTuple):
-    """``value >= 0`` if ``nonneg``; ``value % divisibility == 0``; ``value < bound`` unless ``bound`` is None; ``exact`` is the number itself when it is a literal; only the bits of ``bits`` can be set (None: nothing is known)."""
+    """``value >= 0`` if ``nonneg``; ``value % divisibility == 0``; ``value < bound`` unless ``bound`` is None.
+
+    ``exact`` is the number itself when it is a literal; only the bits of ``bits`` can be set (None: nothing is known).
+    """
 
     nonneg: bool = False
     divisibility: int = 1

@@ -10,7 +10,7 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.core import Value
 from tilewright.ir.types import SCALARS
 from tilewright.lang.arrays import numeric_of_dtype
-from tilewright.lang.numeric import NumericMeta, class_of
+from tilewright.lang.numeric import NumericMeta, TFloat32, class_of
 
 
 def dtype(name: Any) -> Any:
@@ -24,7 +24,9 @@ def dtype(name: Any) -> Any:
     if isinstance(name, str):
         for scalar in SCALARS.values():
             cls = class_of(scalar)
-            if name in (cls.__name__, cls.__name__.lower(), scalar.name):
+            if name in (cls.__name__, cls.__name__.lower(), scalar.name) or (
+                cls is not TFloat32 and name == scalar.numpy_name
+            ):
                 return cls
     try:
         return numeric_of_dtype(name)

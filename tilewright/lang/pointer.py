@@ -1,9 +1,9 @@
 """Pointers: an element type, a memory space, a known alignment, and offsets that are added as late as possible.
 
 A pointer keeps the static part of its offset apart from the address, so that ``p + i + 8`` and ``p + i`` share
-``p + i`` and alignment facts survive. A *swizzled* pointer keeps its whole offset apart and permutes it at each access: layouts
-on top of it stay linear. Its swizzle is stated in bytes and counts from the pointer's base, which lies on a multiple of
-the swizzle's span, so that it is the same permutation of address bits that TMA and wgmma apply.
+``p + i`` and alignment facts survive. A *swizzled* pointer keeps its whole offset apart and permutes it at each
+access: layouts on top of it stay linear. Its swizzle is stated in bytes and counts from the pointer's base, which lies
+on a multiple of the swizzle's span, so that it is the same permutation of address bits that TMA and wgmma apply.
 """
 
 from __future__ import annotations
