@@ -208,7 +208,8 @@ def test_dumps_can_be_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TILEWRIGHT_DUMP", str(tmp_path / "dump"))
     compile(saxpy().done(), "sm_90a")
     names = {path.name for path in (tmp_path / "dump").iterdir()}
-    assert {f"saxpy.sm_90a.{suffix}" for suffix in ("ir", "cu", "ptx", "cubin", "log")} < names
+    found = {name.rpartition(".")[2] for name in names if name.startswith("saxpy.") and ".sm_90a." in name}
+    assert found == {"ir", "cu", "ptx", "cubin", "log"}
     assert {"tilewright.cuh", "numbers.cuh"} < names
 
 

@@ -202,6 +202,10 @@ def test_launch_bounds_and_built_clusters_are_kept(driver: Driver) -> None:
         kernel(config(block=(256, 1, 1)), [at(16), 5])
     with pytest.raises(ArgumentError, match=r"clusters of \(4, 1, 1\), compiled for clusters of \(2, 1, 1\)"):
         kernel(config((4, 1, 1), cluster=(4, 1, 1)), [at(16), 5])
+    with pytest.raises(ArgumentError, match=r"grid \(3, 1, 1\) is not divisible by the cluster \(2, 1, 1\)"):
+        kernel(config((3, 1, 1)), [at(16), 5])
+    kernel(config((4, 1, 1)), [at(16), 5])
+    assert tuple(driver.last.cluster) == (0, 0, 0), "the kernel's own cluster holds"
 
 
 def test_clusters_need_hopper(driver: Driver) -> None:

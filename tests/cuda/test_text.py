@@ -138,6 +138,18 @@ def test_an_assertion_names_the_line_of_python() -> None:
     assert 'printf("/user/kernel.py:12: assertion failed: n is 100%% too large [block' in k.text
 
 
+def test_branches_carry_only_what_differs() -> None:
+    k = Kernel("chosen", n=I32, out=pointer(I32))
+    kept = k.binary("mul", k.n, k.number(3))
+    same, _, differs = branch(
+        k, k.compare("lt", k.n, k.number(4)), lambda: (kept, k.n, k.n), lambda: (kept, k.number(2), k.number(7))
+    )
+    k.store(k.out, k.binary("add", same, differs))
+    branch(k, k.compare("lt", k.n, k.number(9)), lambda: (k.load(k.out),), lambda: (k.load(k.out),))
+    assert "*out = t + t_1;\n}" in k.text, "what nobody reads is not carried"
+    assert "int t_1;\n  if (n < 4) {\n    t_1 = n;\n  } else {\n    t_1 = 7;\n  }\n  *out = t + t_1;" in k.text
+
+
 def test_unused_values_are_not_printed() -> None:
     k = Kernel("quiet", x=pointer(F32))
     k.load(k.x, 4)

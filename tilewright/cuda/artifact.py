@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import subprocess
 import tempfile
@@ -77,12 +78,15 @@ class Artifact:
         return counts
 
     def dump(self, folder: str | Path) -> Path:
-        """Write every form into ``folder`` (with the device header); gives the folder."""
+        """Write every form into ``folder`` (with the device header); gives the folder.
+
+        The files are named by the kernel, a digest of its text and the architecture.
+        """
         from tilewright.cuda.nvrtc import headers
 
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        stem = f"{self.name}.{self.arch}"
+        stem = f"{self.name}.{hashlib.sha256(self.cuda.encode()).hexdigest()[:8]}.{self.arch}"
         for suffix, text in (("ir", self.ir), ("cu", self.cuda), ("ptx", self.ptx), ("log", self.log)):
             (place / f"{stem}.{suffix}").write_text(text)
         (place / f"{stem}.cubin").write_bytes(self.cubin)

@@ -50,15 +50,13 @@ def _pragma(unroll: object) -> str | None:
 def _if(e: KernelEmitter, op: Op) -> None:
     settle(e)
     condition = e.expr(op.operands[0])
-    for result in op.results:
-        _no_fragment(result, op)
-        e.declare(result)
-    names = [e.value(r) for r in op.results]
+    carried = _differing(e, op)
+    names = [e.declare(op.results[i]) for i in carried]
     sides = []
     for region in op.regions:
         with e.captured() as lines, e.indented():
             e.block_ops(region)
-            assign(e, names, region.ops[-1].operands)
+            assign(e, names, [region.ops[-1].operands[i] for i in carried])
         sides.append(lines)
     then, other = sides
     if not then:
@@ -71,6 +69,22 @@ def _if(e: KernelEmitter, op: Op) -> None:
         e.line("} else {")
         e.replay(other)
     e.line("}")
+
+
+def _differing(e: KernelEmitter, op: Op) -> list[int]:
+    """Which results need a variable: those that are used and not the same value on both sides."""
+    found = []
+    yields = [region.ops[-1].operands for region in op.regions]
+    for i, result in enumerate(op.results):
+        _no_fragment(result, op)
+        then, other = (values[i] for values in yields)
+        if not e.used(result):
+            continue
+        if then is other and not isinstance(then, Constant):
+            e.same(result, then)
+        else:
+            found.append(i)
+    return found
 
 
 @prints("while")

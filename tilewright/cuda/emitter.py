@@ -120,14 +120,20 @@ class KernelEmitter:
             raise CompileError(f"{self.function.name}: fragment {name} lives in registers and cannot be a parameter")
         return f"{self.type_name(value.type)} {name}"
 
-    def _count(self, block: Block) -> None:
-        """Count the uses by ops that will be printed: backwards, so that what only dead ops use is dead too."""
+    def _count(self, block: Block, unused: frozenset[int] = frozenset()) -> None:
+        """Count the uses by ops that will be printed: backwards, so that what only dead ops use is dead too.
+
+        ``unused`` are the places of the terminator's operands that nobody reads.
+        """
         for op in reversed(block.ops):
             if op.opcode in REMOVABLE and not any(self._uses[r] for r in op.results):
                 continue
+            idle = frozenset(i for i, r in enumerate(op.results) if op.opcode == "if" and not self._uses[r])
             for region in op.regions:
-                self._count(region)
-            for operand in op.operands:
+                self._count(region, idle)
+            for place, operand in enumerate(op.operands):
+                if op.opcode == "yield" and place in unused:
+                    continue
                 self._uses[operand] += 1
                 self._user[operand] = block
 
@@ -255,9 +261,9 @@ class KernelEmitter:
         """``value`` is the variable ``name`` from here on."""
         self._texts[value] = Expr(name)
 
-    def named(self, value: Value) -> str | None:
-        """The variable that holds ``value``, if it has one."""
-        return self._texts[value].text if value in self._texts else None
+    def same(self, value: Value, as_: Value) -> None:
+        """``value`` is what ``as_`` is."""
+        self._texts[value] = self.expr(as_)
 
     def define(self, value: Value, expr: Expr) -> None:
         """Give a pure scalar or pointer its expression: inline where that reads well, else in a variable."""

@@ -92,10 +92,15 @@ def check_launch(
     _check_cluster(function, config, device)
 
 
+def cluster_of(function: Function, config: LaunchConfig) -> tuple[int, ...]:
+    """The cluster that blocks are launched in: the configuration's, else the one that the kernel is compiled for."""
+    asked = tuple(config.cluster)
+    return tuple(function.attrs.get("cluster") or asked) if asked == (1, 1, 1) else asked
+
+
 def _check_cluster(function: Function, config: LaunchConfig, device: Limits) -> None:
-    name, cluster = function.name, tuple(config.cluster)
-    built = function.attrs.get("cluster")
-    if built and cluster != (1, 1, 1) and tuple(built) != cluster:
+    name, built, cluster = function.name, function.attrs.get("cluster"), cluster_of(function, config)
+    if built and tuple(built) != cluster:
         raise ArgumentError(f"{name}: launched in clusters of {cluster}, compiled for clusters of {tuple(built)}")
     size = math.prod(cluster)
     if size == 1:

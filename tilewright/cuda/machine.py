@@ -18,7 +18,7 @@ from tilewright.cuda.arrays import DeviceArray, download, upload
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.compiler import compile
 from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
-from tilewright.cuda.limits import PORTABLE_CLUSTER, check_launch, limits, shared_bytes
+from tilewright.cuda.limits import PORTABLE_CLUSTER, check_launch, cluster_of, limits, shared_bytes
 from tilewright.cuda.parameters import Parameters
 from tilewright.cuda.profile import ACTIVE, profile
 from tilewright.errors import ArgumentError, MachineError
@@ -183,7 +183,7 @@ class Placed:
         smem = self.needed_smem if config.smem is None else config.smem
         check_launch(self.function, config, smem, self.needed_smem, limits(self.device), self.threads, self.static_smem)
         with libcuda.current(self.device):
-            self._allow(smem, math.prod(config.cluster))
+            self._allow(smem, math.prod(cluster_of(self.function, config)))
         result = LaunchConfiguration(config.grid, config.block, smem)
         if tuple(config.cluster) != (1, 1, 1):
             attribute = LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.cluster))

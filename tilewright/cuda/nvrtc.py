@@ -15,6 +15,8 @@ from tilewright.errors import CompileError, MachineError
 INCLUDE = Path(__file__).with_name("include")
 HEADERS = ("tilewright.cuh", "access.cuh", "numbers.cuh", "fp8.cuh", "threads.cuh")
 FRONT_ERROR = re.compile(r"^(?P<file>\S+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.*)$", re.M)
+#: -1 as an unsigned mask, variables that only some instructions of a kernel read.
+SILENCED = "--diag-suppress=68,177,550"
 PTX_ERROR = re.compile(r"ptxas application ptx input, line (?P<line>\d+); error\s*: (?P<text>.*)")
 
 
@@ -36,7 +38,7 @@ def headers() -> dict[str, bytes]:
 
 def options(arch: str, lineinfo: bool, extra: tuple[str, ...]) -> tuple[str, ...]:
     """NVRTC's command line. ``--minimal`` leaves out textures and device-side launches and saves their parsing."""
-    fixed = (f"--gpu-architecture={arch}", "-std=c++17", "--minimal", "-default-device", "--ptxas-options=-v")
+    fixed = (f"--gpu-architecture={arch}", "-std=c++17", "--minimal", "-default-device", "--ptxas-options=-v", SILENCED)
     return (*fixed, *(("-lineinfo",) if lineinfo else ()), *extra)
 
 
