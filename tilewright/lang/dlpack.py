@@ -114,7 +114,7 @@ class HostTensor(Tensor):
     ) -> HostTensor:
         """Extent ``mode`` is passed at each call, with the strides of the slower modes that follow from it.
 
-        The array must be compact in ``stride_order`` (modes from slowest to fastest, as ``torch.Tensor.dim_order``),
+        The array must be compact in ``stride_order`` (modes from slowest to fastest, as in PyTorch's ``dim_order``),
         which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent.
         """
         array = self.array

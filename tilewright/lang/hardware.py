@@ -1,0 +1,69 @@
+"""What the GPU is: multiprocessors, L2 cache, how many clusters fit at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import MachineError
+
+
+class HardwareInfo:
+    """Properties of CUDA device ``device_id``.
+
+    Without a GPU the figures of an H100 SXM (132 multiprocessors, 50 MiB of L2) stand in, so that schedules can be
+    planned and simulated anywhere; ``is_present`` tells.
+    """
+
+    def __init__(self, device_id: int = 0) -> None:
+        self.device_id = device_id
+        self._driver = _driver()
+
+    @property
+    def is_present(self) -> bool:
+        return self._driver is not None
+
+    def get_device_multiprocessor_count(self) -> int:
+        """How many multiprocessors."""
+        return self._attribute("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT", 132)
+
+    get_max_active_blocks = get_device_multiprocessor_count
+
+    def get_l2_cache_size_in_bytes(self) -> int:
+        """Bytes of L2 cache."""
+        return self._attribute("CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE", 50 << 20)
+
+    def get_max_active_clusters(self, cluster_size: int, stream: Any = None) -> int:
+        """How many clusters of ``cluster_size`` blocks, one block a multiprocessor, run at once."""
+        return max(1, self.get_device_multiprocessor_count() // cluster_size)
+
+    def get_compute_capability(self) -> tuple[int, int]:
+        """(major, minor)."""
+        return (
+            self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", 9),
+            self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR", 0),
+        )
+
+    def _attribute(self, name: str, otherwise: int) -> int:
+        if self._driver is None:
+            return otherwise
+        error, device = self._driver.cuDeviceGet(self.device_id)
+        if int(error):
+            raise MachineError(f"there is no CUDA device {self.device_id}")
+        error, value = self._driver.cuDeviceGetAttribute(getattr(self._driver.CUdevice_attribute, name), device)
+        if int(error):
+            raise MachineError(f"the CUDA driver does not tell {name} of device {self.device_id} (error {int(error)})")
+        return int(value)
+
+
+def _driver() -> Any:
+    """The CUDA driver's bindings, initialised; None where there is no driver or no device."""
+    try:
+        from cuda.bindings import driver
+
+        (error,) = driver.cuInit(0)
+        if int(error):
+            return None
+        error, count = driver.cuDeviceGetCount()
+        return driver if not int(error) and count else None
+    except (ImportError, OSError, RuntimeError):
+        return None
