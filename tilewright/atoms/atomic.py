@@ -168,7 +168,7 @@ def _assign(out: Emitter, result: str, call: str, type_: Type) -> None:
     if isinstance(type_, VecType):
         old = out.name("old")
         out.line(f"{ctype} {old} = {call};")
-        out.line(f"memcpy({result}, &{old}, sizeof({old}));")
+        out.line(f"memcpy(&{result}, &{old}, sizeof({old}));")
     elif elem.cuda == ctype:
         out.line(f"{result} = {call};")
     else:
