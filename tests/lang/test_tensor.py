@@ -206,6 +206,18 @@ def test_wide_layouts_use_64_bit_offsets(stage) -> None:
     assert "i64" in {str(v.type) for op in stage.block.ops for v in op.results}
 
 
+def test_big_arrays_with_dynamic_rows_use_64_bit_offsets(stage) -> None:
+    n = Int32(stage.n).assume_nonneg()
+    big = make_tensor(Pointer(stage.p, Float16, wide=True), Layout((n, 1 << 16), (1 << 16, 1)))
+    small = gmem(stage, Layout((n, 1 << 16), (1 << 16, 1)))
+    block = wrap(stage.builder.sreg("ctaid.x"), Facts(True))
+    tile = cute.local_tile(big, (128, 64), (block, 3))
+    assert [str(op.operands[1].type) for op in stage.block.ops if op.opcode == "ptr.add"] == ["i64"]
+    cute.local_tile(small, (128, 64), (block, 3))
+    tile[thread(stage), 5]
+    assert [str(op.operands[1].type) for op in stage.block.ops if op.opcode == "ptr.add"][1:3] == ["i32", "i32"]
+
+
 def test_protocol_round_trip(stage) -> None:
     n = Int32(stage.n).assume_nonneg().with_divisibility(8)
     t = gmem(stage, Layout((n, 4), (4, 1)))

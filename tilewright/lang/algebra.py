@@ -160,7 +160,7 @@ def _moved(tensor: Tensor, f: Callable[[Any], tuple[Any, Any]], coord: Any) -> T
         layout, offset = f(coord)
         return tensor.with_layout(layout, unwrap_tree(offset))
     layout, static = f(_only(coord, False))
-    _, dynamic = f(_only(coord, True))
+    _, dynamic = f(_only(tensor.widened(coord), True))
     return Tensor(tensor.iterator + unwrap_tree(dynamic) + unwrap_tree(static), layout)
 
 

@@ -101,8 +101,8 @@ class HostTensor(Tensor):
     def mark_all_dynamic(self, contiguous: int | None = None) -> HostTensor:
         """Every extent and stride is passed at each call, except that mode ``contiguous`` has stride 1.
 
-        Nothing is looked up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0 and
-        of modes with extent 1 are run-time numbers like any other.
+        Nothing is looked up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0
+        and of modes with extent 1 are run-time numbers like any other.
         """
         array, wide = self.array, _is_wide(self.array)
         shape = tuple([_dynamic(n) for n in array.shape])
@@ -229,9 +229,8 @@ def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
             f"from_dlpack: the address {array.address:#x} is not a multiple of assumed_align={align} bytes"
         )
     low, high = array.bounds
-    pointer = HostPointer(
-        DevicePointer(array.address, array.device, low, high, array.owner), array.dtype, MemSpace.GMEM, align
-    )
+    place = DevicePointer(array.address, array.device, low, high, array.owner)
+    pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, _is_wide(array))
     return HostTensor(pointer, _layout(array.shape, array.stride), array)
 
 

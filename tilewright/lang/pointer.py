@@ -45,18 +45,21 @@ class Pointer:
 
     While staging it holds an ``ir.Value``; on the host a :class:`~tilewright.ir.runtime.DevicePointer`.
     ``const`` (elements, static) and ``pending`` (elements, run-time, only under a swizzle) are still to be added.
+    ``wide``: the array behind it has more elements than 32 bits count.
     """
 
-    __slots__ = ("base", "const", "dtype", "pending", "swizzle")
+    __slots__ = ("base", "const", "dtype", "pending", "swizzle", "wide")
 
     def __init__(
-        self, base: Value | DevicePointer, dtype: Any, const: int = 0, pending: Any = 0, swizzle: Bits | None = None
-    ) -> None:
+        self, base: Value | DevicePointer, dtype: Any, const: int = 0, pending: Any = 0, swizzle: Bits | None = None,
+        wide: bool = False,
+    ) -> None:  # fmt: skip
         self.base = base
         self.dtype = dtype
         self.const = const
         self.pending = pending
         self.swizzle = swizzle
+        self.wide = wide
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
@@ -182,7 +185,7 @@ class Pointer:
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Pointer:
         if self.swizzle is None:
-            return Pointer(values[0], self.dtype)
+            return Pointer(values[0], self.dtype, wide=self.wide)
         pending = self.pending
         if len(values) > 1:
             pending = pending if values[1] is pending.value else wrap(values[1])
@@ -194,7 +197,7 @@ class Pointer:
         return [v.type for v in self.__extract_mlir_values__()]
 
     def __carry_key__(self) -> Any:
-        return (self.dtype, self.swizzle, self.const if self.swizzle else 0)
+        return (self.dtype, self.swizzle, self.const if self.swizzle else 0, self.wide)
 
     def __carry_facts__(self) -> Any:
         return getattr(self.pending, "facts", None)
@@ -219,8 +222,8 @@ class HostPointer(Pointer):
 
     __slots__ = ("_kind",)
 
-    def __init__(self, base: DevicePointer, dtype: Any, space: MemSpace, align: int) -> None:
-        super().__init__(base, dtype)
+    def __init__(self, base: DevicePointer, dtype: Any, space: MemSpace, align: int, wide: bool = False) -> None:
+        super().__init__(base, dtype, wide=wide)
         self._kind = PtrType(dtype.ir_type, space, align)
 
     def _with(self, **changes: Any) -> Pointer:
@@ -234,7 +237,7 @@ class HostPointer(Pointer):
 
     def with_dtype(self, dtype: Any) -> HostPointer:
         """The same address as a pointer to other elements."""
-        return HostPointer(self.device_pointer(), dtype, self._kind.space, self.alignment)
+        return HostPointer(self.device_pointer(), dtype, self._kind.space, self.alignment, self.wide)
 
     def device_pointer(self) -> DevicePointer:
         assert isinstance(self.base, DevicePointer)
@@ -250,10 +253,10 @@ class HostPointer(Pointer):
         return [PtrType(self._kind.elem, self._kind.space, self.alignment)]
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Pointer:
-        return Pointer(values[0], self.dtype)
+        return Pointer(values[0], self.dtype, wide=self.wide)
 
     def __carry_key__(self) -> Any:
-        return (self.dtype, self.swizzle)
+        return (self.dtype, self.swizzle, self.wide)
 
     def __c_pointers__(self) -> list[Any]:
         return [self.device_pointer()]
@@ -357,4 +360,4 @@ def _recast(ptr: Pointer, dtype: Any) -> Pointer:
         raise ConstraintError(f"recast_ptr: {ptr} is not known to be aligned to {dtype} ({new} bytes)")
     kind = ptr._type
     base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))  # type: ignore[arg-type]
-    return Pointer(base, dtype, const=const_bytes // new, pending=pending, swizzle=ptr.swizzle)
+    return Pointer(base, dtype, const=const_bytes // new, pending=pending, swizzle=ptr.swizzle, wide=ptr.wide)

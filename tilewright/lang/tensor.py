@@ -16,7 +16,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang import access
 from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Integer, Numeric, is_number, unwrap, wrap
+from tilewright.lang.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.pointer import AddressSpace, Pointer, with_swizzle
 from tilewright.lang.registers import Registers
 from tilewright.lang.swizzled import bits_of
@@ -25,9 +25,9 @@ from tilewright.layout.basis import ScaledBasis, add_coords
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
-from tilewright.layout.modes import slice_, slice_and_offset, zeros_for_none
+from tilewright.layout.modes import cosize, slice_, slice_and_offset, zeros_for_none
 from tilewright.layout.swizzle import Swizzle
-from tilewright.layout.tuples import is_static, transform_leaf
+from tilewright.layout.tuples import is_static
 
 
 class Tensor:
@@ -137,7 +137,15 @@ class Tensor:
         if unwrap_tree(coord) is not coord:
             coord = unwrap_tree(coord)
         _check_bounds(coord, self)
-        return access.split_offset(_wide(coord, self.layout), self.layout)
+        return access.split_offset(self.widened(coord), self.layout)
+
+    def widened(self, coord: Any) -> Any:
+        """``coord`` with run-time numbers as Int64 where 32 bits cannot count the elements that it may reach."""
+        if is_static(coord) or not isinstance(self.iterator, Pointer) or not isinstance(self.layout, Layout):
+            return coord
+        if not (cosize(self.layout) > _WIDE if is_static(self.layout) else self.iterator.wide):
+            return coord
+        return _widen(coord)
 
     def __iter__(self) -> Iterator[Any]:
         for i in range(access.element_count(self.layout, "iteration")):
@@ -310,20 +318,10 @@ def _check_bounds(coord: Any, tensor: Tensor) -> None:
 _WIDE = 1 << 31
 
 
-def _wide(coord: Any, layout: Any) -> Any:
-    """Run-time coordinates as Int64 where 32 bits cannot count the elements."""
-    if is_static(coord) or not isinstance(layout, Layout) or not is_static(layout):
-        return coord
-    from tilewright.layout.modes import cosize
-
-    if has_scaled_basis(layout) or cosize(layout) <= _WIDE:
-        return coord
-    from tilewright.lang.numeric import Int64
-
-    def widen(x: Any) -> Any:
-        return Int64(x) if isinstance(x, Integer) else x
-
-    return transform_leaf(widen, coord)
+def _widen(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple([_widen(part) for part in x])
+    return Int64(x) if isinstance(x, Integer) else x
 
 
 def _static(place: access.Place) -> int:
