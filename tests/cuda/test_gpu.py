@@ -138,7 +138,8 @@ ASSERTION = "k.emit('assert', (k.compare('lt', k.n, k.number(3)),), (), {'messag
 def test_faults_of_kernels_are_explained(body: str, words: str) -> None:
     code = FAULT.replace("{body}", body)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "caught waiting for cuda:0" in done.stdout and words in done.stdout, done.stdout + done.stderr
+    output = done.stdout + done.stderr
+    assert "caught waiting for cuda:0" in output and words in output, output
 
 
 def test_a_launch_costs_few_microseconds(torch: Any, machine: Any, capsys: pytest.CaptureFixture[str]) -> None:

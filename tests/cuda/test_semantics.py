@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cuda.build import Kernel, pointer, run_on_gpu, run_on_host
-from tilewright.ir.core import Block, Value
+from tilewright.ir.core import Block, Location, Value
 from tilewright.ir.types import (
     BF16,
     BOOL,
@@ -449,3 +449,13 @@ def test_printf(capfd: pytest.CaptureFixture[str]) -> None:
     execute(k.done(), (np.array([1.5, -2.0], np.float16),), block=2)
     lines = capfd.readouterr().out.splitlines()
     assert sorted(lines) == [f"{t} 1.50 {t}     {t} [1.500000, -2.000000] 100% {{}} ff" for t in range(2)]
+
+
+def test_a_failed_assertion_names_line_and_thread(place: None, capfd: pytest.CaptureFixture[str]) -> None:
+    if execute is run_on_gpu:
+        pytest.skip("a failed assertion ends the process's use of the GPU; see test_gpu")
+    k = Kernel("checked", out=pointer(I32))
+    k.loc = Location("/user/kernel.py", 12)
+    k.emit("assert", (k.compare("lt", k.sreg("tid.x"), k.number(3)),), (), {"message": "few threads"})
+    run(k, np.zeros(1, np.int32), threads=4)
+    assert capfd.readouterr().err == "/user/kernel.py:12: checked: thread: [3,0,0] Assertion `few threads` failed.\n"

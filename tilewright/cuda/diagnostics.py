@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from tilewright.cuda.emitter import KernelEmitter, prints
-from tilewright.cuda.expressions import prefix
 from tilewright.cuda.vectors import materialise
 from tilewright.errors import CompileError
 from tilewright.ir.core import Op, Value
@@ -90,13 +89,10 @@ def _scalar(elem: ScalarType, text: str, flags: str, kind: str, arguments: list[
 
 @prints("assert")
 def _assert(e: KernelEmitter, op: Op) -> None:
-    where = f"{op.loc}: " if op.loc else ""
-    message = op.attrs.get("message") or ""
-    text = f"{where}assertion failed{': ' if message else ''}{message}".replace("%", "%%")
-    with e.block(f"if ({prefix('!', e.expr(op.operands[0])).text})"):
-        e.line(f"printf({_quoted(text + ' [block (%u,%u,%u), thread (%u,%u,%u)]' + chr(10))},")
-        e.line("       blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);")
-        e.line("__trap();")
+    file, line = (op.loc.file, op.loc.line) if op.loc else ("?", 0)
+    message = op.attrs.get("message") or "the assertion"
+    condition = e.expr(op.operands[0]).text
+    e.line(f"tw::check({condition}, {_quoted(message)}, {_quoted(file)}, {line}, {_quoted(e.function.name)});")
 
 
 def _quoted(text: str) -> str:

@@ -12,7 +12,6 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
-#define __trap std::abort
 struct Index { unsigned x, y, z; };
 extern thread_local Index threadIdx, blockIdx, blockDim, gridDim;
 struct alignas(8) uint2 { unsigned x, y; };

@@ -1,7 +1,14 @@
-// threads.cuh: who a thread is.
+// threads.cuh: who a thread is, and how it fails.
 #pragma once
 
+// The driver's own: prints file, line, block, thread and message, and ends the kernel with an error.
+extern "C" __device__ void __assertfail(const char* message, const char* file, unsigned line, const char* function, size_t size);
+
 namespace tw {
+
+__device__ __forceinline__ void check(bool holds, const char* message, const char* file, unsigned line, const char* kernel) {
+  if (!holds) __assertfail(message, file, line, kernel, 1);
+}
 
 __device__ __forceinline__ int lane() { int r; asm("mov.u32 %0, %%laneid;" : "=r"(r)); return r; }
 __device__ __forceinline__ int warp() { return int(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) >> 5; }
