@@ -80,6 +80,15 @@ def test_counts_by_warps_and_where_conflicts_are() -> None:
     assert [name for name, _ in report.launches] == ["counted"]
 
 
+def test_nested_profiles_both_see_a_launch() -> None:
+    k = Kernel()
+    with sim.profile() as outer:
+        with sim.profile() as inner:
+            k.run()
+        k.run()
+    assert (len(outer.kernels), len(inner.kernels)) == (2, 1)
+
+
 def test_a_profile_changes_no_result() -> None:
     k = Kernel(gptr(I32))
     k.store(k.at(k.args[0], k.global_id()), k.global_id())

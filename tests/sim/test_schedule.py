@@ -204,13 +204,13 @@ class SetLater(Instruction):
 @dataclass(frozen=True)
 class WaitForState(Instruction):
     state: Any
-    count: int
+    arrivals: int
     name = "test.wait_state"
     blocking = True
     __hash__ = object.__hash__
 
     def simulate(self, lanes: Any, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.wait_until(lambda: np.full(lanes.warps, len(self.state) >= self.count), f"{self.count} arrivals")
+        lanes.wait_until(lambda: np.full(lanes.warps, len(self.state) >= self.arrivals), f"{self.arrivals} arrivals")
         return ()
 
     emit = CopyLater.emit

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ class Launch:
 
     def __init__(
         self, program: Program, config: LaunchConfig, smem: int, integers: list[tuple[int, int]], space: AddressSpace,
-        arguments: list[Any], options: Options, watch: Any = None, progress: Callable[[float], None] | None = None,
+        arguments: list[Any], options: Options, watch: Any = None,
     ) -> None:  # fmt: skip
         self.program = program
         self.geometry = Geometry(config)
@@ -45,7 +44,6 @@ class Launch:
         self.space = space
         self.options = options
         self.watch = watch
-        self.progress = progress
         self.slots = program.template.copy()
         for slot, value in zip(program.params, arguments, strict=True):
             self.slots[slot] = value
@@ -145,16 +143,13 @@ class Launch:
                 children[0].yielded = True
             self._replace([group], children)
         elif outcome == DONE:
-            self._run_effects(group)
+            group.queues.land_all()
             self._replace([group], [])
             self.ended += group.warps.size
-            if self.progress is not None:
-                self.progress(self.ended / (self.geometry.blocks * self.geometry.warps))
+            if self.watch is not None:
+                self.watch.progress(self.ended / (self.geometry.blocks * self.geometry.warps))
         elif outcome == BLOCKED:
             group.yielded = False
-
-    def _run_effects(self, group: Group) -> None:
-        group.queues.land_all()
 
     def _plain(self, group: Group) -> int:
         code, slots, pc = self.program.code, group.slots, group.pc

@@ -17,7 +17,7 @@ from tilewright.sim.engine import Launch
 from tilewright.sim.lowering import lower
 from tilewright.sim.memory import AddressSpace
 from tilewright.sim.options import current_options
-from tilewright.sim.profile import SimProfile, active_profiles, profile
+from tilewright.sim.profile import SimProfile, profile, watch
 from tilewright.sim.shared import integer_ranges
 from tilewright.sim.values import Ptr
 
@@ -47,14 +47,12 @@ class SimKernel:
         self._check(config, smem)
         space = AddressSpace()
         values = arguments(self.name, self.types, args, space)
-        profiles = active_profiles()
-        watch = profiles[-1].begin(self.name, config) if profiles else None
-        progress = profiles[-1].progress if profiles else None
-        launch = Launch(self.program, config, smem, self.integers, space, values, current_options(), watch, progress)
+        seen = watch(self.name, config)
+        launch = Launch(self.program, config, smem, self.integers, space, values, current_options(), seen)
         started = time.perf_counter()
         launch.run()
-        if watch is not None:
-            watch.end(time.perf_counter() - started)
+        if seen is not None:
+            seen.end(time.perf_counter() - started)
 
     def _check(self, config: LaunchConfig, smem: int) -> None:
         def need(condition: bool, text: str) -> None:

@@ -4,7 +4,7 @@ clashed."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,8 @@ from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig, RunProfile
 from tilewright.sim.conflicts import wavefronts
 from tilewright.sim.geometry import WARP
+
+KEPT = 512  # access patterns whose wavefronts are remembered
 
 
 @dataclass
@@ -53,12 +55,9 @@ class SimProfile(RunProfile):
     kernels: list[KernelProfile] = field(default_factory=list)
     progress: Callable[[float], None] | None = None
 
-    def begin(self, name: str, config: LaunchConfig) -> Watch:
-        self.launches.append((name, config))
-        self.kernels.append(KernelProfile(name, config, int(np.prod(config.grid))))
-        return Watch(self, self.kernels[-1])
-
     def add(self, kernel: KernelProfile) -> None:
+        self.launches.append((kernel.name, kernel.config))
+        self.kernels.append(kernel)
         self.seconds += kernel.seconds
         total = Counter(self.instructions or {}) + kernel.instructions
         self.instructions = dict(total)
@@ -68,14 +67,21 @@ class SimProfile(RunProfile):
 class Watch:
     """Hears of every op and access of one launch."""
 
-    def __init__(self, report: SimProfile, kernel: KernelProfile) -> None:
-        self.report = report
-        self.kernel = kernel
+    def __init__(self, reports: Sequence[SimProfile], name: str, config: LaunchConfig) -> None:
+        self.reports = reports
+        self.kernel = KernelProfile(name, config, int(np.prod(config.grid)))
+        self.seen: dict[tuple[int, bytes], tuple[int, int]] = {}
         self.op: Op | None = None  # the op that is executing, or that issued the effect that lands
 
     def end(self, seconds: float) -> None:
         self.kernel.seconds = seconds
-        self.report.add(self.kernel)
+        for report in self.reports:
+            report.add(self.kernel)
+
+    def progress(self, fraction: float) -> None:
+        for report in self.reports:
+            if report.progress is not None:
+                report.progress(fraction)
 
     def executed(self, group: Any, op: Op) -> None:
         warps = group.warps.size if group.mask is None else int(group.mask.reshape(-1, WARP).any(1).sum())
@@ -98,17 +104,32 @@ class Watch:
         lanes[slice(None) if mask is None else mask] = off
         where = (verb, self.op.loc if self.op is not None else None)
         for part in range(access.parts):
-            moved = np.where(lanes < 0, -1, lanes + part * access.width)
-            requests, passes = wavefronts(moved.reshape(-1, WARP), access.width)
+            moved = lanes + part * access.width
+            if mask is not None:
+                moved[lanes < 0] = -1
+            requests, passes = self._wavefronts(moved, access.width)
             self.kernel.requests[where] += requests
             self.kernel.wavefronts[where] += passes
+
+    def _wavefronts(self, offsets: np.ndarray, width: int) -> tuple[int, int]:
+        """Loops repeat their patterns, shifted by whole lines of banks at most: each is counted once."""
+        low = int(offsets.min())
+        pattern = offsets - (low & -128) if low >= 0 else offsets
+        key = (width, pattern.tobytes())
+        found = self.seen.get(key)
+        if found is None:
+            if len(self.seen) >= KEPT:
+                self.seen.clear()
+            found = self.seen[key] = wavefronts(pattern.reshape(-1, WARP), width)
+        return found
 
 
 _active: list[SimProfile] = []
 
 
-def active_profiles() -> list[SimProfile]:
-    return _active
+def watch(name: str, config: LaunchConfig) -> Watch | None:
+    """The watch of a launch that begins, for all profiles that are open; None when there is none."""
+    return Watch(tuple(_active), name, config) if _active else None
 
 
 @contextmanager
@@ -119,4 +140,4 @@ def profile(progress: Callable[[float], None] | None = None) -> Iterator[SimProf
     try:
         yield report
     finally:
-        _active.remove(report)
+        _active[:] = [other for other in _active if other is not report]

@@ -14,7 +14,7 @@ from tilewright.sim.shared import SharedBuffer
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
 
-TAGS = 4  # sets of warps that the seeded schedule runs apart; the cost of a launch grows with it
+TAGS = 4  # at most so many sets of warps does the seeded schedule run apart; the cost of a launch grows with them
 
 
 class Wave:
@@ -53,8 +53,9 @@ class Wave:
         per_block = self.geometry.warps
         if self.launch.options.schedule == "lockstep" or per_block == 1:
             return [warps]
+        tags = min(per_block, TAGS if len(self.coords) < TAGS else TAGS // 2)  # many blocks are many draws
         rng = np.random.default_rng(choice.getrandbits(32))
         shuffled = rng.permuted(np.tile(np.arange(per_block), (len(self.coords), 1)), axis=1)
-        tag = (shuffled + rng.integers(0, TAGS, (len(self.coords), 1))) % min(TAGS, per_block)
-        tag = (tag - tag[0, 0]) % min(TAGS, per_block)  # the first warp of the first block in the first set
-        return [warps[tag.reshape(-1) == t] for t in range(TAGS)]
+        tag = (shuffled + rng.integers(0, tags, (len(self.coords), 1))) % tags
+        tag = (tag - tag[0, 0]) % tags  # the first warp of the first block in the first set
+        return [warps[tag.reshape(-1) == t] for t in range(tags)]
