@@ -187,6 +187,47 @@ def test_a_fault_in_an_effect_names_the_issuing_line() -> None:
 
 
 @dataclass(frozen=True)
+class AddLater(Instruction):
+    """A wgmma in small: adds one to a fragment some time before the wait."""
+
+    name = "test.add"
+
+    def simulate(self, lanes: Any, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        (fragment,) = operands
+
+        def effect() -> None:
+            fragment[lanes.active()] += 1
+
+        lanes.defer("cp.async", effect, registers=True)
+        return ()
+
+    emit = CopyLater.emit
+
+
+def test_effects_on_registers_survive_splits_and_merges() -> None:
+    """Odd warps go another way, around a barrier, between the issue and the wait."""
+    k = Kernel(gptr(I32))
+    t, warp = k.tid(), k.sreg("warpid")
+    f = k.frag_alloc(I32, 1)
+    k.frag_store(f, t, [0])
+    k.call(AddLater(), [f])
+    k.call(Commit(), [])
+    with k.if_(k.compare("eq", k.binary("and", warp, c(1)), c(1))):
+        k.call(AddLater(), [f])
+        k.bar_sync(1, 64)
+    k.call(Commit(), [])
+    k.call(AddLater(), [f])
+    k.sync()
+    k.call(Commit(), [])
+    k.call(Wait(0), [])
+    k.store(k.at(k.args[0], k.global_id()), k.frag_load(f, [0], scalar=True))
+    y = np.zeros((3, 128), np.int32)
+    k.run(y, grid=3, block=128)
+    t = np.arange(128)
+    assert (y == t + 2 + (t // 32 % 2)).all()
+
+
+@dataclass(frozen=True)
 class SetLater(Instruction):
     """Sets a flag and wakes those that wait for it, some time later (what TMA and its mbarrier do)."""
 

@@ -77,9 +77,10 @@ class Lanes(Protocol):
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
-    def defer(self, agent: str, effect: Callable[[], None]) -> None:
+    def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:
         """Hand an asynchronous effect to an async agent (``"cp.async"``...). It runs once, with these lanes and the mask
-        of now, at the latest moment that the program's waits allow; it must hold copies of the registers it reads."""
+        of now, at the latest moment that the program's waits allow; it must hold copies of the registers it reads.
+        ``registers``: it writes to fragments (wgmma), so it also runs when these lanes part or join others."""
         ...
 
     def commit(self, agent: str) -> None:

@@ -12,13 +12,14 @@ from tilewright.sim.faults import Fault
 class Effect:
     """Something that happens later, once, as the lanes and mask of the moment it was issued."""
 
-    __slots__ = ("action", "lanes", "mask", "op", "done")
+    __slots__ = ("action", "lanes", "mask", "op", "registers", "done")
 
-    def __init__(self, action: Callable[[], None], lanes: Any, op: Any) -> None:
+    def __init__(self, action: Callable[[], None], lanes: Any, op: Any, registers: bool = False) -> None:
         self.action = action
         self.lanes = lanes
         self.mask = lanes.mask
         self.op = op
+        self.registers = registers
         self.done = False
 
     def land(self) -> None:
@@ -69,6 +70,16 @@ class Queues:
             for effect in effects:
                 effect.land()
         self.open.clear()
+
+    def settle(self) -> None:
+        """Before the lanes' registers move: let effects that write to them (and what was issued before those) land."""
+        for agent in list(self.open | self.committed):
+            lists = [*self.committed.get(agent, []), self.open.get(agent, [])]
+            due = [effect for effects in lists for effect in effects]
+            while due and not due[-1].registers:
+                due.pop()
+            for effect in due:
+                effect.land()
 
     def copy(self) -> Queues:
         new = Queues()

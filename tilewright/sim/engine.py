@@ -88,6 +88,8 @@ class Launch:
         level = [g for g in mine if g.pc == first.pc and (g is first or mergeable(first, g))]
         if len(level) == 1:
             return first
+        for group in level:
+            group.queues.settle()
         merged = merge(level)
         self._replace(level, [merged])
         return merged
@@ -103,7 +105,7 @@ class Launch:
                 ready = group.wait.ready()
                 if ready.any():
                     sides = [Part(np.flatnonzero(ready), group.pc), Part(np.flatnonzero(~ready), group.pc)]
-                    self._replace([group], [group.take(side) for side in sides])
+                    self._replace([group], self._parted(group, sides))
                     return True
         spinning = [g for g in self.groups if g.yielded]
         if spinning:
@@ -127,6 +129,11 @@ class Launch:
         self.groups += wave.start(self.slots, self.choice)
         return True
 
+    @staticmethod
+    def _parted(group: Group, parts: list[Part]) -> list[Group]:
+        group.queues.settle()
+        return [group.take(part) for part in parts]
+
     def _replace(self, old: list[Group], new: list[Group]) -> None:
         self.groups = [g for g in self.groups if g not in old] + new
 
@@ -138,7 +145,7 @@ class Launch:
             self.idle = 0
         if outcome == SPLIT:
             parts, group.parts = group.parts, []
-            children = [group.take(part) for part in parts]
+            children = self._parted(group, parts)
             if group.yielded:  # a spin that warps were waiting behind: those inside rest, the others go on
                 children[0].yielded = True
             self._replace([group], children)

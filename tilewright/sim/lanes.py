@@ -114,8 +114,8 @@ class GroupLanes:
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
-    def defer(self, agent: str, effect: Callable[[], None]) -> None:
-        self.group.queues.add(agent, Effect(effect, self, self.op))
+    def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:
+        self.group.queues.add(agent, Effect(effect, self, self.op, registers))
 
     def commit(self, agent: str) -> None:
         self.group.queues.commit(agent)

@@ -31,6 +31,7 @@ class SimKernel:
 
     def __init__(self, function: Function) -> None:
         self.name = function.name
+        self.counted = function.kind == "kernel"
         self.types = [p.type for p in function.params]
         self.program = lower(function)
         allocations = [op for op in function.walk() if op.opcode == "smem.alloc"]
@@ -47,7 +48,7 @@ class SimKernel:
         self._check(config, smem)
         space = AddressSpace()
         values = arguments(self.name, self.types, args, space)
-        seen = watch(self.name, config)
+        seen = watch(self.name, config) if self.counted else None
         launch = Launch(self.program, config, smem, self.integers, space, values, current_options(), seen)
         started = time.perf_counter()
         launch.run()
