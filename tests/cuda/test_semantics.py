@@ -91,7 +91,8 @@ def rounded(elem: ScalarType, x: np.ndarray) -> np.ndarray:
     if elem in (E4M3, E5M2):
         largest = 448.0 if elem == E4M3 else 57344.0
         x = np.clip(x.astype(np.float32), -largest, largest)
-    return x.astype(elem.dtype)
+    with np.errstate(invalid="ignore"):
+        return x.astype(elem.dtype)
 
 
 BINARY = {
