@@ -90,7 +90,7 @@ def test_elements_of_several_owners_say_so_and_those_of_none_are_blank() -> None
 def test_an_operand_in_shared_memory_is_every_threads() -> None:
     layout = parse("(128,(8,4)):(0,(1,8))")
     (panel,) = read_svg(tv_figure(layout, (8, 4)).svg()).panels
-    assert panel.title == ", every thread's"
+    assert panel.title == "every thread's"
     assert panel.words() == {(i, j): [f"V{i + 8 * j}"] for i in range(8) for j in range(4)}
 
 

@@ -87,7 +87,7 @@ def test_text_has_every_cell_in_its_row(figure: Figure) -> None:
     for panel in figure.panels:
         at += bool(panel.title) + 1
         for row in range(panel.rows):
-            words = ["/".join(cell.lines) for cell in panel.cells if cell.row == row]
+            words = ["/".join(filter(None, cell.lines)) for cell in panel.cells if cell.row == row]
             assert lines[at].split() == [str(row), *words]
             at += 1
     for note in figure.notes:

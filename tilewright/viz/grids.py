@@ -105,7 +105,7 @@ class Owners:
         """Thread and value in each element, coloured by thread, and the note if not all of it is drawn."""
         rows, columns, notes = cut(*self.extents)
         if self._common:
-            title += ", every thread's"
+            title = ", ".join(filter(None, (title, "every thread's")))
         several = not self._common and any(len(who) > 1 for who in self.at.values())
         if several:
             notes = (*notes, "+n: n more threads or values stand for the same element")

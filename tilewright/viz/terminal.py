@@ -27,7 +27,7 @@ def figure_to_text(figure: Figure) -> Text:
 
 def _append_panel(out: Text, panel: Panel) -> None:
     at = {(cell.row, cell.column): cell for cell in panel.cells}
-    words = {place: "/".join(cell.lines) for place, cell in at.items()}
+    words = {place: "/".join(filter(None, cell.lines)) for place, cell in at.items()}
     width = max([len(str(panel.columns - 1)), *map(len, words.values())])
     margin = len(str(panel.rows - 1))
     out.append(" " * margin)
