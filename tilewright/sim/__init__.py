@@ -7,8 +7,8 @@
 """
 
 from tilewright.sim.memory import conceal, expose
-from tilewright.sim.options import Options, current_options, options, set_options
-from tilewright.sim.profile import KernelProfile, SimProfile, profile
+from tilewright.sim.profiling import KernelProfile, SimProfile, profile
+from tilewright.sim.settings import Options, current_options, options, set_options
 
 __all__ = [
     "KernelProfile",

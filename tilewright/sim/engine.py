@@ -22,8 +22,8 @@ from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import Geometry
 from tilewright.sim.group import Group, Part, merge, mergeable
 from tilewright.sim.memory import AddressSpace
-from tilewright.sim.options import Options
 from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
+from tilewright.sim.settings import Options
 from tilewright.sim.wave import TAGS, Wave
 
 STUCK = 4000  # rounds in which every group only spins before the launch counts as hung

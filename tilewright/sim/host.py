@@ -11,7 +11,7 @@ from tilewright.sim.engine import Launch
 from tilewright.sim.lowering import lower
 from tilewright.sim.machine import arguments
 from tilewright.sim.memory import AddressSpace, Anywhere
-from tilewright.sim.options import current_options
+from tilewright.sim.settings import current_options
 from tilewright.sim.values import Ptr
 
 Launcher = Callable[[Op, list[Any]], None]

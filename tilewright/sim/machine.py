@@ -16,8 +16,8 @@ from tilewright.ir.types import PtrType, Type, element_of
 from tilewright.sim.engine import Launch
 from tilewright.sim.lowering import lower
 from tilewright.sim.memory import AddressSpace
-from tilewright.sim.options import current_options
-from tilewright.sim.profile import SimProfile, profile, watch
+from tilewright.sim.profiling import SimProfile, profile, watch
+from tilewright.sim.settings import current_options
 from tilewright.sim.shared import integer_ranges
 from tilewright.sim.values import Ptr
 
