@@ -1,6 +1,7 @@
 """Arguments of a compiled function: how each Python object becomes run-time values, and how it is checked at a call.
 
-One *argument* object per parameter knows the IR types of its values, rebuilds the object that the function sees while it
+One *argument* object per parameter knows the IR types of its values, rebuilds the object that the function sees while
+it
 is staged, and reads the values (Python numbers and :class:`~tilewright.ir.runtime.DevicePointer`) from later arguments.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import math
 import numbers
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -118,11 +120,12 @@ class Scalar(Argument):
             value = value.value
         if isinstance(value, Value) or not isinstance(value, (numbers.Real, *_numpy_scalars(value))):
             raise self.wrong(f"a number ({self.cls.__name__})", value)
+        number: Any = value
         if self.span is None:
-            return [bool(value) if self.cls is Boolean else float(value)]
-        if int(value) != value or not self.span[0] <= value <= self.span[1]:
+            return [bool(number) if self.cls is Boolean else float(number)]
+        if not math.isfinite(number) or int(number) != number or not self.span[0] <= number <= self.span[1]:
             raise self.wrong(f"{self.cls.__name__} ({self.span[0]} to {self.span[1]})", value)
-        return [int(value)]
+        return [int(number)]
 
     def key(self) -> Any:
         return self.cls

@@ -1,9 +1,11 @@
 """Python objects as lists of run-time values, and back: what crosses function borders and control flow.
 
 A *spec* is the shape of an object: where its run-time values sit and what stands still around them. ``spec_of(object)``
-makes one, ``spec.conform(object)`` lists the values of another object of the same shape, ``spec.rebuild(values)`` makes a
+makes one, ``spec.conform(object)`` lists the values of another object of the same shape, ``spec.rebuild(values)``
+makes a
 like object around new values. Numerics, Python numbers, tuples, named tuples, lists, dicts, dataclasses, raw IR values
-and objects with ``__extract_mlir_values__``/``__new_from_mlir_values__`` have run-time parts; everything else is static.
+and objects with ``__extract_mlir_values__``/``__new_from_mlir_values__`` have run-time parts; everything else is
+static.
 """
 
 from __future__ import annotations
@@ -204,14 +206,21 @@ class Protocol(Spec):
                 return Builder.current().ptr_cast(value, want)
             self.type_list[i] = PtrType(want.elem, want.space, math.gcd(want.align, got.align))
             raise Weaker
-        raise Mismatch(path, f"{describe(self.template)} with {want}", f"{describe(self.template)} with {got}", hard=True)
+        raise Mismatch(
+            path, f"{describe(self.template)} with {want}", f"{describe(self.template)} with {got}", hard=True
+        )
 
     def rebuild(self, values: Values) -> Any:
         taken = [next(values) for _ in self.type_list]
         return self.template.__new_from_mlir_values__(nest(self.nesting, iter(taken)))
 
     def key(self) -> Any:
-        return (type(self.template), tuple(self.type_list), StaticKey(static_part(self.template)), known_facts(self.template))
+        return (
+            type(self.template),
+            tuple(self.type_list),
+            StaticKey(static_part(self.template)),
+            known_facts(self.template),
+        )
 
     def describe(self) -> str:
         return describe(self.template)
@@ -265,7 +274,7 @@ def extract(value: Any) -> tuple[list[Value], Any]:
     if not any(isinstance(v, (list, tuple)) for v in found):
         return list(found), len(found)
     flat: list[Value] = []
-    nesting = []
+    nesting: list[int | None] = []
     for item in found:
         if isinstance(item, (list, tuple)):
             flat += item
@@ -326,7 +335,11 @@ def labels_of(value: Any) -> tuple[str, ...]:
     if isinstance(value, dict):
         return tuple(f"[{k!r}]" for k in value)
     if isinstance(value, (tuple, list)):
-        return tuple(f".{n}" for n in value._fields) if hasattr(value, "_fields") else tuple(f"[{i}]" for i in range(len(value)))
+        return (
+            tuple(f".{n}" for n in value._fields)
+            if hasattr(value, "_fields")
+            else tuple(f"[{i}]" for i in range(len(value)))
+        )
     return tuple(f".{f.name}" for f in dataclasses.fields(value)) if is_record(value) else ()
 
 

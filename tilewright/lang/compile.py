@@ -17,7 +17,8 @@ from tilewright.lang.stage import arguments_of, outside_of, stage
 class Compiler:
     """``cute.compile``: compile a function for the given arguments, without any cache.
 
-    ``compile(f, *args, options="--opt-level 2")`` or ``compile[OptLevel(2), KeepPTX](f, *args)``. ``f`` is a ``@cute.jit``
+    ``compile(f, *args, options="--opt-level 2")`` or ``compile[OptLevel(2), KeepPTX](f, *args)``. ``f`` is a
+    ``@cute.jit``
     function or method, or an object whose ``__call__`` is one. Gives an :class:`~tilewright.lang.executor.Executor`.
     """
 
@@ -55,7 +56,9 @@ def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
     call = getattr(type(function), "__call__", None)  # noqa: B004 - the attribute itself is wanted
     if isinstance(call, JitFunction):
         return call, (function,)
-    raise ArgumentError(f"cute.compile takes a @cute.jit function, or an object whose __call__ is one; got {function!r}")
+    raise ArgumentError(
+        f"cute.compile takes a @cute.jit function, or an object whose __call__ is one; got {function!r}"
+    )
 
 
 def _compile(
@@ -80,10 +83,8 @@ def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     bound = target.signature.bind(args, kwargs)
     arguments = arguments_of(target.signature, bound)
     key = tuple(argument.key() for argument in arguments)
-    for state, executor, outside in target.cache.get(key, ()):
-        if not fresh and state == _fingerprint(arguments) and all(item.holds() for item in outside):
-            break
-    else:
+    executor = None if fresh else _known(target, key, arguments)
+    if executor is None:
         before = _fingerprint(arguments)
         program = stage(target, bound, arguments)
         executor = Executor(program, target.signature, bound, 0, opts.CompileOptions())
@@ -93,6 +94,15 @@ def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     given = [value for _, _, value in target.signature.parameters(bound)]
     values = [leaf for argument, value in zip(arguments, given, strict=True) for leaf in argument.read(value)]
     return executor.run(values)
+
+
+def _known(target: JitFunction, key: Any, arguments: list[Any]) -> Executor | None:
+    """What was compiled for such arguments, if everything that it was staged from is still as it was."""
+    state = _fingerprint(arguments)
+    for then, executor, outside in reversed(target.cache.get(key, ())):
+        if then == state and all(item.holds() for item in outside):
+            return executor
+    return None
 
 
 def _fingerprint(arguments: list[Any]) -> tuple[Any, ...]:

@@ -37,7 +37,11 @@ class Caller:
             self.offsets[id(argument)] = offset
             offset += len(argument.types())
         self.constants = [a for a in arguments if a.types() and not any(a is p.argument for p in parameters)]
-        self.scope: dict[str, Any] = {"same_device": same_device, "DevicePointer": DevicePointer, "device_of": _DeviceNames()}
+        self.scope: dict[str, Any] = {
+            "same_device": same_device,
+            "DevicePointer": DevicePointer,
+            "device_of": _DeviceNames(),
+        }
         self.lines: list[str] = []
 
     def write(self) -> str:
@@ -59,7 +63,11 @@ class Caller:
         if not pointers:
             return "    device = 'cpu'"
         first, *others = pointers
-        check = [f"    if {' or '.join(f'{o} != device' for o in others)}: same_device(({', '.join(pointers)},))"] if others else []
+        check = (
+            [f"    if {' or '.join(f'{o} != device' for o in others)}: same_device(({', '.join(pointers)},))"]
+            if others
+            else []
+        )
         return "\n".join([f"    device = {first}", *check])
 
     def read(self, i: int, parameter: Parameter) -> None:
@@ -75,7 +83,9 @@ class Caller:
             self.scalar(i, argument, targets[0], slow)
         elif isinstance(argument, StreamArgument):
             self.stream(i, targets[0], slow)
-        elif isinstance(argument, Protocol) and argument.convert is implicit and _is_torch(argument.template.array.owner):
+        elif (
+            isinstance(argument, Protocol) and argument.convert is implicit and _is_torch(argument.template.array.owner)
+        ):
             self.torch(i, argument, targets, slow)
         else:
             self.lines.append(f"    {slow}")
@@ -115,7 +125,8 @@ class Caller:
         leaves = [n for n, s in zip(shape, layout.shape, strict=True) if not isinstance(s, int)]
         leaves += [d for d, s in zip(stride, layout.stride, strict=True) if not isinstance(s, int)]
         size = kind.elem.bytes
-        make = f"tuple.__new__(DevicePointer, (p{i}, device_of[a{i}.get_device()], p{i}, p{i} + ({reach} + 1) * {size}, a{i}))"
+        end = f"p{i} + ({reach} + 1) * {size}"
+        make = f"tuple.__new__(DevicePointer, (p{i}, device_of[a{i}.get_device()], p{i}, {end}, a{i}))"
         self.lines += [
             f"    fits = isinstance(a{i}, Tensor) and a{i}.dtype is dtype{i} and a{i}.dim() == {rank}",
             "    if fits:",

@@ -46,7 +46,8 @@ def _log(function: Callable[[float], float]) -> Callable[[float], float]:
 
 _INTEGER: dict[str, Any] = {
     "div": _div, "rem": lambda a, b: a - _div(a, b) * b, "shl": lambda a, b: a << b, "shr": lambda a, b: a >> b,
-    "pow": lambda a, b: int(a**b), "neg": lambda a: -a, "not": lambda a: ~a, "abs": abs, "fma": lambda a, b, c: a * b + c,
+    "pow": lambda a, b: int(a**b), "neg": lambda a: -a, "not": lambda a: ~a, "abs": abs, "fma": lambda a, b, c: a * b
+    + c,
 }  # fmt: skip
 _FLOAT: dict[str, Any] = {
     "div": _fdiv, "rem": _guard(math.fmod), "pow": _guard(math.pow), "neg": lambda a: -a, "abs": abs,

@@ -64,7 +64,8 @@ class JitFunction:
 
 
 def jit(function: Any = None, *, preprocessor: bool = True, **_: Any) -> Any:
-    """Decorator, also with parentheses: ``@jit`` or ``@jit(preprocessor=False)`` (control flow is then left to Python)."""
+    """Decorator, also with parentheses: ``@jit`` or ``@jit(preprocessor=False)`` (control flow is then left to
+    Python)."""
     if function is None:
         return lambda f: jit(f, preprocessor=preprocessor)
     if isinstance(function, JitFunction):

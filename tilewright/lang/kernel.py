@@ -1,4 +1,5 @@
-"""``@cute.kernel`` and ``kernel(args...).launch(...)``: staging a kernel and appending its launch to the host function."""
+"""``@cute.kernel`` and ``kernel(args...).launch(...)``: staging a kernel and appending its launch to the host
+function."""
 
 from __future__ import annotations
 
@@ -60,12 +61,12 @@ class KernelCall:
         self.bound = kernel.signature.bind(args, kwargs)
 
     def launch(
-        self, *, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), cluster: Any = None, smem: Any = None, stream: Any = None,
-        min_blocks_per_mp: int | None = None, **_: Any,
+        self, *, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), cluster: Any = None, smem: Any = None,
+        stream: Any = None, min_blocks_per_mp: int | None = None, **_: Any,
     ) -> None:  # fmt: skip
         """Append the launch to the host function. ``grid``, ``block`` and ``cluster`` are up to three ints or run-time
-        integers; ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations need); ``stream`` a CUDA
-        stream argument (None: the caller's current stream)."""
+        integers; ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations need); ``stream`` a
+        CUDA stream argument (None: the caller's current stream)."""
         name = self.kernel.function.__name__
         shape = {"grid": _dim3(grid, "grid", name), "block": _dim3(block, "block", name)}
         shape["cluster"] = _dim3(cluster if cluster is not None else (1, 1, 1), "cluster", name)
@@ -111,7 +112,9 @@ def _launch_bounds(shape: dict[str, list[Any]], cluster: Any, min_blocks: int | 
     block, clusters = [_known(x) for x in shape["block"]], [_known(x) for x in shape["cluster"]]
     threads = None if None in block else math.prod(block)  # type: ignore[arg-type]
     if threads is not None and threads > MAX_THREADS:
-        raise fail(f"launch of {name}: block = {tuple(block)} has {threads} threads; a block holds {MAX_THREADS} at most")
+        raise fail(
+            f"launch of {name}: block = {tuple(block)} has {threads} threads; a block holds {MAX_THREADS} at most"
+        )
     if cluster is not None and None in clusters:
         raise fail(f"launch of {name}: cluster = {cluster!r} must be known while staging")
     static = None if cluster is None or math.prod(clusters) == 1 else tuple(clusters)  # type: ignore[arg-type]
@@ -204,7 +207,9 @@ def _trace(
         result = kernel.signature.call(source, bound, [spec.rebuild(rest) for spec in specs])
     if result is not None:
         raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
-    function.attrs.update(bounds, smem_bytes=getattr(builder, "smem_bytes", 0), source=kernel.function.__code__.co_filename)
+    function.attrs.update(
+        bounds, smem_bytes=getattr(builder, "smem_bytes", 0), source=kernel.function.__code__.co_filename
+    )
     if function.attrs["smem_bytes"] > MAX_SMEM:
         raise fail(f"the kernel {function.name} allocates {function.attrs['smem_bytes']} bytes of shared memory; "
                    f"a block has {MAX_SMEM} at most")  # fmt: skip
@@ -230,7 +235,8 @@ def _finish(function: Function) -> None:
             raise
         raise StagingError(
             f"{wrong}\na run-time value is used where it does not exist: values of the host reach a kernel only as its "
-            "arguments, and values made inside a run-time branch or loop leave it only through variables assigned before it"
+            "arguments, and values made inside a run-time branch or loop leave it only through variables "
+            "assigned before it"
         ) from None
 
 

@@ -1,4 +1,5 @@
-"""Options of ``cute.compile``: as types (``compile[OptLevel(2), KeepPTX](...)``) or as text (``options="--keep-ptx"``)."""
+"""Options of ``cute.compile``: as types (``compile[OptLevel(2), KeepPTX](...)``) or as text
+(``options="--keep-ptx"``)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tilewright.errors import ArgumentError
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What was asked for. The device compiler gets ``opt_level``, ``ptxas_options``, ``generate_line_info`` and ``gpu_arch``."""
+    """What was asked for. The device compiler gets ``opt_level``, ``ptxas_options``, ``generate_line_info`` and
+    ``gpu_arch``."""
 
     opt_level: int = 3
     enable_assertions: bool = False

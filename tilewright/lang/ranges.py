@@ -13,9 +13,10 @@ from tilewright.lang.numeric import Integer, Numeric
 class Range:
     """The bounds and hints of a run-time loop; what the builtin ``range`` means in a staged ``for`` statement.
 
-    ``unroll`` asks for that many copies of the body, ``unroll_full`` for all of them (with Python bounds the loop is then
-    unrolled while staging and its index is a Python int). ``prefetch_stages`` is accepted; the software pipeline that it asks
-    for is the kernel author's to write here.
+    ``unroll`` asks for that many copies of the body, ``unroll_full`` for all of them (with Python bounds the loop is
+    then
+    unrolled while staging and its index is a Python int). ``prefetch_stages`` is accepted; the software pipeline that
+    it asks for is the kernel author's to write here.
     """
 
     def __init__(
@@ -44,7 +45,8 @@ class Range:
         bounds = [as_python(x) for x in (self.start, self.stop, self.step)]
         if None in bounds:
             raise StagingError(
-                "a run-time range can only be the iterable of a `for` statement in a function marked @cute.jit or @cute.kernel"
+                "a run-time range can only be the iterable of a `for` statement in a function marked "
+                "@cute.jit or @cute.kernel"
             )
         return builtins.range(*bounds)  # type: ignore[arg-type]
 
@@ -71,7 +73,8 @@ def range_constexpr(*bounds: Any) -> builtins.range:
     known = [as_python(bound) if isinstance(bound, (int, Numeric)) else bound for bound in bounds]
     if None in known:
         raise StagingError(
-            f"range_constexpr({', '.join(map(repr, bounds))}): a bound is known only when the kernel runs; use `range` or "
+            f"range_constexpr({', '.join(map(repr, bounds))}): a bound is known only when the kernel runs; "
+            f"use `range` or "
             "`cutlass.range` for a run-time loop"
         )
     return builtins.range(*known)  # type: ignore[arg-type]
@@ -91,7 +94,8 @@ def const_expr(value: Any) -> Any:
     if isinstance(value, Numeric):
         if not value.is_static:
             raise StagingError(
-                f"const_expr: the {type(value).__name__} is known only when the kernel runs; leave const_expr out to branch "
+                f"const_expr: the {type(value).__name__} is known only when the kernel runs; leave const_expr "
+                f"out to branch "
                 "at run time, or pass the number as a cutlass.Constexpr argument"
             )
         return value.value

@@ -8,7 +8,7 @@ from tilewright.errors import MachineError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
-from tilewright.ir.types import MemSpace, PtrType, ScalarType
+from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
 from tilewright.lang.machine import machine_of
 
 _TOUCHES_MEMORY = ("load", "store", "call")
@@ -52,9 +52,11 @@ def outline(ops: list[Op], later: list[Op], name: str) -> Segment:
     outputs = list(dict.fromkeys(v for op in later for inner in op.walk() for v in inner.operands if v in made))
     for value in outputs:
         if not isinstance(value.type, ScalarType):
-            raise StagingError(f"{name}: a value of type {value.type} computed on the host cannot be passed on to a launch")
+            raise StagingError(
+                f"{name}: a value of type {value.type} computed on the host cannot be passed on to a launch"
+            )
     params = {value: Value(value.type, value.hint) for value in inputs}
-    places = [Value(PtrType(v.type, MemSpace.GENERIC, v.type.bytes), v.hint) for v in outputs]  # type: ignore[union-attr,arg-type]
+    places = [Value(PtrType(element_of(v.type), MemSpace.GENERIC, element_of(v.type).bytes), v.hint) for v in outputs]
     body = Block([*params.values(), *places])
     mapping: dict[Value, Value] = dict(params)
     body.ops = [clone(op, mapping) for op in ops]

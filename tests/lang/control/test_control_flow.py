@@ -227,7 +227,8 @@ def late_names(n, c):
 
 
 PROGRAMS = [
-    branch, chain, nested, counted, stepped, loop_in_branch, branch_in_loops, collatz, gcd, nested_while, swap, floats, tuples,
+    branch, chain, nested, counted, stepped, loop_in_branch, branch_in_loops, collatz, gcd, nested_while, swap,
+    floats, tuples,
     lists, flags, temporaries, unrolled, while_static, for_else, early_return_static, comprehension, walrus,
     same_value_both_arms, late_names,
 ]  # fmt: skip
@@ -448,8 +449,10 @@ def test_unroll_full_gives_python_ints(staged):
 def test_loop_index_after_loop_is_explained(staged):
     def program(n):
         for i in range(n):
-            pass
+            n += i
         return i + 1
 
-    with pytest.raises(cutlass.errors.StagingError, match="'i' has no value here: it is the index of the run-time for loop"):
+    with pytest.raises(
+        cutlass.errors.StagingError, match="'i' has no value here: it is the index of the run-time for loop"
+    ):
         staged(program, 3)

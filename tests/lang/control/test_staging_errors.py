@@ -125,7 +125,9 @@ def test_use_of_a_variable_of_one_branch(staged):
             x = n
         return x + 1  # here
 
-    refuse(program, staged, 3, match="'x' has no value here: it is assigned in only one branch of the run-time if at line")
+    refuse(
+        program, staged, 3, match="'x' has no value here: it is assigned in only one branch of the run-time if at line"
+    )
 
 
 def test_use_of_a_variable_of_a_loop_body(staged):

@@ -1,4 +1,5 @@
-"""What the CuTe DSL's general documentation describes, as programs of our own: control flow, layouts, caching, arguments."""
+"""What the CuTe DSL's general documentation describes, as programs of our own: control flow, layouts, caching,
+arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.lang.ranges import range_dynamic
 
-# -- control flow ---------------------------------------------------------------------------------------------------------
+# -- control flow ----------------------------------------------------------------------------------------------------
 
 
 @cute.jit
@@ -111,7 +112,7 @@ def test_dynamic_expr_and_range_dynamic():
     assert main(4) == 12
 
 
-# -- static and dynamic layouts --------------------------------------------------------------------------------------------
+# -- static and dynamic layouts --------------------------------------------------------------------------------------
 
 
 def test_static_layout_is_printed_while_staging(capsys):
@@ -169,7 +170,7 @@ def test_loop_over_a_tensor(capfd):
     assert capfd.readouterr().out.split("\n")[:2] == ["tensor[0]: 4", "tensor[1]: 5"]
 
 
-# -- arguments -------------------------------------------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------------------------
 
 
 def test_static_and_dynamic_arguments(capfd):
@@ -272,7 +273,7 @@ def test_lists_take_no_run_time_index():
         foo(1.0, 2.0, 0, np.zeros(1, np.float32))
 
 
-# -- caching ---------------------------------------------------------------------------------------------------------------
+# -- caching ---------------------------------------------------------------------------------------------------------
 
 a = 1
 staged = []
@@ -368,7 +369,7 @@ def test_no_cache_forces_a_fresh_compilation():
     assert len(traced) == 2
 
 
-# -- frameworks ------------------------------------------------------------------------------------------------------------
+# -- frameworks ------------------------------------------------------------------------------------------------------
 
 
 def test_implicit_conversion_keeps_the_leading_stride(capsys):

@@ -173,9 +173,9 @@ def test_host_arithmetic_is_that_of_the_machine():
     for a, b, x in ((7, 3, 2.5), (-7, 3, 0.1), (2_000_000_011, -5, 1e-3), (-200, 7, 9.0)):
         wrap = lambda v, t=np.int32: int(np.array(v & ((1 << 64) - 1), np.uint64).astype(t))  # noqa: E731
         expected = (
-            a // b, a % b, wrap(a + b), wrap(a * b), wrap(a << 3), a >> 1, a & b, a | b, a ^ b, -a, ~a, abs(a), min(a, b),
-            max(a, b), wrap(a, np.int8), wrap(a, np.uint8), a * b, float(f32(x) * f32(x)), float(f32(x) / f32(3)), int(f32(x)),
-            float(np.float16(f32(x))), float(np.sqrt(f32(x))), a if f32(x) > 1 else b,
+            a // b, a % b, wrap(a + b), wrap(a * b), wrap(a << 3), a >> 1, a & b, a | b, a ^ b, -a, ~a, abs(a), min(a,
+            b), max(a, b), wrap(a, np.int8), wrap(a, np.uint8), a * b, float(f32(x) * f32(x)), float(f32(x) / f32(3)),
+            int(f32(x)), float(np.float16(f32(x))), float(np.sqrt(f32(x))), a if f32(x) > 1 else b,
         )  # fmt: skip
         assert compiled(a, b, float(f32(x))) == expected
 
@@ -211,7 +211,10 @@ def test_equal_specialisations_share_a_kernel():
 
     x, y = arrays(8)
     compiled = cute.compile(three, x, y)
-    assert [(k.name, k.attrs["max_threads"]) for k in compiled.kernels] == [("scale_kernel", 64), ("scale_kernel_1", 32)]
+    assert [(k.name, k.attrs["max_threads"]) for k in compiled.kernels] == [
+        ("scale_kernel", 64),
+        ("scale_kernel_1", 32),
+    ]
     compiled(x, y)
     assert y[3] == 12
 
@@ -219,7 +222,10 @@ def test_equal_specialisations_share_a_kernel():
 def test_kernels_are_clean_and_bear_the_users_names():
     x, y = arrays(8)
     text = str(cute.compile(scale, x, y, 1.0).kernels[0])
-    assert "kernel @scale_kernel(%x: ptr<f32, gmem, align 4>, %y: ptr<f32, gmem, align 4>, %factor: f32, %count: i32)" in text
+    assert (
+        "kernel @scale_kernel(%x: ptr<f32, gmem, align 4>, %y: ptr<f32, gmem, align 4>, %factor: f32, %count: i32)"
+        in text
+    )
     assert "%tidx = sreg {name='tid.x'}" in text
     assert "ctaid.y" not in text  # nobody reads it
 
@@ -472,7 +478,11 @@ def test_options():
     made = cute.compile[cute.OptLevel(2), cute.KeepPTX](scale, x, y, 1.0)
     assert made.options.opt_level == 2 and made.options.keep_ptx
     text = cute.compile(scale, x, y, 1.0, options="--opt-level 1 --ptxas-options '--verbose' --generate-line-info")
-    assert (text.options.opt_level, text.options.ptxas_options, text.options.generate_line_info) == (1, "--verbose", True)
+    assert (text.options.opt_level, text.options.ptxas_options, text.options.generate_line_info) == (
+        1,
+        "--verbose",
+        True,
+    )
     with pytest.raises(ArgumentError, match="unknown option '--opt-lvl'"):
         cute.compile(scale, x, y, 1.0, options="--opt-lvl 2")
     with pytest.raises(ArgumentError, match="opt-level is 0, 1, 2 or 3"):

@@ -66,8 +66,8 @@ class If:
         self.region.close()
         poison_fresh(self.cells, self.region)
         joins = [
-            Join(name, before, sides, self.arms, self.region)
-            for name, before, *sides in zip(self.names, self.before, self.after, values, strict=True)
+            Join(name, before, (first, last), self.arms, self.region)
+            for name, before, first, last in zip(self.names, self.before, self.after, values, strict=True)
         ]
         moved = [
             (cell, first, last)

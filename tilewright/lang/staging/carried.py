@@ -159,7 +159,8 @@ class Carried:
         if not carry.spec_of(before).types():
             raise fail(
                 f"'{cell.path}' changes in the {self.region} from {carry.describe(before)} to {carry.describe(after)}, "
-                "but it is known only while staging; give it a run-time value before the loop (Int32(...), Boolean(...))"
+                "but it is known only while staging; give it a run-time value before the loop (Int32(...), "
+                "Boolean(...))"
             )
 
     def _rewind(self) -> None:
@@ -174,7 +175,9 @@ class Carried:
         poison_fresh(self.cells, self.region)
 
 
-def invariants(inits: list[Value], columns: Sequence[list[Value]], arguments: Sequence[list[Value]]) -> dict[Value, Value]:
+def invariants(
+    inits: list[Value], columns: Sequence[list[Value]], arguments: Sequence[list[Value]]
+) -> dict[Value, Value]:
     """Carried values that never change: argument -> initial value. ``columns[k]`` lists what flows into the k-th
     block's successor, ``arguments[k]`` are that block's arguments."""
     found: dict[Value, Value] = {}

@@ -1,6 +1,7 @@
 """What a region may change behind a name: the contents of mutable objects that it can reach.
 
-A *cell* is one place in a mutable object: a list element, a dict value, an attribute of a user's object, or the run-time
+A *cell* is one place in a mutable object: a list element, a dict value, an attribute of a user's object, or the
+run-time
 values inside an object of the carry protocol. Regions remember the cells of the objects that their body names, and
 afterwards see which ones differ. Library objects that are immutable (layouts, tensors, numerics) are never entered.
 """
@@ -19,7 +20,19 @@ from tilewright.lang.staging.poison import Undefined
 
 MISSING = object()
 _STATIC_ROOMS = ("layout", "ir", "atoms", "lang", "errors", "cute")
-_FOREIGN = {"builtins", "numpy", "torch", "cuda", "functools", "types", "enum", "typing", "collections", "abc", "pathlib"}
+_FOREIGN = {
+    "builtins",
+    "numpy",
+    "torch",
+    "cuda",
+    "functools",
+    "types",
+    "enum",
+    "typing",
+    "collections",
+    "abc",
+    "pathlib",
+}
 _KINDS: dict[type, str] = {}
 
 
@@ -172,4 +185,9 @@ def fresh_attributes(cells: Iterable[Cell]) -> list[tuple[Any, str, Any]]:
     for cell in cells:
         if cell.kind == "object":
             known.setdefault(id(cell.holder), (cell.holder, set()))[1].add(cell.key)
-    return [(thing, name, value) for thing, names in known.values() for name, value in vars(thing).items() if name not in names]
+    return [
+        (thing, name, value)
+        for thing, names in known.values()
+        for name, value in vars(thing).items()
+        if name not in names
+    ]

@@ -31,11 +31,15 @@ def _logical(word: str, first: Any, rest: tuple[Thunk, ...]) -> Any:
     for i, thunk in enumerate(rest):
         test = decide(first)
         if isinstance(test, Value):
-            return _lazy(word, first, test, lambda i=i: _logical(word, rest[i](), rest[i + 1 :]))
+            return _lazy(word, first, test, functools.partial(_rest, word, rest[i:]))
         if test is (word == "or"):
             return first
         first = thunk()
     return first
+
+
+def _rest(word: str, thunks: tuple[Thunk, ...]) -> Any:
+    return _logical(word, thunks[0](), thunks[1:])
 
 
 def _lazy(word: str, first: Any, test: Value, rest: Thunk) -> Any:
@@ -109,9 +113,13 @@ def _quantifier(word: str, python: Any) -> Any:
         listed = list(items)
         if not any(map(_is_dynamic, listed)):
             return python(listed)
-        return _logical(word, listed[0], tuple(lambda x=item: x for item in listed[1:]))
+        return _logical(word, listed[0], tuple(functools.partial(_itself, x) for x in listed[1:]))
 
     return quantifier
+
+
+def _itself(x: Any) -> Any:
+    return x
 
 
 def _bool(*args: Any) -> Any:

@@ -21,7 +21,10 @@ from tilewright.ir.core import Location
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _LIBRARY = tuple(
-    {os.path.dirname(os.path.abspath(os.__file__)) + os.sep, *(sysconfig.get_path(p) + os.sep for p in ("stdlib", "purelib"))}
+    {
+        os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
+        *(sysconfig.get_path(p) + os.sep for p in ("stdlib", "purelib")),
+    }
 )
 _STAGED_LIBRARY_CODE: set[Any] = set()
 _USER_FILES: dict[str, bool] = {}

@@ -33,8 +33,12 @@ def jump(word: str, loop: Any) -> None:
     level = loop if isinstance(loop, int) else loop.level
     regions = Builder.current().regions if Builder.active() else []  # type: ignore[attr-defined]
     if len(regions) > level:
-        advice = "compute a flag and guard the rest of the body with `if`, or use a `while` with the condition in its head"
-        raise fail(f"`{word}` inside a {regions[-1]} is not possible: the machine's control flow is structured; {advice}")
+        advice = (
+            "compute a flag and guard the rest of the body with `if`, or use a `while` with the condition in its head"
+        )
+        raise fail(
+            f"`{word}` inside a {regions[-1]} is not possible: the machine's control flow is structured; {advice}"
+        )
 
 
 def leave(word: str, level: int) -> None:
@@ -42,13 +46,17 @@ def leave(word: str, level: int) -> None:
     regions = Builder.current().regions if Builder.active() else []  # type: ignore[attr-defined]
     if len(regions) > level:
         advice = "assign the result to a variable and return it at the end" if word == "return" else "use `assert`"
-        raise fail(f"`{word}` inside a {regions[-1]} is not possible: the machine's control flow is structured; {advice}")
+        raise fail(
+            f"`{word}` inside a {regions[-1]} is not possible: the machine's control flow is structured; {advice}"
+        )
 
 
 def caught(level: int) -> None:
     """An exception must not leave a run-time region by way of a handler."""
     if location.depth() > level:
-        raise fail("an exception left a run-time region and was caught outside it; catch it inside or decide with const_expr")
+        raise fail(
+            "an exception left a run-time region and was caught outside it; catch it inside or decide with const_expr"
+        )
 
 
 class For:
@@ -123,8 +131,8 @@ class For:
             builder.emit("yield", [replaced.get(ends[i], ends[i]) for i in kept])
         unroll = "full" if self.iterable.unroll_full else self.iterable.unroll
         op = builder.emit(
-            "for", [*self.bounds, *(inits[i] for i in kept)], [self.arguments[i].type for i in kept], {"unroll": unroll},
-            [self.block],
+            "for", [*self.bounds, *(inits[i] for i in kept)], [self.arguments[i].type for i in kept], {"unroll":
+            unroll}, [self.block],
         )  # fmt: skip
         final = list(inits)
         for i, result in zip(kept, op.results, strict=True):
@@ -183,8 +191,8 @@ class While:
     """
 
     __slots__ = (
-        "afters", "arguments", "before", "blocks", "carried", "condition", "config", "finished", "level", "region", "state",
-        "turns",
+        "afters", "arguments", "before", "blocks", "carried", "condition", "config", "finished", "level",
+        "region", "state", "turns",
     )  # fmt: skip
 
     def __init__(
@@ -269,7 +277,9 @@ class While:
         builder = Builder.current()
         with builder.inside(self.blocks[1]):
             builder.emit("yield", [replaced.get(ends[i], ends[i]) for i in kept])
-        op = builder.emit("while", [inits[i] for i in kept], [self.arguments[i].type for i in kept], regions=self.blocks)
+        op = builder.emit(
+            "while", [inits[i] for i in kept], [self.arguments[i].type for i in kept], regions=self.blocks
+        )
         final = list(inits)
         for i, result in zip(kept, op.results, strict=True):
             result.hint, final[i] = self.arguments[i].hint, result

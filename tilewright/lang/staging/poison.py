@@ -29,7 +29,8 @@ class Undefined:
 
 
 _DUNDERS = (
-    "add sub mul matmul truediv floordiv mod pow lshift rshift and or xor radd rsub rmul rmatmul rtruediv rfloordiv rmod "
+    "add sub mul matmul truediv floordiv mod pow lshift rshift and or xor radd rsub rmul rmatmul rtruediv "
+    "rfloordiv rmod "
     "rpow rlshift rrshift rand ror rxor neg pos abs invert lt le gt ge eq ne bool call getitem setitem iter len int "
     "float index contains enter exit"
 )

@@ -84,7 +84,9 @@ def same_value(a: Value, b: Value) -> bool:
     return a is b
 
 
-def emit_branch(condition: Value, arms: tuple[Block, Block], pairs: Sequence[Pair], names: Sequence[str | None]) -> list[Value]:
+def emit_branch(
+    condition: Value, arms: tuple[Block, Block], pairs: Sequence[Pair], names: Sequence[str | None]
+) -> list[Value]:
     """Close a branch: one result for each pair, by ``select`` where that is as good as an ``if``."""
     builder = Builder.current()
     wanted = [i for i, (a, b) in enumerate(pairs) if not same_value(a, b)]
@@ -115,7 +117,9 @@ def _name(value: Value, name: str | None) -> None:
 class Join:
     """One place (a variable or a cell) after a branch: ``spec`` and value pairs, or a poison."""
 
-    def __init__(self, name: str, before: Any, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> None:
+    def __init__(
+        self, name: str, before: Any, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region
+    ) -> None:
         self.name = name
         self.spec: Spec | None = None
         self.pairs: list[Pair] = []

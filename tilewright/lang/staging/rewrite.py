@@ -10,8 +10,8 @@ Statements stay in their frame and keep their lines. ``if c: A else: B`` becomes
         B
         x, y = branch.join(x, y)
 
-so that one code runs as Python does when ``c`` is known, and traces both arms when it is not. ``for`` and ``while`` are in
-:mod:`loops`. Predicates written ``const_expr(...)`` and loops over ``range_constexpr(...)`` are left alone.
+so that one code runs as Python does when ``c`` is known, and traces both arms when it is not. ``for`` and ``while``
+are in :mod:`loops`. Predicates written ``const_expr(...)`` and loops over ``range_constexpr(...)`` are left alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ def called_name(node: ast.AST | None) -> str:
     """``f`` for the calls ``f(...)`` and ``a.b.f(...)``."""
     if not isinstance(node, ast.Call):
         return ""
-    return node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+    return (
+        node.func.attr
+        if isinstance(node.func, ast.Attribute)
+        else node.func.id
+        if isinstance(node.func, ast.Name)
+        else ""
+    )
 
 
 N = TypeVar("N", bound=ast.AST)
@@ -151,7 +157,9 @@ class _Function(ast.NodeTransformer):
         uses = Uses(nodes)
         assigned = [n for n in uses.bound if n in self.locals and not n.startswith(f"{TOOL}_")]
         known = self.locals | self.outer
-        touched = [n for n in uses.read if n in known and n not in uses.bound and n != TOOL and not n.startswith(f"{TOOL}_")]
+        touched = [
+            n for n in uses.read if n in known and n not in uses.bound and n != TOOL and not n.startswith(f"{TOOL}_")
+        ]
         self.tracked.update(dict.fromkeys(assigned + touched))
         return assigned, touched
 
@@ -170,7 +178,12 @@ class _Function(ast.NodeTransformer):
         values = self.loads(assigned, node)
         test = self.visit(node.test)
         made = self.tool(
-            "If", node, test, self.texts(assigned), self.texts(touched), ast.Tuple(self.loads(touched, node), ast.Load())
+            "If",
+            node,
+            test,
+            self.texts(assigned),
+            self.texts(touched),
+            ast.Tuple(self.loads(touched, node), ast.Load()),
         )
         then = self.nested(node.body) + [self.unpack(assigned, self.call(branch, "swap", node, *values), node)]
         other = self.nested(node.orelse) + [self.unpack(assigned, self.call(branch, "join", node, *values), node)]
@@ -348,7 +361,11 @@ class _Function(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS and node.func.id not in self.locals | self.outer:
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id in _BUILTINS
+            and node.func.id not in self.locals | self.outer
+        ):
             node.func = self.tool("builtin", node.func, node.func)
         return node
 
@@ -361,7 +378,9 @@ class _Function(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-        names = {d.attr if isinstance(d, ast.Attribute) else d.id if isinstance(d, ast.Name) else "" for d in decorators}
+        names = {
+            d.attr if isinstance(d, ast.Attribute) else d.id if isinstance(d, ast.Name) else "" for d in decorators
+        }
         if not names & _DECORATORS:  # those are rewritten by their own decorator
             kept = (node.args.defaults, node.args.kw_defaults)
             _Function(self.filename, self.locals | self.outer).function(node)
@@ -376,10 +395,12 @@ class _Function(ast.NodeTransformer):
 
     def _unsupported(self, node: ast.AST) -> Any:
         word = {
-            "Yield": "yield", "YieldFrom": "yield from", "Await": "await", "AsyncFor": "async for", "AsyncWith": "async with",
-            "AsyncFunctionDef": "async def", "TryStar": "except*",
+            "Yield": "yield", "YieldFrom": "yield from", "Await": "await", "AsyncFor": "async for",
+            "AsyncWith": "async with", "AsyncFunctionDef": "async def", "TryStar": "except*",
         }[type(node).__name__]  # fmt: skip
-        raise self.error(node, f"`{word}` has no meaning in a staged function; a kernel is one program without suspension")
+        raise self.error(
+            node, f"`{word}` has no meaning in a staged function; a kernel is one program without suspension"
+        )
 
     visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = _unsupported
     visit_AsyncFunctionDef = visit_TryStar = _unsupported

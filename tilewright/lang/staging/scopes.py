@@ -10,7 +10,8 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Uses(ast.NodeVisitor):
-    """Collects the names bound (in order) and read in some nodes, without the insides of nested functions' own scopes."""
+    """Collects the names bound (in order) and read in some nodes, without the insides of nested functions' own
+    scopes."""
 
     def __init__(self, nodes: Iterable[ast.AST]) -> None:
         self.bound: dict[str, None] = {}

@@ -19,13 +19,15 @@ def tree_of(function: FunctionType) -> tuple[ast.FunctionDef, str]:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise StagingError(
-            f"the source of {function.__qualname__} ({code.co_filename}:{code.co_firstlineno}) is not to be found: staged "
+            f"the source of {function.__qualname__} ({code.co_filename}:{code.co_firstlineno}) is not to be "
+            f"found: staged "
             "functions must come from a file or a notebook cell (or be marked with preprocessor=False)"
         )
     found = _definitions("".join(lines), code.co_filename).get((code.co_name, code.co_firstlineno))
     if found is None:
         raise StagingError(
-            f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__} is not there any more: the file was changed "
+            f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__} is not there any more: the "
+            f"file was changed "
             "after it was imported"
         )
     node, owner = found
