@@ -191,6 +191,28 @@ def test_copy_if_converts() -> None:
     np.testing.assert_array_equal(y, np.array([-1, 5, -1, 3], np.float16))
 
 
+@cute.kernel
+def _flags(mX: cute.Tensor, mY: cute.Tensor):
+    tidx, _, _ = cute.arch.thread_idx()
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Boolean, num_bits_per_copy=32)
+    thread = cute.make_tiled_copy_tv(atom, cute.make_layout(4), cute.make_layout(4)).get_slice(tidx)
+    source, target = thread.partition_S(mX), thread.partition_D(mY)
+    registers = cute.make_fragment_like(source)
+    cute.copy(atom, source, registers)
+    cute.copy(atom, registers, target)
+
+
+@cute.jit
+def flags(mX: cute.Tensor, mY: cute.Tensor):
+    _flags(mX, mY).launch(grid=(1, 1, 1), block=(4, 1, 1))
+
+
+def test_booleans_are_bytes() -> None:
+    x, y = RNG.integers(0, 2, 16).astype(bool), np.zeros(16, bool)
+    flags(from_dlpack(x, assumed_align=16), from_dlpack(y, assumed_align=16))
+    np.testing.assert_array_equal(x, y)
+
+
 # -- errors while staging ----------------------------------------------------------------------------------------------
 
 

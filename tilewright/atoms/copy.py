@@ -87,7 +87,7 @@ def check_fragment(atom: CopyInstruction, op: Op, bits: int) -> FragType:
     kind = op.operands[0].type
     if not isinstance(kind, FragType):
         raise ConstraintError(f"{atom}: one side must be registers, not {kind}")
-    wanted = bits // kind.elem.width
+    wanted = bits // (8 * kind.elem.bytes)
     for registers in op.attrs["registers"]:
         if len(registers) != wanted:
             raise ConstraintError(
@@ -99,7 +99,7 @@ def check_fragment(atom: CopyInstruction, op: Op, bits: int) -> FragType:
 
 
 def check_width(atom: CopyInstruction, a: ScalarType, b: ScalarType) -> None:
-    if a.width != b.width:
+    if a.bytes != b.bytes:
         raise ConstraintError(
             f"{atom}: moves bits, so both sides need one element width, not {a} and {b}: convert with .to() first"
         )

@@ -85,7 +85,7 @@ class CpAsync(CopyInstruction):
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         """Global memory is read now; shared memory changes when the program's waits force it."""
         sources, targets, predicates = split_operands(op, operands)
-        n = self.bits // element_of(op.operands[0].type).width
+        n = self.bits // (8 * element_of(op.operands[0].type).bytes)
         for source, target, predicate in zip(sources, targets, predicates, strict=True):
             mask = combine(lanes, predicate)
             values = lanes.load(source, n, mask)

@@ -87,7 +87,7 @@ class UniversalCopy(CopyInstruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         first, second, predicates = split_operands(op, operands)
-        n = self.bits // element_of(op.operands[1 if "registers" in op.attrs else 0].type).width
+        n = self.bits // (8 * element_of(op.operands[1 if "registers" in op.attrs else 0].type).bytes)
         if "registers" not in op.attrs:
             for source, target, predicate in zip(first, second, predicates, strict=True):
                 mask = combine(lanes, predicate)

@@ -120,8 +120,9 @@ class CopyAtom(Atom):
         self.layout_ref_tv = self._in_values(instruction.ref_bits)
 
     def _in_values(self, bits: Layout) -> Layout:
-        made: Layout = recast_layout(self.scalar.width, 1, bits)
-        if size(made[0]) != size(self.thr_id) or size(bits[1]) > 1 and size(bits[1]) < self.scalar.width:
+        width = 8 * self.scalar.bytes
+        made: Layout = recast_layout(width, 1, bits)
+        if size(made[0]) != size(self.thr_id) or size(bits[1]) > 1 and size(bits[1]) < width:
             raise ConstraintError(
                 f"{self.instruction} moves {size(bits[1])} bits a thread; values of {self.scalar} do not fit in"
             )
@@ -159,16 +160,18 @@ def make_mma_atom(op: Any) -> MmaAtom:
     return op if isinstance(op, MmaAtom) else MmaAtom(op)
 
 
-def make_copy_atom(op: Any, copy_internal_type: Any, *, num_bits_per_copy: int = 0) -> CopyAtom:
+def make_copy_atom(op: Any, copy_internal_type: Any, *, num_bits_per_copy: int = 0, **options: Any) -> CopyAtom:
     """The atom of a copy operation for elements of ``copy_internal_type``.
 
     ``num_bits_per_copy`` is what one instruction of one thread moves; when left out, the universal copy moves one
     element and ``cute.copy`` widens it as far as layouts and alignment allow.
     """
-    if num_bits_per_copy and num_bits_per_copy % scalar_of(copy_internal_type).width:
+    for name, value in options.items():
+        if value is not None and name not in ("loc", "ip"):
+            raise ConstraintError(f"make_copy_atom: {op} takes no {name}")
+    width = 8 * scalar_of(copy_internal_type).bytes
+    if num_bits_per_copy and num_bits_per_copy % width:
         raise ConstraintError(
-            f"num_bits_per_copy={num_bits_per_copy} is not a multiple of the {scalar_of(copy_internal_type).width} "
-            "bits of "
-            f"{copy_internal_type}"
+            f"num_bits_per_copy={num_bits_per_copy} is not a multiple of the {width} bits of {copy_internal_type}"
         )
     return CopyAtom(op, copy_internal_type, num_bits_per_copy)
