@@ -74,6 +74,8 @@ def test_latex_has_a_node_for_every_cell(figure: Figure) -> None:
         list(cell.lines) for cell in cells
     ]
     assert len({(row, column) for row, column, _ in nodes}) == len(cells)
+    width = float(re.search(r"y=\{\(([\d.]+)cm", tex).group(1))  # type: ignore[union-attr]
+    assert all(len(line) * 0.525 * 7 / 28.45 < width for cell in cells for line in cell.lines)  # 7 pt typewriter
     stripped = re.sub(r"\\[{}\\]", "", tex)
     assert stripped.count("{") == stripped.count("}")
     assert tex.startswith(r"\documentclass") and tex.rstrip().endswith(r"\end{document}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.viz.colour import text_colour
 from tilewright.viz.figure import Figure, Panel
 
+GLYPH, LINE = 0.14, 0.3  # width and height in centimetres of a character in \ttfamily\scriptsize
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": r"\^{}", "&": r"\&", "%": r"\%", "#": r"\#",
     "$": r"\$", "~": r"\~{}", "·": r"$\cdot$", "→": r"$\to$", "×": r"$\times$", "⊕": r"$\oplus$",
@@ -14,26 +15,38 @@ SPECIAL = {
 def figure_to_tikz(figure: Figure) -> str:
     """Write ``figure`` as a LaTeX document that pdflatex compiles by itself."""
     colours = sorted({cell.fill for panel in figure.panels for cell in panel.cells} | {c for c, _ in figure.legend})
+    width, height = _cell_size(figure)
     lines = [
         r"\documentclass{standalone}",
         r"\usepackage{tikz}",
         *(rf"\definecolor{{{_name(colour)}}}{{HTML}}{{{colour[1:].upper()}}}" for colour in colours),
         r"\begin{document}",
-        r"\begin{tikzpicture}[x={(0cm,-1cm)},y={(1cm,0cm)},",
-        r"  box/.style={rectangle,draw=black,thin,minimum size=1cm,inner sep=1pt,align=center,",
-        r"  font=\ttfamily\scriptsize}]",
+        rf"\begin{{tikzpicture}}[x={{(0cm,-{height:g}cm)}},y={{({width:g}cm,0cm)}},",
+        rf"  box/.style={{rectangle,draw=black,thin,minimum width={width:g}cm,minimum height={height:g}cm,",
+        r"  inner sep=1pt,align=center,font=\ttfamily\scriptsize},",
+        r"  swatch/.style={rectangle,draw=black,thin,minimum size=4mm}]",
     ]
     bottom = 0
     for panel, (top, left) in zip(figure.panels, _corners(figure), strict=True):
         lines += _panel(panel, top, left)
         bottom = max(bottom, top + panel.rows)
-    for text in filter(None, (figure.title, *figure.notes)):
+    if figure.title:
+        lines.append(rf"\node[anchor=west,font=\ttfamily] at (-3,-0.5) {{{_escape(figure.title)}}};")
+    for text in figure.notes:
         bottom += 1
         lines.append(rf"\node[anchor=west,font=\ttfamily] at ({bottom},0) {{{_escape(text)}}};")
     for number, (colour, text) in enumerate(figure.legend):
         at = f"({bottom + 1 + number // 4},{number % 4 * 4})"
-        lines.append(rf"\node[box,fill={_name(colour)},minimum size=4mm,label=right:{{{_escape(text)}}}] at {at} {{}};")
+        lines.append(rf"\node[swatch,fill={_name(colour)},label=right:{{{_escape(text)}}}] at {at} {{}};")
     return "\n".join([*lines, r"\end{tikzpicture}", r"\end{document}", ""])
+
+
+def _cell_size(figure: Figure) -> tuple[float, float]:
+    """Width and height in centimetres that hold the longest text of a cell, and a centimetre at least."""
+    cells = [cell for panel in figure.panels for cell in panel.cells]
+    longest = max((len(line) for cell in cells for line in cell.lines), default=0)
+    most_lines = max((len(cell.lines) for cell in cells), default=0)
+    return max(1.0, GLYPH * longest + 0.2), max(1.0, LINE * most_lines + 0.2)
 
 
 def _corners(figure: Figure) -> list[tuple[int, int]]:
