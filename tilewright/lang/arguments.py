@@ -20,6 +20,7 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, PtrType, Type
 from tilewright.lang import carry
 from tilewright.lang.arrays import is_array
+from tilewright.lang.dlpack import HostTensor, from_dlpack
 from tilewright.lang.numeric import Boolean, Float32, Int32, Int64, Numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.signature import is_constexpr, numeric_annotation
@@ -76,6 +77,9 @@ class Argument:
     def key(self) -> Any:
         """Equal for arguments that lead to the same program."""
         raise NotImplementedError
+
+    def release(self) -> None:
+        """Let go of the arrays that the function was compiled with; only their kind matters from now on."""
 
     def wrong(self, expected: str, value: Any) -> ArgumentError:
         return ArgumentError(f"argument '{self.name}': expected {expected}, got {describe(value)}")
@@ -160,6 +164,7 @@ class Protocol(Argument):
         self.type_list: list[Type] = list(template.__get_mlir_types__())
         self.static = carry.static_part(template)
         self.facts = carry.known_facts(template)
+        self.token = object()
 
     def types(self) -> list[Type]:
         return self.type_list
@@ -184,7 +189,13 @@ class Protocol(Argument):
         for kind, leaf in zip(self.type_list, found, strict=True):
             if isinstance(kind, PtrType) and isinstance(leaf, DevicePointer) and leaf.address % kind.align:
                 raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{leaf.address:#x}")
+        if isinstance(value, HostTensor):
+            value.passed = (self.token, found)
         return found
+
+    def release(self) -> None:
+        if isinstance(self.template, HostTensor):
+            self.template = self.template.without_memory()
 
     def _fits(self, value: Any, types: list[Type]) -> bool:
         if not carry.same_static(self.static, carry.static_part(value)) or len(types) != len(self.type_list):
@@ -222,6 +233,11 @@ class Group(Argument):
         if type(value) is not self.spec.type or carry.labels_of(value) != self.spec.labels:
             raise self.wrong(describe(self.value), value)
         return [leaf for part, item in zip(self.parts, self.spec.split(value), strict=True) for leaf in part.read(item)]
+
+    def release(self) -> None:
+        self.value = describe(self.value)
+        for part in self.parts:
+            part.release()
 
     def key(self) -> Any:
         return (self.spec.type, self.spec.labels, tuple(part.key() for part in self.parts))
@@ -296,8 +312,6 @@ def _has_tensor_face(value: Any) -> bool:
 
 def implicit_tensor(array: Any) -> Any:
     """An array passed as it is: a tensor with a run-time layout, but for the stride 1 of its leading mode."""
-    from tilewright.lang.dlpack import from_dlpack
-
     tensor = from_dlpack(array)
     return tensor.mark_layout_dynamic() if array.ndim else tensor
 

@@ -28,11 +28,13 @@ _FITS_32 = 1 << 31
 class HostTensor(Tensor):
     """A tensor over an array of the host program, immutable but for ``element_type``: ``mark_...`` gives new ones."""
 
-    __slots__ = ("array",)
+    __slots__ = ("array", "passed")
 
     def __init__(self, iterator: HostPointer, layout: Layout, array: Array) -> None:
         super().__init__(iterator, layout)
         self.array = array
+        self.passed: tuple[object, list[Any]] = (None, [])
+        """The compiled function's argument that last took this tensor, and the values that it read from it."""
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
@@ -48,6 +50,13 @@ class HostTensor(Tensor):
                 f"element_type: {dtype} has {dtype.width} bits, the array's elements {self.iterator.dtype.width}"
             )
         self.iterator = self.iterator.with_dtype(dtype)
+        self.passed = (None, [])
+
+    def without_memory(self) -> HostTensor:
+        """A tensor of the same type that does not keep the array alive."""
+        base = self.iterator.base._replace(owner=None)
+        pointer = HostPointer(base, self.iterator.dtype, self.iterator._kind.space, self.iterator._kind.align)
+        return HostTensor(pointer, self.layout, self.array._replace(owner=None))
 
     @property
     def device(self) -> str:

@@ -49,6 +49,8 @@ class Executor:
         exec(compile(self.source, name, "exec"), scope)
         self._call = scope["call"]
         self._generic = scope["generic"]
+        self._scope = scope
+        self._pointers = writer.pointer_parameters()
         result = self._program.result
         self._result = None if not result.types() and result.rebuild(iter(())) is None else result
 
@@ -88,8 +90,25 @@ class Executor:
 
     def run(self, values: list[Any]) -> Any:
         """Run with the flat run-time values of all arguments, which were checked before."""
-        found = self._generic(values)
-        return None if self._result is None else python_result(self._result, iter(found))
+        return self.result(self._generic(values))
+
+    def direct(self, bound: inspect.BoundArguments) -> Any:
+        """A function of *all* arguments (in order) that runs this program if they are exactly of its kind, else MISS."""
+        listed = zip(self.signature.parameters(bound), self._program.arguments, strict=True)
+        every = [fastpath.Parameter(name, argument) for (name, _, _), argument in listed]
+        code = fastpath.Caller(every, self._pointers, self._program.arguments, strict=True)
+        text = code.write()
+        scope = {**self._scope, **code.scope}
+        exec(compile(text, f"<direct calls of {self.host.name}>", "exec"), scope)
+        return scope["direct"]
+
+    def release(self) -> None:
+        """Let go of the arrays that the program was compiled with."""
+        for argument in self._program.arguments:
+            argument.release()
+
+    def result(self, values: Any) -> Any:
+        return None if self._result is None else python_result(self._result, iter(values))
 
     def __repr__(self) -> str:
         kernels = ", ".join(kernel.name for kernel in self.kernels) or "no kernels"

@@ -14,7 +14,12 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import PtrType
 from tilewright.lang.arguments import Argument, Fixed, Protocol, Scalar, StreamArgument
 from tilewright.lang.arguments import implicit_tensor as implicit
+from tilewright.lang.dlpack import HostTensor
 from tilewright.lang.numeric import Boolean
+
+
+MISS = object()
+"""What ``direct`` gives for arguments of another specialisation."""
 
 
 class Parameter(NamedTuple):
@@ -26,10 +31,16 @@ class Parameter(NamedTuple):
 
 
 class Caller:
-    """Writes ``call(a, b, ...)``, which reads the arguments and calls ``body``, and ``generic(values)``."""
+    """Writes ``call(a, b, ...)``, which reads the arguments and calls ``body``, and ``generic(values)``.
 
-    def __init__(self, parameters: list[Parameter], pointers: list[int], arguments: list[Argument]) -> None:
-        self.parameters, self.pointers = parameters, pointers
+    With ``strict`` it writes ``direct`` instead, for calls that may be of another specialisation: where an argument is
+    not exactly of the kind that the program was made for, MISS is given back and nothing is run.
+    """
+
+    def __init__(
+        self, parameters: list[Parameter], pointers: list[int], arguments: list[Argument], strict: bool = False
+    ) -> None:
+        self.parameters, self.pointers, self.strict = parameters, pointers, strict
         self.count = sum(len(a.types()) for a in arguments)
         self.offsets: dict[int, int] = {}
         offset = 0
@@ -41,6 +52,9 @@ class Caller:
             "same_device": same_device,
             "DevicePointer": DevicePointer,
             "device_of": _DeviceNames(),
+            "HostTensor": HostTensor,
+            "MISS": MISS,
+            "ArgumentError": ArgumentError,
         }
         self.lines: list[str] = []
 
@@ -53,6 +67,17 @@ class Caller:
         head = ", ".join(f"a{i}" for i in range(len(self.parameters)))
         device = self.device()
         body = f"    return body({', '.join(['device', *values])})"
+        if self.strict:
+            guarded = [f"    {line}" for line in self.lines] or ["        pass"]
+            lines = [
+                f"def direct({head}):",
+                "    try:",
+                *guarded,
+                "    except ArgumentError: return MISS",
+                device,
+                body,
+            ]
+            return "\n".join(lines) + "\n"
         unpack = [f"    {''.join(f'{v}, ' for v in values)} = values"] if values else []
         return "\n".join(
             [f"def call({head}):", *self.lines, device, body, "", "def generic(values):", *unpack, device, body, ""]
@@ -63,12 +88,11 @@ class Caller:
         if not pointers:
             return "    device = 'cpu'"
         first, *others = pointers
-        check = (
-            [f"    if {' or '.join(f'{o} != device' for o in others)}: same_device(({', '.join(pointers)},))"]
-            if others
-            else []
-        )
-        return "\n".join([f"    device = {first}", *check])
+        lines = [f"    device = {first}"]
+        if others:
+            differ = " or ".join(f"{other} != device" for other in others)
+            lines.append(f"    if {differ}: same_device(({', '.join(pointers)},))")
+        return "\n".join(lines)
 
     def read(self, i: int, parameter: Parameter) -> None:
         argument = parameter.argument
@@ -76,17 +100,22 @@ class Caller:
         targets = [f"v{offset + k}" for k in range(len(argument.types()))]
         self.scope[f"read{i}"] = argument.read
         slow = f"{''.join(t + ', ' for t in targets)} = read{i}(a{i})" if targets else f"read{i}(a{i})"
+        other = "return MISS" if self.strict else slow
         if isinstance(argument, Fixed):
             self.scope[f"fixed{i}"] = argument.value
-            self.lines.append(f"    if a{i} is not fixed{i}: {slow}")
+            self.lines.append(f"    if a{i} is not fixed{i}: {other}")
         elif isinstance(argument, Scalar):
-            self.scalar(i, argument, targets[0], slow)
+            self.scalar(i, argument, targets[0], other)
         elif isinstance(argument, StreamArgument):
             self.stream(i, targets[0], slow)
-        elif (
-            isinstance(argument, Protocol) and argument.convert is implicit and _is_torch(argument.template.array.owner)
-        ):
-            self.torch(i, argument, targets, slow)
+        elif isinstance(argument, Protocol) and argument.convert is implicit and is_torch(argument.template.array):
+            self.torch(i, argument, targets, other)
+        elif isinstance(argument, Protocol) and isinstance(argument.template, HostTensor) and argument.convert is None:
+            self.scope[f"token{i}"] = argument.token
+            self.lines += [
+                f"    if type(a{i}) is HostTensor and a{i}.passed[0] is token{i}: {', '.join(targets)}, = a{i}.passed[1]",
+                f"    else: {slow}",
+            ]
         else:
             self.lines.append(f"    {slow}")
 
@@ -147,7 +176,8 @@ class _DeviceNames(dict[int, str]):
         return name
 
 
-def _is_torch(owner: Any) -> bool:
+def is_torch(array: Any) -> bool:
+    owner = array.owner
     return type(owner).__module__.partition(".")[0] == "torch" and hasattr(owner, "data_ptr")
 
 

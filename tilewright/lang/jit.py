@@ -23,6 +23,7 @@ class JitFunction:
         self.function = function
         self.preprocessor = preprocessor
         self.cache: dict[Any, Any] = {}
+        self.recent: Any = None
         functools.update_wrapper(self, function)
 
     @functools.cached_property

@@ -505,3 +505,62 @@ def test_what_can_be_compiled():
 @cute.jit
 def lambda_like(x):
     return x
+
+
+def test_direct_calls_find_their_specialisation():
+    traced = []
+
+    @cute.jit
+    def f(x, k, mode: cutlass.Constexpr = "a"):
+        traced.append(mode)
+        return k * 2 if mode == "a" else k * 3
+
+    x, y = torch.zeros(3), torch.zeros(4)
+    assert [f(x, 1), f(y, 5), f(x, 2.5), f(x, True), f(x, 7)] == [2, 10, 5.0, 2, 14]
+    assert [f(x, 1, "b"), f(x, 1), f(x, 2, "b"), f(x, mode="b", k=4)] == [3, 2, 6, 12]
+    assert f(x.double(), 1) == 2 and f(x.numpy(), 2) == 4
+    assert traced == ["a", "a", "a", "b", "a"]
+
+
+def test_compiled_functions_do_not_keep_arrays_alive():
+    import gc
+    import weakref
+
+    @cute.jit
+    def f(pair, y: cute.Tensor):
+        scale_kernel(pair[0], y, 2.0, 4).launch(grid=1, block=THREADS)
+
+    x, y = torch.ones(8), torch.zeros(8)
+    dead = [weakref.ref(x), weakref.ref(y)]
+    f((x, x), from_dlpack(y))
+    compiled = cute.compile(f, (x, x), from_dlpack(y))
+    compiled((x, x), from_dlpack(y))
+    assert y[3] == 2
+    del x, y
+    gc.collect()
+    assert [ref() for ref in dead] == [None, None]
+    x, y = torch.ones(8), torch.zeros(8)
+    compiled((x, x), from_dlpack(y))
+    f((x, x), from_dlpack(y))
+    assert y[3] == 2
+    with pytest.raises(ArgumentError, match=r"argument 'pair\[0\]': expected HostTensor .*f32"):
+        compiled((x.double(), x), from_dlpack(y))
+
+
+def test_tensors_that_were_passed_before_are_read_at_once():
+    x, y = arrays(64)
+    tensors = [from_dlpack(a).mark_layout_dynamic() for a in (x, y)]
+    compiled = cute.compile(scale, *tensors, 2.0)
+    compiled(*tensors, 3.0)
+    assert tensors[0].passed[1] and np.array_equal(y, x * 3)
+    compiled(*tensors, 4.0)
+    assert np.array_equal(y, x * 4)
+    other = cute.compile(scale, from_dlpack(x), from_dlpack(y), 2.0)
+    with pytest.raises(ArgumentError, match="argument 'x'"):
+        other(*tensors, 5.0)
+    integers = from_dlpack(x.view(np.int32)).mark_layout_dynamic()
+    with pytest.raises(ArgumentError, match="argument 'x'.*i32"):
+        compiled(integers, tensors[1], 2.0)
+    integers.element_type = cutlass.Float32
+    compiled(integers, tensors[1], 6.0)
+    assert np.array_equal(y, x * 6)
