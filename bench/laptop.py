@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def simulator() -> list[dict[str, Any]]:
         rng = np.random.default_rng(0)
         a, b = (rng.standard_normal((n, n)).astype(dtype) for _ in range(2))
         reference = numpy_matmul_seconds(n)
-        seconds = median_seconds(lambda: gemm(a, b, kernel=kernel, machine="cpu"), rounds=3)
+        seconds = median_seconds(partial(gemm, a, b, kernel=kernel, machine="cpu"), rounds=3)
         records.append(
             {
                 "what": f"simulator {kernel} {n}^3",
@@ -43,7 +44,10 @@ def imports() -> list[dict[str, Any]]:
     """Fresh processes; what NumPy's own import takes is included."""
     records = []
     for module in ("tilewright", "tilewright.cute"):
-        probe = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t); import sys; assert not {{'torch', 'cuda'}} & set(sys.modules)"
+        probe = (
+            f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)\n"
+            "import sys; assert not {'torch', 'cuda'} & set(sys.modules)"
+        )
         runs = [
             float(subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout)
             for _ in range(7)

@@ -2,7 +2,8 @@
 
     python bench/launch.py [--write DIR]
 
-Launches are enqueued back to back into an idle stream in bursts shorter than the driver's queue; the time is the host's alone.
+Launches are enqueued back to back into an idle stream in bursts shorter than the driver's queue; the time is the host's
+alone.
 """
 
 from __future__ import annotations

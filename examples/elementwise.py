@@ -18,7 +18,7 @@ from tilewright.cute.runtime import from_dlpack
 
 
 class ElementwiseAdd:
-    """Adds (M, N, *rest) tensors. 128 threads stand as 4 x 32 over a tile; each holds 4 rows of ``vector`` contiguous elements."""
+    """Adds (M, N, *rest) tensors. 128 threads stand as 4 x 32 over a tile; each holds 4 rows of ``vector`` elements."""
 
     def __init__(self, vector: int) -> None:
         self.vector = vector
@@ -101,7 +101,7 @@ def add(a: Any, b: Any, out: Any) -> Any:
 
 
 def by_stride(x: Any, like: Any) -> Any:
-    """``x`` with the modes of ``like`` in order of its strides, but the two smallest first: (next, smallest, others...)."""
+    """``x``, its modes in the order of ``like``'s strides, the two smallest first: (next, smallest, others...)."""
     while len(x.shape) < 2:
         x, like = x[None], like[None]
     order = sorted(range(len(like.shape)), key=lambda mode: strides_of(like)[mode])

@@ -2,8 +2,9 @@
 
     python examples/gemm.py [--gpu]
 
-The kernel is :class:`tilewright.gemm.MultistageGemm`: cp.async into a ring of shared-memory stages, fragments double-buffered in
-registers. The library picks vector widths and the contiguous modes from the arrays; this program tries all of them.
+The kernel is :class:`tilewright.gemm.MultistageGemm`: cp.async into a ring of shared-memory stages, fragments
+double-buffered in registers. The library picks vector widths and contiguous modes from the arrays; this program tries
+all of them.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python examples/transpose.py [--gpu]
 
-A warp reads a row of a 32 x 32 tile and writes a row of the transposed tile, so both sides of global memory are coalesced. In
-shared memory the second access walks down a column: with rows of 32 words all 32 lanes meet in one bank. Padding the rows to 33
-words, or XOR-ing the column with the row, spreads them over all banks.
+A warp reads a row of a 32 x 32 tile and writes a row of the transposed tile, so both sides of global memory are
+coalesced. In shared memory the second access walks down a column: with rows of 32 words all 32 lanes meet in one bank.
+Padding the rows to 33 words, or XOR-ing the column with the row, spreads them over all banks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every example program runs as its user would run it, on the simulator and (with a GPU) on the GPU, and checks itself."""
+"""Every example program runs as its user would run it, on the simulator and (with a GPU) on the GPU."""
 
 from __future__ import annotations
 

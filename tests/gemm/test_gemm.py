@@ -1,4 +1,4 @@
-"""The GEMM library against float64 NumPy on both machines: exactly for small integers, to rounding for normal inputs."""
+"""The GEMM library against float64 NumPy on both machines: exact for small integers, to rounding for normal inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: st
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    "majors", itertools.product((False, True), repeat=3), ids=lambda m: "".join("NT"[x] for x in m)
+    "majors", list(itertools.product((False, True), repeat=3)), ids=lambda m: "".join("NT"[x] for x in m)
 )
 def test_all_majors_alpha_beta(kernel: str, majors: tuple[bool, bool, bool], machine: str) -> None:
     m, n, k = 136, 72, 40

@@ -36,7 +36,7 @@ class GemmReport:
 
 
 def gemm(
-    a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | None = None,
+    a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None,
     machine: str = "auto", out: Any = None, progress: Callable[[float], None] | None = None,
 ) -> GemmReport:  # fmt: skip
     """D = alpha * a @ b + beta * c.
@@ -158,7 +158,7 @@ def _bring_home(target: Any, result: Matrix, home: Matrix) -> None:
 
 
 def launcher(
-    a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | None = None
+    a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None
 ) -> Callable[[], None]:
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
 

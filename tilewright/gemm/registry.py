@@ -72,15 +72,16 @@ def kernels() -> dict[str, KernelEntry]:
     return dict(KERNELS)
 
 
-def choose(ab_dtype: Any, name: str | None) -> KernelEntry:
-    """The kernel called ``name``, or the best one for operands of ``ab_dtype``."""
-    if name is not None and name not in KERNELS:
-        raise ArgumentError(f"there is no kernel {name!r}; the kernels are {', '.join(KERNELS)}")
-    candidates = [KERNELS[name]] if name else list(KERNELS.values())
-    for entry in candidates:
-        if entry.accepts(ab_dtype):
-            return entry
+def choose(ab_dtype: Any, kernel: str | KernelEntry | None) -> KernelEntry:
+    """The kernel of that name (or the entry itself), or the best one for operands of ``ab_dtype``."""
+    if isinstance(kernel, str) and kernel not in KERNELS:
+        raise ArgumentError(f"there is no kernel {kernel!r}; the kernels are {', '.join(KERNELS)}")
+    entry = KERNELS[kernel] if isinstance(kernel, str) else kernel
+    candidates = [entry] if entry else list(KERNELS.values())
+    for candidate in candidates:
+        if candidate.accepts(ab_dtype):
+            return candidate
     known = sorted({e.config.a.dtype.__name__ for e in candidates})
-    raise ArgumentError(
-        f"{'kernel ' + name if name else 'no kernel'} takes {ab_dtype.__name__} operands; supported: {', '.join(known)}"
-    )
+    who = f"kernel {entry.name}" if entry else "no kernel"
+    takes = f"{who} takes {ab_dtype.__name__} operands"
+    raise ArgumentError(f"{takes}; supported: {', '.join(known)}")

@@ -1,0 +1,79 @@
+"""Which tile, warp grid, stage count and raster does well: sweeps one kernel's configurations on one shape.
+
+    python bench/sweep.py tensorop_f16 4096,4096,4096 [--integers]
+
+Prints the best first, with registers, spills and shared memory, beside cuBLAS in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import torch
+from common import table
+from gemm_gpu import DTYPES, measure_entry
+
+from tilewright.errors import TilewrightError
+from tilewright.gemm import kernels
+from tilewright.gemm.host import cross_compile
+
+TENSOROP = [
+    {"tile": tile, "warps": warps, "stages": stages, "group": group}
+    for (tile, warps), stages, group in itertools.product(
+        (
+            ((128, 128, 32), (2, 2)),
+            ((128, 128, 64), (2, 2)),
+            ((256, 128, 32), (4, 2)),
+            ((128, 256, 32), (2, 4)),
+            ((256, 128, 64), (4, 2)),
+            ((128, 256, 64), (2, 4)),
+            ((128, 256, 32), (2, 2)),
+            ((256, 128, 32), (2, 2)),
+        ),
+        (3, 4),
+        (8,),
+    )
+]
+SIMT = [
+    {"tile": tile, "warps": warps, "stages": stages, "group": group}
+    for (tile, warps), stages, group in itertools.product(
+        (((128, 128, 8), (8, 1)), ((128, 128, 16), (8, 1)), ((128, 64, 8), (4, 1))), (3, 4), (4, 8)
+    )
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kernel")
+    parser.add_argument("shape")
+    parser.add_argument("--integers", action="store_true")
+    parser.add_argument("--groups", nargs="*", type=int, default=[8])
+    args = parser.parse_args()
+    entry = kernels()[args.kernel]
+    shape = tuple(map(int, args.shape.split(",")))
+    rows: list[tuple[float, tuple[str, ...]]] = []
+    variants: list[dict[str, Any]] = TENSOROP if entry.config.math == "tensorop" else SIMT
+    for variant, group in itertools.product(variants, args.groups):
+        config = replace(entry.config, **{**variant, "group": group})
+        name = f"{config.tile} warps {config.warps} stages {config.stages} group {config.group}"
+        try:
+            resources = cross_compile(config, "sm_90a")
+            found = measure_entry(replace(entry, config=config), *shape, integers=args.integers)
+        except TilewrightError as error:
+            print(f"{name}: {str(error).splitlines()[0]}", flush=True)
+            continue
+        figures = (f"{found['tflops']:.1f}", f"{found['ratio']:.3f}")
+        used = (str(resources.registers), str(resources.spills), str(resources.smem))
+        rows.append((found["tflops"], (name, *figures, *used)))
+    ordered = [row for _, row in sorted(rows, reverse=True)]
+    table(
+        f"{args.kernel} {args.shape}", ordered, ("configuration", "TFLOP/s", "of cuBLAS", "registers", "spills", "smem")
+    )
+
+
+if __name__ == "__main__":
+    assert DTYPES
+    main()
