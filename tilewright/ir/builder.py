@@ -160,7 +160,7 @@ class Builder:
     # -- memory --------------------------------------------------------------------------------------------------
 
     def ptr_add(self, pointer: Value, offset: Index, align: int | None = None) -> Value:
-        """``pointer + offset`` in elements; ``align`` is the alignment of the result when more is known than the offset tells."""
+        """``pointer + offset`` in elements; ``align``: of the result, where more is known than the offset tells."""
         if isinstance(offset, int) and offset == 0:
             return pointer
         kind = pointer.type

@@ -34,7 +34,7 @@ class Value:
 
 
 class Constant(Value):
-    """A literal. It belongs to no block; ``value`` is a Python int, float or bool (for vectors: splat to all elements)."""
+    """A literal. It belongs to no block; ``value`` is a Python int, float or bool (vectors: of all elements)."""
 
     __slots__ = ("value",)
 

@@ -61,7 +61,11 @@ def _integers(opcode: str, a: Constant, b: Constant, elem: ScalarType) -> Consta
     if opcode in ("shl", "shr") and 0 <= y < elem.width:
         return Constant(a.type, normalise(elem, x << y if opcode == "shl" else x >> y))
     if opcode in ("div", "rem", "floordiv", "floormod") and y != 0:
-        quotient = x // y if opcode.startswith("floor") else int(math.copysign(1, x) * math.copysign(1, y)) * (abs(x) // abs(y))
+        quotient = (
+            x // y
+            if opcode.startswith("floor")
+            else int(math.copysign(1, x) * math.copysign(1, y)) * (abs(x) // abs(y))
+        )
         return Constant(a.type, normalise(elem, quotient if opcode in ("div", "floordiv") else x - quotient * y))
     return None
 

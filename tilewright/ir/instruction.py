@@ -7,8 +7,8 @@ Adding an instruction touches one file.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tilewright.ir.core import Op, Value
@@ -23,8 +23,8 @@ class Lanes(Protocol):
     ``L = 32 * warps`` lanes. A scalar operand arrives as a NumPy scalar (same for every lane) or an array ``[L]``; a
     vector as ``[n]`` or ``[L, n]``; a fragment as the live array ``[L, n]`` (write to it in place, under the mask);
     a pointer as an opaque handle for the methods below. ``mask`` is ``None`` (all lanes active) or bool ``[L]``.
-    Wherever a method takes a ``mask``, ``None`` means the lanes' own mask. Operands are shared with the rest of the program:
-    write to fragments only, and give results as new arrays.
+    Wherever a method takes a ``mask``, ``None`` means the lanes' own mask. Operands are shared with the rest of the
+    program: write to fragments only, and give results as new arrays.
     """
 
     warps: int
@@ -55,7 +55,7 @@ class Lanes(Protocol):
         or ``[L, n]`` when ``value`` is a vector (element by element)."""
         ...
 
-    # -- barriers and waits: the lanes go on when the instruction's simulate has returned and the wait is over ----------
+    # -- barriers and waits: the lanes go on when the instruction's simulate has returned and the wait is over ---------
 
     def barrier(self, barrier: Any, count: Any = None) -> None:
         """Arrive at the block's barrier (0..15) and wait for ``count`` threads (None: the whole block). Blocking
@@ -78,8 +78,8 @@ class Lanes(Protocol):
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
     def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:
-        """Hand an asynchronous effect to an async agent (``"cp.async"``...). It runs once, with these lanes and the mask
-        of now, at the latest moment that the program's waits allow; it must hold copies of the registers it reads.
+        """Hand an asynchronous effect to an async agent (``"cp.async"``...). It runs once, with these lanes and the
+        mask of now, at the latest moment that the program's waits allow; it must hold copies of the registers it reads.
         ``registers``: it writes to fragments (wgmma), so it also runs when these lanes part or join others."""
         ...
 
@@ -92,11 +92,11 @@ class Lanes(Protocol):
         ...
 
     def eventually(self, effect: Callable[[], None]) -> None:
-        """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order, when
-        no warp can go on without it."""
+        """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
+        when no warp can go on without it."""
         ...
 
-    # -- who --------------------------------------------------------------------------------------------------------------
+    # -- who -----------------------------------------------------------------------------------------------------------
 
     def sreg(self, name: str) -> np.ndarray[Any, Any]:
         """``[L]`` special register (the names of the ``sreg`` op)."""
@@ -119,7 +119,7 @@ class Emitter(Protocol):
         ...
 
     def helper(self, name: str, source: str) -> str:
-        """Make sure that the device function ``name`` (full C++ text in ``source``) stands above the kernel; gives ``name``."""
+        """Let the device function ``name`` (full C++ text in ``source``) stand above the kernel; gives ``name``."""
         ...
 
     def block(self, head: str = "") -> AbstractContextManager[None]:

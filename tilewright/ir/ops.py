@@ -6,18 +6,20 @@ Elementwise (scalars or vectors of one type, result of the same type unless said
   ``add sub mul div rem floordiv floormod min max pow and or xor shl shr atan2 copysign``; ``div`` on integers truncates
   and ``rem`` has the sign of the dividend (C), ``floordiv``/``floormod`` round down (Python);
   ``eq ne lt le gt ge`` give i1; ``select(cond, a, b)``; ``fma(a, b, c)``;
-  ``neg not abs exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt rcp erf floor ceil round trunc isnan isinf`` (unary;
-  attr ``fastmath: bool`` allowed on math functions);
+  ``neg not abs exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt rcp erf floor ceil round trunc isnan
+  isinf`` (unary; attr ``fastmath: bool`` allowed on math functions);
   ``cast`` converts the number to the result's element type (floats to integers truncate; round to nearest even);
   ``bitcast`` keeps the bits (same total width).
-Vectors: ``vec.build(e0, e1, ...)``; ``vec.splat(e)``; ``vec.extract(v) {index}``; ``vec.shuffle(v) {indices}`` (result element i is
-  ``v[indices[i]]``); ``vec.concat(a, b)``; ``vec.reduce(v[, init]) {kind: add|mul|max|min, groups}``: element g of the result
-  folds ``v[i] for i in groups[g]`` from left to right, starting from ``init``; one group gives a scalar.
-Pointers: ``ptr.add(p, i)`` in elements; ``ptr.cast(p)`` to the result's pointer type; ``ptr.toint(p)``; ``ptr.fromint(i)``.
-Memory: ``load(p)`` gives an element or ``vec<n>`` of contiguous elements; ``store(p, v)``. Both act as one access if the
-  pointer's alignment allows it, else as several.
-Fragments: ``frag.alloc`` (fresh registers, undefined); ``frag.load(f[, i]) {offsets}`` gives element(s) ``f[i + offsets[k]]`` (a
-  scalar for one offset when ``scalar`` is set); ``frag.store(f, v[, i]) {offsets}``.
+Vectors: ``vec.build(e0, e1, ...)``; ``vec.splat(e)``; ``vec.extract(v) {index}``; ``vec.shuffle(v) {indices}`` (result
+  element i is ``v[indices[i]]``); ``vec.concat(a, b)``; ``vec.reduce(v[, init]) {kind: add|mul|max|min, groups}``:
+  element g of the result folds ``v[i] for i in groups[g]`` from left to right, starting from ``init``; one group gives
+  a scalar.
+Pointers: ``ptr.add(p, i)`` in elements; ``ptr.cast(p)`` to the result's pointer type; ``ptr.toint(p)``;
+  ``ptr.fromint(i)``.
+Memory: ``load(p)`` gives an element or ``vec<n>`` of contiguous elements; ``store(p, v)``. Both act as one access if
+  the pointer's alignment allows it, else as several.
+Fragments: ``frag.alloc`` (fresh registers, undefined); ``frag.load(f[, i]) {offsets}`` gives element(s)
+  ``f[i + offsets[k]]`` (a scalar for one offset when ``scalar`` is set); ``frag.store(f, v[, i]) {offsets}``.
 Shared memory: ``smem.alloc {offset, bytes, align}`` points to a static place in the block's dynamic shared memory.
 Special registers: ``sreg {name}`` with tid.x, ntid.x, ctaid.x, nctaid.x (x y z), laneid, warpid, and the cluster ones.
 Control: ``for(lo, hi, step, *init) {unroll: None|int|"full"}`` region(iv, *carried) ends in ``yield``;
@@ -39,7 +41,8 @@ from tilewright.ir.types import BOOL, FragType, PtrType, ScalarType, Type, VecTy
 ARITHMETIC = frozenset("add sub mul div rem floordiv floormod min max pow and or xor shl shr atan2 copysign".split())
 COMPARISONS = frozenset("eq ne lt le gt ge".split())
 UNARY = frozenset(
-    "neg not abs exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt rcp erf floor ceil round trunc".split()
+    "neg not abs exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt rcp erf floor ceil round "
+    "trunc".split()
 )
 PREDICATES = frozenset(("isnan", "isinf"))
 INTEGER_ONLY = frozenset("and or xor shl shr not".split())
@@ -52,8 +55,8 @@ SREGS = frozenset(
 REDUCTIONS = frozenset(("add", "mul", "max", "min"))
 PURE = (
     ARITHMETIC | COMPARISONS | UNARY | PREDICATES
-    | frozenset(("select", "fma", "cast", "bitcast", "vec.build", "vec.splat", "vec.extract", "vec.shuffle", "vec.concat",
-                 "vec.reduce", "ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "smem.alloc"))
+    | frozenset(("select", "fma", "cast", "bitcast", "vec.build", "vec.splat", "vec.extract", "vec.shuffle",
+                 "vec.concat", "vec.reduce", "ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "smem.alloc"))
 )  # fmt: skip
 
 Rule = Callable[[Op], None]
@@ -74,7 +77,9 @@ def rule(*opcodes: str) -> Callable[[Rule], Rule]:
 def need(op: Op, condition: bool, text: str) -> None:
     if not condition:
         types = ", ".join(str(v.type) for v in op.operands)
-        raise VerifyError(f"{op.opcode}({types}) -> {[v.type for v in op.results]}: {text}{f' at {op.loc}' if op.loc else ''}")
+        raise VerifyError(
+            f"{op.opcode}({types}) -> {[v.type for v in op.results]}: {text}{f' at {op.loc}' if op.loc else ''}"
+        )
 
 
 def is_number(type_: Type) -> bool:
@@ -192,7 +197,11 @@ def _ptr_int(op: Op) -> None:
     pointer, number = op.operands[0].type, op.result.type
     if op.opcode == "ptr.fromint":
         pointer, number = number, pointer
-    need(op, isinstance(pointer, PtrType) and isinstance(number, ScalarType) and number.is_integer, "needs pointer and integer")
+    need(
+        op,
+        isinstance(pointer, PtrType) and isinstance(number, ScalarType) and number.is_integer,
+        "needs pointer and integer",
+    )
 
 
 @rule("load", "store")
@@ -200,7 +209,11 @@ def _access(op: Op) -> None:
     pointer = op.operands[0].type
     value = op.result.type if op.opcode == "load" else op.operands[1].type
     need(op, isinstance(pointer, PtrType), "needs a pointer")
-    need(op, is_number(value) and element_of(value) == element_of(pointer), "value and pointer must agree in element type")
+    need(
+        op,
+        is_number(value) and element_of(value) == element_of(pointer),
+        "value and pointer must agree in element type",
+    )
 
 
 @rule("frag.alloc")
@@ -219,7 +232,9 @@ def _frag_access(op: Op) -> None:
     count = value.n if isinstance(value, VecType) else 1
     need(op, element_of(value) == frag.elem and len(offsets) == count, "value, offsets and fragment must agree")
     if not dynamic:
-        need(op, all(0 <= o < frag.n for o in offsets), f"an offset of {tuple(offsets)} lies outside {frag.n} registers")
+        need(
+            op, all(0 <= o < frag.n for o in offsets), f"an offset of {tuple(offsets)} lies outside {frag.n} registers"
+        )
 
 
 @rule("smem.alloc")
@@ -266,7 +281,11 @@ def _terminator(op: Op, region: object, opcode: str) -> list[Type]:
 
 def _carried(op: Op, given: list[Type], args: list[Type], yielded: list[Type]) -> None:
     results = [v.type for v in op.results]
-    need(op, given == args == yielded == results, f"carried types differ: {given} in, {args} inside, {yielded} out, {results} after")
+    need(
+        op,
+        given == args == yielded == results,
+        f"carried types differ: {given} in, {args} inside, {yielded} out, {results} after",
+    )
 
 
 @rule("yield", "condition", "printf", "assert", "launch")

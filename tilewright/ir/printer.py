@@ -42,7 +42,10 @@ class _Printer:
         if op.opcode == "for":
             return self._for(op, head, indent, where)
         if op.opcode == "if":
-            lines = [f"{indent}{head}if {self.use(op.operands[0])}{self.types(op)} {{{where}", *self.block(op.regions[0], indent + "  ")]
+            lines = [
+                f"{indent}{head}if {self.use(op.operands[0])}{self.types(op)} {{{where}",
+                *self.block(op.regions[0], indent + "  "),
+            ]
             if op.results or len(op.regions[1].ops) > 1:
                 lines += [f"{indent}}} else {{", *self.block(op.regions[1], indent + "  ")]
             return [*lines, f"{indent}}}"]
@@ -55,7 +58,11 @@ class _Printer:
             ]  # fmt: skip
         operands = ", ".join(self.use(v) for v in op.operands)
         name = op.attrs["atom"].mnemonic() if op.opcode == "call" else op.opcode
-        attrs = ", ".join(f"{k}={_attr(v)}" for k, v in sorted(op.attrs.items()) if k != "atom" and k not in HIDDEN_ATTRS and v is not None)
+        attrs = ", ".join(
+            f"{k}={_attr(v)}"
+            for k, v in sorted(op.attrs.items())
+            if k != "atom" and k not in HIDDEN_ATTRS and v is not None
+        )
         text = " ".join(part for part in (name, operands, f"{{{attrs}}}" if attrs else "") if part)
         return [f"{indent}{head}{text}{self.types(op, ' : ')}{where}"]
 

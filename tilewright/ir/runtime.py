@@ -46,8 +46,8 @@ class LoadedKernel(Protocol):
 
 @dataclass
 class RunProfile:
-    """What a machine saw while it ran kernels: launches, kernel time in seconds, instructions per warp by mnemonic and extra
-    shared-memory wavefronts (both None where the machine cannot count them)."""
+    """What a machine saw while it ran kernels: launches, kernel time in seconds, instructions per warp by mnemonic and
+    extra shared-memory wavefronts (both None where the machine cannot count them)."""
 
     launches: list[tuple[str, LaunchConfig]] = field(default_factory=list)
     seconds: float = 0.0
@@ -63,7 +63,7 @@ class Machine(Protocol):
         ...
 
     def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:
-        """Gather a profile of the launches inside the context; ``progress`` hears the fraction done of a long launch."""
+        """Gather a profile of the launches inside the context; ``progress`` hears the fraction done."""
         ...
 
     def upload(self, array: Any) -> Any:

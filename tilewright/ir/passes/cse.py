@@ -34,4 +34,9 @@ def _scope(block: Block, outer: dict[Key, Op], replaced: dict[Value, Value]) -> 
 
 def _key(op: Op) -> Key:
     operands = tuple((v.type, repr(v.value)) if isinstance(v, Constant) else id(v) for v in op.operands)
-    return (op.opcode, operands, tuple(r.type for r in op.results), tuple(sorted((k, str(v)) for k, v in op.attrs.items())))
+    return (
+        op.opcode,
+        operands,
+        tuple(r.type for r in op.results),
+        tuple(sorted((k, str(v)) for k, v in op.attrs.items())),
+    )
