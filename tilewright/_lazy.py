@@ -35,5 +35,5 @@ def lazily(
         setattr(sys.modules[module], name, found)
         return found
 
-    names = sorted([*where, *children])
-    return find, lambda: names, names
+    public = sorted([*where, *children])
+    return find, lambda: public, public
