@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tilewright as cutlass
 from tests.lang.evaluate import evaluate
 from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.core import Value
 from tilewright.ir.types import F16, MemSpace, PtrType
 from tilewright.lang.facts import Facts
 from tilewright.lang.numeric import Boolean, Float16, Float32, Int32, Int64, Uint32, wrap
 from tilewright.lang.pointer import Pointer
+from tilewright.lang.smem import SmemAllocator
 from tilewright.lang.tensor import Tensor, make_tensor
 from tilewright.layout import Layout
 
@@ -244,3 +248,57 @@ def test_pointer_align_and_toint(stage) -> None:
     assert type(Pointer(stage.p, Float16).toint()) is Int64
     assert Pointer(stage.p, Float16).align(8).alignment == 16
     assert p.alignment == 4
+
+
+def run(body, *arrays, block=32):
+    @cute.kernel
+    def kernel(given: list):
+        body(*given)
+
+    @cute.jit
+    def host(given: list):
+        kernel(given).launch(grid=(1, 1, 1), block=(block, 1, 1))
+
+    host([from_dlpack(a) for a in arrays])
+
+
+def test_swizzled_tensors_move_in_loops() -> None:
+    """A slice that a loop advances: by chunks inside a row, and by whole stages of a ring."""
+
+    @cute.jit
+    def body(out):
+        t, _, _ = cute.arch.thread_idx()
+        swizzle = cute.make_composed_layout(cute.make_swizzle(2, 3, 3), 0, cute.make_layout((8, 32), stride=(32, 1)))
+        ring = SmemAllocator().allocate_tensor(Float16, cute.tile_to_shape(swizzle, (8, 32, 3), order=(0, 1, 2)), 16)
+        for stage in cutlass.range_constexpr(3):
+            for i in cutlass.range_constexpr(4):
+                cute.zipped_divide(ring[t, None, stage], (8,))[None, i].fill(Float16(stage * 10 + i) + t)
+        cute.arch.sync_threads()
+        stage = 0
+        row = ring[t, None, stage]
+        total = Float32(0)
+        for _ in range(6):
+            chunk = row.iterator
+            for _ in range(4):
+                total += make_tensor(chunk, cute.make_layout(8)).load().to(Float32).reduce(cute.ReductionOp.ADD, 0.0, 0)
+                chunk = chunk + 8
+            stage = 0 if stage == 2 else stage + 1
+            row = ring[t, None, stage]
+        out[t] = total
+
+    out = np.zeros(8, np.float32)
+    run(body, out, block=8)
+    one = np.array([sum(8 * (stage * 10 + i + t) for stage in range(3) for i in range(4)) for t in range(8)])
+    np.testing.assert_array_equal(out, 2 * one)
+
+
+def test_composed_with_a_function() -> None:
+    def body(x):
+        t, _, _ = cute.arch.thread_idx()
+        y = make_tensor(x.iterator, cute.make_composed_layout(lambda c: c * 2 + 1, 0, cute.make_layout((2, 3))))
+        y[t] = t + 1
+        y[None, 2][0] = 50
+
+    x = np.zeros(12, np.int32)
+    run(body, x, block=6)
+    assert x.tolist() == [0, 1, 0, 2, 0, 3, 0, 4, 0, 50, 0, 6]

@@ -193,9 +193,20 @@ class Protocol(Spec):
             raise Mismatch(path, describe(self.template), describe(value))
         values, _ = extract(value)
         mine, other = static_part(self.template), static_part(value)
-        if len(values) != len(self.type_list) or not same_static(mine, other):
+        if len(values) != len(self.type_list) or not (same_static(mine, other) or self._stands_for(value, mine)):
             raise Mismatch(path, describe(self.template), describe(value))
         return [self._fit(i, v, path) for i, v in enumerate(values)]
+
+    def _stands_for(self, value: Any, mine: Any) -> bool:
+        """Whether the template covers ``value``, of which other facts are known; Weaker once it has forgotten some."""
+        join = getattr(self.template, "__carry_join__", None)
+        joined = join(value) if join is not None else None
+        if joined is None:
+            return False
+        if not same_static(mine, static_part(joined)):
+            self.template = joined
+            raise Weaker
+        return True
 
     def _fit(self, i: int, value: Value, path: str) -> Value:
         want, got = self.type_list[i], value.type

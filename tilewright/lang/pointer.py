@@ -17,6 +17,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, MemSpace, PtrType, Type
+from tilewright.lang.facts import Facts, combine, low_bit, of_number, possible_bits
 from tilewright.lang.numeric import Int32, Integer, class_of, is_number, unwrap, wrap
 from tilewright.lang.swizzled import Bits, bits_of, split
 
@@ -180,16 +181,16 @@ class Pointer:
     def __extract_mlir_values__(self) -> list[Value]:
         if self.swizzle is None:
             return [self.value()]
-        pending = [] if isinstance(unwrap(self.pending), int) else [self.pending.ir_value()]
-        return [_shift(self.base, 0), *pending]
+        span = self.swizzle.in_units(element_bytes(self.dtype)).span
+        whole = self.const // span * span
+        return [_shift(self.base, whole), Int32(self.pending + (self.const - whole)).ir_value()]
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Pointer:
         if self.swizzle is None:
             return Pointer(values[0], self.dtype, wide=self.wide)
-        pending = self.pending
-        if len(values) > 1:
-            pending = pending if values[1] is pending.value else wrap(values[1])
-        return self._with(base=values[0], pending=pending)
+        divisor, bits = self._offset_facts()
+        pending = wrap(values[1], Facts(bits is not None, divisor, None, None, bits))
+        return self._with(base=values[0], pending=pending, const=0)
 
     def __get_mlir_types__(self) -> list[Type]:
         if isinstance(self.base, DevicePointer):
@@ -197,10 +198,24 @@ class Pointer:
         return [v.type for v in self.__extract_mlir_values__()]
 
     def __carry_key__(self) -> Any:
-        return (self.dtype, self.swizzle, self.const if self.swizzle else 0, self.wide)
+        return (self.dtype, self.swizzle, self.wide, self._offset_facts() if self.swizzle else None)
 
-    def __carry_facts__(self) -> Any:
-        return getattr(self.pending, "facts", None)
+    def __carry_join__(self, other: Any) -> Pointer | None:
+        """A pointer that stands for both in a loop or branch: less is known of its offset under the swizzle."""
+        if (self.dtype, self.swizzle, self.wide) != (other.dtype, other.swizzle, other.wide) or self.swizzle is None:
+            return None
+        pending = Int32(0)
+        pending.facts = Facts(False, min(self._offset_facts()[0], other._offset_facts()[0]))
+        return self._with(pending=pending, const=0)
+
+    def _offset_facts(self) -> tuple[int, int | None]:
+        """(the power of two that divides the offset under the swizzle, as far as it matters; the bits it can have)."""
+        assert self.swizzle is not None
+        swizzle = self.swizzle.in_units(element_bytes(self.dtype))
+        known = self.pending.facts if isinstance(self.pending, Integer) else of_number(self.pending)
+        if self.const % swizzle.span:
+            known = combine("add", known, of_number(self.const % swizzle.span))
+        return min(low_bit(known), 1 << swizzle.base), possible_bits(known)
 
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, Pointer):

@@ -225,6 +225,15 @@ class Tensor:
         own = _pattern(self.iterator) if self.is_coordinate else self.iterator.__carry_key__()
         return (type(self.iterator), own, _pattern(self.layout))
 
+    def __carry_join__(self, other: Any) -> Tensor | None:
+        """A tensor that stands for both in a loop or branch, where only what is known of the pointers differs."""
+        if not isinstance(self.iterator, Pointer) or not isinstance(other.iterator, Pointer):
+            return None
+        if _pattern(self.layout) != _pattern(other.layout):
+            return None
+        iterator = self.iterator.__carry_join__(other.iterator)
+        return None if iterator is None else Tensor(iterator, self.layout)
+
     def __carry_facts__(self) -> Any:
         return tuple((x.nonneg, x.divisibility) for x in _dynamic_leaves(self.layout))
 
@@ -258,7 +267,7 @@ def make_tensor(iterator: Any, layout: Any, **_: Any) -> Tensor:
         layout = make_layout(layout)
     if isinstance(layout, ComposedLayout) and isinstance(iterator, Pointer) and isinstance(layout.inner, Swizzle):
         iterator, layout = _swizzled(iterator, layout)
-    if isinstance(iterator, (Pointer, Registers)) and has_scaled_basis(layout):
+    if isinstance(iterator, (Pointer, Registers)) and isinstance(layout, Layout) and has_scaled_basis(layout):
         raise ConstraintError(f"make_tensor: the layout {layout} gives coordinates; {iterator} needs offsets")
     return Tensor(iterator, layout)
 
