@@ -12,9 +12,8 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-import torch
 from common import table
-from gemm_gpu import DTYPES, measure_entry
+from gemm_gpu import measure_entry
 
 from tilewright.errors import TilewrightError
 from tilewright.gemm import kernels
@@ -75,5 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert DTYPES
     main()

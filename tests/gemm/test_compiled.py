@@ -1,0 +1,55 @@
+"""What the shipped kernels compile to, for every architecture, on a machine without a GPU: instructions, spills, conflicts."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tilewright.gemm import gemm, kernels
+
+ARCHES = ("sm_80", "sm_89", "sm_90a")
+TENSOROP = [name for name in kernels() if name.startswith("tensorop")]
+
+
+def mnemonics(sass: str) -> list[str]:
+    """The instructions in order, without predicates and operands."""
+    return re.findall(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", sass, re.MULTILINE)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("name", kernels())
+def test_no_spills_and_wide_accesses(name: str, arch: str) -> None:
+    artifact = kernels()[name].compile(arch)
+    assert artifact.spills == 0
+    assert artifact.registers <= 255
+    found = mnemonics(artifact.sass)
+    assert any(m.startswith("LDGSTS") and m.endswith(".128") for m in found), "global to shared in 16 bytes"
+    assert any(m.startswith("STG") and ".128" in m for m in found), "D leaves in 16 bytes"
+    assert any(m.startswith("LDG.") and ".128" in m for m in found), "C comes in 16 bytes"
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("name", TENSOROP)
+def test_tensor_cores_run_back_to_back(name: str, arch: str) -> None:
+    found = mnemonics(kernels()[name].compile(arch).sass)
+    assert "LDSM.16.M88.4" in found and "LDSM.16.MT88.4" in found
+    first = next(i for i, m in enumerate(found) if m.startswith("HMMA"))
+    last = max(i for i, m in enumerate(found) if m.startswith("HMMA"))
+    loop = found[first : last + 1]
+    hmma = sum(m.startswith("HMMA") for m in loop)
+    assert hmma >= 64
+    assert len(loop) < 2.5 * hmma, "little else than HMMA in the main loop"
+    assert not any(m.startswith(("LDL", "STL")) for m in found), "no local memory"
+
+
+@pytest.mark.parametrize("name", kernels())
+@pytest.mark.parametrize("majors", ["NN", "NT", "TN", "TT"])
+def test_no_bank_conflicts(name: str, majors: str) -> None:
+    rng = np.random.default_rng(0)
+    dtype = kernels()[name].config.a.dtype.ir_type.dtype
+    a, b = (rng.integers(-2, 3, (256, 256)).astype(dtype) for _ in range(2))
+    c = np.ones((256, 256), dtype)
+    report = gemm(a if majors[0] == "N" else a.T, b if majors[1] == "N" else b.T, c, beta=1.0, kernel=name)
+    assert report.bank_conflicts == 0
