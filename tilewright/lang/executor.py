@@ -93,7 +93,7 @@ class Executor:
         return self.result(self._generic(values))
 
     def direct(self, bound: inspect.BoundArguments) -> Any:
-        """A function of *all* arguments (in order) that runs this program if they are exactly of its kind, else MISS."""
+        """A function of all arguments, in order, that runs this program if they are of exactly its kind, else MISS."""
         listed = zip(self.signature.parameters(bound), self._program.arguments, strict=True)
         every = [fastpath.Parameter(name, argument) for (name, _, _), argument in listed]
         code = fastpath.Caller(every, self._pointers, self._program.arguments, strict=True)

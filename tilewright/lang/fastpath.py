@@ -11,12 +11,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
-from tilewright.ir.types import PtrType
+from tilewright.ir.types import PtrType, ScalarType
 from tilewright.lang.arguments import Argument, Fixed, Protocol, Scalar, StreamArgument
 from tilewright.lang.arguments import implicit_tensor as implicit
 from tilewright.lang.dlpack import HostTensor
 from tilewright.lang.numeric import Boolean
-
 
 MISS = object()
 """What ``direct`` gives for arguments of another specialisation."""
@@ -51,6 +50,7 @@ class Caller:
         self.scope: dict[str, Any] = {
             "same_device": same_device,
             "DevicePointer": DevicePointer,
+            "make": tuple.__new__,
             "device_of": _DeviceNames(),
             "HostTensor": HostTensor,
             "MISS": MISS,
@@ -113,7 +113,8 @@ class Caller:
         elif isinstance(argument, Protocol) and isinstance(argument.template, HostTensor) and argument.convert is None:
             self.scope[f"token{i}"] = argument.token
             self.lines += [
-                f"    if type(a{i}) is HostTensor and a{i}.passed[0] is token{i}: {', '.join(targets)}, = a{i}.passed[1]",
+                f"    if type(a{i}) is HostTensor and a{i}.passed[0] is token{i}:",
+                f"        {', '.join(targets)}, = a{i}.passed[1]",
                 f"    else: {slow}",
             ]
         else:
@@ -134,8 +135,6 @@ class Caller:
 
     def torch(self, i: int, argument: Protocol, targets: list[str], slow: str) -> None:
         """A PyTorch tensor passed as it is: type, rank, unit strides and range are compared, the rest is read."""
-        import torch
-
         layout, array = argument.template.layout, argument.template.array
         rank = len(array.shape)
         kind = argument.types()[0]
@@ -143,27 +142,28 @@ class Caller:
         if rank == 0:
             self.lines.append(f"    {slow}")
             return
-        self.scope.update({f"dtype{i}": array.owner.dtype, "Tensor": torch.Tensor, f"rank{i}": rank})
+        self.scope[f"dtype{i}"] = array.owner.dtype
         shape, stride = [f"n{i}_{k}" for k in range(rank)], [f"d{i}_{k}" for k in range(rank)]
-        checks = [f"{d} == {s}" for d, s in zip(stride, layout.stride, strict=True) if isinstance(s, int)]
-        wide = any(t.width == 64 for t in argument.types()[1:] if not isinstance(t, PtrType))  # type: ignore[attr-defined]
+        checks = [f"a{i}.dtype is dtype{i}"]
+        checks += [f"{d} == {s}" for d, s in zip(stride, layout.stride, strict=True) if isinstance(s, int)]
+        wide = any(t.width == 64 for t in argument.types()[1:] if isinstance(t, ScalarType))
         reach = " + ".join(f"({n} - 1) * {d}" for n, d in zip(shape, stride, strict=True))
-        checks.append(f"{reach} {'>=' if wide else '<'} {1 << 31}")
+        checks.append(f"r{i} {'>=' if wide else '<'} {1 << 31}")
         if kind.align > kind.elem.bytes:
             checks.append(f"not p{i} % {kind.align}")
         leaves = [n for n, s in zip(shape, layout.shape, strict=True) if not isinstance(s, int)]
         leaves += [d for d, s in zip(stride, layout.stride, strict=True) if not isinstance(s, int)]
-        size = kind.elem.bytes
-        end = f"p{i} + ({reach} + 1) * {size}"
-        make = f"tuple.__new__(DevicePointer, (p{i}, device_of[a{i}.get_device()], p{i}, {end}, a{i}))"
+        end = f"p{i} + (r{i} + 1) * {kind.elem.bytes}"
+        made = f"make(DevicePointer, (p{i}, device_of[a{i}.get_device()], p{i}, {end}, a{i}))"
         self.lines += [
-            f"    fits = isinstance(a{i}, Tensor) and a{i}.dtype is dtype{i} and a{i}.dim() == {rank}",
-            "    if fits:",
+            "    try:",
             f"        {''.join(n + ', ' for n in shape)} = a{i}.shape",
             f"        {''.join(d + ', ' for d in stride)} = a{i}.stride()",
             f"        p{i} = a{i}.data_ptr()",
+            f"        r{i} = {reach}",
             f"        fits = {' and '.join(checks)}",
-            f"    if fits: {', '.join(targets)} = {', '.join([make, *leaves])}",
+            "    except (AttributeError, TypeError, ValueError): fits = False",
+            f"    if fits: {', '.join(targets)} = {', '.join([made, *leaves])}",
             f"    else: {slow}",
         ]
 
