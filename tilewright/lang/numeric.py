@@ -29,6 +29,7 @@ from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
 from tilewright.lang import facts, operators
 from tilewright.lang.facts import UNKNOWN, Facts
+from tilewright.lang.literals import plain_number
 from tilewright.layout.ints import RuntimeInt
 
 
@@ -473,7 +474,7 @@ def as_numeric(x: Any) -> Any:
         return wrap(x)
     from tilewright.lang import promote
 
-    plain = _plain(x)
+    plain = plain_number(x)
     return operators.CLASS_OF[promote.default(plain)](plain)
 
 
@@ -488,7 +489,7 @@ def _convert(value: Any, kind: ScalarType) -> Any:
     if isinstance(value, Constant) and not isinstance(value.type, VecType):
         value = value.value
     if not isinstance(value, Value):
-        return fold.normalise(kind, _plain(value, kind))
+        return fold.normalise(kind, plain_number(value, kind))
     if not isinstance(value.type, ScalarType):
         raise StagingError(f"{value.type} is no scalar: a {operators.CLASS_OF[kind].__name__} needs one number")
     if value.type == kind:
@@ -497,22 +498,3 @@ def _convert(value: Any, kind: ScalarType) -> Any:
     if kind == ir.BOOL:
         return builder.compare("ne", value, builder.constant(value.type, 0))
     return builder.cast(value, kind)
-
-
-def _plain(value: Any, kind: ScalarType | None = None) -> bool | int | float:
-    if isinstance(value, (bool, int, float)):
-        return value if kind is None or kind.is_float or not isinstance(value, float) else _whole(value, kind)
-    if isinstance(value, numbers.Integral) or type(value).__name__ == "bool_":
-        return int(value)
-    if isinstance(value, numbers.Real) or hasattr(value, "__float__"):
-        return _plain(float(value), kind)
-    raise StagingError(f"{value!r} ({type(value).__name__}) is no number")
-
-
-def _whole(value: float, kind: ScalarType) -> int | bool:
-    if kind == ir.BOOL:
-        return bool(value)
-    try:
-        return int(value)
-    except (OverflowError, ValueError):
-        raise StagingError(f"{value} does not convert to {operators.CLASS_OF[kind].__name__}") from None
