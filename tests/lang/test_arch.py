@@ -150,3 +150,18 @@ def test_wrong_use(stage) -> None:
         arch.atomic_add(3, 4)
     with pytest.raises(ConstraintError, match="number_of_threads"):
         arch.barrier_arrive(barrier_id=1)
+
+
+def test_atomics_without_readers_give_nothing() -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        arch.atomic_add(x.iterator, 1)
+        x[1] = arch.atomic_add(x.iterator + 2, 1)
+
+    @cute.jit
+    def host(x: cute.Tensor):
+        kernel(x).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    (function,) = cute.compile(host, from_dlpack(ints(4))).kernels
+    calls = [op for op in function.walk() if op.opcode == "call"]
+    assert [len(op.results) for op in calls] == [0, 1]

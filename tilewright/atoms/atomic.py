@@ -87,6 +87,10 @@ class Atomic(Instruction):
             raise ConstraintError(f"no atomic {self.kind!r}; the kinds are {', '.join(KINDS)}")
         _check_order("atomic", self.sem, self.scope, ("relaxed", "acquire", "release", "acq_rel"))
 
+    @property
+    def results_optional(self) -> bool:  # type: ignore[override]
+        return self.sem in ("relaxed", "release") and self.kind not in ("exch", "cas")
+
     def mnemonic(self) -> str:
         return f"atom.{self.sem}.{self.scope}.{self.kind}"
 

@@ -153,12 +153,14 @@ class Instruction:
 
     ``name`` is its mnemonic (printed in the IR, counted by the simulator); ``blocking`` instructions order warps
     (barriers, waits) and are executed warp by warp, never under a partial warp mask unless they allow it; ``min_arch``
-    is the least compute capability (80 for sm_80). ``pure`` ones have no effect but their results.
+    is the least compute capability (80 for sm_80). ``pure`` ones have no effect but their results; where
+    ``results_optional``, results that nobody reads are dropped from the op.
     """
 
     name: ClassVar[str] = "?"
     blocking: ClassVar[bool] = False
     pure: ClassVar[bool] = False
+    results_optional: bool = False
     min_arch: int = 80
 
     def mnemonic(self) -> str:

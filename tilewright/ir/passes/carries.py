@@ -96,7 +96,9 @@ def _sweep(block: Block, marks: _Marks) -> None:
 
 
 def _narrow(op: Op, marks: _Marks) -> None:
-    """Drop the results of a loop or branch that nobody needs."""
+    """Drop the results of a loop, a branch or an atomic that nobody needs."""
+    if op.opcode == "call" and op.attrs["atom"].results_optional and marks.live.isdisjoint(op.results):
+        op.results = []
     if op.opcode == "for":
         body = op.regions[0]
         kept = [i for i, r in enumerate(op.results) if r in marks.live or body.args[1 + i] in marks.live]
