@@ -48,7 +48,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.tiled": (
             "Atom CopyAtom MmaAtom TiledCopy TiledMma ThrCopy "
             "ThrMma make_copy_atom make_mma_atom make_atom copy gemm "
-            "autovec_copy basic_copy basic_copy_if prefetch copy_atom_call mma_atom_call make_tiled_copy "
+            "autovec_copy basic_copy basic_copy_if copy_atom_call mma_atom_call make_tiled_copy "
             "make_tiled_copy_tv make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_S "
             "make_tiled_copy_D make_tiled_copy_C_atom make_tiled_mma make_cotiled_copy"
         ),
