@@ -9,27 +9,21 @@ from typing import Any
 from tilewright.atoms.warp import ElectOne, Shuffle, Vote
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block
 from tilewright.ir.types import BOOL, I32
 from tilewright.lang.barriers import FULL_MASK
 from tilewright.lang.calls import call, i32
 from tilewright.lang.choose import max as _max
 from tilewright.lang.numeric import Boolean, Int32, as_numeric, wrap
+from tilewright.lang.staging.within import only_if
 from tilewright.lang.tensor_ssa import TensorSSA
 
 
 @contextlib.contextmanager
 def elect_one(**_: Any) -> Iterator[None]:
     """``with elect_one():`` one lane of each warp runs the body."""
-    builder = Builder.current()
     (elected,) = call(ElectOne(), results=(BOOL,))
-    body, rest = Block(), Block()
-    with builder.inside(body):
+    with only_if(elected, "elect_one block"):
         yield
-        builder.emit("yield")
-    with builder.inside(rest):
-        builder.emit("yield")
-    builder.emit("if", (elected,), (), {}, (body, rest))
 
 
 def make_warp_uniform(value: Any, **_: Any) -> Any:

@@ -337,3 +337,24 @@ def test_host_value_inside_a_kernel():
 
     with pytest.raises(StagingError, match="values of the host reach a kernel only as its arguments"):
         host(np.zeros(1, np.int32), 4)
+
+
+def test_values_stay_inside_elect_one(staged):
+    def program(n):
+        x = n
+        with cute.arch.elect_one():
+            label = "known while staging"
+            x = n * 2
+        n = n + len(label)
+        return x + n  # here
+
+    refuse(program, staged, 3, match="'x' has no value here: it is assigned inside the run-time elect_one")
+
+
+def test_return_inside_elect_one(staged):
+    def program(n):
+        with cute.arch.elect_one():
+            return n  # here
+        return 0
+
+    refuse(program, staged, 3, match="`return` inside a run-time elect_one block")

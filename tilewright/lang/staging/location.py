@@ -89,7 +89,8 @@ class StagingBuilder(Builder):
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             code = frame.f_code
-            if _USER_FILES.get(code.co_filename) or code in _STAGED_LIBRARY_CODE or is_user_file(code.co_filename):
+            known = _USER_FILES.get(code.co_filename)
+            if known or code in _STAGED_LIBRARY_CODE or (known is None and is_user_file(code.co_filename)):
                 return _location(code.co_filename, frame.f_lineno)
             frame = frame.f_back
         return None

@@ -287,9 +287,18 @@ class _Function(ast.NodeTransformer):
         return [self.assign(level, self.tool("depth", node), node), node]
 
     def visit_With(self, node: ast.With) -> Any:
+        assigned, _ = self.variables(*node.body)
+        block = self.fresh("with")
+        values = self.loads(assigned, node)
         node.items = [self.visit(item) for item in node.items]
-        node.body = self.nested(node.body)
-        return node
+        entered = self.spread(ast.Expr(self.call(block, "enter", node, *values)), node)
+        node.body = [entered, *self.nested(node.body)]
+        texts = [ast.Constant(name) for name in assigned]
+        return [
+            self.assign(block, self.tool("With", node, *texts), node),
+            node,
+            self.unpack(assigned, self.call(block, "leave", node, *values), node),
+        ]
 
     def visit_Match(self, node: ast.Match) -> Any:
         node.subject = self.visit(node.subject)

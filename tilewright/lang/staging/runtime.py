@@ -10,9 +10,11 @@ from tilewright.lang.staging.expressions import and_, assert_, builtin, contains
 from tilewright.lang.staging.location import depth
 from tilewright.lang.staging.loops import For, While, caught, jump, leave, range_
 from tilewright.lang.staging.poison import Undefined, undefined
+from tilewright.lang.staging.within import With
 
 __all__ = [
-    "For", "If", "Undefined", "While", "and_", "assert_", "builtin", "caught", "contains", "depth", "excludes", "if_",
+    "For", "If", "Undefined", "While",
+    "With", "and_", "assert_", "builtin", "caught", "contains", "depth", "excludes", "if_",
     "jump", "leave", "named", "names", "not_", "or_", "range_", "undefined",
 ]  # fmt: skip
 
