@@ -1,4 +1,4 @@
-"""What the shipped kernels compile to, for every architecture, on a machine without a GPU: instructions, spills, conflicts."""
+"""What the shipped kernels compile to, for every architecture, without a GPU: instructions, spills, conflicts."""
 
 from __future__ import annotations
 

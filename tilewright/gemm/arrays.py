@@ -29,12 +29,12 @@ class Matrix:
         array = array_of(source)
         if rank == 2:
             return cls(name, source, array._replace(shape=(*array.shape, 1), stride=(*array.stride, 0)))
-        (l, m, n), (dl, dm, dn) = array.shape, array.stride
-        return cls(name, source, array._replace(shape=(m, n, l), stride=(dm, dn, dl)))
+        (batch, m, n), (dl, dm, dn) = array.shape, array.stride
+        return cls(name, source, array._replace(shape=(m, n, batch), stride=(dm, dn, dl)))
 
     def transposed(self) -> Matrix:
-        (m, n, l), (dm, dn, dl) = self.shape, self.stride
-        return replace(self, array=self.array._replace(shape=(n, m, l), stride=(dn, dm, dl)))
+        (m, n, batch), (dm, dn, dl) = self.shape, self.stride
+        return replace(self, array=self.array._replace(shape=(n, m, batch), stride=(dn, dm, dl)))
 
     @property
     def dtype(self) -> Any:
@@ -72,7 +72,8 @@ class Matrix:
 
 
 def operand_of(matrices: tuple[Matrix, ...], tile: dict[Major, int]) -> Operand:
-    """The operand that fits all of ``matrices`` (C and D share one): one major, the widest access that is always aligned.
+    """The operand that fits all of ``matrices`` (C and D share one): one major, the widest access that is always
+    aligned.
 
     ``tile`` gives the tile's extent along the contiguous mode for either major.
     """

@@ -18,7 +18,8 @@ class Major(Enum):
 
 @dataclass(frozen=True)
 class Operand:
-    """How one matrix lies in global memory: its element type, its contiguous mode and the widest aligned access in bits."""
+    """How one matrix lies in global memory: its element type, its contiguous mode and the widest aligned access in
+    bits."""
 
     dtype: Any
     major: Major
@@ -34,9 +35,9 @@ class Operand:
 class GemmConfig:
     """Everything that is static about one GEMM kernel.
 
-    ``tile`` is (M, N, K) of a thread block; ``stages`` the number of shared-memory buffers; ``warps`` how the tile's M and
-    N are spread over warps (tensor cores) or, for SIMT, the number of warps in all; ``group`` tiles of M are walked together
-    so that the blocks that run at once share operands in L2.
+    ``tile`` is (M, N, K) of a thread block; ``stages`` the number of shared-memory buffers; ``warps`` how the tile's M
+    and N are spread over warps (tensor cores) or, for SIMT, the number of warps in all; ``group`` tiles of M are walked
+    together so that the blocks that run at once share operands in L2.
     """
 
     math: str  # "tensorop" or "simt"

@@ -32,7 +32,7 @@ class DirectEpilogue:
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
         smem: Any, extent: tuple, alpha: Any, beta: Any,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         thr_mma = tiled_mma.get_slice(tidx)
         atom = vector_atom(self.config)
         tD, tC, tc = (self.vectors(thr_mma.partition_C(tensor)) for tensor in (gD, gC, cD))
@@ -58,7 +58,8 @@ class DirectEpilogue:
 
 @dataclass(frozen=True)
 class SharedEpilogue:
-    """Accumulators are rounded into a swizzled shared-memory tile, which leaves for D in whole vectors of coalesced rows.
+    """Accumulators are rounded into a swizzled shared-memory tile, which leaves for D in whole vectors of coalesced
+    rows.
 
     C travels the same way backwards first, so that alpha * acc + beta * C is computed in float32 and rounded once.
     """
@@ -79,7 +80,7 @@ class SharedEpilogue:
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
         smem: Any, extent: tuple, alpha: Any, beta: Any,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         bM, bN, _ = self.config.tile
         dtype = self.config.c.dtype
         sD = cute.make_tensor(cute.recast_ptr(smem, dtype=dtype), self.layout)

@@ -1,4 +1,5 @@
-"""``gemm(a, b)``: arrays in, product out. Chooses the kernel, checks the operands, runs on the machine where they live."""
+"""``gemm(a, b)``: arrays in, product out. Chooses the kernel, checks the operands, runs on the machine where they
+live."""
 
 from __future__ import annotations
 
@@ -41,10 +42,10 @@ def gemm(
 ) -> GemmReport:  # fmt: skip
     """D = alpha * a @ b + beta * c.
 
-    ``a`` is (M, K) or (L, M, K), ``b`` (K, N) or (L, K, N), ``c`` and ``out`` (M, N) or (L, M, N): NumPy arrays or torch tensors,
-    any strides, fp16, bf16 or fp32 (one dtype for all). ``machine``: "cpu" is the simulator, "gpu" a CUDA device (NumPy
-    arrays travel there and back), "auto" follows the arrays. D goes into ``out`` when given; ``out`` may be ``c`` itself.
-    Raises ArgumentError for operands that do not fit together.
+    ``a`` is (M, K) or (L, M, K), ``b`` (K, N) or (L, K, N), ``c`` and ``out`` (M, N) or (L, M, N): NumPy arrays or
+    torch tensors, any strides, fp16, bf16 or fp32 (one dtype for all). ``machine``: "cpu" is the simulator, "gpu" a
+    CUDA device (NumPy arrays travel there and back), "auto" follows the arrays. D goes into ``out`` when given; ``out``
+    may be ``c`` itself. Raises ArgumentError for operands that do not fit together.
     """
     A, B = Matrix.of("a", a), Matrix.of("b", b)
     C = Matrix.of("c", c) if c is not None else None
@@ -93,7 +94,8 @@ def _problem(A: Matrix, B: Matrix, C: Matrix | None, beta: float) -> tuple[int, 
 def _check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple[int, int, int]) -> None:
     if D.shape != shape or D.dtype is not A.dtype:
         raise ArgumentError(
-            f"out must be {shape[0]} x {shape[1]} {A.dtype.__name__}, got {' x '.join(map(str, D.shape[:2]))} {D.dtype.__name__}"
+            f"out must be {shape[0]} x {shape[1]} {A.dtype.__name__}, "
+            f"got {' x '.join(map(str, D.shape[:2]))} {D.dtype.__name__}"
         )
     for other in (A, B):
         if D.overlaps(other):
@@ -158,12 +160,13 @@ def _bring_home(target: Any, result: Matrix, home: Matrix) -> None:
 
 
 def launcher(
-    a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None
+    a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
+    kernel: str | KernelEntry | None = None,
 ) -> Callable[[], None]:
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
 
-    All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays must
-    stay alive; their extents must not be 0.
+    All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays
+    must stay alive; their extents must not be 0.
     """
     A, B, D = Matrix.of("a", a), Matrix.of("b", b), Matrix.of("out", out)
     C = Matrix.of("c", c) if c is not None else None

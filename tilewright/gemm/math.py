@@ -1,4 +1,4 @@
-"""How a thread block multiplies: on tensor cores through ldmatrix and mma.sync, or with one FMA per thread and element."""
+"""How a thread block multiplies: on tensor cores through ldmatrix and mma.sync, or with FMAs, one for each element."""
 
 from __future__ import annotations
 

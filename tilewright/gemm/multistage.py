@@ -26,8 +26,8 @@ from tilewright.gemm.raster import GroupedRaster
 class MultistageGemm:
     """D = alpha * A @ B + beta * C for A (M, K, L), B (N, K, L), C and D (M, N, L).
 
-    Extents and strides are run-time; ``config`` fixes dtypes, contiguous modes, vector widths and tiles. Extents need not
-    be multiples of the tile; K may be 0.
+    Extents and strides are run-time; ``config`` fixes dtypes, contiguous modes, vector widths and tiles. Extents need
+    not be multiples of the tile; K may be 0.
     """
 
     def __init__(self, config: GemmConfig) -> None:
@@ -41,7 +41,7 @@ class MultistageGemm:
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
         alpha: cutlass.Float32, beta: cutlass.Float32, stream: Any = None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         config = self.config
         bM, bN, bK = config.tile
         mA, mB, mC, mD = (
@@ -69,7 +69,7 @@ class MultistageGemm:
         alpha: cutlass.Float32, beta: cutlass.Float32,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         bM, bN, bK = self.config.tile
         stages = self.config.stages
         tidx, _, _ = cute.arch.thread_idx()
@@ -161,7 +161,8 @@ def aligned(tensor: Any, operand: Operand) -> Any:
 
 
 def k_slices(matrix: Any, tile: tuple[int, int], index: Any, k_tiles: Any) -> tuple[Any, Any]:
-    """The (MN, K, k tiles) slices of one operand and their coordinates, K shifted so that the last tile ends with it."""
+    """The (MN, K, k tiles) slices of one operand and their coordinates, K shifted so that the last tile ends with
+    it."""
     residue = cute.size(matrix, mode=[1]) - k_tiles * tile[1]
     identity = cute.make_identity_tensor(matrix.shape)
     return tuple(

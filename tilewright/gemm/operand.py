@@ -1,4 +1,5 @@
-"""One operand's way from global memory to registers: shared-memory layout, tiled copies, and the predicated tile loader."""
+"""One operand's way from global memory to registers: shared-memory layout, tiled copies, and the predicated tile
+loader."""
 
 from __future__ import annotations
 
@@ -26,14 +27,16 @@ def smem_swizzled(dtype: Any, tile: tuple[int, int], major: Major, stages: int |
 
 
 def smem_padded(dtype: Any, tile: tuple[int, int], major: Major, stages: int) -> Any:
-    """A (MN, K, stages) layout with MN contiguous for SIMT: rows of K are padded by 16 bytes if the source is K-major."""
+    """A (MN, K, stages) layout with MN contiguous for SIMT: rows of K are padded by 16 bytes if the source is
+    K-major."""
     pad = 128 // dtype.width if major is Major.K else 0
     pitch = tile[0] + pad
     return cute.make_layout((*tile, stages), stride=(1, pitch, pitch * tile[1]))
 
 
 def global_to_shared(operand: Operand, tile: tuple[int, int], threads: int) -> Any:
-    """The tiled copy of a (MN, K) tile: threads along the contiguous mode first, each with one vector; cp.async from 4 bytes up."""
+    """The tiled copy of a (MN, K) tile: threads along the contiguous mode first, each with one vector; cp.async from 4
+    bytes up."""
     vector = operand.vector
     if operand.copy_bits >= 32:
         cached = cute.nvgpu.LoadCacheMode.GLOBAL if operand.copy_bits == 128 else cute.nvgpu.LoadCacheMode.ALWAYS
@@ -45,7 +48,8 @@ def global_to_shared(operand: Operand, tile: tuple[int, int], threads: int) -> A
 
 
 def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, threads: int) -> Any:
-    """A tiled copy whose threads stand along the contiguous mode of ``tile`` first, each holding ``vector`` elements of it."""
+    """A tiled copy whose threads stand along the contiguous mode of ``tile`` first, each holding ``vector`` elements of
+    it."""
     contiguous = tile[1] if major is Major.K else tile[0]
     along = min(contiguous // vector, threads)
     across = threads // along

@@ -1,4 +1,5 @@
-"""Which output tile a thread block computes: tiles in groups of rows, so that blocks that run together share operands in L2."""
+"""Which output tile a thread block computes: tiles in groups of rows, so that blocks that run together share operands
+in L2."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ class KernelEntry:
         return replace(self.config, a=self._loaded(a), b=self._loaded(b), c=c)
 
     def _loaded(self, operand: Operand) -> Operand:
-        """SIMT holds its tiles MN-major, so K-major operands are turned element by element on their way to shared memory."""
+        """SIMT holds its tiles MN-major, so K-major operands are turned element by element on their way to shared
+        memory."""
         turned = self.config.math == "simt" and operand.major is Major.K
         return replace(operand, copy_bits=operand.dtype.width) if turned else operand
 
@@ -48,7 +49,8 @@ def tensorop(dtype: Any) -> GemmConfig:
 def simt() -> GemmConfig:
     # Row-major A needs one 4-byte cp.async an element (shared memory holds it M-major); B and C move 16 bytes at once.
     return GemmConfig(
-        math="simt", a=Operand(Float32, Major.K, 32), b=Operand(Float32, Major.MN, 128), c=Operand(Float32, Major.K, 128),
+        math="simt", a=Operand(Float32, Major.K, 32), b=Operand(Float32, Major.MN, 128),
+        c=Operand(Float32, Major.K, 128),
         acc_dtype=Float32, tile=(128, 128, 8), warps=(8, 1), stages=3,
     )  # fmt: skip
 
