@@ -20,6 +20,7 @@ NUMPY = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f32": np.float32, "f64": np.float64,
     "i8": np.int8, "u8": np.uint8, "i32": np.int32, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
 }  # fmt: skip
+EXTENDED = {"bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2": "Float8E5M2"}
 ATOMS = {
     name: atom
     for name, atom in (MMA_SYNC | FMA).items()
@@ -64,7 +65,7 @@ class Arrays:
         self.arrays = arrays
         if machine == "gpu":
             torch = pytest.importorskip("torch")
-            raw = [torch.from_numpy(x.view(f"u{x.itemsize}") if x.dtype.kind == "V" else x) for x in arrays]
+            raw = [torch.from_numpy(x.view(f"u{x.itemsize}") if x.dtype.name in EXTENDED else x) for x in arrays]
             self.device = [x.cuda() for x in raw]
         else:
             self.device = list(arrays)
@@ -73,9 +74,8 @@ class Arrays:
         made = []
         for x, like in zip(self.device, self.arrays, strict=True):
             tensor = from_dlpack(x, assumed_align=16)
-            names = {"bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2": "Float8E5M2"}
-            if like.dtype.name in names and x is not like:
-                tensor.element_type = getattr(cute, names[like.dtype.name])
+            if like.dtype.name in EXTENDED and x is not like:
+                tensor.element_type = getattr(cute, EXTENDED[like.dtype.name])
             made.append(tensor)
         return made
 
