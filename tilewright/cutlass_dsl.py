@@ -11,5 +11,6 @@ __getattr__, __dir__, __all__ = lazily(
             "Float Constexpr const_expr dynamic_expr range range_constexpr min max dsl_user_op extract_mlir_values "
             "new_from_mlir_values"
         ),
+        "tilewright.lang.staging.generate": "if_generate not_",
     },
 )

@@ -456,3 +456,22 @@ def test_loop_index_after_loop_is_explained(staged):
         cutlass.errors.StagingError, match="'i' has no value here: it is the index of the run-time for loop"
     ):
         staged(program, 3)
+
+
+def test_if_generate(staged):
+    from tilewright.cutlass_dsl import if_generate, not_
+
+    @cute.jit(preprocessor=False)
+    def program(n):
+        frag = cute.make_rmem_tensor(1, cutlass.Int32)
+        frag.fill(1)
+
+        def mark():
+            frag[0] = 5
+
+        if_generate(n > 3, mark)
+        more = if_generate(not_(n == 2), lambda x: x + 1, lambda x: 0, input_args=[n], return_types=[cutlass.Int32])
+        return frag[0], more
+
+    assert staged(program.function, 7) == (5, 8)
+    assert staged(program.function, 2) == (1, 0)

@@ -143,6 +143,15 @@ def test_random_programs_on_the_simulator(lines, samples):
     check(lines, samples)
 
 
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(block(0, []), SAMPLES)
+def test_random_programs_as_host_code(lines, samples):
+    program, text = function(lines)
+    staged = cute.jit(program)
+    for row in samples[:5]:
+        assert staged(*row) == program(*row), text
+
+
 @pytest.mark.gpu
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(block(0, []), SAMPLES)

@@ -19,6 +19,8 @@ from tilewright.lang.numeric import Numeric
 from tilewright.lang.staging.poison import Undefined
 
 MISSING = object()
+TABLE = 1024
+"""A longer list or dict is a table of constants: nobody carries its elements."""
 _STATIC_ROOMS = ("layout", "ir", "atoms", "lang", "errors", "cute")
 _FOREIGN = {
     "builtins",
@@ -157,7 +159,7 @@ def reach(roots: Iterable[tuple[str, Any]]) -> list[Cell]:
 
 def _visit(path: str, value: Any, found: list[Cell], seen: set[int]) -> None:
     kind = _KINDS.get(type(value)) or kind_of(type(value))
-    if kind == "fixed" or id(value) in seen:
+    if kind == "fixed" or id(value) in seen or (kind in ("list", "dict") and len(value) > TABLE):
         return
     seen.add(id(value))
     if kind == "protocol":
