@@ -187,6 +187,14 @@ def test_left_inverse_is_right_or_refused(a: Layout) -> None:
     assert [a(inverse(a(i))) for i in range(size(a))] == values(a)
 
 
+def test_left_inverse_where_coordinates_share_offsets() -> None:
+    assert str(left_inverse(parse("(1,4,8):(0,4,12)"))) == "(4,3,8):(0,1,4)"
+    assert str(left_inverse(parse("(4,2):(0,1)"))) == "2:4"
+    for text, why in (("(6,6):(24,6)", "no layout undoes"), ("(2,2):(2,3)", "not divisible"), ("4:-1", "negative")):
+        with pytest.raises(LayoutError, match=why):
+            left_inverse(parse(text))
+
+
 @given(any_layouts())
 def test_nullspace(a: Layout) -> None:
     kernel = nullspace(a)

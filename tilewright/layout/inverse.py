@@ -16,7 +16,7 @@ from tilewright.layout.cache import remembered, remembered_trees
 from tilewright.layout.compose import compose, compose_layouts, composition
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
-from tilewright.layout.ints import RuntimeInt, UnhashableLeafError, exact_quotient
+from tilewright.layout.ints import RuntimeInt, UnhashableLeafError, exact_quotient, same_int
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged, static_merged
@@ -180,20 +180,26 @@ def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
             raise LayoutError(f"left_inverse({layout}): the stride {d} is negative")
         modes.append((d, s, step))
         step = step * s
+    # The last mode reads past its end, unless a mode of size 1 stands behind it.
+    unbounded = None if same_int(flatten_to_tuple(layout.shape)[-1], 1) else modes[-1]
     modes.sort(key=lambda mode: mode[0])
     out_shapes: list[Any] = []
     out_strides: list[Any] = [0]
-    reached, filled = 1, 1
-    for d, s, step in modes:
+    reached, largest = 1, 0
+    for i, (d, s, step) in enumerate(modes):
         if d == 0:
             continue
         if d % reached:
             raise LayoutError(f"left_inverse({layout}): the stride {d} is not divisible by the smaller {reached}")
-        if filled.__class__ is not int or d < filled:
-            raise LayoutError(f"left_inverse({layout}): two coordinates may share an offset (stride {d} is too small)")
+        if static:
+            # Where modes overlap, the digit read back here may be larger than any that was put in.
+            largest += (s - 1) * d
+            digit = largest // d if i + 1 == len(modes) else min(largest // d, modes[i + 1][0] // d - 1)
+            if digit >= s and modes[i] is not unbounded:
+                raise LayoutError(f"left_inverse({layout}): coordinates share offsets in a way that no layout undoes")
         out_shapes.append(d // reached)
         out_strides.append(step)
-        reached, filled = d, d * s
+        reached = d
     out_shapes.append(modes[-1][1])
     return from_modes(*merged(tuple(out_shapes), tuple(out_strides)))
 
@@ -201,8 +207,8 @@ def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
 def left_inverse(input: Any) -> Any:
     """A layout ``R`` with ``R(input(c)) == c`` (as 1-D index) for a one-to-one ``input``.
 
-    Stride-0 modes of ``input`` are ignored: then ``input(R(input(c))) == input(c)``. Offsets that ``input`` skips are
-    bridged by stride-0 modes.
+    In general ``input(R(input(c))) == input(c)``: of several coordinates with one offset R gives some one, perhaps past
+    the end of the last mode. Offsets that ``input`` skips are bridged by stride-0 modes.
 
     >>> left_inverse(Layout((2, 2), (24, 4))), left_inverse(Layout((8, 4), (4, 1)))
     ((4,6,2):(0,2,1), (4,8):(8,1))
@@ -227,11 +233,7 @@ def nullspace(input: Any) -> Layout:
         for s, step, d in zip(flat, steps, flatten_to_tuple(input.stride), strict=True)
         if isinstance(d, int) and d == 0
     ]
-    if not picks:
-        return Layout(1, 0)
-    if len(picks) == 1:
-        return Layout(*picks[0])
-    return Layout(tuple([p[0] for p in picks]), tuple([p[1] for p in picks]))
+    return from_modes([s for s, _ in picks], [step for _, step in picks]) if picks else Layout(1, 0)
 
 
 def _common(a: Layout, b: Layout) -> tuple[Layout, int]:
