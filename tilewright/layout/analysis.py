@@ -150,10 +150,17 @@ def bank_conflicts(layout: Any, access: Any, element_bits: int, vector: int = 1)
     >>> print(bank_conflicts(Layout((32, 64), (64, 1)), rows, 16, vector=8))
     4 phases, 32 wavefronts (ideal 4); worst: thread 0 on, value 0 on: 8 wavefronts instead of 1
     """
+    addresses = _vectors(layout, access, element_bits, vector)
+    return wavefronts_of(addresses, vector * element_bits // 8, vector)
+
+
+def wavefronts_of(addresses: np.ndarray[Any, Any], width: int, vector: int = 1) -> AccessReport:
+    """Shared-memory wavefronts of accesses of ``width`` bytes at byte ``addresses`` [thread, access].
+
+    ``vector`` is how many values an access moves; phases are named by their first value.
+    """
     import numpy as np
 
-    addresses = _vectors(layout, access, element_bits, vector)
-    width = vector * element_bits // 8
     lanes = WARP if width <= WORD else WARP * WORD // width
     words_each = max(1, width // WORD)
     phases = []
@@ -172,10 +179,14 @@ def coalescing(layout: Any, access: Any, element_bits: int, vector: int = 1) -> 
     >>> print(coalescing(Layout((32, 64), (64, 1)), Layout((32, 1), (32, 0)), 32))
     1 phases, 4 sectors (ideal 4), no conflict
     """
+    addresses = _vectors(layout, access, element_bits, vector)
+    return sectors_of(addresses, vector * element_bits // 8, vector)
+
+
+def sectors_of(addresses: np.ndarray[Any, Any], width: int, vector: int = 1) -> AccessReport:
+    """Global-memory sectors of accesses of ``width`` bytes at byte ``addresses`` [thread, access], as wavefronts_of."""
     import numpy as np
 
-    addresses = _vectors(layout, access, element_bits, vector)
-    width = vector * element_bits // 8
     phases = []
     for v in range(addresses.shape[1]):
         for t in range(0, addresses.shape[0], WARP):
