@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import ConstraintError
@@ -18,9 +17,9 @@ from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import BOOL, Type, VecType
 from tilewright.lang import operators, promote
 from tilewright.lang.numeric import ARITHMETIC, BITWISE, Boolean, Numeric, as_numeric, class_of, is_number, unwrap, wrap
-from tilewright.layout.modes import idx2crd
+from tilewright.lang.tensor_shapes import broadcast_picks, broadcast_shape, joined, reduction_groups, rescaled
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import as_int_tuple, is_congruent, product
+from tilewright.layout.tuples import as_int_tuple, flatten_to_tuple, product
 
 
 class ReductionOp(Enum):
@@ -59,7 +58,7 @@ class TensorSSA:
         return self.value
 
     def __str__(self) -> str:
-        extents = "x".join(map(str, _flat(self.shape)))
+        extents = "x".join(map(str, flatten_to_tuple(self.shape)))
         return f"tensor_value<vector<{extents}x{self.dtype.ir_type}> o {format_tree(self.shape)}>"
 
     __repr__ = __str__
@@ -118,7 +117,7 @@ class TensorSSA:
         if count != self.numel:
             if self.numel * self.dtype.width % dtype.width:
                 raise ConstraintError(f"bitcast of {self} to {dtype}: the bits do not come in whole {dtype}s")
-            shape = _rescaled(shape, self.dtype.width, dtype.width)
+            shape = rescaled(shape, self.dtype.width, dtype.width)
         vector = Builder.current().bitcast(self.value, VecType(dtype.ir_type, count))
         return TensorSSA(vector, shape, dtype)
 
@@ -129,9 +128,7 @@ class TensorSSA:
         target = as_int_tuple(target_shape)
         if target == self.shape:
             return self
-        if product(target) == self.numel and is_congruent(target, self.shape) and target == self.shape:
-            return self
-        picks = _broadcast_picks(self.shape, target)
+        picks = broadcast_picks(self.shape, target)
         return TensorSSA(Builder.current().shuffle(self.value, picks), target, self.dtype)
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
@@ -142,7 +139,7 @@ class TensorSSA:
         if opcode == "truediv":
             kind, opcode = promote.quotient(kind), "div"
         cls = class_of(kind)
-        shape = _broadcast_shape(left, right)
+        shape = broadcast_shape(left, right)
         a, b = broadcast_operand(left, cls, shape), broadcast_operand(right, cls, shape)
         builder = Builder.current()
         if compare:
@@ -197,7 +194,7 @@ class TensorSSA:
         The folding order is by 1-D coordinate, so that results are the same on every machine.
         """
         kind = _reduction_kind(op)
-        groups, shape = _groups(self.shape, reduction_profile)
+        groups, shape = reduction_groups(self.shape, reduction_profile)
         value = (
             self
             if promote.arithmetic(self.dtype.ir_type) == self.dtype.ir_type
@@ -257,89 +254,11 @@ def _is_operand(x: Any) -> bool:
     return isinstance(x, TensorSSA) or is_number(x)
 
 
-def _flat(shape: Any) -> tuple[int, ...]:
-    from tilewright.layout.tuples import flatten_to_tuple
-
-    return flatten_to_tuple(shape)
-
-
 def broadcast_operand(x: Any, cls: Any, shape: Any) -> Value:
     """A TensorSSA or a number as the vector of ``cls`` elements of ``shape``."""
     if isinstance(x, TensorSSA):
         return x.to(cls).broadcast_to(shape).value
     return Builder.current().splat(cls(x).ir_value(), int(product(shape)))
-
-
-def _broadcast_shape(left: Any, right: Any) -> Any:
-    a, b = getattr(left, "shape", None), getattr(right, "shape", None)
-    if a is None or b is None or a == b:
-        return b if a is None else a
-    return _joined(a, b, a, b)
-
-
-def _joined(a: Any, b: Any, whole_a: Any, whole_b: Any) -> Any:
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        n = max(len(a), len(b))
-        a, b = a + (1,) * (n - len(a)), b + (1,) * (n - len(b))
-        return tuple([_joined(x, y, whole_a, whole_b) for x, y in zip(a, b, strict=True)])
-    if isinstance(a, tuple) or isinstance(b, tuple):
-        if a == 1 or b == 1:
-            return b if a == 1 else a
-        tree, leaf = (a, b) if isinstance(a, tuple) else (b, a)
-        if product(tree) in (1, leaf):
-            return leaf
-    elif a == b or b == 1 or a == 1:
-        return b if a == 1 else a
-    raise ConstraintError(
-        f"the shapes {format_tree(whole_a)} and {format_tree(whole_b)} do not broadcast: {a} against {b}"
-    )
-
-
-@lru_cache(1024)
-def _broadcast_picks(shape: Any, target: Any) -> tuple[int, ...]:
-    """For every element of ``target`` the 1-D index of the element of ``shape`` that it repeats."""
-    from tilewright.layout.layout import Layout
-
-    def strides(s: Any, d: Any, t: Any) -> Any:
-        if isinstance(t, tuple) and isinstance(s, tuple):
-            s, d = s + (1,) * (len(t) - len(s)), d + (0,) * (len(t) - len(d))
-            if len(s) != len(t):
-                raise mismatch
-            return tuple([strides(*part) for part in zip(s, d, t, strict=True)])
-        if isinstance(t, tuple):
-            return _zeros(t) if s == 1 else _compact_from(t, d) if product(t) == s else _raise(mismatch)
-        if isinstance(s, tuple):
-            return 0 if product(s) == 1 else _raise(mismatch)
-        return 0 if s == 1 else d if s == t else _raise(mismatch)
-
-    mismatch = ConstraintError(f"the shape {format_tree(shape)} does not broadcast to {format_tree(target)}")
-    source = shape if isinstance(shape, tuple) or not isinstance(target, tuple) else (shape,)
-    plain = Layout(source)
-    layout = Layout(target, strides(source, plain.stride, target))
-    return tuple([layout(i) for i in range(product(target))])
-
-
-def _raise(error: Exception) -> Any:
-    raise error
-
-
-def _zeros(t: Any) -> Any:
-    return tuple([_zeros(x) for x in t]) if isinstance(t, tuple) else 0
-
-
-def _compact_from(t: Any, d: int) -> Any:
-    from tilewright.layout.coords import compact
-
-    return compact(t, d)
-
-
-def _rescaled(shape: Any, old: int, new: int) -> Any:
-    """``shape`` with its first leaf counted in elements of ``new`` instead of ``old`` bits."""
-    if isinstance(shape, tuple):
-        return (_rescaled(shape[0], old, new), *shape[1:])
-    if shape * old % new:
-        raise ConstraintError(f"bitcast: mode 0 of extent {shape} does not hold whole elements of {new} bits")
-    return shape * old // new
 
 
 def _reduction_kind(op: Any) -> str:
@@ -365,43 +284,6 @@ def _start(init: Any, dtype: Any, kind: str) -> Value | None:
     if number.is_static and number.value == 0 and kind == "add":
         return None
     return dtype(number).ir_value()  # type: ignore[no-any-return]
-
-
-@lru_cache(1024)
-def _groups(shape: Any, profile: Any) -> tuple[tuple[tuple[int, ...], ...], Any]:
-    """(positions of each result's elements, shape of the results or None for one number)."""
-    count = product(shape)
-    if not isinstance(profile, tuple):
-        if profile is None:
-            return tuple((i,) for i in range(count)), shape
-        return (tuple(range(count)),), None
-    kept = _kept(shape, profile, shape, profile)
-    if kept is None:
-        return (tuple(range(count)),), None
-    found: dict[Any, list[int]] = {}
-    for i in range(count):
-        found.setdefault(_key(idx2crd(i, shape), profile), []).append(i)
-    return tuple(tuple(group) for group in found.values()), kept
-
-
-def _kept(shape: Any, profile: Any, whole: Any, outline: Any) -> Any:
-    if profile is None:
-        return shape
-    if not isinstance(profile, tuple):
-        return None
-    if not isinstance(shape, tuple) or len(shape) != len(profile):
-        raise ConstraintError(f"reduce: the profile {format_tree(outline)} does not fit the shape {format_tree(whole)}")
-    parts = [_kept(s, p, whole, outline) for s, p in zip(shape, profile, strict=True)]
-    parts = [p for p in parts if p is not None]
-    return tuple(parts) if parts else None
-
-
-def _key(coord: Any, profile: Any) -> Any:
-    if profile is None:
-        return coord
-    if not isinstance(profile, tuple):
-        return None
-    return tuple([_key(c, p) for c, p in zip(coord, profile, strict=True)])
 
 
 def _as_vector(result: Value, count: int) -> Value:
@@ -443,7 +325,7 @@ def where(cond: Any, x: Any, y: Any, **_: Any) -> Any:
         return operators.select(cond, x, y)
     shape = tensors[0].shape
     for tensor in tensors[1:]:
-        shape = _joined(shape, tensor.shape, shape, tensor.shape) if shape != tensor.shape else shape
+        shape = joined(shape, tensor.shape, shape, tensor.shape) if shape != tensor.shape else shape
     cls = _result_class(x, y)
     test = broadcast_operand(cond, Boolean, shape) if isinstance(cond, TensorSSA) else Boolean(cond).ir_value()
     chosen = Builder.current().select(test, broadcast_operand(x, cls, shape), broadcast_operand(y, cls, shape))
