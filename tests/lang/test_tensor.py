@@ -141,8 +141,9 @@ def test_fragments(stage) -> None:
     assert [op.attrs["offsets"] for op in stage.block.ops if op.opcode.startswith("frag.") and op.attrs] == [
         (0, 1, 2, 3, 4, 5), (5,), (2,),
     ]  # fmt: skip
-    with pytest.raises(ConstraintError, match="outside"):
-        r[6]
+    for coord in (6, (2, 0), (0, -1)):
+        with pytest.raises(ConstraintError, match="lies outside"):
+            r[coord] = 1.0
 
 
 def test_fragments_like(stage) -> None:

@@ -27,7 +27,8 @@ from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
 from tilewright.layout.modes import cosize, slice_, slice_and_offset, zeros_for_none
 from tilewright.layout.swizzle import Swizzle
-from tilewright.layout.tuples import is_static
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import is_static, product
 
 
 class Tensor:
@@ -103,6 +104,7 @@ class Tensor:
             return self._slice(coord)
         if self.is_coordinate:
             return add_coords(self.iterator, self.layout(coord))
+        _check_bounds(unwrap_tree(coord), self)
         dynamic, static = self._place(coord)
         if isinstance(self.iterator, Registers):
             return wrap(self.iterator.load([static], dynamic, scalar=True))
@@ -117,6 +119,7 @@ class Tensor:
         if not (is_number(value) or isinstance(value, (Value, Numeric))):
             raise ConstraintError(f"an element of {self} takes a number, not {value!r} ({type(value).__name__})")
         number = self.element_type(value).ir_value()
+        _check_bounds(unwrap_tree(coord), self)
         dynamic, static = self._place(coord)
         if isinstance(self.iterator, Registers):
             return self.iterator.store(number, [static], dynamic)
@@ -136,7 +139,6 @@ class Tensor:
         self._need_elements("indexing")
         if unwrap_tree(coord) is not coord:
             coord = unwrap_tree(coord)
-        _check_bounds(coord, self)
         return access.split_offset(self.widened(coord), self.layout)
 
     def widened(self, coord: Any) -> Any:
@@ -240,8 +242,6 @@ class Tensor:
     # -- text ----------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        from tilewright.layout.text import format_tree
-
         iterator = format_tree(self.iterator) if self.is_coordinate else str(self.iterator)
         return f"tensor<{iterator} o {self.layout}>"
 
@@ -316,12 +316,16 @@ def _tree(coord: Any) -> Any:
 
 def _check_bounds(coord: Any, tensor: Tensor) -> None:
     """Static coordinates are checked at once, so that the error names the line that is wrong."""
-    if not isinstance(tensor.iterator, Registers) or isinstance(tensor.layout, ComposedLayout):
-        return
-    if isinstance(coord, int) and is_static(tensor.shape):
-        count = access.element_count(tensor.layout, "indexing")
-        if not 0 <= coord < count:
-            raise ConstraintError(f"index {coord} lies outside {tensor} with {count} elements")
+    if isinstance(tensor.layout, Layout) and not _inside(coord, tensor.layout.shape):
+        raise ConstraintError(f"the coordinate {format_tree(coord)} lies outside {tensor}")
+
+
+def _inside(coord: Any, shape: Any) -> bool:
+    """False where a static index is provably outside its static extent."""
+    if isinstance(coord, tuple):
+        return not isinstance(shape, tuple) or all(map(_inside, coord, shape))
+    extent = product(shape)
+    return not isinstance(coord, int) or not isinstance(extent, int) or 0 <= coord < extent
 
 
 _WIDE = 1 << 31
