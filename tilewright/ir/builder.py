@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,13 @@ from tilewright.ir.types import (
 Index = Value | int
 
 
+class _Stack(threading.local):
+    """The active builders of one thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.builders: list[Builder] = []
+
+
 class Builder:
     """Builds one function. ``loc`` is set by the language front before it calls; ``block`` is where ops go.
 
@@ -35,7 +43,7 @@ class Builder:
     ['mul']
     """
 
-    _active: list[Builder] = []
+    _stack: _Stack
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -46,21 +54,21 @@ class Builder:
     @classmethod
     def current(cls) -> Builder:
         """The builder of the function that is being staged."""
-        if not cls._active:
+        if not cls._stack.builders:
             raise StagingError("run-time values exist only inside functions marked @cute.jit or @cute.kernel")
-        return cls._active[-1]
+        return cls._stack.builders[-1]
 
     @classmethod
     def active(cls) -> bool:
-        return bool(cls._active)
+        return bool(cls._stack.builders)
 
     @contextlib.contextmanager
     def activate(self) -> Iterator[Builder]:
-        self._active.append(self)
+        self._stack.builders.append(self)
         try:
             yield self
         finally:
-            self._active.pop()
+            self._stack.builders.pop()
 
     @contextlib.contextmanager
     def inside(self, block: Block) -> Iterator[Block]:
@@ -209,3 +217,6 @@ class Builder:
         op = self.emit("call", operands, results, {"atom": atom, **attrs})
         atom.verify(op)
         return op.results
+
+
+Builder._stack = _Stack()

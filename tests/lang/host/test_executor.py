@@ -564,3 +564,44 @@ def test_tensors_that_were_passed_before_are_read_at_once():
     integers.element_type = cutlass.Float32
     compiled(integers, tensors[1], 6.0)
     assert np.array_equal(y, x * 6)
+
+
+def test_threads_stage_side_by_side():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def work(k):
+        @cute.jit
+        def f(n):
+            total = k
+            for i in range(n):
+                if i % 2 == 0:
+                    total += i
+            return total
+
+        return [f(n) for n in range(6)]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(16))) == [[k, k, k, k + 2, k + 2, k + 6] for k in range(16)]
+
+
+def test_tensors_that_a_loop_only_reads_do_not_travel():
+    @cute.kernel
+    def body(x: cute.Tensor, y: cute.Tensor):
+        row = x[3, None]
+        last = cute.domain_offset((1, 2), x)
+        total = cutlass.Float32(0)
+        for i in range(cute.size(row)):
+            if i > 0:
+                total += row[i] + last[0, 0]
+        y[0] = total
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor):
+        body(x, y).launch(grid=1, block=1)
+
+    x, y = np.arange(20, dtype=np.float32).reshape(4, 5), np.zeros(1, np.float32)
+    compiled = cute.compile(host, x, y)
+    loop = next(op for op in compiled.kernels[0].walk() if op.opcode == "for")
+    assert [result.hint for result in loop.results] == ["total"]
+    compiled(x, y)
+    assert y[0] == 16 + 17 + 18 + 19 + 4 * 7

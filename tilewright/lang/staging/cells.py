@@ -56,13 +56,11 @@ def _kind_of(cls: type) -> str:
     frozen = getattr(getattr(cls, "__dataclass_params__", None), "frozen", False)
     if issubclass(cls, (Numeric, Value, Undefined, type, enum.Enum, BaseException, types.ModuleType)) or frozen:
         return "fixed"
-    if getattr(cls, "__carry_immutable__", False):
-        return "fixed"
-    if hasattr(cls, "__extract_mlir_values__") and hasattr(cls, "__new_from_mlir_values__"):
-        return "protocol"
     rooms = cls.__module__.split(".")
     if rooms[0] in _FOREIGN or (rooms[0] == "tilewright" and len(rooms) > 1 and rooms[1] in _STATIC_ROOMS):
         return "fixed"
+    if hasattr(cls, "__extract_mlir_values__") and hasattr(cls, "__new_from_mlir_values__"):
+        return "protocol"
     return "object" if cls.__dictoffset__ else "fixed"
 
 
