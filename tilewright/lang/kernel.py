@@ -25,6 +25,7 @@ from tilewright.lang.staging.location import StagingBuilder, fail, here
 
 MAX_THREADS = 1024
 MAX_SMEM = 232448
+_LATER = ("use_pdl", "cooperative", "async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
 
 
 class KernelFunction:
@@ -62,12 +63,16 @@ class KernelCall:
 
     def launch(
         self, *, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), cluster: Any = None, smem: Any = None,
-        stream: Any = None, min_blocks_per_mp: int | None = None, **_: Any,
+        stream: Any = None, min_blocks_per_mp: int | None = None, **other: Any,
     ) -> None:  # fmt: skip
         """Append the launch to the host function. ``grid``, ``block`` and ``cluster`` are up to three ints or run-time
         integers; ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations need); ``stream`` a
         CUDA stream argument (None: the caller's current stream)."""
         name = self.kernel.function.__name__
+        for option, value in other.items():
+            if option not in _LATER or value:
+                raise fail(f"launch of {name}: {option}={value!r} is not known; there are grid, block, cluster, smem, stream "
+                           "and min_blocks_per_mp")  # fmt: skip
         shape = {"grid": _dim3(grid, "grid", name), "block": _dim3(block, "block", name)}
         shape["cluster"] = _dim3(cluster if cluster is not None else (1, 1, 1), "cluster", name)
         bounds = _launch_bounds(shape, cluster, min_blocks_per_mp, name)

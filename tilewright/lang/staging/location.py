@@ -34,7 +34,7 @@ def is_user_file(filename: str) -> bool:
     """Whether code of this file is the user's, neither ours nor Python's nor an installed package's."""
     known = _USER_FILES.get(filename)
     if known is None:
-        inside = filename.startswith((PACKAGE, *_LIBRARY)) or filename.startswith("<frozen")
+        inside = filename.startswith((PACKAGE, *_LIBRARY, "<frozen", "<string>"))
         known = _USER_FILES[filename] = not inside
     return known
 
