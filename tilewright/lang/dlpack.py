@@ -55,7 +55,9 @@ class HostTensor(Tensor):
     def without_memory(self) -> HostTensor:
         """A tensor of the same type that does not keep the array alive."""
         base = self.iterator.base._replace(owner=None)
-        pointer = HostPointer(base, self.iterator.dtype, self.iterator._kind.space, self.iterator._kind.align)
+        pointer = HostPointer(
+            base, self.iterator.dtype, self.iterator._kind.space, self.iterator._kind.align, self.iterator.wide
+        )
         return HostTensor(pointer, self.layout, self.array._replace(owner=None))
 
     @property
@@ -249,7 +251,9 @@ def _layout(shape: Any, stride: Any) -> Layout:
 
 def _dynamic(number: int, divisibility: int = 1, wide: bool = False) -> Integer:
     """``number`` as a leaf that is passed at each call."""
-    leaf: Integer = (Int64 if wide else Int32)(number)
+    cls: Any = Int64 if wide else Int32
+    leaf: Integer = cls.__new__(cls)  # without the constructor: this is on the path of every call
+    leaf.value = number
     leaf.facts = Facts(number >= 0, divisibility, None)
     return leaf
 
