@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm import gemm
+from tilewright.gemm import gemm, kernels
 
-KERNELS = {"simt_f32": np.float32, "tensorop_f16": np.float16, "tensorop_bf16": ml_dtypes.bfloat16}
+KERNELS = {
+    name: np.float32 if name == "tensorop_tf32" else entry.config.a.dtype.dtype.type
+    for name, entry in kernels().items()
+}
+OUT = {name: entry.config.c.dtype.dtype.type for name, entry in kernels().items()}
 MACHINES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
 SIZES = [
     (128, 128, 32),
@@ -38,7 +42,7 @@ def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: st
     m, n, k = size
     rng = np.random.default_rng(m * n + k)
     a, b = integers(rng, (m, k), KERNELS[kernel]), integers(rng, (k, n), KERNELS[kernel])
-    expected = (a.astype(np.float64) @ b.astype(np.float64)).astype(KERNELS[kernel])
+    expected = (a.astype(np.float64) @ b.astype(np.float64)).astype(OUT[kernel])
     report = gemm(a, b, kernel=kernel, machine=machine)
     np.testing.assert_array_equal(report.d.astype(np.float64), expected.astype(np.float64))
     assert report.machine == machine
@@ -52,11 +56,12 @@ def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: st
 def test_all_majors_alpha_beta(kernel: str, majors: tuple[bool, bool, bool], machine: str) -> None:
     m, n, k = 136, 72, 40
     rng = np.random.default_rng(1)
-    a, b, c = (integers(rng, s, KERNELS[kernel], t) for s, t in zip(((m, k), (k, n), (m, n)), majors, strict=True))
+    types = (KERNELS[kernel], KERNELS[kernel], OUT[kernel])
+    a, b, c = (integers(rng, *x) for x in zip(((m, k), (k, n), (m, n)), types, majors, strict=True))
     expected = 2.0 * (a.astype(np.float64) @ b.astype(np.float64)) - 3.0 * c.astype(np.float64)
-    out = np.full((n, m), np.nan, KERNELS[kernel]).T if majors[2] else np.full((m, n), np.nan, KERNELS[kernel])
+    out = np.full((n, m), 99, OUT[kernel]).T if majors[2] else np.full((m, n), 99, OUT[kernel])
     gemm(a, b, c, alpha=2.0, beta=-3.0, kernel=kernel, machine=machine, out=out)
-    np.testing.assert_array_equal(out.astype(np.float64), expected.astype(KERNELS[kernel]).astype(np.float64))
+    np.testing.assert_array_equal(out.astype(np.float64), expected.astype(OUT[kernel]).astype(np.float64))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -65,12 +70,10 @@ def test_strided_views_and_padding_stay_untouched(kernel: str, machine: str) -> 
     rng = np.random.default_rng(2)
     a = integers(rng, (140, 90), KERNELS[kernel])[3:133:2, 1:86]
     b = integers(rng, (170, 66), KERNELS[kernel])[::2, 5:60]
-    store = np.full((65, 80), 7, KERNELS[kernel])
+    store = np.full((65, 80), 7, OUT[kernel])
     gemm(a, b, kernel=kernel, machine=machine, out=store[:, 11:66])
     expected = a.astype(np.float64) @ b.astype(np.float64)
-    np.testing.assert_array_equal(
-        store[:, 11:66].astype(np.float64), expected.astype(KERNELS[kernel]).astype(np.float64)
-    )
+    np.testing.assert_array_equal(store[:, 11:66].astype(np.float64), expected.astype(OUT[kernel]).astype(np.float64))
     assert (store[:, :11] == 7).all() and (store[:, 66:] == 7).all()
 
 
@@ -86,12 +89,28 @@ def test_batched_and_in_place_c(machine: str) -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_normal_inputs_to_rounding(kernel: str, machine: str) -> None:
+    """The operands are rounded to the kernel's type first (tf32 drops 13 bits), so only sums and the output round."""
     rng = np.random.default_rng(4)
-    a, b = (rng.standard_normal(s).astype(KERNELS[kernel]) for s in ((200, 300), (300, 180)))
-    expected = a.astype(np.float64) @ b.astype(np.float64)
+    scale = 20 if OUT[kernel] is np.int32 else 1
+    a, b = ((rng.standard_normal(s) * scale).astype(KERNELS[kernel]) for s in ((200, 300), (300, 180)))
+    exact = [x.view(np.int32) & -0x2000 if kernel == "tensorop_tf32" else x for x in (a, b)]
+    exact = [x.view(np.float32) if kernel == "tensorop_tf32" else x for x in exact]
+    expected = exact[0].astype(np.float64) @ exact[1].astype(np.float64)
     d = gemm(a, b, kernel=kernel, machine=machine).d.astype(np.float64)
-    limit = {np.float32: 1e-6, np.float16: 1e-3}.get(KERNELS[kernel], 1e-2)
-    assert np.linalg.norm(d - expected) / np.linalg.norm(expected) < limit
+    epsilon = 1e-15 if OUT[kernel] is np.int32 else float(ml_dtypes.finfo(OUT[kernel]).eps)
+    assert np.linalg.norm(d - expected) / np.linalg.norm(expected) < 8 * epsilon
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("out", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_output_of_another_type(out: type, machine: str) -> None:
+    rng = np.random.default_rng(5)
+    a, b, c = (integers(rng, s, t) for s, t in (((70, 40), np.float16), ((40, 90), np.float16), ((70, 90), out)))
+    d = gemm(a, b, c, beta=1.0, machine=machine).d
+    assert d.dtype == out
+    np.testing.assert_array_equal(
+        d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)
+    )
 
 
 def test_empty_output() -> None:
@@ -99,6 +118,7 @@ def test_empty_output() -> None:
 
 
 half = np.zeros((8, 8), np.float16)
+bytes_ = np.zeros((8, 8), np.int8)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +134,9 @@ half = np.zeros((8, 8), np.float16)
         (lambda: gemm(half, half, np.zeros((4, 4), np.float16)), "c must be 8 x 8"),
         (lambda: gemm(half, half, out=np.zeros((4, 8), np.float16)), "out must be 8 x 8"),
         (lambda: gemm(half, half, out=half), "out overlaps a"),
+        (lambda: gemm(half, half, out=np.zeros((8, 8), np.int32)), "cannot be written as Int32"),
+        (lambda: gemm(half, half, half, out=np.zeros((8, 8), np.float32)), "c is Float16, out is Float32"),
+        (lambda: gemm(bytes_, bytes_, alpha=0.5), "alpha = 0.5: kernel tensorop_i8 computes with integers"),
         (lambda: gemm(half, half, machine="tpu"), "auto, cpu or gpu"),
         (lambda: gemm([[1.0]], half), "a must be a matrix"),
     ],

@@ -32,6 +32,10 @@ class Matrix:
         (batch, m, n), (dl, dm, dn) = array.shape, array.stride
         return cls(name, source, array._replace(shape=(m, n, batch), stride=(dm, dn, dl)))
 
+    def read_as(self, dtype: Any) -> Matrix:
+        """The same bytes as elements of ``dtype`` (of the same width): fp32 read by tf32 tensor cores."""
+        return replace(self, array=self.array._replace(dtype=dtype))
+
     def transposed(self) -> Matrix:
         (m, n, batch), (dm, dn, dl) = self.shape, self.stride
         return replace(self, array=self.array._replace(shape=(n, m, batch), stride=(dn, dm, dl)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -50,6 +50,18 @@ class GemmConfig:
     stages: int
     group: int = 8
 
+    def shared_major(self, operand: Operand) -> Major:
+        """How A or B lies in shared memory. Where the instructions cannot read the source's major, tiles are turned on
+        their way in, element by element: SIMT wants MN-major, ldmatrix transposes 16-bit elements only."""
+        if self.math == "simt":
+            return Major.MN
+        return operand.major if operand.dtype.width == 16 else Major.K
+
+    def loadable(self, operand: Operand) -> Operand:
+        """``operand`` as A or B with the widest access that the way to shared memory allows."""
+        turned = self.shared_major(operand) is not operand.major
+        return replace(operand, copy_bits=operand.dtype.width) if turned else operand
+
     @property
     def threads(self) -> int:
         return 32 * self.warps[0] * self.warps[1]
@@ -60,6 +72,11 @@ class GemmConfig:
             raise ConstraintError(f"a multistage GEMM needs at least 2 stages, got {self.stages}")
         for name, operand, extent in (("A", self.a, self.tile[0]), ("B", self.b, self.tile[1])):
             contiguous = self.tile[2] if operand.major is Major.K else extent
+            if self.loadable(operand) != operand:
+                raise ConstraintError(
+                    f"{name}: {operand.major.name}-major {operand.dtype} is turned on its way to shared memory, "
+                    f"element by element: copy_bits must be {operand.dtype.width}, not {operand.copy_bits}"
+                )
             if contiguous % operand.vector:
                 raise ConstraintError(
                     f"{name}: a tile of {contiguous} contiguous elements cannot be cut into vectors of {operand.vector}"

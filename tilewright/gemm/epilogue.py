@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Boolean, Float32, cute, range_constexpr
+from tilewright import Boolean, cute, range_constexpr
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.operand import smem_swizzled, vectors_along
 
@@ -40,11 +40,11 @@ class DirectEpilogue:
         for i in range_constexpr(cute.size(inside)):
             inside[i] = cute.elem_less(tc[i * self.config.c.vector], extent)
         acc.store(acc.load() * alpha)
-        if beta != 0.0:
+        if beta != 0:
             source = cute.make_rmem_tensor(acc.shape, self.config.c.dtype)
             source.fill(0)
             cute.copy(atom, tC, self.vectors(source), pred=inside)
-            acc.store(acc.load() + source.load().to(Float32) * beta)
+            acc.store(acc.load() + source.load().to(self.config.acc_dtype) * beta)
         result = cute.make_rmem_tensor(acc.shape, self.config.c.dtype)
         result.store(acc.load().to(self.config.c.dtype))
         cute.copy(atom, self.vectors(result), tD, pred=inside)
@@ -61,7 +61,8 @@ class SharedEpilogue:
     """Accumulators are rounded into a swizzled shared-memory tile, which leaves for D in whole vectors of coalesced
     rows.
 
-    C travels the same way backwards first, so that alpha * acc + beta * C is computed in float32 and rounded once.
+    C travels the same way backwards first, so that alpha * acc + beta * C is computed in the accumulator's type and
+    rounded once.
     """
 
     config: GemmConfig
@@ -69,7 +70,8 @@ class SharedEpilogue:
     @property
     def layout(self) -> Any:
         bM, bN, _ = self.config.tile
-        return smem_swizzled(self.config.c.dtype, (bM, bN), self.config.c.major)
+        unit = 8 * self.config.c.dtype.width  # four lanes of an mma hold a pair each of one row
+        return smem_swizzled(self.config.c.dtype, (bM, bN), self.config.c.major, unit)
 
     @property
     def smem_bytes(self) -> int:
@@ -95,7 +97,7 @@ class SharedEpilogue:
 
         tCsD = tiled_mma.get_slice(tidx).partition_C(sD)
         acc.store(acc.load() * alpha)
-        if beta != 0.0:
+        if beta != 0:
             vectors = cute.make_rmem_tensor(tDsD.shape, dtype)
             vectors.fill(0)
             cute.copy(rows, tDgC, vectors, pred=inside)
@@ -103,7 +105,7 @@ class SharedEpilogue:
             cute.arch.sync_threads()
             source = cute.make_rmem_tensor(acc.shape, dtype)
             cute.autovec_copy(tCsD, source)
-            acc.store(acc.load() + source.load().to(Float32) * beta)
+            acc.store(acc.load() + source.load().to(self.config.acc_dtype) * beta)
         result = cute.make_rmem_tensor(acc.shape, dtype)
         result.store(acc.load().to(dtype))
         cute.autovec_copy(result, tCsD)

@@ -52,9 +52,10 @@ def gemm(
     entry = choose(A.dtype, kernel)
     m, n, k, batch = _problem(A, B, C, beta)
     if out is None:
-        out = _empty_like(a, (m, n) if len(a.shape) == 2 else (batch, m, n))
+        out = _empty(a, (m, n) if len(a.shape) == 2 else (batch, m, n), C.dtype if C else entry.config.c.dtype)
     D = Matrix.of("out", out)
     _check_output(A, B, C, D, (m, n, batch))
+    alpha, beta = _scales(entry, D, alpha, beta)
     where = _machine_name(machine, A)
     report = GemmReport(out, entry.name, where, entry.config.tile, (0, 0, 0), 0.0)
     if 0 in (m, n, batch):
@@ -84,19 +85,16 @@ def _problem(A: Matrix, B: Matrix, C: Matrix | None, beta: float) -> tuple[int, 
         raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
     if C is None and beta:
         raise ArgumentError(f"beta = {beta} needs a matrix c")
-    if C is not None and (C.shape != (m, n, batch) or C.dtype is not A.dtype):
-        raise ArgumentError(
-            f"c must be {m} x {n} {A.dtype.__name__}, got {' x '.join(map(str, C.shape[:2]))} {C.dtype.__name__}"
-        )
+    if C is not None and C.shape != (m, n, batch):
+        raise ArgumentError(f"c must be {_shape((m, n, batch))}, got {_shape(C.shape)}")
     return m, n, k, batch
 
 
 def _check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple[int, int, int]) -> None:
-    if D.shape != shape or D.dtype is not A.dtype:
-        raise ArgumentError(
-            f"out must be {shape[0]} x {shape[1]} {A.dtype.__name__}, "
-            f"got {' x '.join(map(str, D.shape[:2]))} {D.dtype.__name__}"
-        )
+    if D.shape != shape:
+        raise ArgumentError(f"out must be {_shape(shape)}, got {_shape(D.shape)}")
+    if C is not None and C.dtype is not D.dtype:
+        raise ArgumentError(f"c is {C.dtype}, out is {D.dtype}; both must have one dtype")
     for other in (A, B):
         if D.overlaps(other):
             raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
@@ -109,6 +107,21 @@ def _check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tupl
         raise ArgumentError(f"the matrices live on different devices: {', '.join(sorted(devices))}")
 
 
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape[:2] if shape[2] == 1 else (shape[2], *shape[:2])))
+
+
+def _scales(entry: KernelEntry, D: Matrix, alpha: float, beta: float) -> tuple[Any, Any]:
+    """alpha and beta in the accumulator's type; ArgumentError when D cannot take what the kernel computes."""
+    acc = entry.config.acc_dtype
+    if not acc.is_same_kind(D.dtype) or D.dtype.width > acc.width or D.dtype.width < 16:
+        raise ArgumentError(f"kernel {entry.name} accumulates in {acc}, which cannot be written as {D.dtype}")
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if acc.is_integer and value != int(value):
+            raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
+    return (acc(int(alpha)), acc(int(beta))) if acc.is_integer else (acc(float(alpha)), acc(float(beta)))
+
+
 def _machine_name(machine: str, A: Matrix) -> str:
     if machine not in ("auto", "cpu", "gpu"):
         raise ArgumentError(f"machine must be auto, cpu or gpu, got {machine!r}")
@@ -116,8 +129,9 @@ def _machine_name(machine: str, A: Matrix) -> str:
     return home if machine == "auto" else machine
 
 
-def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: float, beta: float) -> tuple[Any, list[Any]]:
+def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: Any, beta: Any) -> tuple[Any, list[Any]]:
     A, B, C, D = matrices
+    A, B = (matrix.read_as(entry.config.a.dtype) for matrix in (A, B))
     BN = B.transposed()
     bM, bN, bK = entry.config.tile
     config = entry.with_operands(
@@ -128,7 +142,7 @@ def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: float, beta: flo
     tensors = [
         matrix.tensor(operand) for matrix, operand in ((A, config.a), (BN, config.b), (C, config.c), (D, config.c))
     ]
-    args = [*tensors, float(alpha), float(beta)]
+    args = [*tensors, alpha, beta]
     if config not in _COMPILED:
         _COMPILED[config] = cute.compile(MultistageGemm(config), *args)
     return _COMPILED[config], args
@@ -138,8 +152,8 @@ def _is_torch(array: Any) -> bool:
     return type(array).__module__.partition(".")[0] == "torch"
 
 
-def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:
-    return array.new_empty(shape) if _is_torch(array) else np.empty(shape, array.dtype)
+def _empty(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return like.new_empty(shape, dtype=dtype.torch_dtype) if _is_torch(like) else np.empty(shape, dtype.dtype)
 
 
 def _travel(target: Any, matrix: Matrix) -> Matrix:
@@ -160,7 +174,13 @@ def _bring_home(target: Any, result: Matrix, home: Matrix) -> None:
 
 
 def launcher(
-    a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
+    a: Any,
+    b: Any,
+    out: Any,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
     kernel: str | KernelEntry | None = None,
 ) -> Callable[[], None]:
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
@@ -172,7 +192,9 @@ def launcher(
     C = Matrix.of("c", c) if c is not None else None
     m, n, _, batch = _problem(A, B, C, beta)
     _check_output(A, B, C, D, (m, n, batch))
-    run, args = _prepare(choose(A.dtype, kernel), [A, B, C if C is not None else D, D], alpha, beta)
+    entry = choose(A.dtype, kernel)
+    alpha, beta = _scales(entry, D, alpha, beta)
+    run, args = _prepare(entry, [A, B, C if C is not None else D, D], alpha, beta)
     return lambda: run(*args)
 
 
@@ -184,7 +206,9 @@ def stage(config: GemmConfig) -> Function:
     for (rows, columns), operand in shapes:
         data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
         tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
-    kernel: Function = cute.compile(MultistageGemm(config), *tensors, 1.0, 0.0).kernels[0]
+    kernel: Function = cute.compile(MultistageGemm(config), *tensors, config.acc_dtype(1), config.acc_dtype(0)).kernels[
+        0
+    ]
     return kernel
 
 

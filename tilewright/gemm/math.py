@@ -5,35 +5,54 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import cute
+from tilewright import BFloat16, Float16, Float64, Int8, TFloat32, Uint8, cute
 from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.operand import smem_padded, smem_swizzled
 
 
+def tensor_core_op(dtype: Any, acc_dtype: Any) -> Any:
+    """The mma.sync operation for operands of ``dtype``: 32 bytes of K where ldmatrix feeds it, 8x8x4 for Float64."""
+    warp = cute.nvgpu.warp
+    if dtype in (Float16, BFloat16):
+        return warp.MmaF16BF16Op(dtype, acc_dtype, (16, 8, 16))
+    if dtype is TFloat32:
+        return warp.MmaTF32Op((16, 8, 8))
+    if dtype is Float64:
+        return warp.MmaF64Op((8, 8, 4))
+    if dtype in (Int8, Uint8):
+        return warp.MmaI8Op(dtype, dtype, (16, 8, 32))
+    return warp.MmaFP8Op(dtype, acc_dtype, (16, 8, 32))
+
+
 @dataclass(frozen=True)
 class TensorOpMath:
-    """mma.sync 16x8x16 on f16 or bf16; fragments come by ldmatrix from swizzled shared memory."""
+    """mma.sync; fragments come by ldmatrix from swizzled shared memory (Float64 ones by plain loads)."""
 
     config: GemmConfig
 
     def tiled_mma(self) -> Any:
         config = self.config
-        op = cute.nvgpu.warp.MmaF16BF16Op(config.a.dtype, config.acc_dtype, (16, 8, 16))
+        op = tensor_core_op(config.a.dtype, config.acc_dtype)
         m, n = config.warps
         # 16 columns a warp, so that one ldmatrix.x4 fills two n-atoms of B.
-        return cute.make_tiled_mma(op, cute.make_layout((m, n, 1)), permutation_mnk=(m * 16, n * 16, 16))
+        return cute.make_tiled_mma(op, cute.make_layout((m, n, 1)), permutation_mnk=(m * 16, n * 16, op.shape_mnk[2]))
 
     def smem_layout(self, operand: Operand, tile: tuple[int, int]) -> Any:
-        return smem_swizzled(operand.dtype, tile, operand.major, self.config.stages)
+        # ldmatrix reads 16 bytes a row; a plain Float64 fragment is read by 16 lanes at a time, 4 elements a row.
+        unit = 256 if operand.dtype is Float64 else 128
+        return smem_swizzled(operand.dtype, tile, self.config.shared_major(operand), unit, self.config.stages)
 
     def to_registers_A(self, tiled_mma: Any) -> Any:
-        return cute.make_tiled_copy_A(self._ldmatrix(self.config.a), tiled_mma)
+        return cute.make_tiled_copy_A(self._from_shared(self.config.a), tiled_mma)
 
     def to_registers_B(self, tiled_mma: Any) -> Any:
-        return cute.make_tiled_copy_B(self._ldmatrix(self.config.b), tiled_mma)
+        return cute.make_tiled_copy_B(self._from_shared(self.config.b), tiled_mma)
 
-    def _ldmatrix(self, operand: Operand) -> Any:
-        op = cute.nvgpu.warp.LdMatrix8x8x16bOp(transpose=operand.major is Major.MN, num_matrices=4)
+    def _from_shared(self, operand: Operand) -> Any:
+        if operand.dtype is Float64:
+            return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), operand.dtype, num_bits_per_copy=64)
+        transpose = self.config.shared_major(operand) is Major.MN
+        op = cute.nvgpu.warp.LdMatrix8x8x16bOp(transpose=transpose, num_matrices=4)
         return cute.make_copy_atom(op, operand.dtype)
 
 

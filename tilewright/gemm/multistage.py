@@ -40,7 +40,7 @@ class MultistageGemm:
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Float32, beta: cutlass.Float32, stream: Any = None,
+        alpha: cutlass.Numeric, beta: cutlass.Numeric, stream: Any = None,
     ) -> None:  # fmt: skip
         config = self.config
         bM, bN, bK = config.tile
@@ -66,7 +66,7 @@ class MultistageGemm:
     @cute.kernel
     def kernel(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Float32, beta: cutlass.Float32,
+        alpha: cutlass.Numeric, beta: cutlass.Numeric,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip

@@ -9,21 +9,26 @@ from tilewright import Boolean, cute, range_constexpr
 from tilewright.gemm.config import Major, Operand
 
 
-def smem_swizzled(dtype: Any, tile: tuple[int, int], major: Major, stages: int | None = None) -> Any:
-    """A (MN, K[, stages]) layout without bank conflicts for 16-byte rows of ldmatrix and 16-byte stores.
+def smem_swizzled(dtype: Any, tile: tuple[int, int], major: Major, unit: int, stages: int | None = None) -> Any:
+    """A (MN, K[, stages]) layout whose rows are XOR-ed in units of ``unit`` bits, so that accesses of that much a row
+    (ldmatrix: 16 bytes; four lanes with a pair each in the epilogue) spread over all banks.
 
-    The contiguous mode is cut into rows of at most 128 bytes; eight such rows are XOR-ed in units of 16 bytes.
+    The contiguous mode is cut into rows of at most 128 bytes, one turn of the banks; the row's number is XOR-ed in.
     """
     contiguous = tile[1] if major is Major.K else tile[0]
     row = min(contiguous, 1024 // dtype.width)
-    bits = max(0, (row * dtype.width // 128).bit_length() - 1)
-    unit = (128 // dtype.width).bit_length() - 1
-    atom = (
-        cute.make_layout((8, row), stride=(row, 1)) if major is Major.K else cute.make_layout((row, 8), stride=(1, row))
-    )
-    swizzled = cute.make_composed_layout(cute.make_swizzle(bits, unit, 3), 0, atom)
+    bits = max(0, log2(row * dtype.width // unit))
+    atom = cute.make_layout((8, row), stride=(row, 1))
+    if major is Major.MN:
+        atom = cute.make_layout((row, 8), stride=(1, row))
+    swizzle = cute.make_swizzle(bits, log2(unit // dtype.width), log2(1024 // unit))
+    swizzled = cute.make_composed_layout(swizzle, 0, atom)
     shape, order = (tile, (0, 1)) if stages is None else ((*tile, stages), (0, 1, 2))
     return cute.tile_to_shape(swizzled, shape, order)
+
+
+def log2(power: int) -> int:
+    return power.bit_length() - 1
 
 
 def smem_padded(dtype: Any, tile: tuple[int, int], major: Major, stages: int) -> Any:

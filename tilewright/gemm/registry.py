@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright import BFloat16, Float16, Float32
+from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.errors import ArgumentError
 from tilewright.gemm.config import GemmConfig, Major, Operand
 
@@ -19,17 +19,11 @@ class KernelEntry:
     config: GemmConfig
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
-        """The configuration for other majors and vector widths of the same dtypes."""
-        return replace(self.config, a=self._loaded(a), b=self._loaded(b), c=c)
-
-    def _loaded(self, operand: Operand) -> Operand:
-        """SIMT holds its tiles MN-major, so K-major operands are turned element by element on their way to shared
-        memory."""
-        turned = self.config.math == "simt" and operand.major is Major.K
-        return replace(operand, copy_bits=operand.dtype.width) if turned else operand
+        """The configuration for other majors, vector widths and output types."""
+        return replace(self.config, a=self.config.loadable(a), b=self.config.loadable(b), c=c)
 
     def accepts(self, ab_dtype: Any) -> bool:
-        return self.config.a.dtype is ab_dtype
+        return ab_dtype is (Float32 if self.config.a.dtype is TFloat32 else self.config.a.dtype)
 
     def compile(self, arch: str = "sm_90a") -> Any:
         """Cross-compile for ``arch``; the artifact has ``.ir .cuda .ptx .sass .registers .spills``. Needs no GPU."""
@@ -38,12 +32,28 @@ class KernelEntry:
         return cross_compile(self.config, arch)
 
 
-def tensorop(dtype: Any) -> GemmConfig:
-    operand = Operand(dtype, Major.K, 128)
+def tensorop(
+    dtype: Any,
+    out: Any = None,
+    acc: Any = Float32,
+    tile: tuple[int, int, int] = (128, 128, 32),
+    warps: tuple[int, int] = (2, 2),
+) -> GemmConfig:
+    """Row-major A and C, row-major B where ldmatrix can transpose its elements.
+
+    fp8 takes eight warps: sm_90 has no fp8 mma.sync, and what ptxas puts in its place needs registers of its own.
+    """
+    b_major = Major.MN if dtype.width == 16 else Major.K
     return GemmConfig(
-        math="tensorop", a=operand, b=Operand(dtype, Major.MN, 128), c=operand, acc_dtype=Float32,
-        tile=(128, 128, 32), warps=(2, 2), stages=4,
-    )  # fmt: skip
+        math="tensorop",
+        a=Operand(dtype, Major.K, 128),
+        b=Operand(dtype, b_major, 128),
+        c=Operand(out or dtype, Major.K, 128),
+        acc_dtype=acc,
+        tile=tile,
+        warps=warps,
+        stages=4,
+    )
 
 
 def simt() -> GemmConfig:
@@ -55,16 +65,32 @@ def simt() -> GemmConfig:
     )  # fmt: skip
 
 
+TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"
 KERNELS = {
     entry.name: entry
     for entry in (
-        KernelEntry(
-            "tensorop_f16", "fp16 tensor cores: mma.sync 16x8x16, ldmatrix, cp.async multistage", tensorop(Float16)
-        ),
-        KernelEntry(
-            "tensorop_bf16", "bf16 tensor cores: mma.sync 16x8x16, ldmatrix, cp.async multistage", tensorop(BFloat16)
-        ),
+        KernelEntry("tensorop_f16", f"fp16 tensor cores: {TENSOR_CORES}", tensorop(Float16)),
+        KernelEntry("tensorop_bf16", f"bf16 tensor cores: {TENSOR_CORES}", tensorop(BFloat16)),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
+        KernelEntry(
+            "tensorop_tf32",
+            f"fp32 arrays on tf32 tensor cores (10-bit mantissas): {TENSOR_CORES}",
+            tensorop(TFloat32, Float32, tile=(128, 128, 16)),
+        ),
+        KernelEntry(
+            "tensorop_e4m3",
+            f"fp8 e4m3 in, fp16 out: {TENSOR_CORES}",
+            tensorop(Float8E4M3FN, Float16, tile=(128, 128, 64), warps=(4, 2)),
+        ),
+        KernelEntry(
+            "tensorop_e5m2",
+            f"fp8 e5m2 in, fp16 out: {TENSOR_CORES}",
+            tensorop(Float8E5M2, Float16, tile=(128, 128, 64), warps=(4, 2)),
+        ),
+        KernelEntry("tensorop_i8", f"int8 in, int32 out: {TENSOR_CORES}", tensorop(Int8, Int32, Int32, (128, 128, 64))),
+        KernelEntry(
+            "tensorop_f64", "fp64 tensor cores: mma.sync 8x8x4", tensorop(Float64, acc=Float64, tile=(64, 64, 16))
+        ),
     )
 }
 

@@ -9,11 +9,12 @@ from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.errors import ConstraintError
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I32, TF32, ScalarType, scalar_of
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
 
 __all__ = [
     "LdMatrix8x8x16bOp",
     "MmaF16BF16Op",
+    "MmaF64Op",
     "MmaFP8Op",
     "MmaI8Op",
     "MmaTF32Op",
@@ -61,6 +62,20 @@ class MmaTF32Op:
 
     def instruction(self) -> MmaSync:
         return check_known(MmaSync(80, _shape(self.shape_mnk), F32, TF32, TF32))
+
+
+@dataclass(frozen=True)
+class MmaF64Op:
+    """``mma.sync`` on Float64: 8x8x4, and 16x8x4, 16x8x8, 16x8x16 on sm_90 and later."""
+
+    shape_mnk: Any
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> MmaSync:
+        shape = _shape(self.shape_mnk)
+        return check_known(MmaSync(80 if shape == (8, 8, 4) else 90, shape, F64, F64, F64))
 
 
 @dataclass(frozen=True)
