@@ -185,3 +185,33 @@ def test_hardware_info() -> None:
     info = cutlass.utils.HardwareInfo()
     assert info.is_present
     assert info.get_device_multiprocessor_count() == torch.cuda.get_device_properties(0).multi_processor_count
+
+
+def test_swizzled_tensors_move_in_loops() -> None:
+    @cute.jit
+    def body(t, out):
+        swizzle = cute.make_composed_layout(cute.make_swizzle(2, 3, 3), 0, cute.make_layout((8, 32), stride=(32, 1)))
+        ring = cutlass.utils.SmemAllocator().allocate_tensor(
+            cutlass.Float16, cute.tile_to_shape(swizzle, (8, 32, 3), order=(0, 1, 2)), 16
+        )
+        for stage in cutlass.range_constexpr(3):
+            for i in cutlass.range_constexpr(4):
+                cute.zipped_divide(ring[t, None, stage], (8,))[None, i].fill(cutlass.Float16(stage * 10 + i) + t)
+        arch.sync_threads()
+        stage = 0
+        row = ring[t, None, stage]
+        total = cutlass.Float32(0)
+        for _ in range(6):
+            chunk = row.iterator
+            for _ in range(4):
+                values = cute.make_tensor(chunk, cute.make_layout(8)).load().to(cutlass.Float32)
+                total += values.reduce(cute.ReductionOp.ADD, 0.0, 0)
+                chunk = chunk + 8
+            stage = 0 if stage == 2 else stage + 1
+            row = ring[t, None, stage]
+        out[t] = total
+
+    out = torch.zeros(8, device="cuda")
+    launch(body, out, block=8)
+    want = [2 * sum(8 * (stage * 10 + i + t) for stage in range(3) for i in range(4)) for t in range(8)]
+    assert out.tolist() == want
