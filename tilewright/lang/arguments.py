@@ -19,9 +19,9 @@ from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, PtrType, Type
 from tilewright.lang import carry
-from tilewright.lang.arrays import is_array
+from tilewright.lang.arrays import array_of, is_array
 from tilewright.lang.dlpack import HostTensor, from_dlpack
-from tilewright.lang.numeric import Boolean, Float32, Int32, Int64, Numeric
+from tilewright.lang.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.signature import is_constexpr, numeric_annotation
 from tilewright.lang.tensor import Tensor
@@ -73,6 +73,10 @@ class Argument:
     def read(self, value: Any) -> list[Any]:
         """The run-time values of ``value``; ArgumentError unless it fits."""
         raise NotImplementedError
+
+    def exact(self, value: Any) -> list[Any]:
+        """Like ``read``, but ArgumentError also for what would rather be another specialisation."""
+        return self.read(value)
 
     def key(self) -> Any:
         """Equal for arguments that lead to the same program."""
@@ -131,6 +135,11 @@ class Scalar(Argument):
             raise self.wrong(f"{self.cls.__name__} ({self.span[0]} to {self.span[1]})", value)
         return [int(number)]
 
+    def exact(self, value: Any) -> list[Any]:
+        if _number_class(value, None) is not self.cls:
+            raise self.wrong(self.cls.__name__, value)
+        return self.read(value)
+
     def key(self) -> Any:
         return self.cls
 
@@ -179,6 +188,8 @@ class Protocol(Argument):
         if self.convert is not None and type(value) is not type(self.template):
             value = self.converted(value)
         if type(value) is not type(self.template):
+            if isinstance(self.template, HostTensor) and is_array(value):
+                return self._read_array(value)
             raise self.wrong(describe(self.template), value)
         types = list(value.__get_mlir_types__())
         if value is not self.template and not self._fits(value, types):
@@ -193,9 +204,35 @@ class Protocol(Argument):
             value.passed = (self.token, found)
         return found
 
+    def _read_array(self, value: Any) -> list[Any]:
+        """A plain array for a parameter that was compiled with a tensor: it must be what the tensor's layout says."""
+        array, layout, kind = array_of(value), self.template.layout, self.type_list[0]
+        assert isinstance(kind, PtrType)
+        shape, stride = layout.shape, layout.stride
+        if array.dtype is not self.template.element_type or len(array.shape) != len(shape):
+            raise self.wrong(describe(self.template), value)
+        leaves: list[Any] = []
+        for want, got, extent in (*zip(shape, array.shape, array.shape, strict=True),
+                                  *zip(stride, array.stride, array.shape, strict=True)):  # fmt: skip
+            if isinstance(want, Integer):
+                if got % want.divisibility or not -(1 << (want.width - 1)) <= got < 1 << (want.width - 1):
+                    raise self.wrong(f"{describe(self.template)}, whose leaves have known divisors and widths,", value)
+                leaves.append(got)
+            elif want != got and extent != 1:
+                raise self.wrong(describe(self.template), value)
+        if array.address % kind.align:
+            raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{array.address:#x}")
+        low, high = array.bounds
+        return [DevicePointer(array.address, array.device, low, high, array.owner), *leaves]
+
     def release(self) -> None:
         if isinstance(self.template, HostTensor):
             self.template = self.template.without_memory()
+
+    def exact(self, value: Any) -> list[Any]:
+        if self.convert is None and type(value) is not type(self.template):
+            raise self.wrong(describe(self.template), value)
+        return self.read(value)
 
     def _fits(self, value: Any, types: list[Type]) -> bool:
         if not carry.same_static(self.static, carry.static_part(value)) or len(types) != len(self.type_list):
@@ -233,6 +270,13 @@ class Group(Argument):
         if type(value) is not self.spec.type or carry.labels_of(value) != self.spec.labels:
             raise self.wrong(describe(self.value), value)
         return [leaf for part, item in zip(self.parts, self.spec.split(value), strict=True) for leaf in part.read(item)]
+
+    def exact(self, value: Any) -> list[Any]:
+        if type(value) is not self.spec.type or carry.labels_of(value) != self.spec.labels:
+            raise self.wrong(describe(self.value), value)
+        return [
+            leaf for part, item in zip(self.parts, self.spec.split(value), strict=True) for leaf in part.exact(item)
+        ]
 
     def release(self) -> None:
         self.value = describe(self.value)

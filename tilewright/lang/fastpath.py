@@ -98,7 +98,7 @@ class Caller:
         argument = parameter.argument
         offset = self.offsets[id(argument)]
         targets = [f"v{offset + k}" for k in range(len(argument.types()))]
-        self.scope[f"read{i}"] = argument.read
+        self.scope[f"read{i}"] = argument.exact if self.strict else argument.read
         slow = f"{''.join(t + ', ' for t in targets)} = read{i}(a{i})" if targets else f"read{i}(a{i})"
         other = "return MISS" if self.strict else slow
         if isinstance(argument, Fixed):

@@ -71,8 +71,8 @@ class KernelCall:
         name = self.kernel.function.__name__
         for option, value in other.items():
             if option not in _LATER or value:
-                raise fail(f"launch of {name}: {option}={value!r} is not known; there are grid, block, cluster, smem, stream "
-                           "and min_blocks_per_mp")  # fmt: skip
+                known = "grid, block, cluster, smem, stream and min_blocks_per_mp"
+                raise fail(f"launch of {name}: {option}={value!r} is not known; there are {known}")
         shape = {"grid": _dim3(grid, "grid", name), "block": _dim3(block, "block", name)}
         shape["cluster"] = _dim3(cluster if cluster is not None else (1, 1, 1), "cluster", name)
         bounds = _launch_bounds(shape, cluster, min_blocks_per_mp, name)

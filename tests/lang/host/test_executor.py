@@ -522,6 +522,28 @@ def test_direct_calls_find_their_specialisation():
     assert traced == ["a", "a", "a", "b", "a"]
 
 
+def test_direct_calls_look_into_groups():
+    traced = []
+
+    @cute.jit
+    def f(pair):
+        traced.append(type(pair[0]).__name__)
+        return pair[0]
+
+    assert [f((1, 2)), f((3, 4)), f((2.0, 1)), f((True, 1)), f((5, 6))] == [1, 3, 2.0, True, 5]
+    assert traced == ["Int32", "Float32", "Boolean"]
+    x = np.arange(4, dtype=np.float32)
+    shapes = []
+
+    @cute.jit
+    def g(pair):
+        shapes.append(str(pair[0].layout))
+
+    for tensor in (from_dlpack(x), from_dlpack(x), x, from_dlpack(x)):
+        g((tensor, 1))
+    assert shapes == ["(4):(1)", "(?):(1)"]
+
+
 def test_compiled_functions_do_not_keep_arrays_alive():
     import gc
     import weakref
@@ -605,3 +627,31 @@ def test_tensors_that_a_loop_only_reads_do_not_travel():
     assert [result.hint for result in loop.results] == ["total"]
     compiled(x, y)
     assert y[0] == 16 + 17 + 18 + 19 + 4 * 7
+
+
+def test_plain_arrays_for_a_function_compiled_with_tensors():
+    x, y = arrays(64)
+    dynamic = [from_dlpack(a).mark_compact_shape_dynamic(0, divisibility=8) for a in (x, y)]
+    compiled = cute.compile(scale, *dynamic, 2.0)
+    for make in (np.asarray, torch.from_numpy):
+        a, b = arrays(32)
+        compiled(make(a), make(b), 3.0)
+        assert np.array_equal(b, a * 3)
+        a, b = arrays(36)
+        with pytest.raises(ArgumentError, match="argument 'x': expected .*div=8.*known divisors"):
+            compiled(make(a), make(b), 3.0)
+    static = cute.compile(scale, from_dlpack(x), from_dlpack(y), 2.0)
+    static(x, y, 5.0)
+    assert np.array_equal(y, x * 5)
+    with pytest.raises(ArgumentError, match=r"argument 'x': .*\(64\):\(1\)>, got ndarray of float32, shape \(32,\)"):
+        static(x[:32], y, 5.0)
+    with pytest.raises(ArgumentError, match="argument 'y': expected .*f32.*, got ndarray of int64"):
+        static(x, y.astype(np.int64), 5.0)
+
+
+def test_compiling_ahead_of_the_data():
+    fake = cute.runtime.make_fake_compact_tensor(cutlass.Float32, (64,))
+    compiled = cute.compile(scale, fake, fake, 1.0)
+    x, y = arrays(64)
+    compiled(x, y, 3.0)
+    assert np.array_equal(y, x * 3)
