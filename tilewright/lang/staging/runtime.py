@@ -20,8 +20,10 @@ __all__ = [
 
 
 def named(name: str, thing: Any) -> Any:
-    """Tell a fresh run-time value the name of the variable that it is assigned to."""
+    """Tell a fresh run-time value, or the registers of a tensor, the name of the variable that it is assigned to."""
     value = getattr(thing, "value", None)
+    if not isinstance(value, Value):
+        value = getattr(getattr(thing, "iterator", None), "frag", None)
     if isinstance(value, Value):
         _hint(value, name)
     return thing
