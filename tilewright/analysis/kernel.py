@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.analysis import text
 from tilewright.analysis.fragments import FragmentReport, analyse_fragments
-from tilewright.analysis.occupancy import Occupancy, Waves, occupancy
+from tilewright.analysis.residency import Occupancy, Waves, occupancy
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
 

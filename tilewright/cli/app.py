@@ -77,6 +77,19 @@ def show(
 
 
 @app.command()
+def analyse(
+    kernel: Annotated[str | None, typer.Argument(help="name of a kernel; without it, they are listed")] = None,
+    arch: Annotated[str, typer.Option(help="sm_80, sm_89 or sm_90a")] = "sm_90a",
+    grid: Annotated[int | None, typer.Option(help="thread blocks of a launch, for its waves", min=1)] = None,
+    sms: Annotated[int | None, typer.Option(help="multiprocessors, if not those of the usual device", min=1)] = None,
+) -> None:
+    """Say what a shipped kernel takes: registers, spills, shared memory, occupancy, fragments. No GPU is needed."""
+    from tilewright.cli.analyse import run
+
+    run(kernel, arch, grid, sms)
+
+
+@app.command()
 def layout(
     expression: Annotated[str, typer.Argument(metavar="EXPR", help="e.g. 'composition((4,8):(13,1), 8:2)'")],
     svg: Annotated[Path | None, typer.Option(help="draw it into this SVG file")] = None,

@@ -19,17 +19,11 @@ LEXERS = {"ir": "text", "cuda": "cuda", "ptx": "text", "sass": "text"}
 
 def run(kernel: str | None, stages: Sequence[str], arch: str | None) -> None:
     """Print the stages of ``kernel`` that are asked for (CUDA C++ if none is); without a kernel, list them all."""
-    from tilewright.gemm import kernels
-
-    entries = kernels()
     if kernel is None:
-        _list(entries)
+        list_kernels()
         return
-    if kernel not in entries:
-        near = difflib.get_close_matches(kernel, entries, 1)
-        hint = f"did you mean {near[0]}?" if near else f"the kernels are {', '.join(entries)}"
-        raise ArgumentError(f"there is no kernel {kernel!r}; {hint}")
-    compiled = entries[kernel].compile() if arch is None else entries[kernel].compile(arch)
+    entry = entry_of(kernel)
+    compiled = entry.compile() if arch is None else entry.compile(arch)
     for stage in stages or ["cuda"]:
         if stage == "resources":
             _resources(kernel, compiled)
@@ -37,11 +31,26 @@ def run(kernel: str | None, stages: Sequence[str], arch: str | None) -> None:
             _source(str(getattr(compiled, stage)), LEXERS[stage])
 
 
-def _list(entries: dict[str, KernelEntry]) -> None:
+def entry_of(kernel: str) -> KernelEntry:
+    """The kernel of that name. Raises ArgumentError with the names that there are."""
+    from tilewright.gemm import kernels
+
+    entries = kernels()
+    if kernel not in entries:
+        near = difflib.get_close_matches(kernel, entries, 1)
+        hint = f"did you mean {near[0]}?" if near else f"the kernels are {', '.join(entries)}"
+        raise ArgumentError(f"there is no kernel {kernel!r}; {hint}")
+    return entries[kernel]
+
+
+def list_kernels() -> None:
+    """Print all kernels by name."""
     from rich.table import Table
 
+    from tilewright.gemm import kernels
+
     table = Table("kernel", "what it is")
-    for name, entry in entries.items():
+    for name, entry in kernels().items():
         table.add_row(name, entry.title)
     Console().print(table)
 

@@ -1,0 +1,22 @@
+"""``tilewright analyse``: what a shipped kernel takes of a multiprocessor, and what its registers are for."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from tilewright.cli.show import entry_of, list_kernels
+
+
+def run(kernel: str | None, arch: str, grid: int | None, sms: int | None) -> None:
+    """Print the report of ``kernel``; without one, list them all."""
+    if kernel is None:
+        list_kernels()
+        return
+    from tilewright.analysis import analyse_kernel
+    from tilewright.gemm.host import stage
+
+    report = analyse_kernel(stage(entry_of(kernel).config), arch, grid=grid, sms=sms)
+    console = Console()
+    console.print(report)
+    if report.spills:
+        console.print(f"{report.spills} bytes spilled: fewer values a thread, or more threads, would fit.")
