@@ -43,7 +43,8 @@ def test_without_a_name_the_kernels_are_listed(command: Any) -> None:
 
 def test_resources_occupancy_and_spills(command: Any) -> None:
     out = command("analyse", "tensorop_f16").out
-    assert "244" in out and "2 blocks on a multiprocessor of sm_90a" in out and "limited by registers" in out
+    assert "tensorop_f16 for sm_90a" in out and "244" in out
+    assert "2 blocks on a multiprocessor of sm_90a" in out and "limited by registers" in out
     assert "28 bytes spilled: fewer values" in out and "wave" not in out
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.console import Console
 
 from tilewright.cli.show import entry_of, list_kernels
@@ -16,6 +18,7 @@ def run(kernel: str | None, arch: str, grid: int | None, sms: int | None) -> Non
     from tilewright.gemm.host import stage
 
     report = analyse_kernel(stage(entry_of(kernel).config), arch, grid=grid, sms=sms)
+    report = replace(report, kernel=kernel)  # the name that the user knows it by
     console = Console()
     console.print(report)
     if report.spills:
