@@ -20,26 +20,19 @@ from tilewright.gemm import kernels
 from tilewright.gemm.host import cross_compile
 
 TENSOROP = [
-    {"tile": tile, "warps": warps, "stages": stages, "group": group}
-    for (tile, warps), stages, group in itertools.product(
-        (
-            ((128, 128, 32), (2, 2)),
-            ((128, 128, 64), (2, 2)),
-            ((256, 128, 32), (4, 2)),
-            ((128, 256, 32), (2, 4)),
-            ((256, 128, 64), (4, 2)),
-            ((128, 256, 64), (2, 4)),
-            ((128, 256, 32), (2, 2)),
-            ((256, 128, 32), (2, 2)),
-        ),
-        (3, 4),
-        (8,),
-    )
+    {"tile": tile, "warps": warps, "stages": stages}
+    for (tile, warps), counts in {
+        ((128, 128, 32), (2, 2)): (3, 4, 5),
+        ((256, 128, 32), (4, 2)): (4, 5),
+        ((128, 256, 32), (2, 4)): (3, 4, 5, 6),
+        ((128, 256, 64), (2, 4)): (3, 4),
+    }.items()
+    for stages in counts
 ]
 SIMT = [
-    {"tile": tile, "warps": warps, "stages": stages, "group": group}
-    for (tile, warps), stages, group in itertools.product(
-        (((128, 128, 8), (8, 1)), ((128, 128, 16), (8, 1)), ((128, 64, 8), (4, 1))), (3, 4), (4, 8)
+    {"tile": tile, "warps": warps, "stages": stages}
+    for (tile, warps), stages in itertools.product(
+        (((128, 128, 8), (8, 1)), ((128, 128, 16), (8, 1)), ((128, 64, 8), (4, 1))), (3, 4)
     )
 ]
 
@@ -60,7 +53,7 @@ def main() -> None:
         name = f"{config.tile} warps {config.warps} stages {config.stages} group {config.group}"
         try:
             resources = cross_compile(config, "sm_90a")
-            found = measure_entry(replace(entry, config=config), *shape, integers=args.integers)
+            found = measure_entry(replace(entry, config=config, large=None), *shape, integers=args.integers)
         except TilewrightError as error:
             print(f"{name}: {str(error).splitlines()[0]}", flush=True)
             continue

@@ -63,6 +63,13 @@ class GemmConfig:
         return replace(operand, copy_bits=operand.dtype.width) if turned else operand
 
     @property
+    def smem_bytes(self) -> int:
+        """Shared memory of one block: the stages, or the epilogue's tile where that is more."""
+        bM, bN, bK = self.tile
+        stage = (bM * self.a.dtype.width + bN * self.b.dtype.width) * bK // 8
+        return max(self.stages * stage, bM * bN * self.c.dtype.width // 8 if self.math == "tensorop" else 0)
+
+    @property
     def threads(self) -> int:
         return 32 * self.warps[0] * self.warps[1]
 

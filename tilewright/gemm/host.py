@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
 from tilewright.ir.core import Function
+from tilewright.lang.hardware import HardwareInfo
 from tilewright.lang.machine import machine_of
+from tilewright.lang.smem import get_smem_capacity_in_bytes
 
 _COMPILED: dict[GemmConfig, Any] = {}
 
@@ -49,14 +52,14 @@ def gemm(
     """
     A, B = Matrix.of("a", a), Matrix.of("b", b)
     C = Matrix.of("c", c) if c is not None else None
-    entry = choose(A.dtype, kernel)
     m, n, k, batch = _problem(A, B, C, beta)
+    where = _machine_name(machine, A)
+    entry = choose(A.dtype, kernel).for_problem(m, n, batch, *_room(where))
     if out is None:
         out = _empty(a, (m, n) if len(a.shape) == 2 else (batch, m, n), C.dtype if C else entry.config.c.dtype)
     D = Matrix.of("out", out)
     _check_output(A, B, C, D, (m, n, batch))
     alpha, beta = _scales(entry, D, alpha, beta)
-    where = _machine_name(machine, A)
     report = GemmReport(out, entry.name, where, entry.config.tile, (0, 0, 0), 0.0)
     if 0 in (m, n, batch):
         return report
@@ -129,6 +132,16 @@ def _machine_name(machine: str, A: Matrix) -> str:
     return home if machine == "auto" else machine
 
 
+@cache
+def _room(where: str) -> tuple[int, int]:
+    """(multiprocessors, shared memory of a block in bytes) of the GPU, or of the H100 that the simulator stands for."""
+    hardware = HardwareInfo()
+    if where == "cpu":
+        return 132, get_smem_capacity_in_bytes("sm_90")
+    major, minor = hardware.get_compute_capability()
+    return hardware.get_device_multiprocessor_count(), get_smem_capacity_in_bytes(f"sm_{major}{minor}")
+
+
 def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: Any, beta: Any) -> tuple[Any, list[Any]]:
     A, B, C, D = matrices
     A, B = (matrix.read_as(entry.config.a.dtype) for matrix in (A, B))
@@ -192,7 +205,8 @@ def launcher(
     C = Matrix.of("c", c) if c is not None else None
     m, n, _, batch = _problem(A, B, C, beta)
     _check_output(A, B, C, D, (m, n, batch))
-    entry = choose(A.dtype, kernel)
+    where = _machine_name("auto", A)
+    entry = choose(A.dtype, kernel).for_problem(m, n, batch, *_room(where))
     alpha, beta = _scales(entry, D, alpha, beta)
     run, args = _prepare(entry, [A, B, C if C is not None else D, D], alpha, beta)
     return lambda: run(*args)

@@ -12,11 +12,23 @@ from tilewright.gemm.config import GemmConfig, Major, Operand
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is."""
+    """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is.
+
+    ``large`` has a bigger tile, which moves fewer bytes, for problems with enough tiles to fill the GPU twice.
+    """
 
     name: str
     title: str
     config: GemmConfig
+    large: GemmConfig | None = None
+
+    def for_problem(self, m: int, n: int, batch: int, multiprocessors: int, smem: int) -> KernelEntry:
+        """This kernel with the tile that suits an M x N x batch output on such a GPU."""
+        large = self.large
+        if large is None or large.smem_bytes > smem:
+            return self
+        tiles = -(-m // large.tile[0]) * -(-n // large.tile[1]) * batch
+        return replace(self, config=large, large=None) if tiles >= 2 * multiprocessors else self
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
         """The configuration for other majors, vector widths and output types."""
@@ -56,6 +68,11 @@ def tensorop(
     )
 
 
+def large(dtype: Any) -> GemmConfig:
+    """Eight warps on a tile twice as wide, one block a multiprocessor."""
+    return replace(tensorop(dtype, tile=(128, 256, 32), warps=(2, 4)), stages=5, group=16)
+
+
 def simt() -> GemmConfig:
     # Row-major A needs one 4-byte cp.async an element (shared memory holds it M-major); B and C move 16 bytes at once.
     return GemmConfig(
@@ -69,8 +86,8 @@ TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"
 KERNELS = {
     entry.name: entry
     for entry in (
-        KernelEntry("tensorop_f16", f"fp16 tensor cores: {TENSOR_CORES}", tensorop(Float16)),
-        KernelEntry("tensorop_bf16", f"bf16 tensor cores: {TENSOR_CORES}", tensorop(BFloat16)),
+        KernelEntry("tensorop_f16", f"fp16 tensor cores: {TENSOR_CORES}", tensorop(Float16), large(Float16)),
+        KernelEntry("tensorop_bf16", f"bf16 tensor cores: {TENSOR_CORES}", tensorop(BFloat16), large(BFloat16)),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
         KernelEntry(
             "tensorop_tf32",
