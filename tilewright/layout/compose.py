@@ -22,7 +22,7 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt, exact_quotient
 from tilewright.layout.layout import Layout
-from tilewright.layout.simplify import merged, static_merged
+from tilewright.layout.simplify import merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_tiler
@@ -43,7 +43,7 @@ _Leaf = Callable[[_Digits, Any, Any], tuple[Any, Any]]
 
 
 def _digits_of(shape: Any, stride: Any, static: bool) -> _Digits:
-    shapes, strides = (static_merged if static else merged)(shape, stride, True)
+    shapes, strides = merged(shape, stride, True)
     return shapes, strides, [0] * (len(shapes) + 1)
 
 

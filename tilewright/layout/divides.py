@@ -25,7 +25,7 @@ from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.inverse import runtime_complement, static_complement
 from tilewright.layout.layout import Layout
-from tilewright.layout.simplify import merged, static_merged
+from tilewright.layout.simplify import merged
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_tiler
 
@@ -61,7 +61,7 @@ def _divide_mode(layout: Layout, tiler: Any, static: bool) -> Layout:
         if tiler.__class__ is tuple:
             return by_mode(_divide_mode, layout, tiler, static, "logical_divide")
         tiler = tile_of(tiler, "logical_divide", layout)
-    shapes, _ = (static_merged if static else merged)(layout.shape, layout.stride)
+    shapes, _ = merged(layout.shape, layout.stride)
     target = tuple(shapes) if len(shapes) > 1 else shapes[0]
     rest = static_complement(tiler, target) if static else runtime_complement(tiler, target)
     try:

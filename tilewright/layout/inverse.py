@@ -19,7 +19,7 @@ from tilewright.layout.coords import compact
 from tilewright.layout.ints import RuntimeInt, UnhashableLeafError, exact_quotient, same_int
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import cosize, size
-from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged, static_merged
+from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static, product
@@ -119,7 +119,7 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
 
 @remembered_trees
 def _right_inverse_static(shape: Any, stride: Any) -> Layout:
-    return _right_inverse(*static_merged(shape, stride))
+    return _right_inverse(*merged(shape, stride))
 
 
 def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:

@@ -13,83 +13,49 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.cache import remembered, remembered_trees
+from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
-from tilewright.layout.ints import UnhashableLeafError
 from tilewright.layout.layout import Layout
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like
 
 
-def static_merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], list[Any]]:
-    """:func:`merged` where every leaf is static."""
+def merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], list[Any]]:
+    """Coalesced flat modes. ``extend`` keeps a last mode of size 1 (as 2), which defines the layout past its end."""
     if shape.__class__ is not tuple:
-        return [2 if extend and shape == 1 else shape], [stride]
+        return [2 if extend and shape.__class__ is int and shape == 1 else shape], [stride]
     shapes: list[Any] = []
     strides: list[Any] = []
-    _merge_into(shapes, strides, shape, stride, 0)
+    following = _merge_into(shapes, strides, shape, stride, None)
     if extend:
         while shape.__class__ is tuple:
             shape, stride = shape[-1], stride[-1]
-        if shape == 1:
-            _merge_into(shapes, strides, (2,), (stride,), shapes[-1] * strides[-1] if shapes else 0)
-    if not shapes:
-        return [1], [0]
-    return shapes, strides
+        if shape.__class__ is int and shape == 1:
+            _merge_into(shapes, strides, (2,), (stride,), following)
+    return (shapes, strides) if shapes else ([1], [0])
 
 
 def _merge_into(shapes: list[Any], strides: list[Any], shape: Any, stride: Any, following: Any) -> Any:
-    """Append modes, or lengthen the last one if they continue at ``following``; returns where the last one ends."""
+    """Append modes, or lengthen the last one if they continue at ``following``; returns where the last one ends.
+
+    That is None where it is not known now: a mode with a run-time leaf neither continues nor is continued.
+    """
     for s, d in zip(shape, stride):  # noqa: B905  (congruent by construction; strict costs time here)
         if s.__class__ is tuple:
             following = _merge_into(shapes, strides, s, d, following)
+        elif s.__class__ is not int or (d.__class__ is not int and not is_static(d)):
+            if s.__class__ is not int or s != 1:
+                shapes.append(s)
+                strides.append(d)
+                following = None
         elif s != 1:
-            if d == following and shapes:
+            if d == following:
                 shapes[-1] *= s
             else:
                 shapes.append(s)
                 strides.append(d)
             following = s * d
     return following
-
-
-def merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], list[Any]]:
-    """Coalesced flat modes. ``extend`` keeps a last mode of size 1 (as 2), which defines the layout past its end."""
-    shapes: list[Any] = []
-    strides: list[Any] = []
-    s0: Any = 1
-    d0: Any = 0
-    if type(shape) is not tuple:
-        return ([2 if extend and type(shape) is int and shape == 1 else shape], [stride])
-    flat = flatten_to_tuple(shape)
-    flat_d = flatten_to_tuple(stride)
-    if extend and flat[-1].__class__ is int and flat[-1] == 1:
-        flat = (*flat[:-1], 2)
-    for s, d in zip(flat, flat_d):  # noqa: B905
-        if s.__class__ is int:
-            if s == 1:
-                continue
-            if s0.__class__ is int:
-                if s0 == 1:
-                    s0, d0 = s, d
-                    continue
-                if d.__class__ is int:
-                    if d0.__class__ is int and s0 * d0 == d:
-                        s0 *= s
-                        continue
-                elif d.__class__ is ScaledBasis and d0.__class__ is ScaledBasis and d.is_static() and s0 * d0 == d:
-                    s0 *= s
-                    continue
-        elif s0.__class__ is int and s0 == 1:
-            s0, d0 = s, d
-            continue
-        shapes.append(s0)
-        strides.append(d0)
-        s0, d0 = s, d
-    shapes.append(s0)
-    strides.append(d0)
-    return shapes, strides
 
 
 def from_modes(shapes: list[Any], strides: list[Any]) -> Layout:
@@ -100,18 +66,12 @@ def from_modes(shapes: list[Any], strides: list[Any]) -> Layout:
     return Layout(1, 0) if s.__class__ is int and s == 1 else Layout(s, strides[0])
 
 
-@remembered_trees
-def _coalesce_static(shape: Any, stride: Any) -> Layout:
-    return from_modes(*static_merged(shape, stride))
-
-
-@remembered
-def _coalesce(static: bool, layout: Any, profile: Any = None) -> Any:
+def _coalesce(layout: Any, profile: Any = None) -> Any:
     if layout.__class__ is not Layout:
         return lifted(layout, "coalesce", lambda outer: _coalesce(outer, profile))
-    if profile.__class__ is not tuple:
-        return from_modes(*(static_merged if static else merged)(layout.shape, layout.stride))
-    return _by_profile(_coalesce, layout, profile, "coalesce")
+    if profile.__class__ is tuple:
+        return _by_profile(_coalesce, layout, profile, "coalesce")
+    return from_modes(*merged(layout.shape, layout.stride))
 
 
 def _by_profile(f: Any, layout: Layout, profile: tuple[Any, ...], name: str) -> Layout:
@@ -135,10 +95,7 @@ def coalesce(input: Any, *, target_profile: Any = None) -> Any:
     (8,(3,5)):(1,(8,30))
     """
     if target_profile is None and input.__class__ is Layout:
-        try:
-            return _coalesce_static(input.shape, input.stride)
-        except UnhashableLeafError:
-            return from_modes(*merged(input.shape, input.stride))
+        return from_modes(*merged(input.shape, input.stride))
     return _coalesce(input, target_profile)
 
 
