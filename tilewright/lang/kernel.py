@@ -40,6 +40,11 @@ class KernelFunction:
     def signature(self) -> Signature:
         return Signature(self.function)
 
+    @property
+    def name(self) -> str:
+        """What the kernel is called in CUDA and in profiles: ``Gemm_kernel`` for a method ``kernel`` of ``Gemm``."""
+        return self.function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
+
     def __get__(self, owner: Any, cls: Any = None) -> Any:
         return self if owner is None else MethodType(self, owner)
 
@@ -68,7 +73,7 @@ class KernelCall:
         """Append the launch to the host function. ``grid``, ``block`` and ``cluster`` are up to three ints or run-time
         integers; ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations need); ``stream`` a
         CUDA stream argument (None: the caller's current stream)."""
-        name = self.kernel.function.__name__
+        name = self.kernel.name
         for option, value in other.items():
             if option not in _LATER or value:
                 known = "grid, block, cluster, smem, stream and min_blocks_per_mp"
@@ -201,7 +206,7 @@ def _trace(
     for (name, _, value), spec in zip(given, specs, strict=True):
         labels = carry.value_names(spec, value, name)
         params += [Value(t, label) for t, label in zip(spec.types(), labels, strict=True)]
-    function = Function(_name(host, kernel.function.__name__), "kernel", Block(list(params)))
+    function = Function(_name(host, kernel.name), "kernel", Block(list(params)))
     builder = StagingBuilder(function.body)
     host.dependencies.append(kernel.function)
     builder.dependencies = host.dependencies  # type: ignore[attr-defined]

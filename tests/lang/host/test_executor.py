@@ -373,7 +373,9 @@ def test_objects_with_methods():
     y[:] = 0
     gemm(x, y)
     assert np.array_equal(y, expected)
-    cute.compile(gemm.__call__, x, y, 0)(x, y, 0)
+    again = cute.compile(gemm.__call__, x, y, 0)
+    again(x, y, 0)
+    assert [kernel.name for kernel in again.kernels] == ["Gemm_kernel"]  # a method bears its class
 
 
 def test_annotations_are_checked():
