@@ -18,6 +18,15 @@ def vector_atom(config: GemmConfig) -> Any:
     return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), config.c.dtype, num_bits_per_copy=config.c.copy_bits)
 
 
+def rounded(acc: Any, dtype: Any) -> Any:
+    """The accumulators as a fragment of ``dtype``: themselves when they have that type."""
+    if acc.element_type is dtype:
+        return acc
+    result = cute.make_rmem_tensor(acc.shape, dtype)
+    result.store(acc.load().to(dtype))
+    return result
+
+
 @dataclass(frozen=True)
 class DirectEpilogue:
     """Every thread stores its own accumulators as vectors: for SIMT, whose threads own 4 x 4 blocks."""
@@ -45,9 +54,7 @@ class DirectEpilogue:
             source.fill(0)
             cute.copy(atom, tC, self.vectors(source), pred=inside)
             acc.store(acc.load() + source.load().to(self.config.acc_dtype) * beta)
-        result = cute.make_rmem_tensor(acc.shape, self.config.c.dtype)
-        result.store(acc.load().to(self.config.c.dtype))
-        cute.copy(atom, self.vectors(result), tD, pred=inside)
+        cute.copy(atom, self.vectors(rounded(acc, self.config.c.dtype)), tD, pred=inside)
 
     def vectors(self, tensor: cute.Tensor) -> cute.Tensor:
         """A partition (V, MMA_M, MMA_N) as (vector, vectors of the contiguous mode, other mode)."""
@@ -106,9 +113,7 @@ class SharedEpilogue:
             source = cute.make_rmem_tensor(acc.shape, dtype)
             cute.autovec_copy(tCsD, source)
             acc.store(acc.load() + source.load().to(self.config.acc_dtype) * beta)
-        result = cute.make_rmem_tensor(acc.shape, dtype)
-        result.store(acc.load().to(dtype))
-        cute.autovec_copy(result, tCsD)
+        cute.autovec_copy(rounded(acc, dtype), tCsD)
         cute.arch.sync_threads()
         vectors = cute.make_rmem_tensor(tDsD.shape, dtype)
         cute.copy(rows, tDsD, vectors)
