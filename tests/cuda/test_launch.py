@@ -47,6 +47,10 @@ class Driver:
     def set(self, name: str, value: int) -> None:
         ctypes.c_int.in_dll(self.library, name).value = value
 
+    def expect(self, *sizes: int) -> None:
+        """The sizes of the parameters of the kernels that are launched from now on."""
+        (ctypes.c_int * 32).in_dll(self.library, "sizes")[:] = [*sizes, *[0] * (32 - len(sizes))]
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -84,7 +88,7 @@ def config(grid: Any = (1, 1, 1), block: Any = (32, 1, 1), **more: Any) -> Launc
     return LaunchConfig(grid, block, **more)
 
 
-def test_every_parameter_lies_where_cuda_puts_it(driver: Driver) -> None:
+def test_every_parameter_is_handed_over(driver: Driver) -> None:
     params = {
         "flag": BOOL,
         "x": pointer(F32),
@@ -99,37 +103,31 @@ def test_every_parameter_lies_where_cuda_puts_it(driver: Driver) -> None:
     k.store(k.x, k.cast(k.n, F32))
     descriptor = np.arange(16, dtype=np.uint64)
     kernel = gpu.machine().load(k.done())
+    driver.expect(1, 8, 1, 2, 2, 4, 8, 128, 8)
     kernel(config(), [True, at(0x1234567890), -3, 1.5, -2.0, -7, 2.5, descriptor.tobytes(), 1 << 40])
     data = bytes(driver.last.parameters[: driver.last.size])
-    assert struct.unpack_from("<?7xQ b x e H 2x i 4x d", data.ljust(512)) == (
-        True,
-        0x1234567890,
-        -3,
-        1.5,
-        0xC000,
-        -7,
-        2.5,
-    )
-    np.testing.assert_array_equal(np.frombuffer(data, np.uint64, 16, offset=64), descriptor)
-    assert struct.unpack_from("<q", data, 192) == (1 << 40,) and len(data) == 200
+    assert struct.unpack_from("<?Qb e H i d", data) == (True, 0x1234567890, -3, 1.5, 0xC000, -7, 2.5)
+    np.testing.assert_array_equal(np.frombuffer(data, np.uint64, 16, offset=26), descriptor)
+    assert struct.unpack_from("<q", data, 154) == (1 << 40,) and len(data) == 162
 
 
-def test_the_offsets_agree_with_the_compiled_kernel(driver: Driver) -> None:
-    """The same, asked from the compiler: the parameters of the PTX in order, with their sizes and alignments."""
+def test_the_sizes_agree_with_the_compiled_kernel(driver: Driver) -> None:
+    """The driver reads as many bytes behind each pointer as the compiled kernel says that the parameter has."""
     import re
 
-    k = Kernel("many", None, flag=BOOL, x=pointer(F32), half=F16, n=I32, map=VecType(U64, 16), last=I64)
+    k = Kernel("many", None, flag=BOOL, x=pointer(F32), half=F16, n=I32, map=VecType(U64, 16), few=VecType(I32, 3))
     k.store(k.x, k.cast(k.n, F32))
     placed = gpu.machine().load(k.done()).place("cuda:0")
-    found = re.findall(
-        r"\.param (?:\.align (\d+) )?\.(\w+) (?:\.ptr[^,]*?)?many_param_\d+(?:\[(\d+)\])?", placed.artifact.ptx
-    )
-    sizes = {"u8": 1, "b8": 1, "s8": 1, "u64": 8, "b64": 8, "u32": 4, "b32": 4}
-    offset = 0
-    for align, kind, count in found:
-        size = sizes[kind] * int(count or 1)
-        offset = -(-offset // int(align or size)) * int(align or size) + size
-    assert len(found) == 6 and offset == placed.parameters.struct.size
+    found = re.findall(r"\.param (?:\.align \d+ )?\.[a-z](\d+) (?:\.ptr[^,]*?)?many_param_\d+(?:\[(\d+)\])?",
+                       placed.artifact.ptx)  # fmt: skip
+    sizes = [int(bits) // 8 * int(count or 1) for bits, count in found]
+    assert sizes == [1, 8, 2, 4, 128, 64]
+    parameters = placed.parameters
+    starts = (ctypes.c_uint64 * len(sizes)).from_address(parameters.pointers.value or 0)
+    offsets = [start - ctypes.addressof(parameters.buffer) for start in starts]
+    ends = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+    assert all(end <= start for end, start in zip(ends, offsets[1:], strict=False))
+    assert ends[-1] == parameters.struct.size
 
 
 def test_configuration_reaches_the_driver(driver: Driver) -> None:
@@ -158,6 +156,10 @@ def test_the_device_of_the_data_is_used(driver: Driver) -> None:
     kernel(config(), [at(16, "cuda:1"), 5])
     assert driver.last.pushes == pushes + 1, "the other device's context is pushed for the launch"
     assert set(kernel.artifacts) == {"cuda:0", "cuda:1"}
+    driver.set("current", 0)
+    launches = driver.last.launches
+    kernel(config(), [at(16), 5])
+    assert driver.last.launches == launches + 1, "a thread without a context"
     with pytest.raises(MachineError, match="no device cuda:5; this machine has 2"):
         kernel(config(), [at(16, "cuda:5"), 5])
     with pytest.raises(ArgumentError, match="'cpu' cannot be used by a kernel on a GPU"):
@@ -235,7 +237,7 @@ def test_failures_carry_the_drivers_words(driver: Driver) -> None:
     kernel = gpu.machine().load(small())
     driver.set("next_code", 701)
     with pytest.raises(
-        MachineError, match=r"launching small on cuda:0 with grid .*OUT_OF_RESOURCES \(701\)(.|\n)*smaller blocks"
+        MachineError, match=r"launching small on cuda:0 with grid .* 40 registers a thread.*OUT_OF_RESOURCES \(701\)(.|\n)*smaller blocks"
     ):
         kernel(config(), [at(16), 5])
     driver.set("next_code", 700)
@@ -307,6 +309,7 @@ def test_artifacts_need_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_do_not_mix_their_arguments(driver: Driver) -> None:
     kernel = gpu.machine().load(small())
+    driver.expect(8, 4)
     kernel(config(), [at(16), 5])
     problems = []
 

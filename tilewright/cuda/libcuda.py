@@ -24,12 +24,11 @@ MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
 # CUfunction_attribute
 FUNC_MAX_THREADS_PER_BLOCK = 0
 FUNC_SHARED_SIZE_BYTES = 1
+FUNC_NUM_REGS = 4
 FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
 # CUlaunchAttributeID
 CLUSTER_DIMENSION = 4
-# keys of the `extra` argument of a launch
-PARAM_END, PARAM_BUFFER_POINTER, PARAM_BUFFER_SIZE = 0, 1, 2
 CAPTURE_MODE_RELAXED = 2
 
 
@@ -85,7 +84,7 @@ PROTOTYPES: dict[str, list[Any]] = {
 STICKY = {
     700: "a kernel read or wrote an address that is not its own", 714: "a kernel met a fault in hardware",
     715: "a kernel ran an illegal instruction", 716: "a kernel used a misaligned address",
-    717: "a kernel used an address of the wrong space", 718: "a kernel jumped out of its code",
+    717: "a kernel used an address of the wrong space (one far outside its arrays can lie in a window of another)", 718: "a kernel jumped out of its code",
     719: "a kernel failed (an assertion, a trap, or a fault)", 710: "a device-side assertion failed",
     702: "a kernel ran longer than the display's time limit",
 }  # fmt: skip

@@ -28,6 +28,8 @@ from tilewright.ir.types import PtrType
 
 REMEMBERED_CONFIGURATIONS = 256
 DEFAULT_SMEM = 48 * 1024
+OTHER_CONTEXT = (201, 400)
+"""What the driver answers, without launching, when the calling thread has no context or one of another device."""
 
 
 def machine() -> CudaMachine:
@@ -118,7 +120,11 @@ class CudaKernel:
             values[i] = pointer[0]
         if device is None:
             device = _current_device()
-        (self._places.get(device) or self.place(device)).launch(config, values)
+        self.on(device)(config, values)
+
+    def on(self, device: str) -> Callable[[LaunchConfig, Sequence[Any]], None]:
+        """The launch on ``device`` with plain addresses in the place of pointers, which are not checked to be of it."""
+        return (self._places.get(device) or self.place(device)).launch
 
     def place(self, device: str) -> Placed:
         """Compile and load for ``device`` (``"cuda:0"``) now; a launch does it when it is first needed."""
@@ -142,18 +148,18 @@ class Placed:
         self.needed_smem = shared_bytes(function)
         self.parameters = Parameters(function.name, function.params)
         self.handle = libcuda.load_module(device, artifact.cubin, artifact.name)
+        self.registers = libcuda.function_attribute(self.handle, libcuda.FUNC_NUM_REGS)
         self.threads = libcuda.function_attribute(self.handle, libcuda.FUNC_MAX_THREADS_PER_BLOCK)
         self.static_smem = libcuda.function_attribute(self.handle, libcuda.FUNC_SHARED_SIZE_BYTES)
         self._allowed_smem = DEFAULT_SMEM - self.static_smem
-        self._context = libcuda.primary_context(device)
-        self._found = ctypes.c_void_p()
-        self._found_ref = ctypes.byref(self._found)
-        driver = libcuda.library()
-        self._launch, self._current = driver.cuLaunchKernelEx, driver.cuCtxGetCurrent
-        self._configurations: dict[tuple[Any, ...], tuple[LaunchConfiguration, Any]] = {}
+        self._launch = libcuda.library().cuLaunchKernelEx
+        self._configurations: dict[LaunchConfig, tuple[LaunchConfiguration, Any]] = {}
+        self._config: LaunchConfig | None = None
+        self._chosen: tuple[LaunchConfiguration, Any] = (LaunchConfiguration(), None)
+        self._stream: int | None = None
         self._lock = threading.Lock()
 
-    def launch(self, config: LaunchConfig, values: list[Any]) -> None:
+    def launch(self, config: LaunchConfig, values: Sequence[Any]) -> None:
         """Launch with ``values`` (addresses and numbers, one a parameter)."""
         stream = config.stream
         if stream is None:
@@ -166,17 +172,20 @@ class Placed:
         if code:
             self._fail(code, config)
 
-    def _submit(self, config: LaunchConfig, values: list[Any], stream: int) -> int:
+    def _submit(self, config: LaunchConfig, values: Sequence[Any], stream: int) -> int:
         """Hand the launch to the driver; gives its answer."""
-        with self._lock:  # the parameter block and the configuration are shared by all threads
-            configuration, reference = self._configurations.get(config[:4]) or self._configure(config)
-            configuration.stream = stream
+        with self._lock:  # the parameters and the configuration are shared by all threads
+            if config != self._config:
+                self._chosen = self._configurations.get(config) or self._configure(config)
+                self._config, self._stream = config, None
+            if stream != self._stream:
+                self._chosen[0].stream = self._stream = stream
             self.parameters.pack(values)
-            self._current(self._found_ref)
-            if self._found.value == self._context:
-                return self._launch(reference, self.handle, None, self.parameters.extra)
-            with libcuda.current(self.device):
-                return self._launch(reference, self.handle, None, self.parameters.extra)
+            code: int = self._launch(self._chosen[1], self.handle, self.parameters.pointers, None)
+            if code in OTHER_CONTEXT:  # cheaper than to ask for the context before each launch
+                with libcuda.current(self.device):
+                    code = self._launch(self._chosen[1], self.handle, self.parameters.pointers, None)
+            return code
 
     def _configure(self, config: LaunchConfig) -> tuple[LaunchConfiguration, Any]:
         """Check a configuration that was not seen before and make the driver's form of it."""
@@ -190,7 +199,7 @@ class Placed:
             result.attributes, result.count = ctypes.pointer(attribute), 1
         if len(self._configurations) >= REMEMBERED_CONFIGURATIONS:
             self._configurations.clear()
-        self._configurations[config[:4]] = made = (result, ctypes.byref(result))
+        self._configurations[config] = made = (result, ctypes.byref(result))
         return made
 
     def _allow(self, smem: int, cluster: int) -> None:
@@ -208,7 +217,7 @@ class Placed:
         libcuda.check(
             code,
             f"launching {self.function.name} on {self.name} with grid {config.grid}, block {config.block}, cluster "
-            f"{config.cluster}, {self.artifact.registers} registers a thread",
+            f"{config.cluster}, {self.registers} registers a thread",
         )
 
 
@@ -227,8 +236,18 @@ def _current_device() -> str:
 
 def _current_stream(device: int) -> int:
     """PyTorch's current stream if PyTorch is in use on the GPU, else the default stream."""
+    return int((_raw_stream or _find_raw_stream())(device))
+
+
+_raw_stream: Callable[[int], int] | None = None
+"""PyTorch's own look-up, once PyTorch uses the GPU."""
+
+
+def _find_raw_stream() -> Callable[[int], int]:
+    global _raw_stream
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
-        return 0
-    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    return int(raw(device)) if raw is not None else int(torch.cuda.current_stream(device).cuda_stream)
+        return lambda device: 0
+    known = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    _raw_stream = known or (lambda device: torch.cuda.current_stream(device).cuda_stream)
+    return _raw_stream

@@ -1,4 +1,4 @@
-"""Packing a kernel's arguments into the block of bytes that a launch copies."""
+"""Packing a kernel's arguments into the memory that a launch copies them from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.cuda.libcuda import PARAM_BUFFER_POINTER, PARAM_BUFFER_SIZE, PARAM_END
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Value
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, TF32, PtrType, ScalarType, Type, VecType
@@ -21,45 +20,45 @@ VECTOR_ALIGNMENT = 64
 
 
 class Parameters:
-    """The block of one kernel: where each argument goes, and the buffer that the driver reads.
+    """One kernel's arguments in memory: a buffer that holds them one after another, and ``pointers`` to each.
 
-    ``pack(values)`` takes a Python number for a scalar, an address for a pointer and bytes for a vector parameter.
+    The driver copies every argument from where its pointer says to where the kernel expects it. A ready-made block
+    would have to imitate the compiler's own offsets, which are not those of a C struct once a parameter is aligned to
+    more than the constant bank's base is. ``pack(values)`` takes a Python number for a scalar, an address for a pointer
+    and bytes for a vector parameter.
     """
 
     def __init__(self, name: str, params: Sequence[Value]) -> None:
         self.name = name
         self.params = list(params)
         self.converters: list[tuple[int, Callable[[Any], Any]]] = []
-        layout, size = "<", 0
+        layout, offsets, size = "<", [], 0
         for position, param in enumerate(params):
-            code, width, align = _place(param.type)
-            pad = -size % align
+            code, width = _place(param.type)
+            pad = -size % min(width, 8)
             layout += f"{pad}x{code}" if pad else code
+            offsets.append(size + pad)
             size += pad + width
             if (convert := _converter(param.type)) is not None:
                 self.converters.append((position, convert))
         self.struct = struct.Struct(layout)
         self.buffer = ctypes.create_string_buffer(max(size, 1))
-        self._size = ctypes.c_size_t(size)
-        self._extra = (ctypes.c_void_p * 5)(
-            PARAM_BUFFER_POINTER,
-            ctypes.addressof(self.buffer),
-            PARAM_BUFFER_SIZE,
-            ctypes.addressof(self._size),
-            PARAM_END,
-        )
-        self.extra = ctypes.c_void_p(ctypes.addressof(self._extra))
+        start = ctypes.addressof(self.buffer)
+        self._array = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
+        self.pointers = ctypes.c_void_p(ctypes.addressof(self._array))
 
-    def pack(self, values: list[Any]) -> None:
+    def pack(self, values: Sequence[Any]) -> None:
         """Write the arguments; ArgumentError names the one that does not fit its parameter."""
-        for position, convert in self.converters:
-            values[position] = convert(values[position])
+        if self.converters:
+            values = list(values)
+            for position, convert in self.converters:
+                values[position] = convert(values[position])
         try:
             self.struct.pack_into(self.buffer, 0, *values)
         except (struct.error, OverflowError, TypeError) as error:
             raise self._misfit(values, error) from error
 
-    def _misfit(self, values: list[Any], error: Exception) -> ArgumentError:
+    def _misfit(self, values: Sequence[Any], error: Exception) -> ArgumentError:
         for param, value in zip(self.params, values, strict=True):
             try:
                 struct.pack("<" + _place(param.type)[0], value)
@@ -70,15 +69,15 @@ class Parameters:
         return ArgumentError(f"{self.name}: {error}")
 
 
-def _place(kind: Type) -> tuple[str, int, int]:
-    """Format code, size and alignment of one parameter."""
+def _place(kind: Type) -> tuple[str, int]:
+    """Format code and size of one parameter."""
     if isinstance(kind, PtrType):
-        return "Q", 8, 8
+        return "Q", 8
     if isinstance(kind, ScalarType):
-        return FLOATS[kind] if kind.is_float else FORMATS[kind.kind, kind.width], kind.bytes, kind.bytes
+        return FLOATS[kind] if kind.is_float else FORMATS[kind.kind, kind.width], kind.bytes
     if isinstance(kind, VecType):
         size = -(-kind.n * kind.elem.bytes // VECTOR_ALIGNMENT) * VECTOR_ALIGNMENT
-        return f"{size}s", size, VECTOR_ALIGNMENT
+        return f"{size}s", size
     raise ArgumentError(f"a kernel cannot take a parameter of type {kind}")
 
 

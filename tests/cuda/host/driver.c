@@ -12,6 +12,7 @@ struct {
   unsigned char block_of_parameters[512];
 } last = {.capability = 90};
 int next_code = 0, current = 1, device_count = 2;
+int sizes[32];  // of the kernel's parameters in bytes, 0 after the last; a real driver reads them in the module
 
 int cuInit(unsigned flags) { return 0; }
 int cuDriverGetVersion(int* v) { *v = 13000; return 0; }
@@ -53,22 +54,25 @@ int cuEventElapsedTime(float* ms, void* a, void* b) { *ms = 2.0f; return 0; }
 int cuEventDestroy_v2(void* e) { free(e); return 0; }
 int cuThreadExchangeStreamCaptureMode(int* mode) { return 0; }
 int cuModuleLoadData(void** m, const char* image) { *m = (void*)7; return memcmp(image, "\177ELF", 4) ? 200 : 0; }
-int cuModuleGetFunction(void** f, void* m, const char* name) { *f = (void*)9; return 0; }
-int cuFuncGetAttribute(int* v, int attribute, void* f) { *v = attribute == 0 ? 512 : 0; return 0; }
+int cuModuleGetFunction(void** f, void* m, const char* name) { *f = (void*)(size_t)(8 + current); return 0; }
+int cuFuncGetAttribute(int* v, int attribute, void* f) { *v = attribute == 0 ? 512 : attribute == 4 ? 40 : 0; return 0; }
 int cuFuncSetAttribute(void* f, int attribute, int v) {
   if (attribute == 8) last.smem_allowed = v;
   if (attribute == 14) last.non_portable = v;
   return 0;
 }
 int cuLaunchKernelEx(const Config* c, void* f, void** params, void** extra) {
+  if (!current) return 201;
+  if ((size_t)f != 8 + current) return 400;  // a function of another context
   memcpy(last.grid, c->grid, 12), memcpy(last.block, c->block, 12);
   last.smem = c->smem, last.stream = c->stream, ++last.launches;
   memset(last.cluster, 0, 12);
   for (unsigned i = 0; i < c->count; ++i)
     if (c->attributes[i].id == 4) memcpy(last.cluster, c->attributes[i].value, 12);
-  if ((size_t)extra[0] != 1 || (size_t)extra[2] != 2 || extra[4]) return 1;
-  last.size = *(size_t*)extra[3];
-  memcpy(last.block_of_parameters, extra[1], last.size);
+  if (extra) return 1;
+  last.size = 0;
+  for (int i = 0; sizes[i]; last.size += sizes[i++])
+    memcpy(last.block_of_parameters + last.size, params[i], sizes[i]);
   int code = next_code;
   next_code = 0;
   return code;
