@@ -2,9 +2,9 @@
 
     python bench/mma_ceiling.py
 
-The operands are drawn once (normal numbers, or integers in [-2, 2]); blocks of eight warps multiply their 128 x 256 tile
-again and again, for long enough that the clock settles. What a GEMM with this instruction loses against this figure, it
-loses to moving data; what this figure loses against cuBLAS, no schedule of mma.sync can win back.
+The operands are drawn once (normal numbers, or integers in [-2, 2]); blocks of eight warps multiply their 128 x 256
+tile again and again, for long enough that the clock settles. What a GEMM with this instruction loses against this
+figure, it loses to moving data; what this figure loses against cuBLAS, no schedule of mma.sync can win back.
 """
 
 from __future__ import annotations
