@@ -59,7 +59,7 @@ def imports() -> list[dict[str, Any]]:
 COMPILE_PROBE = """
 import json, time, sys
 from tilewright.gemm import MultistageGemm, kernels
-from tilewright.gemm.host import stage
+from tilewright.gemm import stage
 from tilewright.cuda import compile, emit
 name, arch = sys.argv[1], sys.argv[2]
 t0 = time.perf_counter(); function = stage(kernels()[name].config)

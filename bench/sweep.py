@@ -16,8 +16,7 @@ from common import table
 from gemm_gpu import measure_entry
 
 from tilewright.errors import TilewrightError
-from tilewright.gemm import kernels
-from tilewright.gemm.host import cross_compile
+from tilewright.gemm import cross_compile, kernels
 
 TENSOROP = [
     {"tile": tile, "warps": warps, "stages": stages}

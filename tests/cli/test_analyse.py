@@ -25,10 +25,8 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Artifact("tiles", "sm_90a", "", "", "", b"", log, 64 << 10)
     gemm: Any = types.ModuleType("tilewright.gemm")
     gemm.kernels = lambda: {"tensorop_f16": Entry("fp16 tensor cores", made)}
-    host: Any = types.ModuleType("tilewright.gemm.host")
-    host.stage = lambda config: config
+    gemm.stage = lambda config: config
     monkeypatch.setitem(sys.modules, "tilewright.gemm", gemm)
-    monkeypatch.setitem(sys.modules, "tilewright.gemm.host", host)
     import tilewright.analysis.kernel as room
 
     real = room.analyse_kernel

@@ -15,7 +15,7 @@ def run(kernel: str | None, arch: str, grid: int | None, sms: int | None) -> Non
         list_kernels()
         return
     from tilewright.analysis import analyse_kernel
-    from tilewright.gemm.host import stage
+    from tilewright.gemm import stage
 
     report = analyse_kernel(stage(entry_of(kernel).config), arch, grid=grid, sms=sms)
     report = replace(report, kernel=kernel)  # the name that the user knows it by

@@ -1,7 +1,8 @@
 """The GEMM library, written in the language."""
 
+from tilewright.gemm.compile import cross_compile, stage
 from tilewright.gemm.config import GemmConfig, Major, Operand
-from tilewright.gemm.host import GemmReport, gemm, launcher, stage
+from tilewright.gemm.host import GemmReport, gemm, launcher
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, kernels
 
@@ -12,6 +13,7 @@ __all__ = [
     "Major",
     "MultistageGemm",
     "Operand",
+    "cross_compile",
     "gemm",
     "kernels",
     "launcher",

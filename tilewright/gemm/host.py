@@ -16,7 +16,6 @@ from tilewright.gemm.arrays import Matrix, operand_of
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
-from tilewright.ir.core import Function
 from tilewright.lang.hardware import HardwareInfo
 from tilewright.lang.machine import machine_of
 from tilewright.lang.smem import get_smem_capacity_in_bytes
@@ -210,24 +209,3 @@ def launcher(
     alpha, beta = _scales(entry, D, alpha, beta)
     run, args = _prepare(entry, [A, B, C if C is not None else D, D], alpha, beta)
     return lambda: run(*args)
-
-
-def stage(config: GemmConfig) -> Function:
-    """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing."""
-    bM, bN, bK = config.tile
-    shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
-    tensors = []
-    for (rows, columns), operand in shapes:
-        data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
-        tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
-    kernel: Function = cute.compile(MultistageGemm(config), *tensors, config.acc_dtype(1), config.acc_dtype(0)).kernels[
-        0
-    ]
-    return kernel
-
-
-def cross_compile(config: GemmConfig, arch: str) -> Any:
-    """Compile ``config``'s kernel for ``arch``; needs no GPU."""
-    from importlib import import_module
-
-    return import_module("tilewright.cuda").compile(stage(config), arch)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.errors import ArgumentError
+from tilewright.gemm.compile import cross_compile
 from tilewright.gemm.config import GemmConfig, Major, Operand
 
 
@@ -39,8 +40,6 @@ class KernelEntry:
 
     def compile(self, arch: str = "sm_90a") -> Any:
         """Cross-compile for ``arch``; the artifact has ``.ir .cuda .ptx .sass .registers .spills``. Needs no GPU."""
-        from tilewright.gemm.host import cross_compile
-
         return cross_compile(self.config, arch)
 
 

@@ -1,0 +1,33 @@
+"""Kernels of the library without arrays: staged with stand-in operands, compiled for any architecture."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tilewright import cute
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.config import GemmConfig, Major
+from tilewright.gemm.multistage import MultistageGemm
+from tilewright.ir.core import Function
+
+
+def stage(config: GemmConfig) -> Function:
+    """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing."""
+    bM, bN, bK = config.tile
+    shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
+    tensors = []
+    for (rows, columns), operand in shapes:
+        data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
+        tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
+    kernel: Function = cute.compile(MultistageGemm(config), *tensors, config.acc_dtype(1), config.acc_dtype(0)).kernels[
+        0
+    ]
+    return kernel
+
+
+def cross_compile(config: GemmConfig, arch: str) -> Any:
+    """Compile ``config``'s kernel for ``arch``; needs no GPU."""
+    return import_module("tilewright.cuda").compile(stage(config), arch)
