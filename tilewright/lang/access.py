@@ -19,6 +19,7 @@ from tilewright.lang.pointer import Pointer, element_bytes
 from tilewright.layout.coords import offset_of
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import size
+from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, is_static
 
 WIDEST = 16
@@ -31,7 +32,7 @@ def element_count(layout: Any, what: str) -> int:
     """The number of elements, which must be known while staging."""
     count = unwrap(size(layout))
     if not isinstance(count, int):
-        raise StagingError(f"{what} needs a static shape; this tensor's is {layout.shape}: tile it first")
+        raise StagingError(f"{what} needs a static shape; this tensor's is {format_tree(layout.shape)}: tile it first")
     return count
 
 

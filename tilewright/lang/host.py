@@ -34,8 +34,20 @@ def in_python(op: Op) -> bool:
     )
 
 
+def _is_number(value: Value) -> bool:
+    """Whether an integer division by ``value`` cannot fail."""
+    return isinstance(value, Constant) and isinstance(value.value, int) and value.value != 0
+
+
 def launches(op: Op) -> bool:
     return any(inner.opcode == "launch" for inner in op.walk())
+
+
+def narrow_floats(function: Function) -> list[Value]:
+    """Parameters that hold Python floats (of 64 bits) and that the host computes with: launches round by themselves."""
+    used = {v for op in function.body.walk() if op.opcode != "launch" for v in op.operands}
+    kinds = [(p, p.type) for p in function.params if p in used]
+    return [p for p, kind in kinds if isinstance(kind, ScalarType) and kind.is_float and kind.width < 64]
 
 
 class HostWriter:
@@ -54,6 +66,8 @@ class HostWriter:
 
     def write(self) -> str:
         params = ["device", *(self.name(p) for p in self.function.params)]
+        for parameter in narrow_floats(self.function):
+            self.line(f"{self.name(parameter)} = {self.rounded(self.name(parameter), element_of(parameter.type), '')}")
         self.block(self.function.body)
         if len(self.lines) == 0:
             self.line("pass")
@@ -167,11 +181,13 @@ class HostWriter:
             return self.cast(operands[0], element_of(op.operands[0].type), kind)
         if opcode == "not" and kind == BOOL:
             return f"not {operands[0]}"
-        if opcode in _OPERATOR and not (kind.is_float and opcode in ("floordiv", "floormod")):
+        if opcode in _OPERATOR and (opcode not in ("floordiv", "floormod") or _is_number(op.operands[1])):
             return self.rounded(f"{operands[0]} {_OPERATOR[opcode]} {operands[1]}", kind, opcode)
         if opcode in ("min", "max"):
             sign = "<" if opcode == "min" else ">"
             return f"{operands[0]} if {operands[0]} {sign} {operands[1]} else {operands[1]}"
+        if opcode in ("div", "rem", "floordiv", "floormod") and not kind.is_float:
+            operands.append(repr(str(op.loc or "host code")))
         prefix = "float" if kind.is_float else "int"
         return self.rounded(f"{hostmath.function(opcode, prefix)}({', '.join(operands)})", kind, opcode)
 
@@ -192,7 +208,10 @@ class HostWriter:
             return f"{text} != 0"
         if new.is_float:
             return self.rounded(f"float({text})", new, "cast")
-        widens = not old.is_float and old.width < new.width and (old.kind != "int" or new.kind == "int")
+        if old.is_float:
+            low = -(1 << (new.width - 1)) if new.kind == "int" else 0
+            return f"to_integer({text}, {low}, {low + (1 << new.width) - 1})"
+        widens = old.width < new.width and (old.kind != "int" or new.kind == "int")
         return f"int({text})" if widens or old == BOOL else self.rounded(f"int({text})", new, "cast")
 
     def op_ptr_add(self, op: Op) -> None:

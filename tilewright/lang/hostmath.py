@@ -13,11 +13,35 @@ from tilewright.ir.runtime import DevicePointer, LaunchConfig
 from tilewright.ir.types import SCALARS, ScalarType
 
 
-def _div(a: int, b: int) -> int:
-    if b == 0:
-        raise MachineError("division by zero in host code")
+def _div(a: int, b: int, place: str) -> int:
+    _need_divisor(b, place)
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _need_divisor(b: int, place: str) -> None:
+    if b == 0:
+        raise MachineError(f"{place}: division by zero in host code")
+
+
+def _floordiv(a: int, b: int, place: str) -> int:
+    _need_divisor(b, place)
+    return a // b
+
+
+def _floormod(a: int, b: int, place: str) -> int:
+    _need_divisor(b, place)
+    return a % b
+
+
+def _shift(a: int, b: int) -> int:
+    """``a << b``; counts that no machine word has shift everything out, as on the GPU."""
+    return a << b if 0 <= b < 64 else 0
+
+
+def to_integer(x: float, low: int, high: int) -> int:
+    """``x`` cut to an integer and kept between the ends of its type; a NaN gives 0."""
+    return int(min(max(x, low), high)) if x == x else 0
 
 
 def _fdiv(a: float, b: float) -> float:
@@ -45,7 +69,8 @@ def _log(function: Callable[[float], float]) -> Callable[[float], float]:
 
 
 _INTEGER: dict[str, Any] = {
-    "div": _div, "rem": lambda a, b: a - _div(a, b) * b, "shl": lambda a, b: a << b, "shr": lambda a, b: a >> b,
+    "div": _div, "rem": lambda a, b, place: a - _div(a, b, place) * b, "floordiv": _floordiv, "floormod": _floormod,
+    "shl": _shift, "shr": lambda a, b: a >> (b if 0 <= b < 64 else 63),
     "pow": lambda a, b: int(a**b), "neg": lambda a: -a, "not": lambda a: ~a, "abs": abs, "fma": lambda a, b, c: a * b
     + c,
 }  # fmt: skip
@@ -93,5 +118,6 @@ SCOPE: dict[str, Any] = {
     **{f"float_{name}": f for name, f in _FLOAT.items()},
     **{f"round_{kind.name}": _rounder(kind) for kind in SCALARS.values() if kind.is_float},
     "DevicePointer": DevicePointer, "LaunchConfig": LaunchConfig, "MachineError": MachineError, "make": tuple.__new__,
+    "to_integer": to_integer,
 }  # fmt: skip
 """The globals of generated host code."""

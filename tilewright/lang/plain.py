@@ -52,7 +52,10 @@ def extract_mlir_values(value: Any) -> list[Value]:
 
 
 def new_from_mlir_values(value: Any, values: list[Value]) -> Any:
-    """An object like ``value`` around other run-time values."""
+    """An object like ``value`` (also one of the host: a tensor of ``from_dlpack``) around other run-time values."""
     from tilewright.lang import carry
+
+    if hasattr(type(value), "__new_from_mlir_values__"):
+        return value.__new_from_mlir_values__(list(values))
 
     return carry.unflatten(carry.spec_of(value, promote=False), values)

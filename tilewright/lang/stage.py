@@ -15,6 +15,7 @@ from tilewright.lang import carry
 from tilewright.lang.arguments import Argument, argument_of
 from tilewright.lang.jit import JitFunction
 from tilewright.lang.signature import Signature
+from tilewright.lang.staging.blame import blamed
 from tilewright.lang.staging.location import StagingBuilder
 
 
@@ -48,7 +49,7 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     builder = HostBuilder(host.body)
     builder.dependencies.append(target.function)
     rest = iter(params)
-    with builder.activate():
+    with builder.activate(), blamed():
         returned = target.signature.call(target.code, bound, [a.rebuild(rest) for a in arguments])
         values, result = _result(target, returned)
         builder.emit("yield", values)

@@ -19,6 +19,7 @@ from tilewright.lang.facts import Facts
 from tilewright.lang.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.pointer import AddressSpace, Pointer, with_swizzle
 from tilewright.lang.registers import Registers
+from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.swizzled import bits_of
 from tilewright.lang.tensor_ssa import TensorSSA
 from tilewright.layout.basis import ScaledBasis, add_coords
@@ -116,6 +117,8 @@ class Tensor:
             part = self._slice(coord)
             return part.store(value) if isinstance(value, TensorSSA) else part.fill(value)
         self._need_elements("assignment")
+        if isinstance(value, Undefined):
+            value._use()
         if not (is_number(value) or isinstance(value, (Value, Numeric))):
             raise ConstraintError(f"an element of {self} takes a number, not {value!r} ({type(value).__name__})")
         number = self.element_type(value).ir_value()

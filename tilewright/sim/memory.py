@@ -69,11 +69,12 @@ class Buffer:
     # -- where it does it ----------------------------------------------------------------------------------------------
 
     def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask) -> int:
-        if group.checks and not (self.low <= off <= self.high - access.nbytes and not off & (access.width - 1)):
-            self.complain(np.full(group.lanes_count, off), access, verb, mask)
-        if group.watch is not None:
-            lanes = group.lanes_count if mask is None else int(np.count_nonzero(mask))
-            group.watch.access(verb, self, group, np.full(lanes, off), access, mask)
+        inside = self.low <= off <= self.high - access.nbytes and not off & (access.width - 1)
+        if (group.checks and not inside) or group.watch is not None:
+            active = np.full(group.lanes_count if mask is None else int(np.count_nonzero(mask)), off)
+            if group.checks and not inside:
+                self.complain(active, access, verb, mask)
+            group.watch.access(verb, self, group, active, access, mask)
         return off
 
     def _many(self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask) -> np.ndarray:

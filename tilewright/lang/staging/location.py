@@ -45,6 +45,11 @@ def register_code(code: Any) -> None:
         _STAGED_LIBRARY_CODE.add(code)
 
 
+def counts_as_user(code: Any) -> bool:
+    """Whether ``code`` is the user's, or a kernel of our own library."""
+    return code in _STAGED_LIBRARY_CODE or is_user_file(code.co_filename)
+
+
 def user_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame of user code."""
     frame: FrameType | None = sys._getframe(depth)
