@@ -237,7 +237,8 @@ def test_failures_carry_the_drivers_words(driver: Driver) -> None:
     kernel = gpu.machine().load(small())
     driver.set("next_code", 701)
     with pytest.raises(
-        MachineError, match=r"launching small on cuda:0 with grid .* 40 registers a thread.*OUT_OF_RESOURCES \(701\)(.|\n)*smaller blocks"
+        MachineError,
+        match=r"launching small on cuda:0 with .* 40 registers.*OUT_OF_RESOURCES \(701\)(.|\n)*smaller blocks",
     ):
         kernel(config(), [at(16), 5])
     driver.set("next_code", 700)

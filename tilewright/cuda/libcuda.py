@@ -84,7 +84,8 @@ PROTOTYPES: dict[str, list[Any]] = {
 STICKY = {
     700: "a kernel read or wrote an address that is not its own", 714: "a kernel met a fault in hardware",
     715: "a kernel ran an illegal instruction", 716: "a kernel used a misaligned address",
-    717: "a kernel used an address of the wrong space (one far outside its arrays can lie in a window of another)", 718: "a kernel jumped out of its code",
+    717: "a kernel used an address that is not its own, in the window of another address space",
+    718: "a kernel jumped out of its code",
     719: "a kernel failed (an assertion, a trap, or a fault)", 710: "a device-side assertion failed",
     702: "a kernel ran longer than the display's time limit",
 }  # fmt: skip

@@ -6,6 +6,7 @@ A launch makes no synchronisation and no allocation, so it can be captured in a 
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import sys
 import threading
@@ -152,43 +153,63 @@ class Placed:
         self.threads = libcuda.function_attribute(self.handle, libcuda.FUNC_MAX_THREADS_PER_BLOCK)
         self.static_smem = libcuda.function_attribute(self.handle, libcuda.FUNC_SHARED_SIZE_BYTES)
         self._allowed_smem = DEFAULT_SMEM - self.static_smem
-        self._launch = libcuda.library().cuLaunchKernelEx
-        self._configurations: dict[LaunchConfig, tuple[LaunchConfiguration, Any]] = {}
+        self._submit = libcuda.library()[
+            "cuLaunchKernelEx"
+        ]  # without argtypes: what it takes is made of ctypes already
+        self._configurations: dict[LaunchConfig, tuple[LaunchConfiguration, Callable[[], int]]] = {}
         self._config: LaunchConfig | None = None
-        self._chosen: tuple[LaunchConfiguration, Any] = (LaunchConfiguration(), None)
         self._stream: int | None = None
+        self._driver_config = LaunchConfiguration()
+        self._go: Callable[[], int] = int
         self._lock = threading.Lock()
 
     def launch(self, config: LaunchConfig, values: Sequence[Any]) -> None:
         """Launch with ``values`` (addresses and numbers, one a parameter)."""
-        stream = config.stream
-        if stream is None:
-            stream = _current_stream(self.device)
         if ACTIVE:
-            with ACTIVE[-1].launch(self.function.name, config, self.device, stream):
-                code = self._submit(config, values, stream)
-        else:
-            code = self._submit(config, values, stream)
-        if code:
-            self._fail(code, config)
-
-    def _submit(self, config: LaunchConfig, values: Sequence[Any], stream: int) -> int:
-        """Hand the launch to the driver; gives its answer."""
+            return self._timed(config, values)
+        stream = config[4]
+        if stream is None:
+            stream = (_raw_stream or _current_stream)(self.device)
         with self._lock:  # the parameters and the configuration are shared by all threads
             if config != self._config:
-                self._chosen = self._configurations.get(config) or self._configure(config)
-                self._config, self._stream = config, None
+                self._choose(config)
             if stream != self._stream:
-                self._chosen[0].stream = self._stream = stream
+                self._driver_config.stream = self._stream = stream
             self.parameters.pack(values)
-            code: int = self._launch(self._chosen[1], self.handle, self.parameters.pointers, None)
-            if code in OTHER_CONTEXT:  # cheaper than to ask for the context before each launch
-                with libcuda.current(self.device):
-                    code = self._launch(self._chosen[1], self.handle, self.parameters.pointers, None)
-            return code
+            if code := self._go():
+                self._again(code, config)
 
-    def _configure(self, config: LaunchConfig) -> tuple[LaunchConfiguration, Any]:
-        """Check a configuration that was not seen before and make the driver's form of it."""
+    def _choose(self, config: LaunchConfig) -> None:
+        """Make ``config`` the one that ``_go`` launches with."""
+        self._driver_config, self._go = self._configurations.get(config) or self._configure(config)
+        self._config, self._stream = config, None
+
+    def _again(self, code: int, config: LaunchConfig) -> None:
+        """Launch in the device's own context if the thread's was the reason that nothing was launched, else raise.
+
+        This way round is cheaper than to ask for the context before each launch.
+        """
+        if code in OTHER_CONTEXT:
+            with libcuda.current(self.device):
+                code = self._go()
+        libcuda.check(
+            code,
+            f"launching {self.function.name} on {self.name} with grid {config.grid}, block {config.block}, cluster "
+            f"{config.cluster}, {self.registers} registers a thread",
+        )
+
+    def _timed(self, config: LaunchConfig, values: Sequence[Any]) -> None:
+        """Launch under the profile that is active."""
+        stream = _current_stream(self.device) if config.stream is None else config.stream
+        with self._lock, ACTIVE[-1].launch(self.function.name, config, self.device, stream):
+            self._choose(config)
+            self._driver_config.stream = self._stream = stream
+            self.parameters.pack(values)
+            if code := self._go():
+                self._again(code, config)
+
+    def _configure(self, config: LaunchConfig) -> tuple[LaunchConfiguration, Callable[[], int]]:
+        """Check a configuration that was not seen before; gives the driver's form of it and its launch."""
         smem = self.needed_smem if config.smem is None else config.smem
         check_launch(self.function, config, smem, self.needed_smem, limits(self.device), self.threads, self.static_smem)
         with libcuda.current(self.device):
@@ -199,8 +220,10 @@ class Placed:
             result.attributes, result.count = ctypes.pointer(attribute), 1
         if len(self._configurations) >= REMEMBERED_CONFIGURATIONS:
             self._configurations.clear()
-        self._configurations[config] = made = (result, ctypes.byref(result))
-        return made
+        handle = ctypes.c_void_p(self.handle)
+        go = functools.partial(self._submit, ctypes.byref(result), handle, self.parameters.pointers, None)
+        self._configurations[config] = (result, go)
+        return result, go
 
     def _allow(self, smem: int, cluster: int) -> None:
         """Opt in to more than 48 KiB of shared memory and to clusters of more than 8 blocks."""
@@ -212,13 +235,6 @@ class Placed:
         if cluster > PORTABLE_CLUSTER:
             code = driver.cuFuncSetAttribute(self.handle, libcuda.FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
             libcuda.check(code, f"{name}: asking for clusters of {cluster} blocks")
-
-    def _fail(self, code: int, config: LaunchConfig) -> None:
-        libcuda.check(
-            code,
-            f"launching {self.function.name} on {self.name} with grid {config.grid}, block {config.block}, cluster "
-            f"{config.cluster}, {self.registers} registers a thread",
-        )
 
 
 def _device_number(device: str) -> int:
@@ -234,20 +250,15 @@ def _current_device() -> str:
     return f"cuda:{number.value if libcuda.library().cuCtxGetDevice(ctypes.byref(number)) == 0 else 0}"
 
 
+_raw_stream: Callable[[int], int] | None = None
+"""PyTorch's look-up of its current stream, once PyTorch uses the GPU."""
+
+
 def _current_stream(device: int) -> int:
     """PyTorch's current stream if PyTorch is in use on the GPU, else the default stream."""
-    return int((_raw_stream or _find_raw_stream())(device))
-
-
-_raw_stream: Callable[[int], int] | None = None
-"""PyTorch's own look-up, once PyTorch uses the GPU."""
-
-
-def _find_raw_stream() -> Callable[[int], int]:
     global _raw_stream
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
-        return lambda device: 0
-    known = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    _raw_stream = known or (lambda device: torch.cuda.current_stream(device).cuda_stream)
-    return _raw_stream
+        return 0
+    _raw_stream = torch._C._cuda_getCurrentRawStream
+    return int(_raw_stream(device))

@@ -13,6 +13,7 @@ from tilewright.lang.arguments import Argument
 from tilewright.lang.host import HostWriter
 from tilewright.lang.machine import MACHINES, machine_of
 from tilewright.lang.options import CompileOptions
+from tilewright.lang.quick import shorten
 from tilewright.lang.signature import Signature
 from tilewright.lang.stage import Program, python_result
 
@@ -47,7 +48,7 @@ class Executor:
         scope = {**writer.scope, **code.scope, "loaded": self._loaded, "load": self._load}
         name = f"<host code of {self.host.name}>"
         exec(compile(self.source, name, "exec"), scope)
-        self._call = scope["call"]
+        self._call = shorten(self.host, code, scope["call"], self._loaded)
         self._generic = scope["generic"]
         self._scope = scope
         self._pointers = writer.pointer_parameters()
@@ -100,7 +101,7 @@ class Executor:
         text = code.write()
         scope = {**self._scope, **code.scope}
         exec(compile(text, f"<direct calls of {self.host.name}>", "exec"), scope)
-        return scope["direct"]
+        return shorten(self.host, code, scope["direct"], self._loaded)
 
     def release(self) -> None:
         """Let go of the arrays that the program was compiled with."""

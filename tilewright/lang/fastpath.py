@@ -120,15 +120,17 @@ class Caller:
         else:
             self.lines.append(f"    {slow}")
 
-    def scalar(self, i: int, argument: Scalar, target: str, slow: str) -> None:
+    def accepts(self, i: int, argument: Scalar) -> str:
+        """The test for a Python number that needs no conversion."""
         if argument.cls is Boolean:
-            test = f"a{i} is True or a{i} is False"
-        elif argument.span is None:
-            test = f"type(a{i}) is float"
-        else:
-            low, high = argument.span
-            test = f"type(a{i}) is int and {low} <= a{i} <= {high}"
-        self.lines += [f"    if {test}: {target} = a{i}", f"    else: {slow}"]
+            return f"a{i} is True or a{i} is False"
+        if argument.span is None:
+            return f"type(a{i}) is float"
+        low, high = argument.span
+        return f"type(a{i}) is int and {low} <= a{i} <= {high}"
+
+    def scalar(self, i: int, argument: Scalar, target: str, slow: str) -> None:
+        self.lines += [f"    if {self.accepts(i, argument)}: {target} = a{i}", f"    else: {slow}"]
 
     def stream(self, i: int, target: str, slow: str) -> None:
         self.lines += [f"    if type(a{i}) is int: {target} = a{i}", f"    else: {slow}"]
