@@ -1,0 +1,233 @@
+"""The short way of repeated calls: what it passes on, and that nothing wrong slips through it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ArgumentError
+from tilewright.ir.runtime import DevicePointer
+from tilewright.lang.machine import register_machine
+
+
+class Addressed:
+    """A kernel of a machine that needs addresses only; ``calls`` are those that came the short way."""
+
+    def __init__(self, calls: list[Any], long: list[Any]) -> None:
+        self.calls, self.long = calls, long
+
+    def __call__(self, config: Any, args: Any) -> None:
+        self.long.append((config, [a.address if isinstance(a, DevicePointer) else a for a in args]))
+
+    def on(self, device: str) -> Any:
+        assert device == "cpu"
+        return lambda config, args: self.calls.append((config, list(args)))
+
+
+@pytest.fixture
+def machine() -> Iterator[SimpleNamespace]:
+    """Stands in for a GPU: arrays of the CPU, launches that are written down."""
+    seen = SimpleNamespace(short=[], long=[])
+    module: Any = SimpleNamespace(machine=lambda: SimpleNamespace(load=lambda *_: Addressed(seen.short, seen.long)))
+    sys.modules["addressed_machine"] = module
+    register_machine("cpu", "addressed_machine")
+    yield seen
+    register_machine("cpu", "tilewright.sim.machine")
+
+
+@cute.kernel
+def scale_kernel(x: cute.Tensor, y: cute.Tensor, factor: cutlass.Float32, n: cutlass.Int32):
+    tidx, _, _ = cute.arch.thread_idx()
+    if tidx < n:
+        y[tidx, 0] = x[tidx, 0] * factor
+
+
+@cute.jit
+def scale(x: cute.Tensor, y: cute.Tensor, factor: cutlass.Float32, stream):
+    scale_kernel(x, y, factor, x.shape[0]).launch(grid=(x.shape[1], y.shape[0], 1), block=32, stream=stream)
+
+
+def test_both_ways_hand_over_the_same(machine: SimpleNamespace) -> None:
+    x, y = torch.zeros(6, 4), torch.zeros(6, 4)
+    compiled = cute.compile(scale, x, y, 1.0, 0)
+    for n in (6, 9, 6, 9):
+        a, b = torch.zeros(n, 4), torch.zeros(n, 8)[:, :4]
+        before = len(machine.short)
+        compiled(a, b, 2.5, 7)
+        repeated = len(machine.short) > before
+        config, values = (machine.short if repeated else machine.long)[-1]
+        assert (config.grid, config.stream) == ((4, n, 1), 7)
+        assert values[0] == a.data_ptr() and b.data_ptr() in values and values[-2:] == [2.5, n]
+    assert len(machine.short) == len(machine.long) == 2, "each pair of shapes takes the long way once"
+    compiled(x, torch.zeros(6, 8)[:, :4], 3, 7)
+    assert machine.long[-1][1][-2:] == [3.0, 6], "an int for a float is converted"
+
+
+def test_direct_calls_take_the_short_way(machine: SimpleNamespace) -> None:
+    x, y = torch.zeros(6, 4), torch.zeros(6, 4)
+    for _ in range(4):
+        scale(x, y, 1.0, 0)
+    assert len(machine.short) == 2 and len(machine.long) == 2
+    scale(x.half(), y, 1.0, 0)
+    assert len(machine.long) == 3, "another dtype is another specialisation"
+
+
+WRONG = {
+    "dtype": lambda x: x.double(),
+    "rank": lambda x: x[0],
+    "stride": lambda x: x.t(),
+    "kind": lambda x: x.numpy().astype(np.int8),
+    "number": lambda x: 5,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("marked", (False, True))
+def test_wrong_arrays_are_refused_after_right_ones(machine: SimpleNamespace, name: str, marked: bool) -> None:
+    x, y = torch.zeros(6, 4), torch.zeros(6, 4)
+    given = [from_dlpack(t).mark_layout_dynamic() for t in (x, y)] if marked else [x, y]
+    compiled = cute.compile(scale, *given, 1.0, 0)
+    for _ in range(3):
+        compiled(*given, 1.0, 0)
+    assert machine.short
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="argument 'y'"):
+            compiled(given[0], WRONG[name](y), 1.0, 0)
+        with pytest.raises(ArgumentError, match="argument 'factor'"):
+            compiled(*given, "1.0", 0)
+    count = len(machine.short)
+    compiled(*given, 1.0, 0)
+    assert len(machine.short) == count + 1
+
+
+def test_tensors_changed_in_place_are_seen(machine: SimpleNamespace) -> None:
+    x, y = torch.zeros(6, 4), torch.zeros(6, 4)
+    compiled = cute.compile(scale, x, y, 1.0, 0)
+    for _ in range(2):
+        compiled(x, y, 1.0, 0)
+    x.resize_(3, 4)
+    compiled(x, y, 1.0, 0)
+    compiled(x, y, 1.0, 0)
+    assert machine.long[-1][1][-1] == machine.short[-1][1][-1] == 3
+    x.t_()
+    with pytest.raises(ArgumentError, match="argument 'x'"):
+        compiled(x, y, 1.0, 0)
+
+
+def test_alignment_is_checked_at_every_call(machine: SimpleNamespace) -> None:
+    memory = torch.zeros(64 + 8)
+    start = -(memory.data_ptr() // 4) % 4
+    x, off = memory[start : start + 24].view(6, 4), memory[start + 1 : start + 25].view(6, 4)
+    marked = from_dlpack(x, assumed_align=16).mark_layout_dynamic()
+    compiled = cute.compile(scale, marked, marked, 1.0, 0)
+    for _ in range(3):
+        compiled(x, x, 1.0, 0)
+    assert machine.short
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="argument 'y': expected an address that is a multiple of 16 bytes"):
+            compiled(x, off, 1.0, 0)
+
+
+def test_divisors_are_checked_at_every_call(machine: SimpleNamespace) -> None:
+    @cute.jit
+    def host(x: cute.Tensor):
+        scale_kernel(x, x, 1.0, x.shape[0]).launch(grid=1, block=32)
+
+    def array(n: int) -> torch.Tensor:
+        return torch.zeros(n, 4)
+
+    compiled = cute.compile(host, from_dlpack(array(16)).mark_compact_shape_dynamic(0, divisibility=8))
+    for n in (16, 24, 16, 24):
+        compiled(array(n))
+        compiled(from_dlpack(array(n)).mark_compact_shape_dynamic(0, divisibility=8))
+    assert len(machine.short) == 2, "marked tensors are new each time"
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="argument 'x': .*known divisors"):
+            compiled(array(20))
+        with pytest.raises(ArgumentError, match="argument 'x': .*divisors"):
+            compiled(from_dlpack(array(20)).mark_compact_shape_dynamic(0, divisibility=4))
+
+
+def test_host_tensors_alternate(machine: SimpleNamespace) -> None:
+    first, second = (from_dlpack(torch.zeros(n, 4)).mark_layout_dynamic() for n in (5, 6))
+    compiled = cute.compile(scale, first, first, 1.0, 0)
+    for x in (first, second, first, second):
+        compiled(x, x, 1.0, 0)
+        config, values = max(machine.short[-1:] + machine.long[-1:], key=lambda call: call[1][-1] == x.array.shape[0])
+        assert values[0] == x.data_ptr and values[-1] == x.array.shape[0]
+    first.element_type = cutlass.Int32
+    with pytest.raises(ArgumentError, match="argument 'x'.*i32"):
+        compiled(first, second, 1.0, 0)
+
+
+def test_host_code_that_moves_pointers(machine: SimpleNamespace) -> None:
+    @cute.kernel
+    def fill(x: cute.Tensor):
+        x[0] = 1.0
+
+    @cute.jit
+    def host(x: cute.Tensor):
+        fill(cute.make_tensor(x.iterator + x.shape[0] // 2, cute.make_layout(4))).launch(grid=1, block=1)
+
+    x = torch.zeros(40)
+    compiled = cute.compile(host, x)
+    compiled(x)
+    compiled(x)
+    assert machine.short[-1][1] == machine.long[-1][1] == [x.data_ptr() + 80]
+
+
+def test_host_code_that_touches_memory_takes_the_long_way() -> None:
+    @cute.jit
+    def host(x: cute.Tensor):
+        x[0] = x[1] + 1.0
+
+    x = torch.zeros(4)
+    compiled = cute.compile(host, x)
+    compiled(x)
+    x[1] = 5.0
+    compiled(x)
+    assert x[0] == 6.0
+
+
+def test_threads(machine: SimpleNamespace) -> None:
+    tensors = [torch.zeros(n, 4) for n in range(2, 8)]
+    compiled = cute.compile(scale, tensors[0], tensors[0], 1.0, 0)
+    problems: list[Exception] = []
+
+    def work(x: torch.Tensor) -> None:
+        try:
+            for _ in range(100):
+                compiled(x, x, 1.0, x.shape[0])
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in tensors]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems and len(machine.short) + len(machine.long) == 600
+    rows = {x.data_ptr(): x.shape[0] for x in tensors}
+    for config, values in machine.short + machine.long:
+        assert rows[values[0]] == values[-1] == config.stream
+
+
+def test_what_is_remembered_is_bounded(machine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.lang import quick
+
+    monkeypatch.setattr(quick, "REMEMBERED", 4)
+    compiled = cute.compile(scale, torch.zeros(2, 4), torch.zeros(2, 4), 1.0, 0)
+    for n in range(1, 30):
+        for _ in range(2):
+            compiled(torch.zeros(n, 4), torch.zeros(n, 4), 1.0, 0)
+    assert len(machine.short) == len(machine.long) == 29
