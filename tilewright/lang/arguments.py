@@ -211,14 +211,17 @@ class Protocol(Argument):
         shape, stride = layout.shape, layout.stride
         if array.dtype is not self.template.element_type or len(array.shape) != len(shape):
             raise self.wrong(describe(self.template), value)
+        if array.is_wide and not self.template.iterator.wide:
+            raise self.wrong(f"{describe(self.template)} with offsets of 32 bits", value)
         leaves: list[Any] = []
-        for want, got, extent in (*zip(shape, array.shape, array.shape, strict=True),
-                                  *zip(stride, array.stride, array.shape, strict=True)):  # fmt: skip
+        free = [False] * len(shape) + [n == 1 for n in array.shape]  # the stride of a single element says nothing
+        for want, got, any_fits in zip((*shape, *stride), (*array.shape, *array.stride), free, strict=True):
             if isinstance(want, Integer):
-                if got % want.divisibility or not -(1 << (want.width - 1)) <= got < 1 << (want.width - 1):
+                low = 0 if want.facts.nonneg else -(1 << (want.width - 1))
+                if got % want.divisibility or not low <= got < 1 << (want.width - 1):
                     raise self.wrong(f"{describe(self.template)}, whose leaves have known divisors and widths,", value)
                 leaves.append(got)
-            elif want != got and extent != 1:
+            elif want != got and not any_fits:
                 raise self.wrong(describe(self.template), value)
         if array.address % kind.align:
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{array.address:#x}")
@@ -297,7 +300,7 @@ def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     if type(value) in ADAPTERS:
         adapter = ADAPTERS[type(value)]
         return Protocol(name, adapter(value), adapter)
-    number = _number_class(value, annotation)
+    number = None if _is_tensor(annotation) else _number_class(value, annotation)
     if number is not None:
         return Scalar(name, number)
     if hasattr(type(value), "__get_mlir_types__") and hasattr(type(value), "__c_pointers__"):
@@ -343,11 +346,16 @@ def _check_annotation(name: str, value: Any, annotation: Any) -> None:
         return
     number = numeric_annotation(annotation)
     if number is not None and not (isinstance(value, (Numeric, numbers.Real)) or _numpy_scalars(value)):
-        raise ArgumentError(f"argument '{name}': expected a number ({number.__name__}), got {describe(value)}")
+        raise ArgumentError(f"argument '{name}': expected a number ({number.__name__}), got {carry.describe(value)}")
     if issubclass(annotation, Tensor) and not (isinstance(value, Tensor) or is_array(value) or _has_tensor_face(value)):
-        raise ArgumentError(f"argument '{name}': expected a Tensor, got {describe(value)}")
+        advice = "; an array (NumPy, PyTorch, DLPack) or from_dlpack(array) is wanted"
+        raise ArgumentError(f"argument '{name}': expected a Tensor, got {carry.describe(value)}{advice}")
     if issubclass(annotation, Pointer) and not isinstance(value, Pointer) and not hasattr(value, "__c_pointers__"):
         raise ArgumentError(f"argument '{name}': expected a Pointer (cute.runtime.make_ptr), got {describe(value)}")
+
+
+def _is_tensor(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Tensor)
 
 
 def _has_tensor_face(value: Any) -> bool:

@@ -36,6 +36,11 @@ class Array(NamedTuple):
         low = self.address + sum(r for r in reach if r < 0)
         return low, self.address + sum(r for r in reach if r > 0) + size
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether offsets into the array need 64 bits."""
+        return sum((n - 1) * abs(d) for n, d in zip(self.shape, self.stride, strict=True)) >= 1 << 31
+
 
 def array_of(x: Any) -> Array:
     """Read ``x``; ArgumentError when it is no array or has a type that kernels do not know."""
@@ -98,6 +103,9 @@ def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
     import numpy as np
 
     dtype = x.dtype if isinstance(getattr(x, "dtype", None), np.dtype) else np.dtype(interface["typestr"])
+    if not dtype.isnative:
+        raise ArgumentError(f"the array's numbers have their bytes in the other order (dtype {dtype.str}); convert it "
+                            f"with .astype({dtype.newbyteorder('=').name!r})")  # fmt: skip
     shape = tuple(int(n) for n in interface["shape"])
     strides = interface.get("strides")
     if strides is None:

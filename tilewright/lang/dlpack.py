@@ -22,8 +22,6 @@ from tilewright.layout.text import format_tree
 
 __all__ = ["HostTensor", "from_dlpack", "is_array", "numeric_of_dtype"]
 
-_FITS_32 = 1 << 31
-
 
 class HostTensor(Tensor):
     """A tensor over an array of the host program, immutable but for ``element_type``: ``mark_...`` gives new ones."""
@@ -103,7 +101,7 @@ class HostTensor(Tensor):
                     f"{array.stride[leading_dim]}, not 1, in {self._text()}"
                 )
         shape = tuple([_dynamic(n) for n in array.shape])
-        wide = _is_wide(array)
+        wide = array.is_wide
         stride = tuple(
             [1 if i == leading_dim else 0 if d == 0 else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)]
         )
@@ -115,7 +113,7 @@ class HostTensor(Tensor):
         Nothing is looked up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0
         and of modes with extent 1 are run-time numbers like any other.
         """
-        array, wide = self.array, _is_wide(self.array)
+        array, wide = self.array, self.array.is_wide
         shape = tuple([_dynamic(n) for n in array.shape])
         stride = tuple([1 if i == contiguous else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)])
         return HostTensor(self.iterator, _layout(shape, stride), array)
@@ -139,7 +137,7 @@ class HostTensor(Tensor):
         shape = list(self.layout.shape)
         shape[mode] = _dynamic(array.shape[mode], divisibility)
         stride: list[Any] = [0] * len(shape)
-        wide, known, number = _is_wide(array), 1, 1
+        wide, known, number = array.is_wide, 1, 1
         dynamic = False
         for i in reversed(order):
             stride[i] = _dynamic(number, known, wide) if dynamic else number
@@ -241,7 +239,7 @@ def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
         )
     low, high = array.bounds
     place = DevicePointer(array.address, array.device, low, high, array.owner)
-    pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, _is_wide(array))
+    pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, array.is_wide)
     return HostTensor(pointer, _layout(array.shape, array.stride), array)
 
 
@@ -256,11 +254,6 @@ def _dynamic(number: int, divisibility: int = 1, wide: bool = False) -> Integer:
     leaf.value = number
     leaf.facts = Facts(number >= 0, divisibility, None)
     return leaf
-
-
-def _is_wide(array: Array) -> bool:
-    """Whether offsets into the array need 64 bits."""
-    return sum((n - 1) * abs(d) for n, d in zip(array.shape, array.stride, strict=True)) >= _FITS_32
 
 
 def _leading(array: Array) -> int | None:

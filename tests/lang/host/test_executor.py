@@ -651,6 +651,27 @@ def test_plain_arrays_for_a_function_compiled_with_tensors():
         static(x, y.astype(np.int64), 5.0)
 
 
+def test_plain_arrays_must_be_what_the_tensors_promised():
+    @cute.jit
+    def host(x: cute.Tensor):
+        scale_kernel(x, x, 1.0, 0).launch(grid=1, block=32)
+
+    memory = np.zeros(128, np.float32)
+    static = cute.compile(host, from_dlpack(memory.reshape(2, 64)))
+    with pytest.raises(ArgumentError, match=r"argument 'x': .*\(2,64\):\(64,1\).*shape \(1, 64\)"):
+        static(memory[:64].reshape(1, 64))  # one row where two are read
+    single = cute.compile(host, from_dlpack(memory[:1].reshape(1, 1)))
+    single(np.lib.stride_tricks.as_strided(memory, (1, 1), (12, 20)))  # the strides of a single element do not matter
+    dynamic = cute.compile(host, from_dlpack(memory[::2]).mark_layout_dynamic())
+    with pytest.raises(ArgumentError, match="argument 'x': .*known divisors"):
+        dynamic(memory[::-2])  # a stride that was known not to be negative
+    vast = np.lib.stride_tricks.as_strided(memory, (1 << 16, 1 << 16), (1 << 18, 4))
+    narrow = cute.compile(host, from_dlpack(memory.reshape(2, 64)).mark_all_dynamic(1))
+    narrow(memory.reshape(4, 32))
+    with pytest.raises(ArgumentError, match="argument 'x': .*offsets of 32 bits"):
+        narrow(vast)
+
+
 def test_compiling_ahead_of_the_data():
     fake = cute.runtime.make_fake_compact_tensor(cutlass.Float32, (64,))
     compiled = cute.compile(scale, fake, fake, 1.0)
