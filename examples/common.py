@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from tilewright import cute
+
 
 def machine_arrays(*arrays: np.ndarray) -> list[Any]:
     """The arrays as they are (simulator), or as CUDA tensors when ``--gpu`` is on the command line."""
     if "--gpu" not in sys.argv:
         return list(arrays)
     return [to_torch(array).cuda() for array in arrays]
+
+
+def rows_aligned(matrix: cute.Tensor, vector: int) -> cute.Tensor:
+    """``matrix`` with the promise that every row starts on a multiple of ``vector`` elements."""
+    stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=vector) for s in matrix.stride)
+    return cute.make_tensor(matrix.iterator, cute.make_layout(matrix.shape, stride=stride))
 
 
 def to_torch(array: np.ndarray) -> Any:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from common import address_of, machine_arrays, permute, report, strides_of
+from common import address_of, machine_arrays, permute, report, rows_aligned, strides_of
 
 import tilewright as cutlass
 from tilewright import cute
@@ -25,7 +25,7 @@ class ElementwiseAdd:
 
     @cute.jit
     def __call__(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, stream: Any = None):
-        mA, mB, mC = (self.promise(matrix) for matrix in (mA, mB, mC))
+        mA, mB, mC = (rows_aligned(matrix, self.vector) for matrix in (mA, mB, mC))
         thr_layout = cute.make_layout((4, 32), stride=(32, 1))
         val_layout = cute.make_layout((4, self.vector), stride=(self.vector, 1))
         tiler_mn, tv_layout = cute.make_layout_tv(thr_layout, val_layout)
@@ -34,11 +34,6 @@ class ElementwiseAdd:
         self.kernel(mA, mB, mC, tiler_mn, tv_layout).launch(
             grid=grid, block=(cute.size(tv_layout, mode=[0]), 1, 1), stream=stream
         )
-
-    def promise(self, matrix: cute.Tensor) -> cute.Tensor:
-        """``matrix`` with the knowledge that every row starts on a multiple of ``vector``."""
-        stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=self.vector) for s in matrix.stride)
-        return cute.make_tensor(matrix.iterator, cute.make_layout(matrix.shape, stride=stride))
 
     @cute.kernel
     def kernel(
