@@ -2,9 +2,9 @@
 
     python examples/attention.py [--gpu]
 
-Four warps own 16 rows of Q each and walk over K and V in tiles of 64 rows. Row maxima and sums are kept per thread and exchanged
-among the four lanes that share a row. The accumulators of Q K^T become the A operand of P V by a change of layout alone:
-two neighbouring 8-column atoms of C hold, in each thread, exactly the values of one 16-column atom of A.
+Four warps own 16 rows of Q each and walk over K and V in tiles of 64 rows. Row maxima and sums are kept per thread and
+exchanged among the four lanes that share a row. The accumulators of Q K^T become the A operand of P V by a change of
+layout alone: two neighbouring 8-column atoms of C hold, in each thread, exactly the values of one 16-column atom of A.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def forward(d: int, causal: bool) -> Attention:
 
 
 def attention(q: Any, k: Any, v: Any, out: Any, causal: bool = False) -> Any:
-    """``out`` = attention of q (heads, rows, d) over k and v (heads, columns, d): fp16 or bf16, d contiguous, 64 or 128."""
+    """``out`` = attention of q (heads, rows, d) over k, v (heads, columns, d): fp16 or bf16, d contiguous, 64 or 128."""
     tensors = [from_dlpack(permute(x, [1, 2, 0]), assumed_align=16) for x in (q, k, v, out)]
     forward(q.shape[-1], causal)(*(tensor.mark_layout_dynamic(leading_dim=1) for tensor in tensors))
     return out
