@@ -51,7 +51,7 @@ def test_a_type_with_the_documented_protocols():
 
     @cute.jit
     def run(data: MyData, times: cutlass.Int32):
-        for i in range(times):
+        for _ in range(times):
             data.tensor[0] = data.tensor[0] + data.scale
 
     a = np.zeros(1, np.int32)

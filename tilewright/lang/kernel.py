@@ -25,6 +25,7 @@ from tilewright.lang.staging.location import StagingBuilder, fail, here
 
 MAX_THREADS = 1024
 MAX_SMEM = 232448
+LIMITS = {"grid": ((1 << 31) - 1, 65535, 65535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
 _LATER = ("use_pdl", "cooperative", "async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
 
 
@@ -65,6 +66,8 @@ class KernelCall:
     def __init__(self, kernel: KernelFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.kernel = kernel
         self.bound = kernel.signature.bind(args, kwargs)
+        self.waiting: dict[KernelCall, Any] = Builder.current().waiting  # type: ignore[attr-defined]
+        self.waiting[self] = here(2)
 
     def launch(
         self, *, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), cluster: Any = None, smem: Any = None,
@@ -74,6 +77,7 @@ class KernelCall:
         integers; ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations need); ``stream`` a
         CUDA stream argument (None: the caller's current stream)."""
         name = self.kernel.name
+        self.waiting.pop(self, None)
         for option, value in other.items():
             if option not in _LATER or value:
                 known = "grid, block, cluster, smem, stream and min_blocks_per_mp"
@@ -104,6 +108,15 @@ def _dim3(given: Any, what: str, name: str) -> list[Any]:
         known = _known(item)
         if known is not None and (known < 1 if what != "grid" else known < 0):
             raise fail(f"launch of {name}: {what} = {tuple(map(_show, items))} has an extent of {known}")
+    known_items = [_known(item) for item in items]
+    if what == "block" and None not in known_items and (threads := math.prod(known_items)) > MAX_THREADS:  # type: ignore[arg-type]
+        shown = (*known_items, 1, 1)[:3]
+        raise fail(f"launch of {name}: block = {shown} has {threads} threads; a block holds {MAX_THREADS} at most")
+    for item, most in zip(items, LIMITS[what], strict=False):
+        if (_known(item) or 0) > most:
+            raise fail(
+                f"launch of {name}: {what} = {tuple(map(_show, items))} exceeds the machine's limits {LIMITS[what]}"
+            )
     return [*items, *[1] * (3 - len(items))]
 
 
@@ -120,11 +133,9 @@ def _known(item: Any) -> int | None:
 
 def _launch_bounds(shape: dict[str, list[Any]], cluster: Any, min_blocks: int | None, name: str) -> dict[str, Any]:
     block, clusters = [_known(x) for x in shape["block"]], [_known(x) for x in shape["cluster"]]
+    if min_blocks is not None and (not isinstance(min_blocks, int) or min_blocks < 0):
+        raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks!r} is no number of blocks")
     threads = None if None in block else math.prod(block)  # type: ignore[arg-type]
-    if threads is not None and threads > MAX_THREADS:
-        raise fail(
-            f"launch of {name}: block = {tuple(block)} has {threads} threads; a block holds {MAX_THREADS} at most"
-        )
     if cluster is not None and None in clusters:
         raise fail(f"launch of {name}: cluster = {cluster!r} must be known while staging")
     static = None if cluster is None or math.prod(clusters) == 1 else tuple(clusters)  # type: ignore[arg-type]
@@ -134,6 +145,8 @@ def _launch_bounds(shape: dict[str, list[Any]], cluster: Any, min_blocks: int | 
 def _smem(smem: Any, needed: int, name: str) -> Value:
     if smem is None:
         return Constant(I32, -1)
+    if not isinstance(smem, (int, Integer)) or (_known(smem) or 0) < 0:
+        raise fail(f"launch of {name}: smem = {smem!r} is no number of bytes")
     known = _known(smem)
     if known is None:
         return Int32(smem).ir_value()  # type: ignore[no-any-return]

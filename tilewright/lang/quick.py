@@ -135,8 +135,8 @@ def _text(caller: Caller) -> str | None:
         *(f"        {line}" for line in reads),
         f"        seen = ({''.join(seen)})",
         "        plan = known.get(seen)",
-        f"    except Exception: return general({args})",
-        f"    if {' or '.join(checks)}: return general({args})",
+        "    except Exception: plan = MISS",  # general() runs outside the handler: its errors stand alone
+        f"    if {' or '.join(['plan is MISS', *checks])}: return general({args})",
         f"    if plan is None: return learn(seen, ({args}, ))",
         f"    {''.join(v + ', ' for v in ['device', *planned])} = plan",
         f"    return body({', '.join(['device', *(f'v{k}' for k in range(caller.count))])})",

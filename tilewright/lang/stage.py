@@ -16,7 +16,7 @@ from tilewright.lang.arguments import Argument, argument_of
 from tilewright.lang.jit import JitFunction
 from tilewright.lang.signature import Signature
 from tilewright.lang.staging.blame import blamed
-from tilewright.lang.staging.location import StagingBuilder
+from tilewright.lang.staging.location import StagingBuilder, fail
 
 
 class Program(NamedTuple):
@@ -35,6 +35,8 @@ class HostBuilder(StagingBuilder):
     def __init__(self, block: Block) -> None:
         super().__init__(block)
         self.kernels: dict[Any, tuple[Function, list[int]]] = {}
+        self.waiting: dict[Any, Any] = {}
+        """Kernels that were called and not yet launched, with the line of the call."""
         self.dependencies: list[FunctionType] = []
 
 
@@ -53,6 +55,11 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
         returned = target.signature.call(target.code, bound, [a.rebuild(rest) for a in arguments])
         values, result = _result(target, returned)
         builder.emit("yield", values)
+    for call, place in builder.waiting.items():
+        raise fail(
+            f"the kernel {call.kernel.name} is called but never launched: {call.kernel.name}(...).launch(grid=..., "
+            "block=...)", place
+        )  # fmt: skip
     host.attrs["source"] = target.function.__code__.co_filename
     eliminate_common_subexpressions(host)
     eliminate_dead_carries(host)

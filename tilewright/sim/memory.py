@@ -24,6 +24,7 @@ class Buffer:
     memory."""
 
     word = "global"
+    read_only = False
 
     def __init__(self, data: np.ndarray, low: int, high: int, base: int, space: Any) -> None:
         self.bytes = data
@@ -69,6 +70,8 @@ class Buffer:
     # -- where it does it ----------------------------------------------------------------------------------------------
 
     def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask) -> int:
+        if self.read_only and verb != "load":
+            self.refuse_writing(verb)
         inside = self.low <= off <= self.high - access.nbytes and not off & (access.width - 1)
         if (group.checks and not inside) or group.watch is not None:
             active = np.full(group.lanes_count if mask is None else int(np.count_nonzero(mask)), off)
@@ -81,6 +84,8 @@ class Buffer:
         """Item indices of the active lanes' offsets, checked."""
         if not off.size:
             return off
+        if self.read_only and verb != "load":
+            self.refuse_writing(verb)
         if group.checks and (
             int(np.maximum.reduce(off.view(U64))) > self.high - access.nbytes
             or (self.low and int(np.minimum.reduce(off)) < self.low)
@@ -119,6 +124,12 @@ class Buffer:
             "or the vector is wider than the layout's alignment allows",
         )  # fmt: skip
 
+    def refuse_writing(self, verb: str) -> None:
+        raise Fault(
+            f"{self.word} {verb} into an array that is read-only (its flags say writeable=False)",
+            mend="pass a writable array, such as its copy()",
+        )
+
     mend_bounds = (
         "predicate the access (cute.elem_less on an identity tensor) or check the layout against the array's shape"
     )
@@ -126,6 +137,11 @@ class Buffer:
     def extent(self, access: Access) -> str:
         size = self.high - self.low
         return f"in an array of {size} bytes ({size // access.elem.bytes} x {access.elem})"
+
+
+def is_read_only(owner: Any) -> bool:
+    """Whether the array (NumPy's, or one with such flags) forbids writing."""
+    return not getattr(getattr(owner, "flags", None), "writeable", True)
 
 
 class GlobalBuffer(Buffer):
@@ -137,6 +153,7 @@ class GlobalBuffer(Buffer):
         data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(base)) if size else np.zeros(0, np.uint8)
         super().__init__(data, low - base, high - base, base, space)
         self.owner = owner
+        self.read_only = is_read_only(owner)
 
 
 class AddressSpace:
@@ -151,7 +168,8 @@ class AddressSpace:
     def buffer(self, low: int, high: int, owner: Any = None) -> GlobalBuffer:
         """The buffer of the bytes ``[low, high)``; the same one for the same bytes."""
         for known in self.buffers:
-            if known.base + known.low == low and known.base + known.high == high:
+            same = known.base + known.low == low and known.base + known.high == high
+            if same and known.read_only == is_read_only(owner):
                 return known
         self.buffers.append(GlobalBuffer(low, high, self, owner))
         return self.buffers[-1]

@@ -5,26 +5,34 @@ from __future__ import annotations
 import contextlib
 import difflib
 import linecache
+import os
 import re
+import sys
 from collections.abc import Iterator
 from types import TracebackType
 from typing import NamedTuple
 
 from tilewright.errors import StagingError, TilewrightError
-from tilewright.lang.staging.location import counts_as_user
+from tilewright.lang.staging.location import PACKAGE, counts_as_user
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
+_OF_MODULE = re.compile(r"module '(tilewright[\w.]*)' has no attribute '(\w+)'")
 _OF_OPERANDS = re.compile(
     r"unsupported operand type|not supported between instances|bad operand type for|loop of ufunc does not support"
+    r"|unsupported format string"
     r"|object is not subscriptable|object does not support item|object is not callable|object is not iterable"
 )
 
 
 class Place(NamedTuple):
+    """A line of user code that an error went through, and what raised the error."""
+
     file: str
     line: int
+    called: bool
+    """Whether a function of ours that the line called raised the error."""
     innermost: bool
-    """Whether the error was raised by that line itself, not in something that it called."""
+    """Whether the line raised the error itself."""
 
     def __str__(self) -> str:
         source = linecache.getline(self.file, self.line).strip()
@@ -33,9 +41,9 @@ class Place(NamedTuple):
 
 @contextlib.contextmanager
 def blamed() -> Iterator[None]:
-    """Name the user's line in errors of ours that do not, and make Python's complaints about operands (a tensor added
-    to a string) and about attributes of our objects StagingErrors. Whatever else the user's code raises passes as it
-    is."""
+    """Name the user's line in errors of ours that do not, and make StagingErrors of Python's complaints about operands
+    (a tensor added to a string), about attributes of our objects, and about what a function of ours was given.
+    Whatever else the user's code raises passes as it is."""
     try:
         yield
     except TilewrightError as wrong:
@@ -43,32 +51,49 @@ def blamed() -> Iterator[None]:
         if place is not None and not _NAMES_A_LINE.search(str(wrong)):
             wrong.args = (f"{wrong}\n  at {place}",)
         raise
-    except TypeError as wrong:
+    except Exception as wrong:
         place = place_of(wrong.__traceback__)
-        if place is None or not place.innermost or not _OF_OPERANDS.search(str(wrong)):
+        text = _explained(wrong, place) if place is not None else ""
+        if not text:
             raise
-        advice = ""
-        if "ufunc" in str(wrong):
-            advice = "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
-        raise StagingError(f"{wrong}{advice}\n  at {place}") from None
+        raise StagingError(f"{text}\n  at {place}") from (wrong if os.environ.get("TILEWRIGHT_DEBUG") else None)
 
 
-    except AttributeError as wrong:
-        place = place_of(wrong.__traceback__)
-        if place is None or not place.innermost or not type(wrong.obj).__module__.startswith("tilewright."):
-            raise
+def _explained(wrong: Exception, place: Place) -> str:
+    """What an error of Python means; empty for those that are the user's own."""
+    if isinstance(wrong, RecursionError):
+        return (
+            "the function calls itself without end while staging: calls are inlined, so a recursion must end by Python "
+            "values; write a loop where run-time values decide"
+        )
+    if place.innermost and isinstance(wrong, AttributeError):
+        if not type(wrong.obj).__module__.startswith("tilewright."):
+            return ""
         near = difflib.get_close_matches(wrong.name, dir(wrong.obj), 1)
-        advice = f"; there is .{near[0]}" if near else ""
-        raise StagingError(
-            f"a {type(wrong.obj).__name__} has no attribute '{wrong.name}'{advice}\n  at {place}"
-        ) from None
+        return f"a {type(wrong.obj).__name__} has no attribute '{wrong.name}'{f'; there is .{near[0]}' if near else ''}"
+    if isinstance(wrong, AttributeError) and (found := _OF_MODULE.search(str(wrong))):
+        near = difflib.get_close_matches(found[2], dir(sys.modules[found[1]]), 1)
+        return f"{wrong}{f'; there is {near[0]}' if near else ''}"
+    if place.innermost and isinstance(wrong, TypeError) and _OF_OPERANDS.search(str(wrong)):
+        advice = "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
+        return f"{wrong}{advice if 'ufunc' in str(wrong) else ''}"
+    if place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong):
+        return "an array of the host has no run-time index: pass it to the kernel as an argument"
+    if place.called and isinstance(wrong, ArithmeticError):
+        return str(wrong)
+    if place.called and isinstance(wrong, (TypeError, AttributeError, ValueError, LookupError)):
+        return f"this cannot be done with what is given here ({type(wrong).__name__}: {wrong})"
+    return ""
 
 
 def place_of(traceback: TracebackType | None) -> Place | None:
     """The innermost line of user code that an error went through."""
     found: Place | None = None
     while traceback is not None:
-        if counts_as_user(traceback.tb_frame.f_code):
-            found = Place(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno, traceback.tb_next is None)
+        code = traceback.tb_frame.f_code
+        if counts_as_user(code):
+            found = Place(code.co_filename, traceback.tb_lineno, False, traceback.tb_next is None)
+        elif found is not None:
+            found = found._replace(called=code.co_filename.startswith(PACKAGE))
         traceback = traceback.tb_next
     return found

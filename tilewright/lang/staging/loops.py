@@ -51,6 +51,17 @@ def leave(word: str, level: int) -> None:
         )
 
 
+def outer(name: str, level: int) -> None:
+    """A ``global`` or ``nonlocal`` variable lives in Python: a run-time region cannot assign it each time that it
+    runs."""
+    regions = Builder.current().regions if Builder.active() else []  # type: ignore[attr-defined]
+    if len(regions) > level:
+        raise fail(
+            f"the variable '{name}' of an outer scope is assigned inside a {regions[-1]}, which is staged once and "
+            "runs many times or never; use a local variable, or an element of a tensor"
+        )
+
+
 def caught(level: int) -> None:
     """An exception must not leave a run-time region by way of a handler."""
     if location.depth() > level:

@@ -324,7 +324,17 @@ class _Function(ast.NodeTransformer):
         elif isinstance(target, ast.Tuple) and not any(isinstance(t, ast.Starred) for t in target.elts):
             wanted = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
             node.value = self.tool("names", node.value, self.spread(self.texts(wanted), node), node.value)
-        return node
+        return self.outside(node, node.targets)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        return self.outside(node, [node.target])
+
+    def outside(self, node: ast.stmt, targets: list[ast.expr]) -> Any:
+        """``node``, checked first where it assigns ``global`` or ``nonlocal`` variables in a region."""
+        names = [name for name in Uses(targets).bound if name in self.declared] if self.nesting else []
+        checks = [self.tool("outer", node, ast.Constant(name), self.name(self.level, node)) for name in names]
+        return [*(self.spread(ast.Expr(check), node) for check in checks), node] if checks else node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:

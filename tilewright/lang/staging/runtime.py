@@ -8,14 +8,14 @@ from tilewright.ir.core import Constant, Op, Value
 from tilewright.lang.staging.branch import If
 from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, not_, or_
 from tilewright.lang.staging.location import depth
-from tilewright.lang.staging.loops import For, While, caught, jump, leave, range_
+from tilewright.lang.staging.loops import For, While, caught, jump, leave, outer, range_
 from tilewright.lang.staging.poison import Undefined, undefined
 from tilewright.lang.staging.within import With
 
 __all__ = [
     "For", "If", "Undefined", "While",
     "With", "and_", "assert_", "builtin", "caught", "contains", "depth", "excludes", "if_",
-    "jump", "leave", "named", "names", "not_", "or_", "range_", "undefined",
+    "jump", "leave", "named", "names", "not_", "or_", "outer", "range_", "undefined",
 ]  # fmt: skip
 
 

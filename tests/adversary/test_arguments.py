@@ -1,0 +1,230 @@
+"""What is no argument for a kernel, and launches that no machine takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.cute.runtime import from_dlpack
+
+
+@cute.kernel
+def add_kernel(x: cute.Tensor, y: cute.Tensor):
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    i = bidx * 32 + tidx
+    if i < cute.size(x):
+        y[i] = x[i] + 1
+
+
+@cute.jit
+def add(x: cute.Tensor, y: cute.Tensor):
+    add_kernel(x, y).launch(grid=cute.ceil_div(cute.size(x), 32), block=32)
+
+
+def floats(*shape):
+    return np.zeros(shape, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [
+        ([1, 2, 3], "expected a Tensor, got list"),
+        ("abc", "expected a Tensor, got 'abc'"),
+        (np.array([None, 1], object), "dtype object"),
+        (np.array(["a"]), "dtype <U1"),
+        (np.zeros(3, np.complex64), "dtype complex64"),
+        (torch.zeros(3, dtype=torch.complex64), r"dtype torch\.complex64"),
+        (np.zeros(3, np.longdouble), "dtype float128|dtype float96"),
+        (np.zeros(3, [("a", "f4")]), "dtype"),
+        (np.zeros(3, "M8[s]"), "dtype datetime64"),
+        (np.zeros(3, ">f4"), "other order"),
+        (np.zeros(3, [("a", "u1"), ("b", "f4")])["b"], "no multiples"),
+        (torch.zeros(3, device="meta"), "on meta"),
+        (torch.zeros(3).to_sparse(), "no strides"),
+    ],
+    ids=lambda v: "" if isinstance(v, str) else str(getattr(v, "dtype", type(v).__name__)),
+)
+def test_what_is_no_tensor(refused, value, match):
+    refused(match, lambda: add(value, floats(3)))
+
+
+def test_none_for_a_tensor(refused):
+    refused("NoneType", lambda: add(None, floats(3)), "launch(grid=cute.ceil_div(cute.size(x), 32)")
+
+
+def test_views_of_every_kind():
+    x = np.arange(6, dtype=np.float32)
+    for source, target in (
+        (x[::-1], floats(6)), (x, floats(6)[::-1]), (x[::2], floats(3)), (x[::2], floats(12)[::4]),
+        (np.broadcast_to(x[3:4], (6,)), floats(6)), (x[:0], floats(0)), (x[:1], floats(1)),
+    ):  # fmt: skip
+        for convert in (from_dlpack, lambda a: a):
+            target[...] = 0
+            add(convert(source), convert(target))
+            assert (target == source + 1).all()
+
+
+def test_arrays_without_modes():
+    x, y = np.array(3.0, np.float32), np.zeros((), np.float32)
+    add(x, y)
+    assert y == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (lambda f: f(floats(4)), "'y' is missing|missing a required argument: 'y'"),
+        (lambda f: f(floats(4), floats(4), floats(4)), "too many positional|got 3"),
+        (lambda f: f(floats(4), z=floats(4)), "'y'"),
+        (lambda f: f(floats(4), y=floats(4), z=1), "'z'"),
+    ],
+)
+def test_wrong_numbers_of_arguments(refused, given, match):
+    refused(match, lambda: given(add))
+    refused(match, lambda: given(cute.compile(add, floats(4), floats(4))))
+
+
+def test_wrong_numbers_of_kernel_arguments(refused):
+    @cute.jit
+    def host(x: cute.Tensor):
+        add_kernel(x).launch(grid=1, block=32)
+
+    refused("missing a required argument: 'y'", lambda: host(floats(4)), "add_kernel(x).launch(grid=1, block=32)")
+
+
+def test_compiled_for_others(refused):
+    dynamic = cute.compile(add, floats(4), floats(4))
+    refused("argument 'y': expected .*f32.*got .*f16", lambda: dynamic(floats(4), np.zeros(4, np.float16)))
+    static = cute.compile(add, from_dlpack(floats(4)), from_dlpack(floats(4)))
+    refused(
+        r"argument 'x': expected .*\(4\):\(1\)>, got .*\(5\):\(1\)>",
+        lambda: static(from_dlpack(floats(5)), from_dlpack(floats(5))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [(1 << 40, "Int32"), (1.5, "Int32"), ("5", "expected a number"), (None, "NoneType"), (float("nan"), "Int32")],
+)
+def test_numbers_that_do_not_fit(refused, value, match):
+    @cute.jit
+    def increment(n: cutlass.Int32):
+        return n + 1
+
+    refused(match, lambda: increment(value))
+
+
+def test_numbers_round_to_their_type():
+    @cute.jit
+    def same(x: cutlass.Float16, y: cutlass.Float32):
+        return x, y, x + y
+
+    x, y = float(np.float16(0.1)), float(np.float32(0.1))
+    assert same(0.1, 0.1) == (x, y, float(np.float32(x) + np.float32(y)))
+
+
+def test_floats_convert_to_integers_as_on_the_machine():
+    @cute.jit
+    def cut(x: cutlass.Float32):
+        return cutlass.Int32(x), cutlass.Uint8(x)
+
+    assert [cut(x) for x in (1e20, float("-inf"), float("nan"), -2.7, 300.0)] == [
+        (2147483647, 255), (-2147483648, 0), (0, 0), (-2, 0), (300, 255),
+    ]  # fmt: skip
+
+
+def start(**options):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        x[0] = 1.0
+
+    @cute.jit
+    def host(x: cute.Tensor):
+        body(x).launch(**options)
+
+    x = floats(4)
+    host(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"grid": -1}, "extent of -1"),
+        ({"grid": (1, 70000, 1)}, "limits"),
+        ({"grid": (1 << 31, 1, 1)}, "limits"),
+        ({"grid": (1, 1, 1, 1)}, "one to three"),
+        ({"grid": 1.5}, "no integer"),
+        ({"grid": None}, "no integer"),
+        ({"block": 2000}, "2000"),
+        ({"block": (32, 33, 1)}, "1056 threads"),
+        ({"block": 0}, "extent of 0"),
+        ({"block": (1, 1, 65)}, "limits"),
+        ({"smem": 300000}, "300000 bytes"),
+        ({"smem": -5}, "no number of bytes"),
+        ({"smem": "a"}, "no number of bytes"),
+        ({"stream": "x"}, "no CUDA stream"),
+        ({"min_blocks_per_mp": "a"}, "no number of blocks"),
+        ({"threads": 3}, "threads=3 is not known"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_launches_that_cannot_be(refused, options, match):
+    refused(match, lambda: start(**options), "body(x).launch(**options)")
+
+
+@pytest.mark.parametrize("options", [{"cluster": (3, 1, 1)}, {"grid": 32, "cluster": (32, 1, 1)}])
+def test_clusters_that_cannot_be(refused, options):
+    refused("cluster", lambda: start(**options))
+
+
+@pytest.mark.parametrize("extent", [-1, 2000])
+def test_run_time_blocks_that_cannot_be(refused, extent):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        x[0] = 1.0
+
+    @cute.jit
+    def host(x: cute.Tensor, n: cutlass.Int32):
+        body(x).launch(grid=1, block=(n, 1, 1))
+
+    refused(rf"block=\({extent}, 1, 1\)", lambda: host(floats(4), extent))
+
+
+def test_an_empty_grid_does_nothing():
+    assert not start(grid=0).any()
+
+
+def test_a_kernel_that_is_never_launched(refused):
+    @cute.jit
+    def host(x: cute.Tensor):
+        add_kernel(x, x)
+
+    refused("called but never launched", lambda: host(floats(4)), "add_kernel(x, x)")
+
+
+def test_results_that_are_no_numbers(refused):
+    @cute.jit
+    def give(x: cute.Tensor):
+        return x
+
+    @cute.kernel
+    def body(x: cute.Tensor):
+        return x[0]
+
+    @cute.jit
+    def host(x: cute.Tensor):
+        body(x).launch(grid=1, block=1)
+
+    refused("returns Tensor", lambda: give(floats(4)))
+    refused("a kernel returns nothing", lambda: host(floats(4)))
+
+
+def test_what_cannot_be_compiled(refused):
+    refused("cannot be compiled alone", lambda: cute.compile(add_kernel, floats(4), floats(4)))
+    refused("takes a @cute.jit function", lambda: cute.compile(None))
+    refused("can only be launched from", lambda: add_kernel(floats(4), floats(4)).launch(grid=1, block=1))

@@ -1,0 +1,162 @@
+"""Indices, slices, values and memory that do not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.cute.runtime import from_dlpack
+
+F32, I32 = cutlass.Float32, cutlass.Int32
+
+
+def floats(*shape):
+    return np.zeros(shape, np.float32)
+
+
+@cute.kernel
+def one_too_far(x: cute.Tensor):
+    tidx, _, _ = cute.arch.thread_idx()
+    x[tidx + 1] = 1.0
+
+
+@pytest.mark.parametrize("convert", [from_dlpack, lambda x: x], ids=["static", "dynamic"])
+def test_index_out_of_bounds(run, refused, convert):
+    refused(
+        r"(?s)store of f32 .* out of bounds: byte offset 32 in an array of 32 bytes.*thread \(7, 0, 0\)",
+        lambda: run(one_too_far, convert(floats(8)), block=8), "x[tidx + 1] = 1.0",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("index", "offset"), [(-1, -4), (100, 400)])
+def test_one_place_out_of_bounds(run, refused, index, offset):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        x[index] = 1.0
+
+    refused(f"byte offset {offset} in an array of 32 bytes", lambda: run(body, floats(8)), "x[index] = 1.0")
+    refused(f"the coordinate {index} lies outside", lambda: run(body, from_dlpack(floats(8))), "x[index] = 1.0")
+
+
+@pytest.mark.parametrize(
+    ("coord", "match"),
+    [
+        ((0, 0, 0), "does not fit the shape"),
+        ((None, 0, 0), "does not fit"),
+        (1.5, "no coordinate"),
+        ("a", "no coordinate"),
+        ((slice(1, 2), 0), "slice"),
+    ],
+)
+def test_coordinates_that_are_none(run, refused, coord, match):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        return x[coord] and None
+
+    refused(match, lambda: run(body, floats(8, 8)), "return x[coord]")
+
+
+@pytest.mark.parametrize("value", ["hello", None, [1.0]])
+def test_values_that_are_no_numbers(run, refused, value):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        x[0] = value
+
+    refused("takes a number", lambda: run(body, floats(8)), "x[0] = value")
+
+
+def test_filling_a_dynamic_tensor(run, refused):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        x[None] = 1.0
+
+    refused(r"needs a static shape; this tensor's is \(\?\)", lambda: run(body, floats(8)), "x[None] = 1.0")
+
+
+def test_stores_of_another_type_or_shape(run, refused):
+    @cute.kernel
+    def store(x: cute.Tensor, y: cute.Tensor):
+        x.store(y.load())
+
+    @cute.kernel
+    def add(x: cute.Tensor, y: cute.Tensor):
+        x.store(x.load() + y.load())
+
+    x = from_dlpack(floats(8))
+    refused(r"convert it with \.to\(Float32\)", lambda: run(store, x, from_dlpack(np.zeros(8, np.int8))), "x.store(y")
+    refused(r"\(8\) and \(4\) do not broadcast", lambda: run(add, x, from_dlpack(floats(4))), "x.store(x.load() + y")
+
+
+def test_a_read_only_array_is_not_written(run, refused):
+    @cute.kernel
+    def copy(y: cute.Tensor, x: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        y[tidx] = x[tidx] + 1
+
+    fixed, free = floats(4), floats(4)
+    fixed.flags.writeable = False
+    assert run(copy, free, fixed, block=4).tolist() == [1, 1, 1, 1]
+    refused("read-only", lambda: run(copy, fixed, free, block=4), "y[tidx] = x[tidx] + 1")
+    refused("read-only", lambda: run(copy, np.broadcast_to(floats(1), (4,)), free, block=4))
+    assert not fixed.any()
+    seen = fixed.view()
+    assert run(copy, free, seen, block=4).tolist() == [1, 1, 1, 1]
+
+
+def test_a_barrier_that_some_threads_miss(run, refused):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        if tidx < 13:
+            cute.arch.sync_threads()
+        x[tidx] = 1.0
+
+    refused("only 13 of the warp's threads", lambda: run(body, floats(64), block=64), "cute.arch.sync_threads()")
+
+
+def test_too_much_shared_memory(run, refused):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        tile = cutlass.utils.SmemAllocator().allocate_tensor(F32, cute.make_layout(100000))
+        x[0] = tile[0]
+
+    refused("400000 bytes of shared memory", lambda: run(body, floats(4)))
+
+
+def test_division_by_zero(run, refused):
+    @cute.kernel
+    def at_run_time(x: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        x[0] = 5 // tidx
+
+    @cute.kernel
+    def while_staging(x: cute.Tensor):
+        x[0] = I32(5) // 0
+
+    @cute.jit
+    def on_the_host(a: I32, b: I32):
+        return a // b, a % b
+
+    refused("division by zero", lambda: run(at_run_time, floats(4), block=2), "x[0] = 5 // tidx")
+    refused("division by zero", lambda: run(while_staging, floats(4)), "x[0] = I32(5) // 0")
+    refused("division by zero", lambda: on_the_host(1, 0), "return a // b, a % b")
+    assert on_the_host(-7, 2) == (-4, 1)
+
+
+def test_an_assertion_of_the_kernel(run, refused):
+    @cute.kernel
+    def body(x: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        assert x[tidx] > 5, "x is small"
+
+    refused("assertion failed: x is small", lambda: run(body, floats(4), block=4), 'assert x[tidx] > 5, "x is small"')
+
+
+def test_offsets_beyond_32_bits_are_caught(run, refused):
+    @cute.kernel
+    def body(x: cute.Tensor, n: I32):
+        x[n + n] = 1.0
+
+    refused("out of bounds", lambda: run(body, floats(4), I32(1 << 30)), "x[n + n] = 1.0")
