@@ -28,6 +28,7 @@ from tilewright.layout import (
     flat_divide,
     idx2crd,
     is_static,
+    left_inverse,
     local_partition,
     local_tile,
     logical_divide,
@@ -40,6 +41,7 @@ from tilewright.layout import (
     right_inverse,
     round_up,
     same_int,
+    shape_div,
     size,
     slice_and_offset,
     tile_to_shape,
@@ -76,6 +78,15 @@ ENVIRONMENTS = st.fixed_dictionaries(
         "i": st.integers(0, 1),
     }
 )
+MERGING = (coalesce, complement, left_inverse, right_inverse)
+
+
+def there_and_back(layout: Layout) -> Any:
+    """Indices from offsets: what lies between the offsets is nobody's business."""
+    inverse = left_inverse(layout)
+    return tuple(inverse(layout(i, j)) for i in range(layout.shape[0]) for j in (0, layout.shape[1] - 1))
+
+
 OPERATIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "divide a run-time mode": (logical_divide, (Layout((M, N), (N, 1)), (8, 4))),
     "divide an indivisible mode": (zipped_divide, (Layout((N, K), (1, N)), (128, 4))),
@@ -104,6 +115,15 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "bounds": (elem_less, ((M, (N, 2)), (100, (K, 3)))),
     "ceil_div": (ceil_div, ((M, N), (8, 3))),
     "round_up": (round_up, (N, 8)),
+    "rows": (composition, (Layout((N * 8, 4), (1, 1000)), Layout((N, 4), (1, N)))),
+    "rows, the longer first": (composition, (Layout((N * 8, 4), (1, 1000)), Layout((4, N), (N, 1)))),
+    "columns": (composition, (Layout((N * 8, 4), (1, 1000)), Layout((4, N), (1, 4)))),
+    "above known steps": (composition, (Layout((K * 8, 4), (1, 1000)), Layout((2, 2, 4), (1, 2, K)))),
+    "complement, row-major": (complement, (Layout((4, N), (N, 1)), 64)),
+    "complement, three modes": (complement, (Layout((4, M, N), (M * N * 2, 1, M)), 64)),
+    "left_inverse, row-major": (left_inverse, (Layout((M, N, 4), (N * 4, 4, 1)),)),
+    "left_inverse with gaps": (there_and_back, (Layout((4, N), (N * 8, 2)),)),
+    "right_inverse, row-major": (right_inverse, (Layout((M, N, 4), (N * 4, 4, 1)),)),
 }
 
 
@@ -125,20 +145,22 @@ def test_substitution_commutes(name: str, env: dict[str, int]) -> None:
         early, late = early[0], late[0]
     if isinstance(early, Layout):
         assert values(late) == values(early)
-        assert [size(m) for m in late] == [size(m) for m in early] or operation in (coalesce, complement)
+        assert [size(m) for m in late] == [size(m) for m in early] or operation in MERGING
     else:
         assert late == early
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
-    "order of strides": (complement, (Layout((2, 2), (M, N)), 64), "cannot be sorted"),
-    "gap": (complement, (Layout((N, 2), (1, 8)), 64), "known only at run time"),
+    "order of strides": (complement, (Layout((2, 2), (M, N)), 64), r"which of .* has the smallest stride"),
+    "gap": (complement, (Layout((N, 2), (1, 8)), 64), r"mode 2:8 is divisible by \?, where"),
     "stride against extent": (composition, (Layout((N, 4), (1, 100)), Layout(4, 2)), "not known before run time"),
     "extent against extent": (composition, (Layout((N, 4), (1, 100)), Layout(4)), "not known before run time"),
-    "two claims": (composition, (Layout((M, 4), (1, 100)), Layout((M, M), (1, 1))), "meet in one run-time digit"),
+    "two claims": (composition, (Layout((M, 4), (1, 100)), Layout((M, M), (1, 1))), "stays clear of the other modes"),
     "inverse": (right_inverse, (ComposedLayout(Swizzle(2, 0, 2), N, Layout(16)),), "offset 0"),
     "promise": (assume, (6, 4), "not divisible by 4"),
-    "width": (upcast, (Layout((8, 2), (1, N)), 4), "not known to be divisible"),
+    "width": (upcast, (Layout((8, 2), (1, N)), 4), r"mode 2:\? is divisible by 4 is not known before run time"),
+    "width of an extent": (upcast, (Layout((N, 2), (1, 64)), 4), r"the extent \? is divisible by 4 is not known"),
+    "shape_div": (shape_div, (N, 4), r"whether one of \? and 4 divides the other is not known"),
 }
 
 

@@ -71,6 +71,8 @@ coalesce, filter, filter_zeros = (
     _on_layout(_layout.filter_zeros),
 )
 composition, flatten = _on_layout(_layout.composition), _on_layout(_layout.flatten)
+with_shape, append_ones = _on_layout(_layout.with_shape), _on_layout(_layout.append_ones)
+prepend_ones = _on_layout(_layout.prepend_ones)
 get, group_modes, select = _on_layout(_layout.get), _on_layout(_layout.group_modes), _on_layout(_layout.select)
 logical_divide, zipped_divide = _on_layout(_layout.logical_divide), _on_layout(_layout.zipped_divide)
 tiled_divide, flat_divide = _on_layout(_layout.tiled_divide), _on_layout(_layout.flat_divide)
@@ -83,8 +85,44 @@ stride, cosize, coshape = (_of_layout(f) for f in (_layout.stride, _layout.cosiz
 crd2idx, idx2crd, ceil_div, round_up = (
     _of_layout(f) for f in (_layout.crd2idx, _layout.idx2crd, _layout.ceil_div, _layout.round_up)
 )
-make_layout, make_identity_layout = _of_layout(_layout.make_layout), _of_layout(_layout.make_identity_layout)
-make_ordered_layout, make_layout_like = _of_layout(_layout.make_ordered_layout), _of_layout(_layout.make_layout_like)
+complement, left_inverse, right_inverse = (
+    _of_layout(f) for f in (_layout.complement, _layout.left_inverse, _layout.right_inverse)
+)
+nullspace, upcast, downcast = (_of_layout(f) for f in (_layout.nullspace, _layout.upcast, _layout.downcast))
+recast_layout, max_alignment = _of_layout(_layout.recast_layout), _of_layout(_layout.max_alignment)
+tile_to_shape, make_layout_tv = _of_layout(_layout.tile_to_shape), _of_layout(_layout.make_layout_tv)
+make_layout_like = _of_layout(_layout.make_layout_like)
+
+
+def _of_extents(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` of a shape whose run-time extents are known not to be negative, as extents are."""
+    measured = _of_layout(f)
+
+    @wraps(f)
+    def make(shape: Any, *args: Any, **kwargs: Any) -> Any:
+        return measured(_extents(shape), *args, **kwargs)
+
+    return make
+
+
+def _extents(shape: Any) -> Any:
+    if isinstance(shape, (tuple, list)):
+        return tuple(map(_extents, shape))
+    return shape.assume_nonneg() if isinstance(shape, Integer) and not shape.nonneg else shape
+
+
+make_layout, make_identity_layout = _of_extents(_layout.make_layout), _of_extents(_layout.make_identity_layout)
+make_ordered_layout = _of_extents(_layout.make_ordered_layout)
+
+
+def max_common_layout(a: Any, b: Any, **_: Any) -> Any:
+    """The longest layout of elements that both layouts (or tensors) keep contiguous and in order."""
+    return _layout.max_common_layout(*(getattr(x, "layout", x) for x in (a, b)))
+
+
+def max_common_vector(a: Any, b: Any, **_: Any) -> int:
+    """How many elements both layouts (or tensors) keep contiguous and in order."""
+    return _layout.max_common_vector(*(getattr(x, "layout", x) for x in (a, b)))
 
 
 def is_congruent(a: Any, b: Any) -> bool:
@@ -144,14 +182,21 @@ def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, **_: Any
     return _moved(target, lambda i: _layout.local_partition(target.layout, tiler, i, proj), index)
 
 
-def inner_partition(tensor: Tensor, tiler: Any, coord: Any) -> Tensor:
+def inner_partition(input: Any, tiler: Any, coord: Any, **_: Any) -> Any:
     """The tile at ``coord`` among the tiles."""
-    return _moved(tensor, lambda c: _layout.inner_partition(tensor.layout, tiler, c), unwrap_tree(_tuple(coord)))
+    return _partition(_layout.inner_partition, input, tiler, coord)
 
 
-def outer_partition(tensor: Tensor, tiler: Any, coord: Any) -> Tensor:
+def outer_partition(input: Any, tiler: Any, coord: Any, **_: Any) -> Any:
     """Element ``coord`` of every tile."""
-    return _moved(tensor, lambda c: _layout.outer_partition(tensor.layout, tiler, c), unwrap_tree(_tuple(coord)))
+    return _partition(_layout.outer_partition, input, tiler, coord)
+
+
+def _partition(f: Callable[..., tuple[Any, Any]], input: Any, tiler: Any, coord: Any) -> Any:
+    tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
+    if not isinstance(input, Tensor):
+        return f(input, tiler, coord)[0]
+    return _moved(input, lambda c: f(input.layout, tiler, c), coord)
 
 
 def _moved(tensor: Tensor, f: Callable[[Any], tuple[Any, Any]], coord: Any) -> Tensor:

@@ -27,7 +27,7 @@ from tilewright.ir import types as ir
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
-from tilewright.lang import facts, operators
+from tilewright.lang import factors, facts, operators
 from tilewright.lang.facts import UNKNOWN, Facts
 from tilewright.lang.literals import plain_number
 from tilewright.lang.numeric_class import NumericMeta as NumericMeta
@@ -116,6 +116,10 @@ class Numeric(metaclass=NumericMeta):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self})"
+
+    def __format__(self, spec: str) -> str:
+        """Text for f-strings while staging; a run-time number is a question mark, whatever the format."""
+        return format(self.value, spec) if self.is_static else "?"
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -240,8 +244,19 @@ class Integer(Numeric, RuntimeInt):
         if isinstance(other, Integer):
             if self.is_static and other.is_static:
                 return bool(self.value == other.value)
-            return self.value is other.value
+            return not self.is_static and not other.is_static and factors.same(self.value, other.value)
         return self.is_static and isinstance(other, int) and bool(self.value == other)
+
+    def known_quotient(self, other: Any) -> Any:
+        """``self / other`` where the multiplications that made this number show that it is whole; else None."""
+        divisor = other.value if isinstance(other, Integer) else other
+        if not isinstance(self.value, Value) or type(divisor) not in (int, Value):
+            return None
+        found = factors.quotient(self.value, divisor)
+        if not isinstance(found, Value):
+            return found
+        known = other.facts if isinstance(other, Integer) else facts.of_number(other)
+        return wrap(found, facts.combine("div", self.facts, known))
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Any:
         made = type(self)(values[0])

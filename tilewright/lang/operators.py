@@ -89,8 +89,12 @@ def select(condition: Any, a: Any, b: Any) -> Any:
 
 
 def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
-    if opcode in ("floordiv", "floormod") and a.nonneg and b.nonneg:
-        opcode = "div" if opcode == "floordiv" else "rem"
+    if opcode in ("div", "rem", "floordiv", "floormod"):
+        quotient = a.known_quotient(b)
+        if quotient is not None:
+            return cls(quotient if opcode in ("div", "floordiv") else 0)
+        if (a.nonneg and b.nonneg) or (b.nonneg and not isinstance(b.value, Value) and _whole(a, b)):
+            opcode = {"floordiv": "div", "floormod": "rem"}.get(opcode, opcode)
     simple = _shortcut(opcode, a, b, cls)
     if simple is not None:
         return simple
@@ -114,13 +118,18 @@ def _shortcut(opcode: str, a: Any, b: Any, cls: Any) -> Any:
     if opcode in ("div", "rem") and n > 0:
         if known.nonneg and known.bound is not None and known.bound <= n:
             return cls(0) if opcode == "div" else a
-        if opcode == "rem" and known.divisibility % n == 0:
+        if opcode == "rem" and _whole(a, b):
             return cls(0)
     if opcode == "min" and known.bound is not None and known.bound <= n + 1:
         return a
     if opcode == "max" and known.nonneg and n <= 0:
         return a
     return None
+
+
+def _whole(a: Any, b: Any) -> bool:
+    """Whether the literal ``b`` is known to divide ``a``: rounding then has no direction."""
+    return b.value > 0 and a.facts.divisibility % b.value == 0
 
 
 def _logic(opcode: str, a: Any, b: Any) -> Any:

@@ -20,7 +20,7 @@ from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, basis_get
 from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout
-from tilewright.layout.ints import RuntimeInt, exact_quotient
+from tilewright.layout.ints import UNDECIDED, RuntimeInt, divisor_of, exact_quotient
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
@@ -172,6 +172,7 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
         return n, 0
     if isinstance(n, int) and n == 1:
         return 1, 0
+    mode = f"for the mode {format_tree(n)}:{format_tree(r)} of the right operand, whether"
     shapes: list[Any] = []
     strides: list[Any] = []
     for i, s in enumerate(digits[0][:-1]):
@@ -182,15 +183,13 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
         room = exact_quotient(s, r)
         if room is None:
             raise _ConditionError(
-                f"whether stride {format_tree(r)} divides {format_tree(s)} or is divisible by it is not known before "
-                "run time; tell the divisor with assume(..., divby=...)"
+                f"{mode} the stride {format_tree(r)} divides {format_tree(s)} or is divisible by it {UNDECIDED}"
             )
         rest = exact_quotient(n, room)
         if rest is None:
             if exact_quotient(room, n) is None:
                 raise _ConditionError(
-                    f"whether {format_tree(n)} divides {format_tree(room)} or is divisible by it is not known before "
-                    "run time; tell the divisor with assume(..., divby=...)"
+                    f"{mode} {format_tree(n)} divides {format_tree(room)} or is divisible by it {UNDECIDED}"
                 )
             room, rest = n, 1
         _claim_runtime(digits, i, room, r)
@@ -206,17 +205,29 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
 
 
 def _claim_runtime(digits: _Digits, i: int, steps: Any, r: Any) -> None:
+    """Enter ``steps:r`` among the claims on digit ``i``: an int is the largest number claimed so far; ``(low, reach)``
+    says that the claims are multiples of ``low`` below ``reach``, which fits because it divides the digit."""
     claim = digits[2][i]
-    if isinstance(steps, int) and isinstance(r, int) and isinstance(claim, int):
-        digits[2][i] = claim + (steps - 1) * r
-    elif isinstance(claim, int) and claim == 0:
-        digits[2][i] = (r,)  # a run of whole steps of r inside the digit: it fits by construction
-    else:
-        low, step = (claim, r) if isinstance(claim, int) else ((steps - 1) * r, claim[0])
-        if isinstance(low, int) and isinstance(step, int) and low < step:
-            digits[2][i] = (1,)
-        else:
-            raise _ConditionError("two modes of the right operand meet in one run-time digit of the left one")
+    if not isinstance(claim, tuple):
+        if isinstance(steps, int) and isinstance(r, int):
+            digits[2][i] = claim + (steps - 1) * r
+            return
+        if claim < divisor_of(r):
+            digits[2][i] = (1 if claim else r, steps * r)
+            return
+    elif exact_quotient(r, claim[1]) is not None:
+        digits[2][i] = (claim[0], steps * r)
+        return
+    elif exact_quotient(claim[0], steps * r) is not None:
+        digits[2][i] = (r, claim[1])
+        return
+    elif isinstance(steps, int) and isinstance(r, int) and (steps - 1) * r < divisor_of(claim[0]):
+        digits[2][i] = (1, claim[1])
+        return
+    raise _ConditionError(
+        f"whether the mode {format_tree(steps)}:{format_tree(r)} of the right operand stays clear of the other modes "
+        f"within the extent {format_tree(digits[0][i])} of the left one is not known before run time"
+    )
 
 
 def _check_no_carry(digits: _Digits) -> None:

@@ -12,6 +12,9 @@ from typing import Any, TypeAlias
 from tilewright.errors import LayoutError
 
 
+UNDECIDED = "is not known before run time; tell the divisor with assume(..., divby=...)"
+
+
 class UnhashableLeafError(TypeError):
     """A run-time int has no value to hash; key a table by ``id(x)`` instead."""
 

@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from tilewright.errors import LayoutError
+from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.cache import remembered, remembered_trees
 from tilewright.layout.compose import compose, compose_layouts, composition
 from tilewright.layout.composed import ComposedLayout, lifted
@@ -74,18 +76,16 @@ def runtime_complement(layout: Layout, cotarget: Any) -> Layout:
     modes = list(zip(flatten_to_tuple(moving.stride), flatten_to_tuple(moving.shape), strict=True))
     if not isinstance(modes[0][0], RuntimeInt) and modes[0][0] == 0:
         return Layout(coalesce_shape(cotarget))
-    if len(modes) > 1:
-        if any(isinstance(d, RuntimeInt) for d, _ in modes):
-            raise LayoutError(f"{text}: run-time strides cannot be sorted; with several modes they must be static")
-        modes.sort(key=lambda mode: mode[0])
     shapes: list[Any] = []
     strides: list[Any] = []
     filled: Any = 1
-    for d, s in modes:
+    for d, s in _by_stride(modes, text):
         gap = d // filled if isinstance(d, int) and isinstance(filled, int) else exact_quotient(d, filled)
         if gap is None:
-            why = f"whether {format_tree(filled)} divides {format_tree(d)} is known only at run time"
-            raise LayoutError(f"{text}: {why}")
+            raise LayoutError(
+                f"{text}: whether the stride of {_mode(d, s)} is divisible by {format_tree(filled)}, where the modes "
+                "below it end, is not known before run time"
+            )
         if isinstance(gap, int) and gap < 1:
             raise LayoutError(f"{text}: the layout is not one-to-one, or has negative strides")
         shapes.append(gap)
@@ -95,6 +95,34 @@ def runtime_complement(layout: Layout, cotarget: Any) -> Layout:
     shapes += flatten_to_tuple(rest)
     strides += flatten_to_tuple(compact(rest, filled))
     return from_modes(*merged(tuple(shapes), tuple(strides)))
+
+
+def _by_stride(modes: list[Any], text: str) -> list[Any]:
+    """Modes (stride, extent, ...) in the order of their strides.
+
+    With run-time strides the next mode is one at whose end, or above it, all others lie: their strides are multiples.
+    """
+    if all(mode[0].__class__ is int for mode in modes):
+        return sorted(modes, key=lambda mode: mode[0])
+    ordered = []
+    rest = list(modes)
+    while rest:
+        lowest = next((mode for mode in rest if _is_below(mode, rest)), None)
+        if lowest is None:
+            unsorted = ", ".join(_mode(*mode[:2]) for mode in rest)
+            raise LayoutError(f"{text}: which of {unsorted} has the smallest stride is not known before run time")
+        ordered.append(lowest)
+        rest = [mode for mode in rest if mode is not lowest]
+    return ordered
+
+
+def _is_below(mode: Any, modes: list[Any]) -> bool:
+    end = mode[0] * mode[1]
+    return all(other is mode or exact_quotient(other[0], end) is not None for other in modes)
+
+
+def _mode(d: Any, s: Any) -> str:
+    return f"the mode {format_tree(s)}:{format_tree(d)}"
 
 
 def complement(input: Any, cotarget: Any = None) -> Layout:
@@ -124,19 +152,27 @@ def _right_inverse_static(shape: Any, stride: Any) -> Layout:
 
 def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
     by_stride: dict[int, tuple[Any, Any]] = {}
+    runtime: list[tuple[Any, Any, Any]] = []
     step: Any = 1
     for s, d in zip(shapes, strides):  # noqa: B905  (congruent)
-        if d.__class__ is int and d not in by_stride:
+        if d.__class__ is not int:
+            runtime.append((d, s, step))
+        elif d not in by_stride:
             by_stride[d] = (s, step)
         step = step * s
     out_shapes: list[Any] = []
     out_strides: list[Any] = []
     reached: Any = 1
-    while reached.__class__ is int and reached in by_stride:
-        s, step = by_stride.pop(reached)
-        out_shapes.append(s)
-        out_strides.append(step)
-        reached = s * reached
+    while True:
+        if reached.__class__ is int:
+            found = by_stride.pop(reached, None)
+        else:
+            found = next(((s, step) for d, s, step in runtime if same_int(d, reached)), None)
+        if found is None:
+            break
+        out_shapes.append(found[0])
+        out_strides.append(found[1])
+        reached = found[0] * reached
     # Nothing to coalesce: neighbours here would have been neighbours in the coalesced layout.
     return from_modes(out_shapes, out_strides) if out_shapes else Layout(1, 0)
 
@@ -174,30 +210,34 @@ def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
     modes = []
     step: Any = 1
     for s, d in zip(shapes, strides, strict=True):
-        if d.__class__ is not int:
-            raise LayoutError(f"left_inverse({layout}): run-time strides cannot be sorted; they must be static")
-        if d < 0:
+        if d.__class__ is int and d < 0:
             raise LayoutError(f"left_inverse({layout}): the stride {d} is negative")
-        modes.append((d, s, step))
+        if isinstance(d, ScaledBasis):
+            raise LayoutError(f"left_inverse({layout}): a basis stride has no place among offsets")
+        if d.__class__ is not int or d:
+            modes.append((d, s, step))
         step = step * s
+    if not modes:
+        return Layout(shapes[-1], 0)
     # The last mode reads past its end, unless a mode of size 1 stands behind it.
-    unbounded = None if same_int(flatten_to_tuple(layout.shape)[-1], 1) else modes[-1]
-    modes.sort(key=lambda mode: mode[0])
+    unbounded = None if same_int(flatten_to_tuple(layout.shape)[-1], 1) else step
+    modes = _by_stride(modes, f"left_inverse({layout})")
     out_shapes: list[Any] = []
     out_strides: list[Any] = [0]
-    reached, largest = 1, 0
+    reached: Any = 1
+    largest = 0
     for i, (d, s, step) in enumerate(modes):
-        if d == 0:
-            continue
-        if d % reached:
-            raise LayoutError(f"left_inverse({layout}): the stride {d} is not divisible by the smaller {reached}")
+        bridged = exact_quotient(d, reached)
+        if bridged is None:
+            smaller = f"is not divisible by the smaller {format_tree(reached)}"
+            raise LayoutError(f"left_inverse({layout}): the stride {format_tree(d)} {smaller}")
         if static:
             # Where modes overlap, the digit read back here may be larger than any that was put in.
             largest += (s - 1) * d
             digit = largest // d if i + 1 == len(modes) else min(largest // d, modes[i + 1][0] // d - 1)
-            if digit >= s and modes[i] is not unbounded:
+            if digit >= s and step * s != unbounded:
                 raise LayoutError(f"left_inverse({layout}): coordinates share offsets in a way that no layout undoes")
-        out_shapes.append(d // reached)
+        out_shapes.append(bridged)
         out_strides.append(step)
         reached = d
     out_shapes.append(modes[-1][1])
@@ -237,15 +277,16 @@ def nullspace(input: Any) -> Layout:
 
 
 def _common(a: Layout, b: Layout) -> tuple[Layout, int]:
-    """The right inverse of ``b``, and how many of its first elements ``a`` also has in order (static counts only)."""
-    inverse: Layout = right_inverse(b)
+    """The static part of the right inverse of ``b``, and how many of its first elements ``a`` also has in order."""
+    modes = list(takewhile(is_static, right_inverse(b)))
+    inverse = from_modes([m.shape for m in modes], [m.stride for m in modes]) if modes else Layout(1, 0)
     try:
         together = compose_layouts(a, inverse.shape, inverse.stride, exact=False, static=False)
     except LayoutError:
         return inverse, _run(a, inverse, size(inverse))
     shapes, strides = merged(together.shape, together.stride)
     d, s = strides[0], shapes[0]
-    if d.__class__ is not int or d != 1 or isinstance(s, RuntimeInt):
+    if d.__class__ is not int or d != 1:
         return inverse, 0
     try:
         compose(a, compose(inverse, Layout(s)))

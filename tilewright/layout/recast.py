@@ -10,11 +10,12 @@ from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.divides import logical_divide
-from tilewright.layout.ints import RuntimeInt, exact_quotient
+from tilewright.layout.ints import UNDECIDED, RuntimeInt, exact_quotient
 from tilewright.layout.inverse import right_inverse
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import coalesce
 from tilewright.layout.swizzle import Swizzle
+from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, product
 
 
@@ -49,13 +50,17 @@ def _upcast_tree(whole: Layout, s: Any, d: Any, n: int) -> tuple[Any, Any]:
         group = -(-n // width)
         fewer = exact_quotient(s, group)
         if fewer is None:
-            if not isinstance(s, int) or group % s:
+            if not isinstance(s, int):
+                extent = format_tree(s)
+                raise LayoutError(f"upcast({whole}, {n}): whether the extent {extent} is divisible by {group} {UNDECIDED}")
+            if group % s:
                 raise LayoutError(f"upcast({whole}, {n}): the extent {s} is not divisible by {group}")
             fewer = 1
         return fewer, (1 if d > 0 else -1) * -(-width // n)
     stride = exact_quotient(d, n)
     if stride is None:
-        raise LayoutError(f"upcast({whole}, {n}): a run-time stride is not known to be divisible by {n}")
+        mode = f"{format_tree(s)}:{format_tree(d)}"
+        raise LayoutError(f"upcast({whole}, {n}): whether the stride of the mode {mode} is divisible by {n} {UNDECIDED}")
     return s, stride
 
 

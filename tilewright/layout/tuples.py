@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.ints import IntLike, RuntimeInt, ceil_div_int, exact_quotient, same_int
+from tilewright.layout.ints import UNDECIDED, IntLike, RuntimeInt, ceil_div_int, exact_quotient, format_int, same_int
 
 IntTuple: TypeAlias = Any  # IntLike | tuple[IntTuple, ...]: mypy cannot narrow the recursive alias in the hot loops
 Shape: TypeAlias = IntTuple
@@ -281,7 +281,10 @@ def shape_div(lhs: Any, rhs: Any) -> Any:
         return quotient
     if exact_quotient(rhs, lhs) is not None:
         return 1
-    raise LayoutError(f"shape_div({lhs}, {rhs}): neither divides the other")
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        raise LayoutError(f"shape_div({lhs}, {rhs}): neither divides the other")
+    a, b = format_int(lhs), format_int(rhs)
+    raise LayoutError(f"shape_div({a}, {b}): whether one of {a} and {b} divides the other {UNDECIDED}")
 
 
 def elem_less(lhs: Any, rhs: Any) -> Any:
