@@ -171,7 +171,7 @@ class Placed:
         if stream is None:
             stream = (_raw_stream or _current_stream)(self.device)
         with self._lock:  # the parameters and the configuration are shared by all threads
-            if config != self._config:
+            if config is not self._config and config != self._config:
                 self._choose(config)
             if stream != self._stream:
                 self._driver_config.stream = self._stream = stream

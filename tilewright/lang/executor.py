@@ -37,6 +37,7 @@ class Executor:
         self._program = program
         self._loaded: dict[str, list[Any]] = {}
         self.parameters = _runtime_parameters(signature, bound, program.arguments, skip)
+        self._count = len(self.parameters)
         self._build()
 
     def _build(self) -> None:
@@ -61,7 +62,7 @@ class Executor:
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != len(self.parameters):
+        if kwargs or len(args) != self._count:
             args = self.arrange(args, kwargs)
         if self._result is None:
             self._call(*args)

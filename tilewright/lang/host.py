@@ -59,6 +59,7 @@ class HostWriter:
         self.indent = 1
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
+        self.constants: list[str] = []
         self.kernels: list[Function] = []
         self.segments: list[Segment] = []
         self.scope: dict[str, Any] = dict(hostmath.SCOPE)
@@ -72,7 +73,7 @@ class HostWriter:
         if len(self.lines) == 0:
             self.line("pass")
         loads = ["    kernels = loaded.get(device) or load(device)"] if self.kernels else []
-        return "\n".join([f"def body({', '.join(params)}):", *loads, *self.lines]) + "\n"
+        return "\n".join([*self.constants, f"def body({', '.join(params)}):", *loads, *self.lines]) + "\n"
 
     # -- text ----------------------------------------------------------------------------------------------------
 
@@ -280,7 +281,11 @@ class HostWriter:
         stream = rest.pop(0) if op.attrs["has_stream"] else "None"
         args = "".join(f"{v}, " for v in rest)
         shape = f"({', '.join(grid)}), ({', '.join(block)}), ({', '.join(cluster)})"
-        call = f"kernels[{self.kernels.index(kernel)}](make(LaunchConfig, ({shape}, {smem}, {stream})), ({args}))"
+        config = f"make(LaunchConfig, ({shape}, {smem}, {stream}))"
+        if stream == "None" and all(isinstance(v, Constant) for v in op.operands[:10]):
+            self.constants.append(f"config{len(self.constants)} = {config}")
+            config = f"config{len(self.constants) - 1}"
+        call = f"kernels[{self.kernels.index(kernel)}]({config}, ({args}))"
         live = [g for g, v in zip(grid, op.operands, strict=False) if not isinstance(v, Constant)]
         if any(isinstance(v, Constant) and v.value == 0 for v in op.operands[:3]):
             return

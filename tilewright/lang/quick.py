@@ -45,6 +45,8 @@ class Plans:
 
     def __init__(self, caller: Caller, general: Callable[..., Any], loaded: dict[str, list[Any]]) -> None:
         self.caller, self.general, self.loaded = caller, general, loaded
+        self.last: list[tuple[Any, Any]] = [(None, None)]
+        """What the last call showed, with its plan: comparing is cheaper than looking up."""
         self.launches: dict[str, list[Any]] = {}
         self.known: dict[Any, tuple[Any, ...]] = {}
         self.refused: set[Any] = set()
@@ -61,7 +63,8 @@ class Plans:
         reads = [(p.argument.read(a) if isinstance(p.argument, Protocol) else []) for p, a in pairs]
         device = next(values[0].device for values in reads if values)
         if all(hasattr(kernel, "on") for kernel in self.loaded.get(device, [None])):
-            self.known[seen] = (device, *(leaf for values in reads for leaf in values[1:]))
+            plan = self.known[seen] = (device, *(leaf for values in reads for leaf in values[1:]))
+            self.last[0] = seen, plan
         else:
             self.refused.add(seen)
         return result
@@ -86,7 +89,7 @@ def shorten(
         return general
     plans = Plans(caller, general, loaded)
     scope = {**writer.scope, **caller.scope, "loaded": plans.launches, "load": plans.load, "general": general,
-             "known": plans.known, "learn": plans.learn}  # fmt: skip
+             "known": plans.known, "last": plans.last, "learn": plans.learn}  # fmt: skip
     exec(compile(f"{body}\n{text}", f"<short calls of {host.name}>", "exec"), scope)
     short: Callable[..., Any] = scope["short"]
     return short
