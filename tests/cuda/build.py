@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.cuda import emit
+from tilewright.cuda import emit, nvrtc
 from tilewright.cuda.nvrtc import INCLUDE
+from tilewright.errors import MachineError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Function, Location, Value
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
@@ -64,6 +65,14 @@ class Kernel(Builder):
     @property
     def text(self) -> str:
         return emit(self.done()).text
+
+
+def needs_nvrtc() -> None:
+    """Skip the module that calls this where there is no compiler."""
+    try:
+        nvrtc.version()
+    except MachineError as error:
+        pytest.skip(str(error), allow_module_level=True)
 
 
 def pointer(elem: ScalarType, align: int = 16, space: MemSpace = MemSpace.GMEM) -> PtrType:

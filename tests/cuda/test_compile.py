@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuda.build import HERE, Kernel, pointer
+from tests.cuda.build import HERE, Kernel, needs_nvrtc, pointer
 from tests.cuda.test_text import saxpy
 from tests.cuda.toy import ToyShuffle, gemm
 from tilewright.cuda import artifact as artifacts
-from tilewright.cuda import compile, toolchain
+from tilewright.cuda import compile, nvrtc, toolchain
 from tilewright.errors import CompileError, ConstraintError, MachineError
 from tilewright.ir.core import Location, Op
 from tilewright.ir.instruction import Emitter, Instruction
@@ -38,7 +38,7 @@ from tilewright.ir.types import (
     VecType,
 )
 
-pytest.importorskip("cuda.bindings.nvrtc")
+needs_nvrtc()
 ARCHS = ("sm_80", "sm_89", "sm_90a")
 ARITHMETIC = "add sub mul div rem floordiv floormod min max pow".split()
 BITS = "and or xor shl shr".split()
@@ -228,3 +228,20 @@ def test_importing_needs_no_cuda_package() -> None:
         "assert not [m for m in sys.modules if m == 'torch' or m == 'numpy' or m.split('.')[0] == 'cuda']"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_missing_compiler_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    for places, reason in (
+        ([], "no libnvrtc was found"),
+        (["libthere_is_none.so"], "libthere_is_none.so: cannot open"),
+    ):
+        monkeypatch.setattr(nvrtc, "nvrtc_libraries", lambda places=places: places)
+        nvrtc._library.cache_clear()
+        with pytest.raises(MachineError, match=rf"NVRTC is missing \({reason}.*tilewright\[cuda\]"):
+            compile(saxpy().done(), cache=False)
+    nvrtc._library.cache_clear()
+
+
+def test_a_refused_option_is_named() -> None:
+    with pytest.raises(CompileError, match="NVRTC refused .*--no-such-option.*NVRTC_ERROR_INVALID_OPTION"):
+        compile(saxpy().done(), options=("--no-such-option",), cache=False)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import re
 import time
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.cuda.source import Source
+from tilewright.cuda.toolchain import nvrtc_libraries
 from tilewright.errors import CompileError, MachineError
 
 INCLUDE = Path(__file__).with_name("include")
@@ -17,6 +20,21 @@ HEADERS = ("tilewright.cuh", "access.cuh", "numbers.cuh", "fp8.cuh", "threads.cu
 FRONT_ERROR = re.compile(r"^(?P<file>\S+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.*)$", re.M)
 #: -1 as an unsigned mask, variables that only some instructions of a kernel read.
 SILENCED = "--diag-suppress=68,177,550"
+ERROR_COMPILATION = 6
+PROTOTYPES: dict[str, list[Any]] = {
+    "nvrtcVersion": [POINTER(c_int), POINTER(c_int)],
+    "nvrtcCreateProgram": [
+        POINTER(c_void_p), c_char_p, c_char_p, c_int, POINTER(c_char_p), POINTER(c_char_p),
+    ],
+    "nvrtcDestroyProgram": [POINTER(c_void_p)],
+    "nvrtcCompileProgram": [c_void_p, c_int, POINTER(c_char_p)],
+    "nvrtcGetProgramLogSize": [c_void_p, POINTER(c_size_t)],
+    "nvrtcGetProgramLog": [c_void_p, c_char_p],
+    "nvrtcGetPTXSize": [c_void_p, POINTER(c_size_t)],
+    "nvrtcGetPTX": [c_void_p, c_char_p],
+    "nvrtcGetCUBINSize": [c_void_p, POINTER(c_size_t)],
+    "nvrtcGetCUBIN": [c_void_p, c_char_p],
+}  # fmt: skip
 PTX_ERROR = re.compile(r"ptxas application ptx input, line (?P<line>\d+); error\s*: (?P<text>.*)")
 
 
@@ -54,60 +72,70 @@ def compile_source(source: Source, arch: str, lineinfo: bool = False, extra: tup
     raise CompileError(_explain(source, arch, extra, ptx, log))
 
 
-def _library() -> Any:
-    try:
-        from cuda.bindings import nvrtc
-
-        nvrtc.nvrtcVersion()
-    except (ImportError, RuntimeError, OSError) as error:
-        raise MachineError(
-            f"the compiler NVRTC is missing ({error}): `pip install tilewright[cuda]` brings it, without a toolkit"
-        ) from error
-    return nvrtc
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """NVRTC, loaded. Called through ctypes, which spares the import of a binding at every first compilation."""
+    places, reason = nvrtc_libraries(), "no libnvrtc was found"
+    for place in places:
+        try:
+            found = ctypes.CDLL(place)
+        except OSError as error:
+            reason = str(error)
+            continue
+        for name, arguments in PROTOTYPES.items():
+            getattr(found, name).argtypes, getattr(found, name).restype = arguments, c_int
+        found.nvrtcGetErrorString.argtypes, found.nvrtcGetErrorString.restype = [c_int], c_char_p
+        return found
+    raise MachineError(
+        f"the compiler NVRTC is missing ({reason}): `pip install tilewright[cuda]` brings it, without a toolkit"
+    )
 
 
 def version() -> str:
     """The version of the NVRTC that is loaded, ``13.0`` say."""
-    _, major, minor = _library().nvrtcVersion()
-    return f"{major}.{minor}"
+    major, minor = c_int(), c_int()
+    _need(_library().nvrtcVersion(byref(major), byref(minor)), "nvrtcVersion")
+    return f"{major.value}.{minor.value}"
 
 
 def _run(name: str, text: str, flags: tuple[str, ...]) -> tuple[bool, str, bytes, str]:
-    nvrtc = _library()
-    included = headers()
-    result, program = nvrtc.nvrtcCreateProgram(
-        text.encode(), f"{name}.cu".encode(), len(included), list(included.values()), [n.encode() for n in included]
-    )
-    _need(nvrtc, result, "nvrtcCreateProgram")
+    nvrtc, included, program = _library(), headers(), c_void_p()
+    names, contents = _texts([n.encode() for n in included]), _texts(list(included.values()))
+    file = f"{name}.cu".encode()
+    result = nvrtc.nvrtcCreateProgram(byref(program), text.encode(), file, len(included), contents, names)
+    _need(result, "nvrtcCreateProgram")
     try:
-        (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
-        log = _bytes(nvrtc, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).rstrip(b"\0").decode()
-        ok = result == nvrtc.nvrtcResult.NVRTC_SUCCESS
-        if not ok and result != nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION:
-            raise CompileError(f"NVRTC refused {' '.join(flags)}: {_name(nvrtc, result)}\n{log}")
-        ptx = _bytes(nvrtc, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).rstrip(b"\0").decode()
-        cubin = _bytes(nvrtc, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program) if ok else b""
+        result = nvrtc.nvrtcCompileProgram(program, len(flags), _texts([f.encode() for f in flags]))
+        log = _fetch("ProgramLog", program).rstrip(b"\0").decode()
+        if result not in (0, ERROR_COMPILATION):
+            raise CompileError(f"NVRTC refused {' '.join(flags)}: {_name(result)}\n{log}")
+        ok = result == 0
+        ptx = _fetch("PTX", program).rstrip(b"\0").decode()
+        cubin = _fetch("CUBIN", program) if ok else b""
     finally:
-        nvrtc.nvrtcDestroyProgram(program)
+        nvrtc.nvrtcDestroyProgram(byref(program))
     return ok, ptx, cubin, log
 
 
-def _bytes(nvrtc: Any, size: Any, fetch: Any, program: Any) -> bytes:
-    result, count = size(program)
-    _need(nvrtc, result, size.__name__)
-    buffer = bytes(count)
-    _need(nvrtc, fetch(program, buffer)[0], fetch.__name__)
-    return buffer
+def _texts(items: list[bytes]) -> Any:
+    return (c_char_p * len(items))(*items)
 
 
-def _need(nvrtc: Any, result: Any, what: str) -> None:
-    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise CompileError(f"{what} failed: {_name(nvrtc, result)}")
+def _fetch(what: str, program: c_void_p) -> bytes:
+    size, nvrtc = c_size_t(), _library()
+    _need(getattr(nvrtc, f"nvrtcGet{what}Size")(program, byref(size)), f"nvrtcGet{what}Size")
+    buffer = ctypes.create_string_buffer(size.value)
+    _need(getattr(nvrtc, f"nvrtcGet{what}")(program, buffer), f"nvrtcGet{what}")
+    return buffer.raw
 
 
-def _name(nvrtc: Any, result: Any) -> str:
-    _, text = nvrtc.nvrtcGetErrorString(result)
-    return text.decode() if isinstance(text, bytes) else str(text)
+def _need(result: int, what: str) -> None:
+    if result:
+        raise CompileError(f"{what} failed: {_name(result)}")
+
+
+def _name(result: int) -> str:
+    return (_library().nvrtcGetErrorString(result) or b"unknown").decode()
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------

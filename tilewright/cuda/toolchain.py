@@ -1,4 +1,4 @@
-"""Finding the compiler's version (without loading it) and the disassembler."""
+"""Finding the compiler, its version (without loading it) and the disassembler."""
 
 from __future__ import annotations
 
@@ -24,12 +24,22 @@ def nvrtc_identity() -> str:
 
 def _library_identity() -> str | None:
     """No wheel: the size and age of a toolkit's library stand for its version."""
-    roots = [Path(os.environ[v]) for v in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(v)] + [Path("/usr/local/cuda")]
-    for root in roots:
-        for library in sorted((root / "lib64").glob("libnvrtc.so*")):
-            stat = library.resolve().stat()
-            return f"{library.resolve()}:{stat.st_size}:{stat.st_mtime_ns}"
+    for library in _toolkit_libraries():
+        stat = library.resolve().stat()
+        return f"{library.resolve()}:{stat.st_size}:{stat.st_mtime_ns}"
     return None
+
+
+def _toolkit_libraries() -> list[Path]:
+    roots = [Path(os.environ[v]) for v in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(v)] + [Path("/usr/local/cuda")]
+    return [library for root in roots for library in sorted((root / "lib64").glob("libnvrtc.so*"))]
+
+
+def nvrtc_libraries() -> list[str]:
+    """Where NVRTC may be, the likeliest first: wheels, toolkits, then what the system's loader knows."""
+    wheels = [library for folder in _site_folders() for name in WHEEL_FOLDERS
+              for library in sorted((folder / "nvidia" / name / "lib").glob("libnvrtc.so*"))]  # fmt: skip
+    return [*map(str, [*wheels, *_toolkit_libraries()]), "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
 
 
 def _site_folders() -> list[Path]:

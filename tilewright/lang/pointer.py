@@ -323,7 +323,7 @@ def _looks_like_device(address: int) -> bool:
     """Whether the CUDA driver, if the program already uses it, knows the address as device memory."""
     import sys
 
-    if "torch" not in sys.modules and not any(name.startswith("cuda") for name in sys.modules):
+    if not any(name.startswith(("torch", "cuda", "tilewright.cuda.libcuda")) for name in sys.modules):
         return False
     try:
         from cuda.bindings import driver
