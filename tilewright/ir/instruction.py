@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from tilewright.ir.core import Op, Value
 
 if TYPE_CHECKING:
     import numpy as np
+
+State = TypeVar("State")
 
 
 class Lanes(Protocol):
@@ -66,9 +68,10 @@ class Lanes(Protocol):
         """Arrive at the block's barrier without waiting."""
         ...
 
-    def wait_until(self, ready: Callable[[], np.ndarray[Any, Any]], reason: str) -> None:
+    def wait_until(self, ready: Callable[[], np.ndarray[Any, Any]], reason: str | Callable[[int], str]) -> None:
         """Wait until ``ready()`` (bool ``[warps]``, asked again whenever something has happened) is true for a warp.
-        ``reason`` completes the words "waiting for ..." in a deadlock report. Blocking instructions only."""
+        ``reason`` (or what it gives for a warp) completes the words "waiting for ..." in a deadlock report. Blocking
+        instructions only."""
         ...
 
     def fence(self, kind: str) -> None:
@@ -91,9 +94,25 @@ class Lanes(Protocol):
         """Let all but the newest ``pending`` committed groups of these lanes take effect."""
         ...
 
-    def eventually(self, effect: Callable[[], None]) -> None:
+    def eventually(self, effect: Callable[[], None], after: str = "") -> None:
         """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
-        when no warp can go on without it."""
+        when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before."""
+        ...
+
+    # -- state beside memory -------------------------------------------------------------------------------------------
+
+    def places(self, pointer: Any, rank: Any = None) -> np.ndarray[Any, Any]:
+        """``[L]`` where each lane's pointer into shared memory leads: the block's number among the resident ones times
+        2^32, plus the offset. ``rank``: the same offset in the block of this rank in the cluster."""
+        ...
+
+    def beside(self, make: Callable[[], State]) -> State:
+        """The state that a family of instructions keeps for all resident blocks: ``make()`` at the first call."""
+        ...
+
+    def fault(self, text: str, lanes: np.ndarray[Any, Any] | None = None, mend: str = "") -> Exception:
+        """The exception to raise when the program does what it must not: what, which lanes (bool ``[L]``), and how
+        to mend it."""
         ...
 
     # -- who -----------------------------------------------------------------------------------------------------------

@@ -63,6 +63,10 @@ class Queues:
             for effect in queue.pop(0):
                 effect.land()
 
+    def issued(self, agent: str) -> list[Effect]:
+        """All effects that have been handed to ``agent``, oldest first; some may have landed."""
+        return [effect for effects in self.committed.get(agent, []) for effect in effects] + self.open.get(agent, [])
+
     def land_all(self) -> None:
         for agent in list(self.committed):
             self.wait(agent, 0)

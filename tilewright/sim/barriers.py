@@ -90,9 +90,10 @@ class BarrierWait:
 
 
 class ConditionWait:
-    """Warps that wait for a condition of their instruction's own (an mbarrier's phase)."""
+    """Warps that wait for a condition of their instruction's own (an mbarrier's phase). ``reason``: a text, or a
+    function of the warp's row in the group that began to wait."""
 
-    def __init__(self, condition: Any, reason: str, op: Any, rows: np.ndarray) -> None:
+    def __init__(self, condition: Any, reason: Any, op: Any, rows: np.ndarray) -> None:
         self.condition = condition
         self.reason = reason
         self.op = op
@@ -106,7 +107,7 @@ class ConditionWait:
         return ConditionWait(self.condition, self.reason, self.op, self.rows[rows])
 
     def describe(self, row: int) -> str:
-        return self.reason
+        return self.reason if isinstance(self.reason, str) else self.reason(int(self.rows[row]))
 
 
 def _rank(keys: np.ndarray) -> np.ndarray:

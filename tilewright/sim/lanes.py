@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.ir.types import I64
 from tilewright.sim.access import Access
 from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import atomic
 from tilewright.sim.barriers import ConditionWait
+from tilewright.sim.faults import Fault
 from tilewright.sim.values import Handle
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ class GroupLanes:
     def arrive(self, barrier: Any, count: Any = None) -> None:
         self.group.wave.barriers.arrive(self.group, barrier, count, self.op, self.mask)
 
-    def wait_until(self, ready: Callable[[], np.ndarray], reason: str) -> None:
+    def wait_until(self, ready: Callable[[], np.ndarray], reason: str | Callable[[int], str]) -> None:
         self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps))
 
     def fence(self, kind: str) -> None:
@@ -123,5 +125,27 @@ class GroupLanes:
     def wait(self, agent: str, pending: int) -> None:
         self.group.queues.wait(agent, pending)
 
-    def eventually(self, effect: Callable[[], None]) -> None:
-        self.group.wave.launch.later.append(Effect(effect, self, self.op))
+    def eventually(self, effect: Callable[[], None], after: str = "") -> None:
+        before = self.group.queues.issued(after) if after else []
+
+        def land() -> None:
+            for earlier in before:
+                earlier.land()
+            effect()
+
+        self.group.wave.launch.later.append(Effect(land if before else effect, self, self.op))
+
+    # -- state beside memory -------------------------------------------------------------------------------------------
+
+    def places(self, pointer: Handle, rank: Any = None) -> np.ndarray:
+        return self.group.wave.shared.places(self.group, pointer.off, access_of(I64, 1, 8, True), self.mask,
+                                             None if rank is None else self.spread(rank))  # fmt: skip
+
+    def beside(self, make: Callable[[], Any]) -> Any:
+        kept = self.group.wave.kept
+        if make not in kept:
+            kept[make] = make()
+        return kept[make]
+
+    def fault(self, text: str, lanes: np.ndarray | None = None, mend: str = "") -> Exception:
+        return Fault(text, lanes, mend=mend)

@@ -63,6 +63,21 @@ class SharedBuffer(Buffer):
             group.watch.access(verb, self, group, off, access, mask)
         return self._items(off + base, access)
 
+    def places(self, group: Any, off: Any, access: Access, mask: Mask, rank: Any = None) -> np.ndarray:
+        """``[L]`` block number times 2^32 plus offset, checked for the active lanes (0 for the others). ``rank``: the
+        same offset in that block of the cluster."""
+        off = np.array(np.broadcast_to(np.asarray(off, np.int64), (group.lanes_count,)))
+        if mask is not None:
+            off[~mask] = 0
+        if rank is not None:
+            rank = rank if mask is None else np.where(mask, rank, 0)
+            off += (np.maximum(rank.astype(np.int64), 0) + 1) << RANK_SHIFT
+        off, base = self._mapped(off, np.asarray(group.smem_base, np.int64))
+        active = off if mask is None else off[mask]
+        if active.size and (active.min() < 0 or active.max() > self.high - access.nbytes or (active & 7).any()):
+            self.complain(active, access, "access", mask)
+        return (base // self.stride << 32) + off
+
     def _mapped(self, off: np.ndarray, base: Any) -> tuple[np.ndarray, np.ndarray]:
         """Offsets and block bases of addresses in the shared memory of other blocks of the cluster."""
         rank = (off >> RANK_SHIFT) - 1

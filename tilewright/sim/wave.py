@@ -28,6 +28,7 @@ class Wave:
         self.watch = launch.watch
         self.barriers = Barriers(len(coords), self.geometry.warps)
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
+        self.kept: dict[Any, Any] = {}  # what families of instructions keep beside shared memory
         self.clock = 0
 
     def tick(self) -> int:

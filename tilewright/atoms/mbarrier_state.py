@@ -1,0 +1,192 @@
+"""What the simulator knows of every mbarrier: its phase, and the arrivals and bytes that the phase still waits for.
+
+An mbarrier lives beside shared memory, under its *place* (:meth:`tilewright.ir.instruction.Lanes.places`); the bytes
+of shared memory that it takes on a GPU stay as they are. A phase is complete when no arrival and no byte is pending;
+the next one begins at once with the count of ``mbarrier.init``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.instruction import Lanes
+
+MOST = (1 << 20) - 1  # arrivals, and bytes either way, that the 64 bits of an mbarrier can count
+Array = np.ndarray[Any, Any]
+
+
+class Mbarriers:
+    """All mbarriers of the resident blocks. A *row* is one of them; ``expected`` is 0 where there is none any more.
+
+    ``completed`` counts phases; ``seen`` is what it was when a wait was last satisfied.
+    """
+
+    def __init__(self) -> None:
+        self.places, self.order = np.zeros(0, np.int64), np.zeros(0, np.int64)  # sorted places and their rows
+        self.where, self.expected, self.pending, self.bytes, self.completed, self.seen = np.zeros((6, 0), np.int64)
+
+    def rows(self, places: Array) -> Array:
+        """The rows at ``places``; -1 where no mbarrier was made or it was invalidated."""
+        if not self.places.size:
+            return np.full(places.shape, -1, np.int64)
+        at = np.minimum(np.searchsorted(self.places, places), self.places.size - 1)
+        found = np.where(self.places[at] == places, self.order[at], -1)
+        return np.where((found >= 0) & (self.expected[found] > 0), found, -1)
+
+    def make(self, places: Array, counts: Array) -> None:
+        """Fresh mbarriers at distinct ``places`` where there are none."""
+        known = np.isin(places, self.places)
+        new = places[~known]
+        if new.size:
+            self.where = np.concatenate([self.where, new])
+            for name in ("expected", "pending", "bytes", "completed", "seen"):
+                setattr(self, name, np.concatenate([getattr(self, name), np.zeros(new.size, np.int64)]))
+            self.order = np.argsort(self.where)
+            self.places = self.where[self.order]
+        rows = self.order[np.searchsorted(self.places, places)]
+        self.expected[rows] = self.pending[rows] = counts
+        self.bytes[rows] = self.completed[rows] = self.seen[rows] = 0
+
+    def passed(self, rows: Array, parity: Array) -> Array:
+        """Whether the phase of this parity is complete; a wait that finds it so has seen it."""
+        done = (self.completed[rows] & 1) != parity
+        self.seen[rows[done]] = self.completed[rows[done]]
+        return done
+
+    def describe(self, row: int) -> str:
+        arrived = max(0, int(self.expected[row] - self.pending[row]))
+        outstanding = f", {int(self.bytes[row])} bytes outstanding" if self.bytes[row] else ""
+        return (
+            f"the mbarrier at shared-memory offset {int(self.where[row]) & 0xFFFFFFFF} "
+            f"(in phase {int(self.completed[row])}: {arrived} of {int(self.expected[row])} arrivals{outstanding})"
+        )
+
+
+class Touch:
+    """One instruction's access: the active lanes of a group and the mbarrier that each of them names."""
+
+    def __init__(self, lanes: Lanes, pointer: Any, rank: Any = None, name: str = "mbarrier") -> None:
+        self.lanes, self.name = lanes, name
+        self.active = lanes.active()
+        self.table: Mbarriers = lanes.beside(Mbarriers)
+        self.places = lanes.places(pointer, rank)[self.active]
+        self.rows = self.table.rows(self.places)
+
+    def exists(self) -> Touch:
+        """Refuse lanes whose place holds no mbarrier."""
+        self.rows = self.table.rows(self.places)
+        missing = self.rows < 0
+        if missing.any():
+            offset = int(self.places[missing][0]) & 0xFFFFFFFF
+            raise self.fault(
+                missing,
+                f"{self.name} on shared-memory offset {offset}, where no mbarrier has been initialised",
+                "let one thread run mbarrier_init, then mbarrier_init_fence, and all threads sync_threads before its "
+                "first use",
+            )
+        return self
+
+    def values(self, operand: Any) -> Array:
+        return self.lanes.spread(operand).astype(np.int64)[self.active]
+
+    def fault(self, bad: Array, text: str, mend: str) -> Exception:
+        """The exception for the lanes ``bad`` (of the active ones)."""
+        lanes = np.zeros(self.active.shape, bool)
+        lanes[self.active] = bad
+        return self.lanes.fault(text, lanes, mend)
+
+    # -- what instructions do ------------------------------------------------------------------------------------------
+
+    def init(self, counts: Array) -> None:
+        wrong = (counts < 1) | (counts > MOST)
+        if wrong.any():
+            raise self.fault(wrong, f"{self.name} with a count of {int(counts[wrong][0])} arrivals; it is 1 to {MOST}",
+                             "count the threads that will arrive in each phase")  # fmt: skip
+        again = self.rows >= 0
+        if again.any():
+            what = self.table.describe(int(self.rows[again][0]))
+            raise self.fault(again, f"{self.name} on {what}, which is in use", "initialise an mbarrier once, by one "
+                             "thread; mbarrier.inval ends its life before its bytes serve again")  # fmt: skip
+        warps = np.flatnonzero(self.active) // 32
+        places, first, which = np.unique(self.places, return_index=True, return_inverse=True)
+        differs = (warps != warps[first][which]) | (counts != counts[first][which])
+        if differs.any():
+            offset = int(self.places[differs][0]) & 0xFFFFFFFF
+            raise self.fault(differs, f"{self.name} on shared-memory offset {offset} by several warps, or with several "
+                             "counts", "let one thread initialise it: `if tidx == 0:`")  # fmt: skip
+        self.table.make(places, counts[first])
+
+    def inval(self) -> None:
+        self.table.expected[self.rows] = 0
+
+    def arrive(self, counts: Array) -> None:
+        """Take ``counts`` (for each lane) off the pending arrivals."""
+        table = self.table
+        total = np.zeros(table.pending.size, np.int64)
+        np.add.at(total, self.rows, counts)
+        over = (total > table.pending) & (table.expected > 0)
+        if over.any():
+            row = int(np.argmax(over))
+            raise self.fault(self.rows == row, f"{self.name}: {int(total[row])} more arrivals than it expects at "
+                             f"{table.describe(row)}", "the count of mbarrier_init is the number of arrivals of one "
+                             "phase: give all threads that arrive, or let one of them (elect_one) do it")  # fmt: skip
+        table.pending -= total
+        self.settle()
+
+    def expect(self, sizes: Array) -> None:
+        """Add bytes (negative: take them off) to the pending transactions."""
+        table = self.table
+        np.add.at(table.bytes, self.rows, sizes)
+        wrong = np.abs(table.bytes[self.rows]) > MOST
+        if wrong.any():
+            raise self.fault(wrong, f"{self.name}: {int(table.bytes[self.rows[wrong][0]])} bytes are pending; an "
+                             f"mbarrier counts {MOST} at most", "split the transfer over several phases")  # fmt: skip
+
+    def settle(self) -> None:
+        """Complete the phases that wait for nothing any more."""
+        table = self.table
+        done = np.zeros(table.expected.size, bool)
+        done[self.rows] = True
+        done &= (table.expected > 0) & (table.pending == 0) & (table.bytes == 0)
+        unseen = done & (table.completed > table.seen)
+        if unseen.any():
+            row = int(np.argmax(unseen))
+            raise self.fault(self.rows == row, f"{self.name}: {table.describe(row)} completes again before anybody "
+                             "has waited for its last phase; a thread that waits now could not tell the two apart",
+                             "wait for a phase before arriving for the next one: check that the count of mbarrier_init "
+                             "is all that arrive, and the parity that others wait for")  # fmt: skip
+        table.completed[done] += 1
+        table.pending[done] = table.expected[done]
+
+    def test(self, parity: Array) -> Array:
+        """For each active lane whether the phase of ``parity`` is complete."""
+        self.check(parity)
+        return self.table.passed(self.rows, parity)
+
+    def check(self, parity: Array) -> None:
+        wrong = (parity != 0) & (parity != 1)
+        if wrong.any():
+            raise self.fault(wrong, f"{self.name} for a phase of parity {int(parity[wrong][0])}; it is 0 or 1",
+                             "the parity flips each time all stages have been used: phase ^= 1")  # fmt: skip
+
+    def wait(self, parity: Array) -> None:
+        """Let each warp wait until the phases of all its active lanes are complete."""
+        self.check(parity)
+        warps = np.flatnonzero(self.active) // 32
+        wanted = np.unique(np.stack([warps, self.rows, parity], 1), axis=0)
+        warp, row, odd = wanted[:, 0], wanted[:, 1], wanted[:, 2]
+        table, count = self.table, self.active.size // 32
+
+        def ready() -> Array:
+            every = np.ones(count, bool)
+            every[warp[~table.passed(row, odd)]] = False
+            return every
+
+        def reason(w: int) -> str:
+            missing = (warp == w) & ((table.completed[row] & 1) == odd)
+            k = int(np.argmax(missing))
+            return f"the phase of parity {int(odd[k])} of {table.describe(int(row[k]))}"
+
+        self.lanes.wait_until(ready, reason)
