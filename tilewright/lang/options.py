@@ -101,7 +101,10 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
     2
     """
     known = {f.name.replace("_", "-"): f for f in fields(CompileOptions)}
-    words = shlex.split(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as wrong:
+        raise ArgumentError(f"options={text!r}: {wrong}") from None
     while words:
         word = words.pop(0)
         name, _, value = word.removeprefix("--").partition("=")

@@ -104,6 +104,8 @@ class TensorSSA:
         """Every element converted."""
         if dtype is self.dtype:
             return self
+        if not (isinstance(dtype, type) and hasattr(dtype, "ir_type")):
+            raise ConstraintError(f"a TensorSSA converts to numeric classes such as Float16, not to {dtype!r}")
         builder = Builder.current()
         if dtype.ir_type == BOOL:
             zero = Constant(self.value.type, 0.0 if self.dtype.is_float else 0)

@@ -19,7 +19,8 @@ _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
 _OF_MODULE = re.compile(r"module '(tilewright[\w.]*)' has no attribute '(\w+)'")
 _OF_OPERANDS = re.compile(
     r"unsupported operand type|not supported between instances|bad operand type for|loop of ufunc does not support"
-    r"|unsupported format string"
+    r"|unsupported format string|required (positional|keyword-only) argument|positional arguments? but"
+    r"|unexpected keyword argument|got multiple values for argument"
     r"|object is not subscriptable|object does not support item|object is not callable|object is not iterable"
 )
 

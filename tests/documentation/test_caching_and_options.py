@@ -1,0 +1,112 @@
+"""After the documentation's pages "JIT caching" (dsl_jit_caching), "JIT compilation options"
+(dsl_jit_compilation_options) and "Debugging" (debugging)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.cute import EnableAssertions, GenerateLineInfo, KeepCUBIN, KeepPTX, OptLevel
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ArgumentError
+
+
+@cute.jit
+def add(a, b, print_result: cutlass.Constexpr):
+    if print_result:
+        cute.printf("Result: %d\n", a + b)
+    return a + b
+
+
+def test_an_executor_takes_the_arguments_that_are_not_constexpr(capfd):
+    jit_executor = cute.compile(add, 1, 2, True)
+    assert capfd.readouterr().out == ""
+    assert jit_executor(1, 2) == 3
+    assert jit_executor(30, 12) == 42
+    assert capfd.readouterr().out.split("\n")[:2] == ["Result: 3", "Result: 42"]
+    quiet = cute.compile(add, 1, 2, False)
+    assert quiet(5, 6) == 11 and capfd.readouterr().out == ""
+
+
+def test_a_cache_of_ones_own():
+    @cute.jit
+    def scale(x, factor: cutlass.Constexpr):
+        return x * factor
+
+    kernel_cache = {}
+    for factor in (2, 3, 2, 3):
+        key = (scale, factor)
+        if key not in kernel_cache:
+            kernel_cache[key] = cute.compile(scale, 1, factor)
+        assert kernel_cache[key](7) == 7 * factor
+    assert len(kernel_cache) == 2
+
+
+def test_executors_of_functions_with_kernels():
+    @cute.kernel
+    def fill(out: cute.Tensor, value: cutlass.Float32):
+        tidx, _, _ = cute.arch.thread_idx()
+        out[tidx] = value
+
+    @cute.jit
+    def host(out: cute.Tensor, value: cutlass.Float32, threads: cutlass.Constexpr[int]):
+        fill(out, value).launch(grid=(1, 1, 1), block=(threads, 1, 1))
+
+    out = np.zeros(8, np.float32)
+    compiled = cute.compile(host, from_dlpack(out), 1.0, 4)
+    compiled(from_dlpack(out), 2.5)
+    assert out.tolist() == [2.5] * 4 + [0] * 4
+    compiled(from_dlpack(out), value=3)
+    assert out.tolist() == [3] * 4 + [0] * 4
+
+
+def test_options_as_text_and_as_types():
+    for compiled in (
+        cute.compile(add, 1, 2, False, options="--opt-level 2"),
+        cute.compile(add, 1, 2, False, options="--opt-level=2 --enable-assertions --keep-ptx --keep-cubin"),
+        cute.compile[OptLevel(2)](add, 1, 2, False),
+        cute.compile[OptLevel(2), EnableAssertions, GenerateLineInfo, KeepCUBIN, KeepPTX](add, 1, 2, False),
+        cute.compile[(OptLevel(1), EnableAssertions(True), KeepPTX(True))](add, 1, 2, False),
+    ):
+        assert compiled(20, 22) == 42
+
+
+def test_options_reach_the_kernels():
+    @cute.kernel
+    def nothing(out: cute.Tensor):
+        out[0] = 1.0
+
+    @cute.jit
+    def host(out: cute.Tensor):
+        nothing(out).launch(grid=1, block=1)
+
+    out = np.zeros(1, np.float32)
+    (kernel,) = cute.compile[OptLevel(1), GenerateLineInfo](host, out).kernels
+    assert kernel.attrs["options"].opt_level == 1 and kernel.attrs["options"].generate_line_info
+    with pytest.raises(ArgumentError, match="--fast"):
+        cute.compile(host, out, options="--fast")
+    with pytest.raises(ArgumentError, match="opt-level"):
+        cute.compile(host, out, options="--opt-level 4")
+
+
+def test_print_while_compiling_and_printf_while_running(capfd):
+    @cute.kernel
+    def look(x: cute.Tensor, n: cutlass.Int32):
+        tidx, _, _ = cute.arch.thread_idx()
+        print("compile time:", x.layout, n)
+        if tidx == 1:
+            cute.printf("run time: {} {}", x[tidx], n)
+            cute.printf("tidx = %d, x = %.2f", tidx, x[tidx])
+
+    @cute.jit
+    def host(x: cute.Tensor, n: cutlass.Int32):
+        look(x, n).launch(grid=1, block=2)
+
+    x = from_dlpack(np.array([0.5, 1.25], np.float32))
+    compiled = cute.compile(host, x, 3)
+    assert capfd.readouterr().out == "compile time: (2):(1) ?\n"
+    compiled(x, 7)
+    out = capfd.readouterr().out
+    assert "run time: 1.25" in out and "7" in out and "tidx = 1, x = 1.25" in out and "compile" not in out
