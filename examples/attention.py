@@ -167,9 +167,9 @@ class Attention:
     @cute.jit
     def softmax_step(self, acc_S: cute.Tensor, acc_O: cute.Tensor, largest: cute.Tensor, total: cute.Tensor):
         """Scores become probabilities relative to the new maxima; sums and output follow the maxima."""
-        S, O = by_row(acc_S), by_row(acc_O)
+        scores, output = by_row(acc_S), by_row(acc_O)
         for r in cutlass.range_constexpr(2):
-            row = S[r, None]
+            row = scores[r, None]
             new = row.load().reduce(cute.ReductionOp.MAX, largest[r], 0)
             new = cute.arch.fmax(new, cute.arch.shuffle_sync_bfly(new, offset=1))
             new = cute.arch.fmax(new, cute.arch.shuffle_sync_bfly(new, offset=2))
@@ -177,16 +177,16 @@ class Attention:
             row.store(probability)
             keep = cute.math.exp2(largest[r] - new, fastmath=True)
             total[r] = total[r] * keep + probability.reduce(cute.ReductionOp.ADD, cutlass.Float32(0), 0)
-            O[r, None].store(O[r, None].load() * keep)
+            output[r, None].store(output[r, None].load() * keep)
             largest[r] = new
 
     @cute.jit
     def finish(self, acc_O: cute.Tensor, total: cute.Tensor):
-        O = by_row(acc_O)
+        output = by_row(acc_O)
         for r in cutlass.range_constexpr(2):
             whole = total[r] + cute.arch.shuffle_sync_bfly(total[r], offset=1)
             whole = whole + cute.arch.shuffle_sync_bfly(whole, offset=2)
-            O[r, None].store(O[r, None].load() / whole)
+            output[r, None].store(output[r, None].load() / whole)
 
 
 def by_row(acc: cute.Tensor) -> cute.Tensor:
@@ -211,7 +211,7 @@ def forward(d: int, causal: bool) -> Attention:
 
 
 def attention(q: Any, k: Any, v: Any, out: Any, causal: bool = False) -> Any:
-    """``out`` = attention of q (heads, rows, d) over k, v (heads, columns, d): fp16 or bf16, d contiguous, 64 or 128."""
+    """``out`` = attention of q (heads, rows, d) over k, v (heads, columns, d): fp16 or bf16, d of 64 or 128."""
     tensors = [from_dlpack(permute(x, [1, 2, 0]), assumed_align=16) for x in (q, k, v, out)]
     forward(q.shape[-1], causal)(*(tensor.mark_layout_dynamic(leading_dim=1) for tensor in tensors))
     return out
