@@ -4,8 +4,6 @@ One kernel source runs on a checking simulator on the CPU and on NVIDIA GPUs. Th
 documentation: a program written to it runs with ``import tilewright as cutlass`` and ``from tilewright import cute``.
 """
 
-import sys
-
 from tilewright._lazy import lazily
 
 __version__ = "0.1.0"
@@ -25,8 +23,3 @@ __getattr__, __dir__, __all__ = lazily(
     },
     ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl"),
 )
-
-if "IPython" in sys.modules:  # in a notebook layouts draw themselves
-    from tilewright.notebook import install
-
-    install()

@@ -1,26 +1,23 @@
-"""Layouts draw themselves in notebooks: they get the ``_repr_svg_`` that Jupyter asks for.
+"""What draws itself in notebooks: layouts, atoms, tiled copies and tiled MMAs have the ``_repr_svg_`` of Jupyter.
 
-It is given to them here, and loads the pictures when it is first called, so that the layout algebra needs no pictures.
+The pictures are loaded when one is first asked for: the layout algebra needs none.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from tilewright.errors import TilewrightError
-from tilewright.layout import ComposedLayout, Layout
 
 
-def install() -> None:
-    """Let layouts show as SVG wherever Jupyter displays one; what cannot be drawn still shows as text."""
-    for kind in (Layout, ComposedLayout):
-        kind._repr_svg_ = _svg  # type: ignore[union-attr]
+class Drawn:
+    """Objects with a picture of their own."""
 
+    __slots__ = ()
 
-def _svg(layout: Any) -> str | None:
-    from tilewright.viz import figure_of
+    def _repr_svg_(self) -> str | None:
+        """The picture as SVG; None, which shows as text, for what cannot be drawn, such as run-time extents."""
+        from tilewright.viz import figure_of
 
-    try:
-        return figure_of(layout).svg()
-    except TilewrightError:  # run-time integers
-        return None
+        try:
+            return figure_of(self).svg()
+        except TilewrightError:
+            return None

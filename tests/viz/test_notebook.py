@@ -9,31 +9,37 @@ from types import SimpleNamespace
 import pytest
 
 from tests.viz.reading import read_svg
-from tilewright import notebook
+from tilewright import Float16
 from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, Swizzle, SymbolicInt
+from tilewright.tiled import MmaAtom, make_copy_atom, make_tiled_copy_A, make_tiled_mma
 from tilewright.viz import display_layout, display_svg, figure_of, print_latex
 
 SWIZZLED = ComposedLayout(Swizzle(2, 0, 2), 0, Layout((4, 4), (4, 1)))
 
 
 def test_layouts_draw_themselves() -> None:
-    notebook.install()
     layout = Layout((4, 8))
-    (panel,) = read_svg(layout._repr_svg_()).panels  # type: ignore[attr-defined]
+    (panel,) = read_svg(layout._repr_svg_() or "").panels
     assert panel.numbers() == {(i, j): i + 4 * j for i in range(4) for j in range(8)}
-    assert [p.title for p in read_svg(SWIZZLED._repr_svg_()).panels] == ["before", "after"]  # type: ignore[attr-defined]
-    assert Layout((4, SymbolicInt("n")))._repr_svg_() is None  # type: ignore[attr-defined]
+    assert [p.title for p in read_svg(SWIZZLED._repr_svg_() or "").panels] == ["before", "after"]
+    assert Layout((4, SymbolicInt("n")))._repr_svg_() is None
 
 
-def test_they_do_so_wherever_ipython_runs_and_only_there() -> None:
-    program = "import sys, types; {}; from tilewright.layout import Layout; print(hasattr(Layout, '_repr_svg_'))"
-    for setting, expected in (("sys.modules['IPython'] = types.ModuleType('IPython')", "True"), ("pass", "False")):
-        code = program.format(setting)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == expected
+def test_tiled_objects_and_atoms_draw_themselves() -> None:
+    mma = make_tiled_mma(MMA_SYNC["SM80_16x8x16_F32F16F16F32_TN"])
+    copy = make_tiled_copy_A(make_copy_atom(COPIES["SM75_U32x4_LDSM_N"], Float16), mma)
+    for thing in (mma, copy, mma.get_slice(3), copy.get_slice(3)):
+        assert read_svg(thing._repr_svg_() or "").title.startswith("tiled ")
+    assert len(read_svg(MmaAtom(mma.op)._repr_svg_() or "").panels) == 3
+
+
+def test_the_algebra_loads_no_pictures() -> None:
+    code = "import sys; from tilewright.layout import Layout; Layout(4); print('tilewright.viz' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_the_picture_of_anything_drawable() -> None:

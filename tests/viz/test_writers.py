@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tilewright.viz import (
     Figure,
     Panel,
     bank_figure,
+    divide_figure,
     layout_figure,
     mma_figure,
     raster_figure,
@@ -33,6 +36,7 @@ FIGURES = {
     "thread values": tv_figure(parse("((4,8,4),(2,2,2)):((128,1,16),(64,8,512))"), (64, 16)),
     "mma": mma_figure(Layout((4, 16), (16, 1)), Layout((4, 8), (1, 4)), Layout((4, 8), (8, 1)), (8, 4, 8)),
     "banks": bank_figure(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))), 16, vector=8),
+    "divide": divide_figure(Layout((5, 6)), (2, 4)),
     "raster": raster_figure("grouped_m", (12, 16), group=4, concurrent=24),
 }
 
@@ -138,3 +142,18 @@ def test_png(tmp_path: Path) -> None:
 
 def test_notebooks_show_the_svg() -> None:
     assert FIGURES["layout"]._repr_svg_() == FIGURES["layout"].svg()
+
+
+ENGINE = next((name for name in ("pdflatex", "lualatex", "xelatex", "tectonic") if shutil.which(name)), None)
+
+
+@pytest.mark.skipif(ENGINE is None, reason="no TeX engine is installed")
+@pytest.mark.parametrize("name", FIGURES)
+def test_tex_compiles(name: str, tmp_path: Path) -> None:
+    FIGURES[name].save(tmp_path / "x.tex")
+    command = [str(ENGINE), *(["-interaction=nonstopmode", "-halt-on-error"] if ENGINE != "tectonic" else []), "x.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    if "standalone.cls' not found" in done.stdout or "tikz.sty' not found" in done.stdout:
+        pytest.skip("this TeX has no standalone class or no TikZ")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")

@@ -14,9 +14,10 @@ from tilewright.layout.basis import add_coords
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import Coord, Shape, is_static, same_tree
+from tilewright.notebook import Drawn
 
 
-class ComposedLayout:
+class ComposedLayout(Drawn):
     """``inner o offset o outer``, with the three parts as attributes.
 
     >>> from tilewright.layout import Swizzle

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 from tilewright.errors import LayoutError
 
-
 UNDECIDED = "is not known before run time; tell the divisor with assume(..., divby=...)"
 
 

@@ -20,9 +20,10 @@ from tilewright.layout.tuples import (
     repeat,
     same_tree,
 )
+from tilewright.notebook import Drawn
 
 
-class Layout:
+class Layout(Drawn):
     """``shape:stride``. Immutable; hashable when everything in it is static.
 
     As a function it takes the natural coordinate, any coarser coordinate, or the 1-D (colexicographic) index, and

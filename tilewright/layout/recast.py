@@ -51,16 +51,16 @@ def _upcast_tree(whole: Layout, s: Any, d: Any, n: int) -> tuple[Any, Any]:
         fewer = exact_quotient(s, group)
         if fewer is None:
             if not isinstance(s, int):
-                extent = format_tree(s)
-                raise LayoutError(f"upcast({whole}, {n}): whether the extent {extent} is divisible by {group} {UNDECIDED}")
+                question = f"whether the extent {format_tree(s)} is divisible by {group}"
+                raise LayoutError(f"upcast({whole}, {n}): {question} {UNDECIDED}")
             if group % s:
                 raise LayoutError(f"upcast({whole}, {n}): the extent {s} is not divisible by {group}")
             fewer = 1
         return fewer, (1 if d > 0 else -1) * -(-width // n)
     stride = exact_quotient(d, n)
     if stride is None:
-        mode = f"{format_tree(s)}:{format_tree(d)}"
-        raise LayoutError(f"upcast({whole}, {n}): whether the stride of the mode {mode} is divisible by {n} {UNDECIDED}")
+        question = f"whether the stride of the mode {format_tree(s)}:{format_tree(d)} is divisible by {n}"
+        raise LayoutError(f"upcast({whole}, {n}): {question} {UNDECIDED}")
     return s, stride
 
 

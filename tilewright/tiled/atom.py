@@ -9,10 +9,11 @@ from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, scalar_of
 from tilewright.layout import Layout, recast_layout, size
+from tilewright.notebook import Drawn
 from tilewright.tiled.views import Static
 
 
-class Atom(Static):
+class Atom(Static, Drawn):
     """What MMA and copy atoms have in common: equality by content, and the printed form."""
 
     op: Any

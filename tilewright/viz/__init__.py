@@ -9,6 +9,7 @@ from __future__ import annotations
 from tilewright.viz.banks import bank_figure
 from tilewright.viz.figure import Cell, Figure, Panel
 from tilewright.viz.layouts import layout_figure, swizzle_figure
+from tilewright.viz.linked import composition_figure, divide_figure
 from tilewright.viz.raster import ORDERS, Reuse, l2_reuse, raster_figure, raster_order
 from tilewright.viz.render import (
     display_layout,
@@ -27,6 +28,7 @@ from tilewright.viz.render import (
     render_tiled_mma_svg,
     render_tv_layout_svg,
 )
+from tilewright.viz.retile import retile_figure
 from tilewright.viz.thread_values import (
     copy_atom_figure,
     mma_atom_figure,
@@ -43,6 +45,7 @@ __all__ = [
     "Panel",
     "Reuse",
     "bank_figure",
+    "composition_figure",
     "copy_atom_figure",
     "display_layout",
     "display_svg",
@@ -50,6 +53,7 @@ __all__ = [
     "display_tiled_copy",
     "display_tiled_mma",
     "display_tv_layout",
+    "divide_figure",
     "figure_of",
     "l2_reuse",
     "layout_figure",
@@ -65,6 +69,7 @@ __all__ = [
     "render_tiled_copy_svg",
     "render_tiled_mma_svg",
     "render_tv_layout_svg",
+    "retile_figure",
     "swizzle_figure",
     "tiled_copy_figure",
     "tiled_mma_figure",

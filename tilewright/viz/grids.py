@@ -101,6 +101,15 @@ class Owners:
         at = {(i, j): self.at[i % rows, j % columns] for i, j in places if (i % rows, j % columns) in self.at}
         return Owners(extents, self.threads, at)
 
+    def only(self, thread: int | None) -> Owners:
+        """The elements of one thread; all for None."""
+        if thread is None:
+            return self
+        if not 0 <= thread < self.threads:
+            raise ArgumentError(f"cannot draw thread {thread}: there are {self.threads}")
+        own = {place: [pair for pair in who if pair[0] == thread] for place, who in self.at.items()}
+        return Owners(self.extents, self.threads, {place: who for place, who in own.items() if who})
+
     def panel(self, title: str, at: tuple[int, int] = (0, 0)) -> tuple[Panel, tuple[str, ...]]:
         """Thread and value in each element, coloured by thread, and the note if not all of it is drawn."""
         rows, columns, notes = cut(*self.extents)
@@ -131,8 +140,10 @@ class Owners:
         return Cell(row, column, lines, thread_colour(thread), remark)
 
 
-def thread_legend(threads: int) -> tuple[tuple[str, str], ...]:
-    """A swatch for each thread, or for each residue modulo 32 where there are more."""
+def thread_legend(threads: int, only: int | None = None) -> tuple[tuple[str, str], ...]:
+    """A swatch for each thread (or for the only one), or for each residue modulo 32 where there are more."""
+    if only is not None:
+        return ((thread_colour(only), f"T{only}"),)
     if threads <= 32:
         return tuple((thread_colour(thread), f"T{thread}") for thread in range(threads))
     return tuple((thread_colour(thread), f"T{thread}+32i") for thread in range(32))

@@ -47,19 +47,19 @@ def render_swizzle_layout_svg(layout: ComposedLayout, output_file: FilePath) -> 
     swizzle_figure(layout).save(output_file)
 
 
-def render_tv_layout_svg(layout: AnyLayout, tile_mn: Any, output_file: FilePath) -> None:
+def render_tv_layout_svg(layout: AnyLayout, tile_mn: Any, output_file: FilePath, *, thread: int | None = None) -> None:
     """Draw a thread-value layout on a tile (see :func:`~tilewright.viz.tv_figure`)."""
-    tv_figure(layout, tile_mn).save(output_file)
+    tv_figure(layout, tile_mn, thread=thread).save(output_file)
 
 
-def render_tiled_copy_svg(tiled_copy: Any, tile_mn: Any, output_file: FilePath) -> None:
+def render_tiled_copy_svg(tiled_copy: Any, tile_mn: Any, output_file: FilePath, *, thread: int | None = None) -> None:
     """Draw the source and destination of a tiled copy (see :func:`~tilewright.viz.tiled_copy_figure`)."""
-    tiled_copy_figure(tiled_copy, tile_mn).save(output_file)
+    tiled_copy_figure(tiled_copy, tile_mn, thread=thread).save(output_file)
 
 
-def render_tiled_mma_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath) -> None:
+def render_tiled_mma_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath, *, thread: int | None = None) -> None:
     """Draw A, B and C of a tiled MMA (see :func:`~tilewright.viz.tiled_mma_figure`)."""
-    tiled_mma_figure(tiled_mma, tile_mnk).save(output_file)
+    tiled_mma_figure(tiled_mma, tile_mnk, thread=thread).save(output_file)
 
 
 def render_mma_atom_svg(atom: Any, output_file: FilePath) -> None:

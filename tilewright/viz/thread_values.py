@@ -10,12 +10,13 @@ from tilewright.viz.figure import Figure
 from tilewright.viz.grids import AnyLayout, Owners, extents_of_tile, require_static, thread_legend
 
 
-def tv_figure(tv_layout: AnyLayout, tile_mn: Any) -> Figure:
+def tv_figure(tv_layout: AnyLayout, tile_mn: Any, *, thread: int | None = None) -> Figure:
     """Draw a thread-value layout: thread and value in each element of the tile.
 
     Args:
         tv_layout: maps (thread, value) to the colexicographic index in the tile, or to its coordinate.
         tile_mn: the tile's extents, as a shape or a tiler; of rank 1: a row.
+        thread: draw only what this thread holds.
 
     Raises:
         ArgumentError: not a layout of rank 2, or it points outside the tile.
@@ -30,12 +31,19 @@ def tv_figure(tv_layout: AnyLayout, tile_mn: Any) -> Figure:
        T1
     """
     rows, columns = _two(extents_of_tile(tile_mn))
-    panel, notes = Owners.of(tv_layout, (rows, columns)).panel("")
-    return Figure(f"{tv_layout} on {rows} x {columns}", (panel,), thread_legend(_threads(tv_layout)), notes)
+    panel, notes = Owners.of(tv_layout, (rows, columns)).only(thread).panel("")
+    return Figure(f"{tv_layout} on {rows} x {columns}", (panel,), thread_legend(_threads(tv_layout), thread), notes)
 
 
 def mma_figure(
-    a: AnyLayout, b: AnyLayout, c: AnyLayout, tile_mnk: Any, *, title: str = "", shown: Any = None
+    a: AnyLayout,
+    b: AnyLayout,
+    c: AnyLayout,
+    tile_mnk: Any,
+    *,
+    title: str = "",
+    shown: Any = None,
+    thread: int | None = None,
 ) -> Figure:
     """Draw A, B and C of a matrix instruction as one multiplies by hand: A to the left of C, B above it.
 
@@ -43,14 +51,16 @@ def mma_figure(
         a, b, c: thread-value layouts into the M x K, N x K and M x N tiles.
         tile_mnk: M, N and K.
         shown: extents (M, N, K) over which the tile is repeated; the tile itself by default.
+        thread: draw only what this thread holds.
     """
     m, n, k = _three(tile_mnk)
     to_m, to_n, to_k = _three(shown) if shown is not None else (m, n, k)
-    panel_a, notes_a = Owners.of(a, (m, k)).repeated((to_m, to_k)).panel("A (M x K)", (1, 0))
-    panel_b, notes_b = Owners.of(b, (n, k)).repeated((to_n, to_k)).transposed().panel("B (K x N)", (0, 1))
-    panel_c, notes_c = Owners.of(c, (m, n)).repeated((to_m, to_n)).panel("C (M x N)", (1, 1))
+    panel_a, notes_a = Owners.of(a, (m, k)).only(thread).repeated((to_m, to_k)).panel("A (M x K)", (1, 0))
+    of_b = Owners.of(b, (n, k)).only(thread).repeated((to_n, to_k))
+    panel_b, notes_b = of_b.transposed().panel("B (K x N)", (0, 1))
+    panel_c, notes_c = Owners.of(c, (m, n)).only(thread).repeated((to_m, to_n)).panel("C (M x N)", (1, 1))
     notes = tuple(dict.fromkeys((*notes_a, *notes_b, *notes_c)))
-    legend = thread_legend(max(map(_threads, (a, b, c))))
+    legend = thread_legend(max(map(_threads, (a, b, c))), thread)
     return Figure(title or f"MMA {m} x {n} x {k}", (panel_b, panel_a, panel_c), legend, notes)
 
 
@@ -60,13 +70,13 @@ def mma_atom_figure(atom: Any) -> Figure:
     return mma_figure(a, b, c, atom.shape_mnk, title=_name(atom))
 
 
-def tiled_mma_figure(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
-    """Draw a tiled MMA: its own tile, or that repeated over ``tile_mnk``."""
+def tiled_mma_figure(tiled_mma: Any, tile_mnk: Any = None, *, thread: int | None = None) -> Figure:
+    """Draw a tiled MMA: its own tile, or that repeated over ``tile_mnk``; of all threads, or of one."""
     a, b, c = _attributes(tiled_mma, ("tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled"))
     own = tuple(int(tiled_mma.get_tile_size(mode)) for mode in range(3))
     shown = own if tile_mnk is None else extents_of_tile(tile_mnk)
     title = f"tiled MMA of {_name(tiled_mma)}: {_sides(own)} on {_sides(shown)}"
-    return mma_figure(a, b, c, own, title=title, shown=shown)
+    return mma_figure(a, b, c, own, title=title, shown=shown, thread=thread)
 
 
 def copy_atom_figure(atom: Any, value_bits: int = 16) -> Figure:
@@ -83,13 +93,16 @@ def copy_atom_figure(atom: Any, value_bits: int = 16) -> Figure:
     return _source_and_destination(_name(atom), source, destination, (row, rows), transposed=True)
 
 
-def tiled_copy_figure(tiled_copy: Any, tile_mn: Any = None) -> Figure:
-    """Draw a tiled copy: who reads and who writes each element of its tile, or of ``tile_mn`` by repetition."""
+def tiled_copy_figure(tiled_copy: Any, tile_mn: Any = None, *, thread: int | None = None) -> Figure:
+    """Draw a tiled copy: who reads and who writes each element of its tile, or of ``tile_mn`` by repetition.
+
+    With ``thread`` only what that one reads and writes.
+    """
     source, destination = _attributes(tiled_copy, ("layout_src_tv_tiled", "layout_dst_tv_tiled"))
     own = _two(extents_of_tile(tiled_copy.tiler_mn))
     shown = own if tile_mn is None else _two(extents_of_tile(tile_mn))
     title = f"tiled copy of {_name(tiled_copy)}: {_sides(own)} on {_sides(shown)}"
-    return _source_and_destination(title, source, destination, own, shown=shown)
+    return _source_and_destination(title, source, destination, own, shown=shown, thread=thread)
 
 
 def _source_and_destination(
@@ -100,14 +113,16 @@ def _source_and_destination(
     *,
     shown: tuple[int, int] | None = None,
     transposed: bool = False,
+    thread: int | None = None,
 ) -> Figure:
     panels = []
     notes: tuple[str, ...] = ()
     for column, (name, layout) in enumerate((("source", source), ("destination", destination))):
-        owners = Owners.of(layout, extents).repeated(shown or extents)
+        owners = Owners.of(layout, extents).only(thread).repeated(shown or extents)
         panel, notes = (owners.transposed() if transposed else owners).panel(name, (0, column))
         panels.append(panel)
-    return Figure(title, tuple(panels), thread_legend(max(_threads(source), _threads(destination))), notes)
+    legend = thread_legend(max(_threads(source), _threads(destination)), thread)
+    return Figure(title, tuple(panels), legend, notes)
 
 
 def _attributes(thing: Any, *choices: tuple[str, ...]) -> tuple[Any, ...]:

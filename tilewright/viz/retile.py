@@ -1,0 +1,72 @@
+"""Retile in a picture: one thread's registers, numbered by the MMA that owns them and by the copy that fills them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.lang.algebra import make_identity_tensor
+from tilewright.layout import Layout, size
+from tilewright.viz.colour import BLANK, thread_colour
+from tilewright.viz.figure import Cell, Figure, Panel, cut
+
+SIDES = {"A": (0, 2, "D"), "B": (1, 2, "D"), "C": (0, 1, "S")}  # modes of (M, N, K), and the copy's register side
+
+
+def retile_figure(tiled_copy: Any, tiled_mma: Any, operand: str = "A", thread: int = 0) -> Figure:
+    """Draw what ``tiled_copy.retile`` does to one thread's fragment of an operand of ``tiled_mma``.
+
+    Above, the elements of the MMA's tile that the thread holds, numbered once by the MMA's partition and once by the
+    copy's. Below, the register behind each number, before and after retile. One colour is one register.
+
+    Args:
+        tiled_copy: a copy made for the MMA, such as by ``make_tiled_copy_A``.
+        operand: ``"A"``, ``"B"`` or ``"C"``.
+
+    Raises:
+        ArgumentError: another operand, or a thread that the MMA does not have.
+        ConstraintError: the copy was made for another MMA.
+    """
+    if operand not in SIDES:
+        raise ArgumentError(f"an MMA has the operands A, B and C, not {operand!r}")
+    if not 0 <= thread < tiled_mma.size:
+        raise ArgumentError(f"there is no thread {thread} among the {tiled_mma.size} of the MMA")
+    *modes, side = SIDES[operand]
+    extents = tuple(int(tiled_mma.get_tile_size(mode)) for mode in modes)
+    tile = make_identity_tensor(extents)
+    of_mma = getattr(tiled_mma.get_slice(thread), f"partition_{operand}")(tile)
+    of_copy = getattr(tiled_copy.get_slice(thread), f"partition_{side}")(tile)
+    before = Layout(of_mma.shape)
+    after = tiled_copy.retile(before)
+    panels = (
+        _elements(f"{operand}: values of thread {thread} by the MMA", extents, of_mma, before, (0, 0)),
+        _elements(f"{operand}: values of thread {thread} by the copy", extents, of_copy, after, (0, 1)),
+        _registers(f"registers {before}", before, (1, 0)),
+        _registers(f"retiled {after}", after, (1, 1)),
+    )
+    notes = cut(*extents)[2]
+    return Figure(f"retile of {operand} for thread {thread}", panels, notes=(*notes, "colour: the register"))
+
+
+def _elements(title: str, extents: tuple[int, ...], part: Any, registers: Layout, at: tuple[int, int]) -> Panel:
+    value_at = {part[value]: value for value in range(size(part.shape))}
+    rows, columns, _ = cut(*extents)
+    cells = []
+    for place in ((i, j) for i in range(rows) for j in range(columns)):
+        value = value_at.get(place)
+        if value is None:
+            cells.append(Cell(*place, (), BLANK, f"{place}: another thread's"))
+        else:
+            remark = f"{place}: value {value}, register {registers(value)}"
+            cells.append(Cell(*place, (f"V{value}",), thread_colour(registers(value)), remark))
+    return Panel(title, rows, columns, tuple(cells), at)
+
+
+def _registers(title: str, layout: Layout, at: tuple[int, int]) -> Panel:
+    count = size(layout)
+    cells = []
+    for value in range(count):
+        register = layout(value)
+        remark = f"value {value}: register {register}"
+        cells.append(Cell(0, value, (f"R{register}",), thread_colour(register), remark))
+    return Panel(title, 1, count, tuple(cells), at)
