@@ -10,6 +10,7 @@ import torch
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tilewright.cute.runtime import from_dlpack
 
 counter = 0
 
@@ -84,6 +85,34 @@ def test_arrays_from_outside_at_run_time_indices(run, refused, array):
         x[0] = array[tidx]
 
     refused("pass it to the kernel as an argument", lambda: run(body, ones(), block=4), "x[0] = array[tidx]")
+
+
+def test_tensors_from_outside(run, refused):
+    array = ones()
+    outside = from_dlpack(array)
+
+    @cute.kernel
+    def read(x: cute.Tensor):
+        x[0] = outside[1]
+
+    @cute.kernel
+    def write(x: cute.Tensor):
+        outside[0] = 7.0
+
+    @cute.kernel
+    def fill(x: cute.Tensor):
+        outside.fill(7.0)
+
+    @cute.kernel
+    def copy(x: cute.Tensor):
+        x.store(outside.load())
+
+    for kernel, line in (
+        (read, "x[0] = outside[1]"), (write, "outside[0] = 7.0"), (fill, "outside.fill(7.0)"),
+        (copy, "x.store(outside.load())"),
+    ):  # fmt: skip
+        refused("argument", lambda kernel=kernel: run(kernel, from_dlpack(ones())), line)
+    assert (array == 1).all() and outside[1] == 1
 
 
 def test_globals_and_outer_variables_in_loops(run, refused):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, StagingError
+from tilewright.ir.builder import Builder
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arrays import Array, array_of, is_array, numeric_of_dtype
@@ -177,13 +178,25 @@ class HostTensor(Tensor):
         coord = tuple(coord) if isinstance(coord, (tuple, list)) else coord
         if has_underscore(coord):
             return super().__getitem__(coord)
+        self._need_the_host()
         return self.element_type(self.numpy()[self._numpy_index(coord)]).value
 
     def __setitem__(self, coord: Any, value: Any) -> None:
+        self._need_the_host()
         self.numpy()[self._numpy_index(coord)] = value
 
     def fill(self, value: Any, **_: Any) -> None:
+        self._need_the_host()
         self.numpy()[...] = value
+
+    @staticmethod
+    def _need_the_host() -> None:
+        """Elements are read and written by Python: while staging that would happen once, not at each run."""
+        if Builder.active():
+            raise StagingError(
+                "a tensor of the host has no elements while staging: pass it to the function (and the kernel) as an "
+                "argument"
+            )
 
     def _numpy_index(self, coord: Any) -> tuple[int, ...]:
         from tilewright.layout.modes import idx2crd

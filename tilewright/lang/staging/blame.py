@@ -70,7 +70,7 @@ def _explained(wrong: Exception, place: Place) -> str:
     if place.innermost and isinstance(wrong, AttributeError):
         if not type(wrong.obj).__module__.startswith("tilewright."):
             return ""
-        near = difflib.get_close_matches(wrong.name, dir(wrong.obj), 1)
+        near = difflib.get_close_matches(str(wrong.name), dir(wrong.obj), 1)
         return f"a {type(wrong.obj).__name__} has no attribute '{wrong.name}'{f'; there is .{near[0]}' if near else ''}"
     if isinstance(wrong, AttributeError) and (found := _OF_MODULE.search(str(wrong))):
         near = difflib.get_close_matches(found[2], dir(sys.modules[found[1]]), 1)
