@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.errors import StagingError
 from tilewright.ir.core import Function, Op
 from tilewright.ir.types import PtrType
-from tilewright.lang.arguments import Argument, Fixed, Protocol, Scalar, StreamArgument, implicit_tensor
+from tilewright.lang.arguments import Fixed, Protocol, Scalar, StreamArgument, implicit_tensor
 from tilewright.lang.dlpack import HostTensor
 from tilewright.lang.fastpath import MISS, Caller
 from tilewright.lang.host import HostWriter
@@ -49,24 +49,23 @@ class Plans:
         """What the last call showed, with its plan: comparing is cheaper than looking up."""
         self.launches: dict[str, list[Any]] = {}
         self.known: dict[Any, tuple[Any, ...]] = {}
-        self.refused: set[Any] = set()
+        """No plan at all, ``()``, is for arrays of a machine that needs more than addresses."""
 
     def learn(self, seen: Any, args: tuple[Any, ...]) -> Any:
         """Call the long way, and remember the way for arguments that look the same."""
         result = self.general(*args)
-        if result is MISS or seen in self.refused:
+        if result is MISS:
             return result
-        if len(self.known) + len(self.refused) >= REMEMBERED:
+        if len(self.known) >= REMEMBERED:
             self.known.clear()
-            self.refused.clear()
         pairs = zip(self.caller.parameters, args, strict=True)
         reads = [(p.argument.read(a) if isinstance(p.argument, Protocol) else []) for p, a in pairs]
         device = next(values[0].device for values in reads if values)
+        plan: tuple[Any, ...] = ()
         if all(hasattr(kernel, "on") for kernel in self.loaded.get(device, [None])):
-            plan = self.known[seen] = (device, *(leaf for values in reads for leaf in values[1:]))
-            self.last[0] = seen, plan
-        else:
-            self.refused.add(seen)
+            plan = (device, *(leaf for values in reads for leaf in values[1:]))
+        self.known[seen] = plan
+        self.last[0] = seen, plan
         return result
 
     def load(self, device: str) -> list[Any]:
@@ -112,7 +111,7 @@ def _text(caller: Caller) -> str | None:
             reads.append(f"{values[0]} = a{i}")
         elif isinstance(argument, StreamArgument):
             reads.append(f"{values[0]} = a{i} if type(a{i}) is int else read{i}(a{i})[0]")
-        elif _is_tensor(argument):
+        elif isinstance(argument, Protocol) and _is_tensor(argument):
             kind = argument.types()[0]
             assert isinstance(kind, PtrType)
             caller.scope[f"token{i}"] = argument.token
@@ -137,18 +136,17 @@ def _text(caller: Caller) -> str | None:
         "    try:",
         *(f"        {line}" for line in reads),
         f"        seen = ({''.join(seen)})",
-        "        plan = known.get(seen)",
-        "    except Exception: plan = MISS",  # general() runs outside the handler: its errors stand alone
-        f"    if {' or '.join(['plan is MISS', *checks])}: return general({args})",
+        "        before, plan = last[0]",
+        "        if seen != before: last[0] = seen, plan = seen, known.get(seen)",
+        "    except Exception: plan = ()",  # general() runs outside the handler: its errors stand alone
         f"    if plan is None: return learn(seen, ({args}, ))",
+        f"    if {' or '.join(['not plan', *checks])}: return general({args})",
         f"    {''.join(v + ', ' for v in ['device', *planned])} = plan",
         f"    return body({', '.join(['device', *(f'v{k}' for k in range(caller.count))])})",
         "",
     ])  # fmt: skip
 
 
-def _is_tensor(argument: Argument) -> bool:
+def _is_tensor(argument: Protocol) -> bool:
     """Whether the argument is a tensor of the library, or an array that becomes one in the usual way."""
-    if not isinstance(argument, Protocol) or argument.convert not in (None, implicit_tensor):
-        return False
-    return isinstance(argument.template, HostTensor)
+    return argument.convert in (None, implicit_tensor) and isinstance(argument.template, HostTensor)

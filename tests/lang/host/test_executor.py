@@ -465,10 +465,10 @@ def test_a_call_costs_a_few_microseconds():
     compiled._loaded["cpu"] = [lambda config, args: None]  # the host's part alone
 
     def spent() -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         for _ in range(2000):
             compiled(x, y, z)
-        return (time.perf_counter() - started) / 2000
+        return (time.process_time() - started) / 2000
 
     assert min(spent() for _ in range(5)) < 12e-6
 
