@@ -191,13 +191,13 @@ def test_copies_of_objects() -> None:
 
 @pytest.mark.parametrize("operation", [coalesce, right_inverse, left_inverse])
 def test_a_shape_is_no_layout(operation: Any) -> None:
-    with pytest.raises(LayoutError, match=r"\(8, 16\) is not a layout"):
+    with pytest.raises(LayoutError, match=r"\(8,16\) is not a layout"):
         operation((8, 16))
 
 
 @pytest.mark.parametrize("operation", [composition, logical_divide, zipped_divide, flat_divide])
 def test_a_shape_is_no_layout_to_divide(operation: Any) -> None:
-    with pytest.raises(LayoutError, match=r"\(8, 16\) is not a layout"):
+    with pytest.raises(LayoutError, match=r"\(8,16\) is not a layout"):
         operation((8, 16), (4, 4))
     assert operation(Layout((8, 16)), [4, [4]]) == operation(Layout((8, 16)), (4, (4,)))
 

@@ -94,6 +94,7 @@ def layout(
     expression: Annotated[str, typer.Argument(metavar="EXPR", help="e.g. 'composition((4,8):(13,1), 8:2)'")],
     svg: Annotated[Path | None, typer.Option(help="draw it into this SVG file")] = None,
     tex: Annotated[Path | None, typer.Option(help="draw it into this LaTeX (TikZ) file")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="work the outermost operation out step by step")] = False,
 ) -> None:
     """Evaluate an expression of the layout algebra, and draw the layout it yields.
 
@@ -102,7 +103,7 @@ def layout(
     """
     from tilewright.cli.layout import run
 
-    run(expression, svg, tex)
+    run(expression, svg, tex, explain)
 
 
 @app.command()

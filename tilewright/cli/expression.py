@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import partial
+from inspect import isfunction
 from typing import Any, NoReturn
 
 import tilewright.layout as algebra
 from tilewright.errors import LayoutError, ParseError
 
-FUNCTIONS = (
-    "append", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "coshape", "cosize",
-    "crd2idx", "depth", "downcast", "filter", "filter_zeros", "flat_divide", "flat_product", "flatten", "get",
-    "group_modes", "idx2crd", "is_compatible", "is_congruent", "left_inverse", "logical_divide", "logical_product",
-    "make_composed_layout", "make_identity_layout", "make_layout", "make_layout_like", "make_layout_right",
-    "make_layout_tv", "make_ordered_layout", "make_swizzle", "max_common_layout", "max_common_vector", "nullspace",
-    "prepend", "product", "product_each", "raked_product", "rank", "recast_layout", "right_inverse", "select",
-    "shape", "shape_div", "size", "slice_", "stride", "tile_to_shape", "tiled_divide", "tiled_product", "upcast",
-    "with_shape", "zipped_divide", "zipped_product",
-)  # fmt: skip
+NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or builds what the notation writes
+    "E", "assume", "basis_get", "basis_value", "coordinates", "divisor_of", "exact_quotient", "explain", "find", "find_if",
+    "format_tree", "as_int_tuple", "has_scaled_basis", "has_underscore", "is_static", "is_static_int", "make_basis_like",
+    "make_smem_atom", "offsets", "parse", "same_int", "same_tree", "transform_apply", "transform_leaf",
+}  # fmt: skip
+FUNCTIONS = tuple(
+    name for name in algebra.__all__ if isfunction(getattr(algebra, name)) and name not in NOT_OPERATIONS
+)
 NAME = re.compile(r"\s*([A-Za-z]\w*)\s*\(")
 KEYWORD = re.compile(r"\s*([A-Za-z]\w*)\s*=")
 
 
-def evaluate(text: str) -> Any:
-    """The value of an expression.
+def evaluate(text: str, explain: bool = False) -> Any:
+    """The value of an expression; or, with ``explain``, the steps of its outermost operation as text.
 
     Raises:
         ParseError: with the position in ``text`` of the character, or of the function, at fault.
@@ -38,7 +38,7 @@ def evaluate(text: str) -> Any:
     >>> evaluate("right_inverse((4,8):(8,1))(5)")
     20
     """
-    reader = _Reader(text)
+    reader = _Reader(text, explain)
     value = reader.expression()
     if reader.rest():
         reader.fail("nothing more was expected here")
@@ -51,8 +51,8 @@ def pointed(error: ParseError) -> str:
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+    def __init__(self, text: str, explain: bool) -> None:
+        self.text, self.at, self.explain = text, 0, explain
 
     def rest(self) -> str:
         return self.text[self.at :].strip()
@@ -72,7 +72,9 @@ class _Reader:
             near = difflib.get_close_matches(name, FUNCTIONS, 1)
             self.fail(f"there is no function {name}" + (f"; did you mean {near[0]}?" if near else ""), start)
         self.at = call.end()
-        value = self.apply(getattr(algebra, name), name, start)
+        explain, self.explain = self.explain, False
+        function = partial(algebra.explain, name) if explain else getattr(algebra, name)
+        value = self.apply(function, name, start)
         while self.rest().startswith("("):
             if not callable(value):
                 self.fail(f"{value} is not a layout: it takes no coordinate")

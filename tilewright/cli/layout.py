@@ -17,9 +17,11 @@ from tilewright.viz import figure_of
 LARGEST_IN_TERMINAL = 32
 
 
-def run(expression: str, svg: Path | None, tex: Path | None) -> None:
+def run(expression: str, svg: Path | None, tex: Path | None, explain: bool = False) -> None:
     """Print the value of ``expression``; a small layout is shown as a grid too; write the pictures asked for."""
     check_names(svg, tex)
+    if explain:
+        Console(highlight=False).print(evaluate(expression, explain=True), markup=False, soft_wrap=True)
     value = evaluate(expression)
     drawable = isinstance(value, Layout | ComposedLayout) and value.is_static()
     if (svg or tex) and not drawable:

@@ -19,7 +19,7 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, basis_get
 from tilewright.layout.cache import remembered
-from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.ints import UNDECIDED, RuntimeInt, divisor_of, exact_quotient
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import merged
@@ -266,7 +266,7 @@ def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
             raise LayoutError(f"composition({lhs}, {rhs}): the right operand must have offset 0")
         return compose(compose(lhs, rhs.inner, static), rhs.outer, static)
     if not isinstance(lhs, Layout):
-        raise LayoutError(f"composition: {lhs!r} is not a layout; make_layout(shape, stride=...) makes one")
+        return lifted(lhs, "composition", lambda outer: compose(outer, rhs, static))
     if isinstance(rhs, tuple):
         modes = list(lhs)
         if len(rhs) > len(modes):

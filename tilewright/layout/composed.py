@@ -113,4 +113,5 @@ def lifted(layout: Any, operation: str, f: Callable[[Any], Any]) -> ComposedLayo
     """``f`` on the outer layout of a composed layout; anything else was meant to be a layout and is not."""
     if isinstance(layout, ComposedLayout):
         return layout.on_outer(f)
-    raise LayoutError(f"{operation}: {layout!r} is not a layout; make_layout(shape, stride=...) makes one")
+    given = format_tree(layout) if isinstance(layout, tuple | list) else repr(layout)
+    raise LayoutError(f"{operation}: {given} is not a layout; make_layout(shape, stride=...) makes one")

@@ -54,18 +54,17 @@ class Layout(Drawn):
         return Layout, (self.shape, self.stride)
 
     @staticmethod
-    def parse(text: str) -> Layout:
-        """Read ``shape:stride``.
+    def parse(text: str) -> Any:
+        """Read ``shape:stride``, a shape alone (column-major), or a composed layout.
 
-        >>> Layout.parse("(8):(1)").shape
-        (8,)
+        >>> Layout.parse("(8):(1)"), Layout.parse("(4,8)"), Layout.parse("Sw<1,0,1> o 0 o 4:1")
+        ((8):(1), (4,8):(1,4), Sw<1,0,1> o 0 o 4:1)
         """
+        from tilewright.layout.composed import ComposedLayout
         from tilewright.layout.text import parse
 
         result = parse(text)
-        if isinstance(result, Layout):
-            return result
-        return Layout(as_int_tuple(result))
+        return result if isinstance(result, Layout | ComposedLayout) else make_layout(result)
 
     def __call__(self, *coord: Coord) -> Any:
         c = coord[0] if len(coord) == 1 else coord

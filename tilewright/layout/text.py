@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from typing import Any
 
-from tilewright.errors import ParseError
+from tilewright.errors import LayoutError, ParseError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.ints import format_int
 from tilewright.layout.symbolic import SymbolicInt
@@ -44,21 +45,24 @@ class _Reader:
         return match.group(1)
 
     def item(self) -> Any:
-        tree = self.tree()
+        start, tree = self.at, self.tree()
         if self.peek() != ":":
             return tree
-        from tilewright.layout.layout import Layout
-        from tilewright.layout.tuples import is_congruent
+        from tilewright.layout.layout import make_layout
+        from tilewright.layout.tuples import as_int_tuple
 
+        self.checked(start, make_layout, tree)
         self.take(":")
         start, stride = self.at, self.tree()
-        if not is_congruent(tree, stride):
-            raise ParseError(
-                f"{self.text!r}: the stride {format_tree(stride)} has not the profile of the shape {format_tree(tree)}",
-                self.text,
-                start,
-            )
-        return Layout(tree, stride)
+        self.checked(start, as_int_tuple, stride, "stride")
+        return self.checked(start, lambda: make_layout(tree, stride=stride))
+
+    def checked(self, start: int, make: Callable[..., Any], *arguments: Any) -> Any:
+        """What ``make`` gives; its error points at ``start``."""
+        try:
+            return make(*arguments)
+        except LayoutError as error:
+            raise ParseError(f"{self.text!r}: {error}", self.text, start) from None
 
     def tree(self) -> Any:
         token = self.take()
@@ -86,6 +90,7 @@ class _Reader:
     def swizzle(self) -> Any:
         from tilewright.layout.swizzle import Swizzle
 
+        start = self.at
         self.take("Sw<")
         bits = int(self.take())
         self.take(",")
@@ -93,7 +98,7 @@ class _Reader:
         self.take(",")
         shift = int(self.take())
         self.take(">")
-        return Swizzle(bits, base, shift)
+        return self.checked(start, Swizzle, bits, base, shift)
 
     def whole(self) -> Any:
         first = self.swizzle() if self.peek() == "Sw<" else self.item()

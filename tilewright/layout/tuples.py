@@ -36,7 +36,7 @@ def as_int_tuple(x: Any, what: str = "shape") -> IntTuple:
     try:
         return int(index(x))
     except TypeError:
-        raise LayoutError(f"{what}: {x!r} is neither an int nor a tuple of ints") from None
+        raise LayoutError(f"{what}: {'_' if x is None else repr(x)} is neither an int nor a tuple of ints") from None
 
 
 def as_tiler(x: Any) -> Any:
