@@ -11,9 +11,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers mus
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import engine
 
 hypothesis.settings.register_profile("dev", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+engine.MAX_SHRINKING_SECONDS = 20  # the default, 300 for each failing test, looks like a hang when compilation is slow
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
