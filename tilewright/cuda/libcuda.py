@@ -1,6 +1,6 @@
 """The few driver functions that loading and launching need, called through ctypes.
 
-A launch by ctypes with everything prepared takes under two microseconds of Python; the same call through cuda-bindings
+A launch by ctypes with everything prepared takes about a microsecond of Python; the same call through cuda-bindings
 builds Python objects for the configuration every time. ``TILEWRIGHT_LIBCUDA`` names another library (tests use it).
 """
 
