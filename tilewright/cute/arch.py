@@ -15,6 +15,10 @@ __getattr__, __dir__, __all__ = lazily(
             "fence_acq_rel_cluster fence_acq_rel_gpu fence_acq_rel_sys "
             "threadfence cp_async_commit_group cp_async_wait_group"
         ),
+        "tilewright.lang.mbarriers": (
+            "mbarrier_init mbarrier_init_fence mbarrier_arrive mbarrier_arrive_and_expect_tx mbarrier_expect_tx "
+            "mbarrier_wait mbarrier_try_wait mbarrier_conditional_try_wait cp_async_mbarrier_arrive_noinc"
+        ),
         "tilewright.lang.warps": (
             "elect_one make_warp_uniform shuffle_sync "
             "shuffle_sync_up shuffle_sync_down shuffle_sync_bfly shuffle_sync_op "

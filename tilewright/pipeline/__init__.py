@@ -1,0 +1,15 @@
+"""``cutlass.pipeline``: rings of shared-memory stages between threads that produce and threads that consume."""
+
+from tilewright._lazy import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "tilewright.pipeline.agents": "Agent CooperativeGroup PipelineOp PipelineUserType",
+        "tilewright.pipeline.named_barrier": "NamedBarrier arrive arrive_and_wait sync wait",
+        "tilewright.pipeline.state": "PipelineState make_pipeline_state",
+        "tilewright.pipeline.mbarrier_array": "MbarrierArray",
+        "tilewright.pipeline.threads": "PipelineAsync PipelineCpAsync",
+        "tilewright.pipeline.participants": "PipelineConsumer PipelineProducer",
+    },
+)

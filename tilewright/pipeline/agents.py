@@ -1,0 +1,63 @@
+"""Who takes part in a pipeline, and what they do to arrive."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.lang.threads import block_dim
+
+
+class Agent(Enum):
+    """What the size of a group counts: threads, blocks (with all their threads), clusters."""
+
+    Thread = 1
+    ThreadBlock = 2
+    ThreadBlockCluster = 3
+
+
+class PipelineUserType(Enum):
+    """The two sides of a pipeline."""
+
+    Producer = 1
+    Consumer = 2
+
+
+class PipelineOp(Enum):
+    """How a stage is signalled: by the threads themselves, or when their ``cp.async`` copies have landed."""
+
+    AsyncThread = 1
+    AsyncLoad = 7
+
+
+class CooperativeGroup:
+    """``size`` agents that act together: all of them commit, or all of them release.
+
+    ``alignment``: ``size`` must be a multiple of it.
+    """
+
+    __slots__ = ("agent", "alignment", "size")
+
+    def __init__(self, agent: Agent, size: int = 1, alignment: int | None = None) -> None:
+        if not isinstance(size, int) or size < 1:
+            raise ConstraintError(f"CooperativeGroup: a size of {size!r}; it is a Python int of at least 1")
+        if alignment is not None and size % alignment:
+            raise ConstraintError(f"CooperativeGroup: {size} agents are not a multiple of the alignment {alignment}")
+        self.agent, self.size, self.alignment = agent, size, alignment
+
+    @property
+    def arrivals(self) -> Any:
+        """The threads of the group: how often a barrier that they all arrive at is arrived at."""
+        if self.agent is Agent.Thread:
+            return self.size
+        if self.agent is Agent.ThreadBlock:
+            x, y, z = block_dim()
+            return x * y * z * self.size
+        raise ConstraintError(
+            "CooperativeGroup: the barriers of a pipeline belong to one block; say how many threads of the cluster "
+            "arrive there, as CooperativeGroup(Agent.Thread, size)"
+        )
+
+    def __repr__(self) -> str:
+        return f"CooperativeGroup({self.agent.name}, {self.size})"

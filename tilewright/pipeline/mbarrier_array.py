@@ -1,0 +1,91 @@
+"""One mbarrier for each stage of a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.lang import mbarriers
+from tilewright.lang.numeric import as_numeric
+from tilewright.lang.pointer import Pointer, element_bytes
+from tilewright.lang.staging.within import only_if
+from tilewright.lang.threads import lane_idx, warp_idx
+from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
+
+
+class MbarrierArray:
+    """``num_stages`` mbarriers that follow each other from ``barrier_storage`` on (Int64, in shared memory).
+
+    ``agent``: how a stage is signalled, and by whom: each phase waits for one arrival of every thread of the group.
+    Making the array initialises the mbarriers; others may use them after a barrier of the block.
+    """
+
+    __slots__ = ("group", "num_stages", "op_type", "storage")
+
+    def __init__(
+        self, barrier_storage: Any, num_stages: int, agent: tuple[PipelineOp, CooperativeGroup], *,
+        initialise: bool = True, **_: Any,
+    ) -> None:  # fmt: skip
+        if not isinstance(num_stages, int) or num_stages < 1:
+            raise ConstraintError(f"a pipeline of {num_stages!r} stages; their number is a Python int of at least 1")
+        if not isinstance(barrier_storage, Pointer) or element_bytes(barrier_storage.dtype) != 8:
+            raise ConstraintError(
+                f"barrier_storage is {barrier_storage}; a pipeline needs a pointer to Int64 in shared memory: "
+                "storage.barriers.data_ptr() of a cute.struct.MemRange[Int64, 2 * num_stages]"
+            )
+        self.storage, self.num_stages = barrier_storage, num_stages
+        self.op_type, self.group = agent
+        if initialise:
+            self.mbarrier_init()
+
+    def recast_to_new_op_type(self, new_op_type: PipelineOp) -> MbarrierArray:
+        """The same mbarriers, signalled in another way."""
+        return MbarrierArray(self.storage, self.num_stages, (new_op_type, self.group), initialise=False)
+
+    def mbarrier_init(self, **_: Any) -> None:
+        """Let the first thread of warp 0 initialise all mbarriers."""
+        first = (warp_idx() == 0) & (lane_idx() == 0)
+        arrivals = self.group.arrivals
+        with only_if(as_numeric(first).ir_value(), "initialisation of mbarriers"):
+            for stage in range(self.num_stages):
+                mbarriers.mbarrier_init(self.storage + stage, arrivals)
+            mbarriers.mbarrier_init_fence()
+
+    def get_barrier(self, index: Any, **_: Any) -> Pointer:
+        """The mbarrier of stage ``index``."""
+        return self.storage + index
+
+    def arrive(self, index: Any, dst: Any = None, **_: Any) -> None:
+        """Signal stage ``index`` in the way of this array; ``dst``: in the block of this rank in the cluster."""
+        if self.op_type is PipelineOp.AsyncLoad:
+            self.arrive_cp_async_mbarrier(index)
+        else:
+            self.arrive_mbarrier(index, dst)
+
+    def arrive_mbarrier(self, index: Any, dst_rank: Any = None, **_: Any) -> None:
+        """This thread arrives."""
+        mbarriers.mbarrier_arrive(self.get_barrier(index), dst_rank)
+
+    def arrive_cp_async_mbarrier(self, index: Any, **_: Any) -> None:
+        """This thread arrives once its ``cp.async`` so far have landed."""
+        mbarriers.cp_async_mbarrier_arrive_noinc(self.get_barrier(index))
+
+    def arrive_and_expect_tx(self, index: Any, tx_count: Any, **_: Any) -> None:
+        """This thread arrives, and the phase waits for ``tx_count`` bytes besides (sm_90)."""
+        mbarriers.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
+
+    def try_wait(self, index: Any, phase: Any, **_: Any) -> Any:
+        """Whether the phase of parity ``phase`` of stage ``index`` is complete."""
+        return mbarriers.mbarrier_try_wait(self.get_barrier(index), phase)
+
+    def wait(self, index: Any, phase: Any, **_: Any) -> None:
+        """Wait until the phase of parity ``phase`` of stage ``index`` is complete."""
+        mbarriers.mbarrier_wait(self.get_barrier(index), phase)
+
+    def arrive_and_wait(self, index: Any, phase: Any, dst: Any = None, **_: Any) -> None:
+        self.arrive(index, dst)
+        self.wait(index, phase)
+
+    def max(self, **_: Any) -> int:
+        """The most arrivals that an mbarrier counts."""
+        return (1 << 20) - 1

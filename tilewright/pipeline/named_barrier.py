@@ -1,0 +1,64 @@
+"""Named barriers: the sixteen barriers of a block, for groups of whole warps. 0 is that of ``sync_threads``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.lang import barriers
+
+
+def arrive(barrier_id: Any, num_threads: Any, **_: Any) -> None:
+    """Arrive at barrier ``barrier_id`` and go on; ``num_threads`` arrive or wait there."""
+    barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=num_threads)
+
+
+def arrive_and_wait(barrier_id: Any, num_threads: Any, **_: Any) -> None:
+    """Wait until ``num_threads`` threads have arrived at barrier ``barrier_id``, this one among them."""
+    barriers.barrier(barrier_id=barrier_id, number_of_threads=num_threads)
+
+
+def wait(barrier_id: Any, num_threads: Any, **_: Any) -> None:
+    """``arrive_and_wait``: who waits at a named barrier also arrives."""
+    arrive_and_wait(barrier_id, num_threads)
+
+
+def sync(barrier_id: Any = 0, **_: Any) -> None:
+    """Wait at barrier ``barrier_id`` for all threads of the block."""
+    barriers.barrier(barrier_id=barrier_id)
+
+
+class NamedBarrier:
+    """Barrier ``barrier_id`` (0 to 15) for ``num_threads`` threads: whole warps, those that only arrive included."""
+
+    __slots__ = ("barrier_id", "num_threads")
+
+    def __init__(self, barrier_id: int, num_threads: int) -> None:
+        if isinstance(barrier_id, int) and not 0 <= barrier_id <= 15:
+            raise ConstraintError(f"NamedBarrier: barrier {barrier_id} does not exist; ids are 0 to 15")
+        if isinstance(num_threads, int) and (num_threads < 32 or num_threads % 32):
+            raise ConstraintError(
+                f"NamedBarrier: {num_threads} threads; a barrier counts whole warps, so give a multiple of 32"
+            )
+        self.barrier_id, self.num_threads = barrier_id, num_threads
+
+    def arrive(self, **_: Any) -> None:
+        """Arrive and go on."""
+        arrive(self.barrier_id, self.num_threads)
+
+    def arrive_and_wait(self, **_: Any) -> None:
+        """Arrive and wait until all have."""
+        arrive_and_wait(self.barrier_id, self.num_threads)
+
+    wait = sync = arrive_and_wait
+
+    def get_barrier(self, **_: Any) -> int:
+        return self.barrier_id
+
+    @staticmethod
+    def max(**_: Any) -> int:
+        """How many a block has."""
+        return 16
+
+    def __repr__(self) -> str:
+        return f"NamedBarrier({self.barrier_id}, {self.num_threads})"

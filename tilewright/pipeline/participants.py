@@ -1,0 +1,144 @@
+"""The two sides of a pipeline with their states: what a warp that produces or consumes holds.
+
+A side hands out a *handle* for each stage it has waited for; the handle stays with that stage when the side goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.ir.core import Value
+from tilewright.pipeline.state import PipelineState
+from tilewright.pipeline.threads import PipelineAsync
+
+
+@dataclass(frozen=True)
+class _Handle:
+    """One stage that was waited for."""
+
+    pipeline: PipelineAsync
+    state: PipelineState
+
+    @property
+    def index(self) -> Any:
+        """The stage: the last coordinate of a tensor of stages."""
+        return self.state.index
+
+    @property
+    def count(self) -> Any:
+        """How many stages this side had gone through before."""
+        return self.state.count
+
+
+@dataclass(frozen=True)
+class ProducerHandle(_Handle):
+    """A stage to write: every thread of the producers' group commits it once."""
+
+    @property
+    def barrier(self) -> Any:
+        """The mbarrier that says that the stage is full."""
+        return self.pipeline.producer_get_barrier(self.state)
+
+    def commit(self, **_: Any) -> None:
+        self.pipeline.producer_commit(self.state)
+
+
+@dataclass(frozen=True)
+class ConsumerHandle(_Handle):
+    """A stage to read: every thread of the consumers' group releases it once."""
+
+    def release(self, **_: Any) -> None:
+        self.pipeline.consumer_release(self.state)
+
+
+class _Side:
+    """A pipeline and a state; passes through run-time loops and branches.
+
+    The state object itself never changes: a side takes another one. So handles may keep it, and a loop that is traced
+    again finds the first one.
+    """
+
+    __slots__ = ("_state", "pipeline")
+
+    def __init__(self, pipeline: PipelineAsync, state: PipelineState) -> None:
+        self.pipeline, self._state = pipeline, state
+
+    def advance(self, **_: Any) -> None:
+        """Go to the next stage."""
+        self._state = self._state.clone()
+        self._state.advance()
+
+    def reset(self, **_: Any) -> None:
+        """Count the stages from 0 again."""
+        self._state = self._state.clone()
+        self._state.reset_count()
+
+    def clone(self, **_: Any) -> Any:
+        """A side of its own that stands at the same stage."""
+        return type(self)(self.pipeline, self._state)
+
+    def __extract_mlir_values__(self) -> list[Value]:
+        return self._state.__extract_mlir_values__()
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> Any:
+        return type(self)(self.pipeline, self._state.__new_from_mlir_values__(values))
+
+    def __carry_key__(self) -> Any:
+        return self.pipeline
+
+
+class PipelineProducer(_Side):
+    """The side that writes stages."""
+
+    __slots__ = ()
+    ImmutableResourceHandle = ProducerHandle
+
+    def acquire(self, try_acquire_token: Any = None, **_: Any) -> ProducerHandle:
+        """Wait until the current stage is empty."""
+        self.pipeline.producer_acquire(self._state, try_acquire_token)
+        return ProducerHandle(self.pipeline, self._state)
+
+    def acquire_and_advance(self, try_acquire_token: Any = None, **_: Any) -> ProducerHandle:
+        """Wait until the current stage is empty, and stand at the next one."""
+        handle = self.acquire(try_acquire_token)
+        self.advance()
+        return handle
+
+    def try_acquire(self, **_: Any) -> Any:
+        """Whether the current stage is empty: a token for :meth:`acquire`."""
+        return self.pipeline.producer_try_acquire(self._state)
+
+    def commit(self, handle: ProducerHandle | None = None, **_: Any) -> None:
+        """This thread has written its part of ``handle``'s stage, or of the current one."""
+        self.pipeline.producer_commit(self._state if handle is None else handle.state)
+
+    def tail(self, **_: Any) -> None:
+        """Wait until all stages have been released."""
+        self.pipeline.producer_tail(self._state)
+
+
+class PipelineConsumer(_Side):
+    """The side that reads stages."""
+
+    __slots__ = ()
+    ImmutableResourceHandle = ConsumerHandle
+
+    def wait(self, try_wait_token: Any = None, **_: Any) -> ConsumerHandle:
+        """Wait until the current stage is full."""
+        self.pipeline.consumer_wait(self._state, try_wait_token)
+        return ConsumerHandle(self.pipeline, self._state)
+
+    def wait_and_advance(self, try_wait_token: Any = None, **_: Any) -> ConsumerHandle:
+        """Wait until the current stage is full, and stand at the next one."""
+        handle = self.wait(try_wait_token)
+        self.advance()
+        return handle
+
+    def try_wait(self, **_: Any) -> Any:
+        """Whether the current stage is full: a token for :meth:`wait`."""
+        return self.pipeline.consumer_try_wait(self._state)
+
+    def release(self, handle: ConsumerHandle | None = None, **_: Any) -> None:
+        """This thread has read its part of ``handle``'s stage, or of the current one."""
+        self.pipeline.consumer_release(self._state if handle is None else handle.state)

@@ -1,0 +1,135 @@
+"""Pipelines between threads: the producers' stores, or their ``cp.async`` copies, fill the stages.
+
+Each stage has two mbarriers. *Full*: all producers have committed. *Empty*: all consumers have released.
+
+    producer:  acquire (wait for empty) -> write the stage -> commit (arrive at full)
+    consumer:  wait (for full) -> read the stage -> release (arrive at empty)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilewright.lang.barriers import sync_threads
+from tilewright.lang.numeric import Int64
+from tilewright.lang.smem import SmemAllocator
+from tilewright.lang.staging.generate import if_generate, not_
+from tilewright.pipeline.agents import CooperativeGroup, PipelineOp, PipelineUserType
+from tilewright.pipeline.mbarrier_array import MbarrierArray
+from tilewright.pipeline.state import PipelineState, make_pipeline_state
+
+if TYPE_CHECKING:
+    from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
+
+
+class PipelineAsync:
+    """Threads write the stages themselves. Make one with :meth:`create`, in code that all threads of the block run.
+
+    ``producer_mask``, ``consumer_mask``: the rank in the cluster of the block whose barriers are signalled by commits
+    and releases; None: the own one.
+    """
+
+    __slots__ = ("consumer_mask", "num_stages", "producer_mask", "sync_object_empty", "sync_object_full")
+    producer_op = PipelineOp.AsyncThread
+
+    def __init__(
+        self, sync_object_full: MbarrierArray, sync_object_empty: MbarrierArray, num_stages: int,
+        producer_mask: Any = None, consumer_mask: Any = None,
+    ) -> None:  # fmt: skip
+        self.sync_object_full, self.sync_object_empty, self.num_stages = sync_object_full, sync_object_empty, num_stages
+        self.producer_mask, self.consumer_mask = producer_mask, consumer_mask
+
+    @classmethod
+    def create(
+        cls, *, num_stages: int, producer_group: CooperativeGroup, consumer_group: CooperativeGroup,
+        barrier_storage: Any = None, producer_mask: Any = None, consumer_mask: Any = None, defer_sync: bool = False,
+        **_: Any,
+    ) -> PipelineAsync:  # fmt: skip
+        """A pipeline whose stages are all empty.
+
+        The groups say who commits and who releases: every thread of them, once a stage; the mbarriers' counts follow
+        from that. ``barrier_storage``: ``2 * num_stages`` Int64 in shared memory; allocated here when it is None.
+        ``defer_sync``: leave out the barrier of the block at the end, because the caller has one before the first use.
+        """
+        if barrier_storage is None:
+            barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)
+        full = MbarrierArray(barrier_storage, num_stages, (cls.producer_op, producer_group))
+        empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, consumer_group))
+        if not defer_sync:
+            sync_threads()
+        return cls(full, empty, num_stages, producer_mask, consumer_mask)
+
+    # -- the producers' side -------------------------------------------------------------------------------------------
+
+    def producer_acquire(self, state: PipelineState, try_acquire_token: Any = None, **_: Any) -> None:
+        """Wait until the stage is empty; not where ``try_acquire_token`` says that it is."""
+        _wait(self.sync_object_empty, state, try_acquire_token)
+
+    def producer_try_acquire(self, state: PipelineState, **_: Any) -> Any:
+        """Whether the stage is empty: a token for :meth:`producer_acquire`."""
+        return self.sync_object_empty.try_wait(state.index, state.phase)
+
+    def producer_commit(self, state: PipelineState, **_: Any) -> None:
+        """This thread has written its part of the stage."""
+        self.sync_object_full.arrive(state.index, self.producer_mask)
+
+    def producer_tail(self, state: PipelineState, **_: Any) -> None:
+        """Wait until the consumers have released every stage. ``state`` stays where it is.
+
+        The last releases then arrive at a block that is still there, which matters in a cluster.
+        """
+        ahead = state.clone()
+        for _stage in range(self.num_stages):
+            self.producer_acquire(ahead)
+            ahead.advance()
+
+    def producer_get_barrier(self, state: PipelineState, **_: Any) -> Any:
+        """The mbarrier that says that the stage is full."""
+        return self.sync_object_full.get_barrier(state.index)
+
+    # -- the consumers' side -------------------------------------------------------------------------------------------
+
+    def consumer_wait(self, state: PipelineState, try_wait_token: Any = None, **_: Any) -> None:
+        """Wait until the stage is full; not where ``try_wait_token`` says that it is."""
+        _wait(self.sync_object_full, state, try_wait_token)
+
+    def consumer_try_wait(self, state: PipelineState, **_: Any) -> Any:
+        """Whether the stage is full: a token for :meth:`consumer_wait`."""
+        return self.sync_object_full.try_wait(state.index, state.phase)
+
+    def consumer_release(self, state: PipelineState, **_: Any) -> None:
+        """This thread has read its part of the stage."""
+        self.sync_object_empty.arrive(state.index, self.consumer_mask)
+
+    # -- both, with their states ---------------------------------------------------------------------------------------
+
+    def make_producer(self, **_: Any) -> PipelineProducer:
+        """The producers' side with a state of its own."""
+        from tilewright.pipeline.participants import PipelineProducer
+
+        return PipelineProducer(self, make_pipeline_state(PipelineUserType.Producer, self.num_stages))
+
+    def make_consumer(self, **_: Any) -> PipelineConsumer:
+        """The consumers' side with a state of its own."""
+        from tilewright.pipeline.participants import PipelineConsumer
+
+        return PipelineConsumer(self, make_pipeline_state(PipelineUserType.Consumer, self.num_stages))
+
+    def make_participants(self, **_: Any) -> tuple[PipelineProducer, PipelineConsumer]:
+        """Both sides."""
+        return self.make_producer(), self.make_consumer()
+
+
+class PipelineCpAsync(PipelineAsync):
+    """Threads fill the stages with ``cp.async``: a commit arrives when the thread's copies so far have landed. No
+    commit groups, no ``cp_async_wait_group``: the consumers' wait covers the copies."""
+
+    __slots__ = ()
+    producer_op = PipelineOp.AsyncLoad
+
+
+def _wait(barriers: MbarrierArray, state: PipelineState, token: Any) -> None:
+    if token is None:
+        barriers.wait(state.index, state.phase)
+    else:
+        if_generate(not_(token), lambda: barriers.wait(state.index, state.phase))
