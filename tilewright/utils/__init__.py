@@ -8,7 +8,8 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.smem": "SmemAllocator get_smem_capacity_in_bytes",
         "tilewright.utils.layout_enum": "LayoutEnum",
         "tilewright.lang.hardware": "HardwareInfo",
+        "tilewright.utils.tile_scheduler": ("PersistentTileSchedulerParams StaticPersistentTileScheduler WorkTileInfo"),
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },
-    ("hardware_info", "layout_enum", "tensor_helpers"),
+    ("hardware_info", "layout_enum", "tensor_helpers", "tile_scheduler"),
 )
