@@ -104,9 +104,9 @@ class StaticPersistentTileScheduler:
         self._executed: Any = Int32(num_tiles_executed)
 
     @staticmethod
-    def create(params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, **_: Any) -> (
-        StaticPersistentTileScheduler
-    ):  # fmt: skip
+    def create(
+        params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, **_: Any
+    ) -> StaticPersistentTileScheduler:
         """The scheduler of this block, in a grid of :meth:`get_grid_shape`."""
         a, b = params.cluster_shape_mn
         x, y, z = block_idx
