@@ -50,6 +50,71 @@ def test_named_barriers_let_two_halves_take_turns(seed: int) -> None:
 
 
 @SEEDS
+def test_a_group_may_be_the_whole_block(seed: int) -> None:
+    """Every thread produces and consumes: the neighbour's number, four times through two stages."""
+
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        ring = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout((96, 2)))
+        block = pipeline.CooperativeGroup(pipeline.Agent.ThreadBlock)
+        pipe = pipeline.PipelineAsync.create(num_stages=2, producer_group=block, consumer_group=block)
+        producer, consumer = pipe.make_participants()
+        for i in cutlass.range(4):
+            full = producer.acquire_and_advance()
+            ring[tidx, full.index] = 100 * i + tidx
+            full.commit()
+            handle = consumer.wait_and_advance()
+            out[i, tidx] = ring[(tidx + 1) % 96, handle.index]
+            handle.release()
+
+    @cute.jit
+    def run(out: cute.Tensor):
+        kernel(out).launch(grid=(1, 1, 1), block=(96, 1, 1))
+
+    out = np.zeros((4, 96), np.int32)
+    with sim.options(seed=seed):
+        run(from_dlpack(out))
+    assert (out == 100 * np.arange(4)[:, None] + (np.arange(96) + 1) % 96).all()
+
+
+@SEEDS
+def test_copies_that_no_commit_covers_are_not_waited_for(seed: int) -> None:
+    """The consumer reads poison where the producer copies after its commit."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor, early: cutlass.Constexpr):
+        warp, lane = cute.arch.warp_idx(), cute.arch.lane_idx()
+        tile = utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(32), 128)
+        pipe = pipeline.PipelineCpAsync.create(num_stages=1, producer_group=group(32), consumer_group=group(32))
+        producer, consumer = pipe.make_participants()
+        atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), cutlass.Float32, num_bits_per_copy=32)
+        copy = cute.make_tiled_copy_tv(atom, cute.make_layout(32), cute.make_layout(1)).get_slice(lane)
+        if warp == 0:
+            handle = producer.acquire_and_advance()
+            if early:
+                handle.commit()
+            cute.copy(atom, copy.partition_S(x), copy.partition_D(tile))
+            if not early:
+                handle.commit()
+            producer.tail()
+        else:
+            handle = consumer.wait_and_advance()
+            out[lane] = tile[lane]
+            handle.release()
+
+    @cute.jit
+    def run(x: cute.Tensor, out: cute.Tensor, early: cutlass.Constexpr):
+        kernel(x, out, early).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+    x, out = np.arange(32, dtype=np.float32), np.zeros((2, 32), np.float32)
+    with sim.options(seed=seed):
+        for early in (False, True):
+            run(from_dlpack(x), from_dlpack(out[int(early)]), early)
+    assert (out[0] == x).all() and np.isnan(out[1]).all()
+
+
+@SEEDS
 def test_parities(seed: int) -> None:
     out = np.zeros((5, 32), np.int32)
     with sim.options(seed=seed):
