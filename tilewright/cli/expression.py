@@ -16,9 +16,10 @@ import tilewright.layout as algebra
 from tilewright.errors import LayoutError, ParseError
 
 NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or builds what the notation writes
-    "E", "assume", "basis_get", "basis_value", "coordinates", "divisor_of", "exact_quotient", "explain", "find", "find_if",
-    "format_tree", "as_int_tuple", "has_scaled_basis", "has_underscore", "is_static", "is_static_int", "make_basis_like",
-    "make_smem_atom", "offsets", "parse", "same_int", "same_tree", "transform_apply", "transform_leaf",
+    "E", "as_int_tuple", "assume", "basis_get", "basis_value", "coordinates", "divisor_of", "exact_quotient", "explain",
+    "find", "find_if", "format_tree", "has_scaled_basis", "has_underscore", "is_static", "is_static_int",
+    "make_basis_like", "make_smem_atom", "offsets", "parse", "same_int", "same_tree", "transform_apply",
+    "transform_leaf",
 }  # fmt: skip
 FUNCTIONS = tuple(
     name for name in algebra.__all__ if isfunction(getattr(algebra, name)) and name not in NOT_OPERATIONS

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from tilewright.layout.ints import UnhashableLeafError
-
 F = TypeVar("F", bound=Callable[..., Any])
 CACHE_SIZE = 1 << 14
 _caches: list[Callable[[], None]] = []
@@ -26,7 +24,7 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
     def operation(a: Any, b: Any = None) -> Any:
         try:
             return cached(a, b)
-        except UnhashableLeafError:
+        except TypeError:  # a run-time int, or no operand of the algebra at all: the function says what
             return function(False, a, b)
 
     return operation

@@ -20,12 +20,12 @@ from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, basis_get
 from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
-from tilewright.layout.ints import UNDECIDED, RuntimeInt, divisor_of, exact_quotient
+from tilewright.layout.ints import UNDECIDED, divisor_of, exact_quotient
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import as_tiler
+from tilewright.layout.tuples import as_tiler, extent_of_tiler
 
 
 class _ConditionError(Exception):
@@ -273,9 +273,7 @@ def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
             raise LayoutError(f"composition({lhs}, {format_tree(rhs)}): the tiler has more modes than the layout")
         parts = [compose(mode, tile, static) for mode, tile in zip(modes, rhs, strict=False)]
         return Layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
-    if isinstance(rhs, int | RuntimeInt):
-        return compose_layouts(lhs, rhs, 1, True, static)
-    raise LayoutError(f"composition({lhs}, {rhs!r}): the right operand is neither a layout nor a tiler")
+    return compose_layouts(lhs, extent_of_tiler(rhs, f"composition({lhs}, {rhs!r})"), 1, True, static)
 
 
 @remembered

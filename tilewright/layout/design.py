@@ -32,6 +32,8 @@ def design_swizzle(element_bytes: int, vector: int, row: int) -> Swizzle:
     >>> design_swizzle(element_bytes=2, vector=8, row=64), design_swizzle(element_bytes=2, vector=8, row=32)
     (Sw<3,3,3>, Sw<2,3,3>)
     """
+    if element_bytes < 1:
+        raise LayoutError(f"design_swizzle: an element of {element_bytes} bytes")
     base = _log2(vector, "vector")
     in_row = _log2(row, "row") - base
     in_line = _log2(BANK_LINE // element_bytes, "elements in 128 bytes") - base
@@ -69,6 +71,8 @@ def solve_swizzle(layout: Any, accesses: Sequence[tuple[Any, int]], element_bits
     >>> print(solve_swizzle(Layout((8, 64), (64, 1)), [(columns, 8)], element_bits=16).swizzle)
     Sw<3,3,3>
     """
+    if not accesses:
+        raise LayoutError(f"solve_swizzle({layout}): there is no access to free of conflicts")
     longest = max(vector for _, vector in accesses)
     lowest = _log2(longest, "vector")
     highest = max(1, cosize(layout) - 1).bit_length()

@@ -22,12 +22,11 @@ from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_layouts
 from tilewright.layout.composed import ComposedLayout, lifted
-from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.inverse import runtime_complement, static_complement
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import merged
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import as_tiler
+from tilewright.layout.tuples import as_tiler, extent_of_tiler
 
 
 def by_mode(f: Callable[..., Layout], layout: Layout, tiler: tuple[Any, ...], static: bool, name: str) -> Layout:
@@ -38,13 +37,6 @@ def by_mode(f: Callable[..., Layout], layout: Layout, tiler: tuple[Any, ...], st
     for i, t in enumerate(tiler):
         modes[i] = f(modes[i], t, static)
     return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
-
-
-def tile_of(tiler: Any, name: str, layout: Layout) -> Layout:
-    """A scalar tiler as the layout ``n:1``."""
-    if not isinstance(tiler, int | RuntimeInt):
-        raise LayoutError(f"{name}({layout}, {tiler!r}): a tiler is a layout, an int, None or a tuple of them")
-    return Layout(tiler)
 
 
 @remembered
@@ -60,7 +52,7 @@ def _divide_mode(layout: Layout, tiler: Any, static: bool) -> Layout:
             return layout
         if tiler.__class__ is tuple:
             return by_mode(_divide_mode, layout, tiler, static, "logical_divide")
-        tiler = tile_of(tiler, "logical_divide", layout)
+        tiler = Layout(extent_of_tiler(tiler, f"logical_divide({layout}, {tiler!r})"))
     shapes, _ = merged(layout.shape, layout.stride)
     target = tuple(shapes) if len(shapes) > 1 else shapes[0]
     rest = static_complement(tiler, target) if static else runtime_complement(tiler, target)

@@ -136,7 +136,10 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
     """
     if cotarget is None:
         cotarget = cosize(filter(input))
-    elif cotarget.__class__ is not int:
+    elif cotarget.__class__ is int:
+        if cotarget < 1:
+            raise LayoutError(f"complement({input}, {cotarget}): what is to be filled must be positive")
+    else:
         cotarget = getattr(cotarget, "shape", cotarget)
     layout = _plain(input, "complement")
     try:
@@ -266,6 +269,7 @@ def nullspace(input: Any) -> Layout:
     >>> nullspace(Layout((4, 2, 3), (0, 1, 0)))
     (4,3):(1,8)
     """
+    input = _plain(input, "nullspace")
     flat = flatten_to_tuple(input.shape)
     steps = compact(flat)
     picks = [
@@ -278,6 +282,7 @@ def nullspace(input: Any) -> Layout:
 
 def _common(a: Layout, b: Layout) -> tuple[Layout, int]:
     """The static part of the right inverse of ``b``, and how many of its first elements ``a`` also has in order."""
+    a, b = _plain(a, "max_common_layout"), _plain(b, "max_common_layout")
     modes = list(takewhile(is_static, right_inverse(b)))
     inverse = from_modes([m.shape for m in modes], [m.stride for m in modes]) if modes else Layout(1, 0)
     try:

@@ -15,6 +15,7 @@ from tilewright.layout.tuples import (
     Shape,
     Stride,
     as_int_tuple,
+    flatten_to_tuple,
     is_congruent,
     is_static,
     repeat,
@@ -74,7 +75,10 @@ class Layout(Drawn):
             from tilewright.layout.modes import slice_
 
             return slice_(self, c)
-        return offset_of(c, self.shape, self.stride)
+        try:
+            return offset_of(c, self.shape, self.stride)
+        except TypeError as error:
+            raise LayoutError(f"{self}: {c!r} is not a coordinate ({error})") from error
 
     def __getitem__(self, mode: int | tuple[int, ...]) -> Layout:
         from tilewright.layout.modes import get
@@ -164,9 +168,11 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
         if stride is not None:
             raise LayoutError("make_layout: a stride belongs to a shape, not to a list of layouts")
         modes = (shape, *layouts)
+        for mode in modes:
+            if not isinstance(mode, Layout):
+                raise LayoutError(f"make_layout: {format_tree(mode)} is not a layout; its fellows are")
         return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
-    shape = as_int_tuple(shape)
-    _check_extents(shape, shape)
+    shape = _extents(shape, "make_layout")
     if stride is None:
         return Layout(shape)
     stride = as_int_tuple(stride, "stride")
@@ -177,12 +183,13 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
     return Layout(shape, stride)
 
 
-def _check_extents(s: IntTuple, whole: IntTuple) -> None:
-    if isinstance(s, tuple):
-        for x in s:
-            _check_extents(x, whole)
-    elif isinstance(s, ScaledBasis) or (isinstance(s, int) and s < 1):
-        raise LayoutError(f"make_layout: {s} in the shape {format_tree(whole)} is not a positive extent")
+def _extents(shape: Any, operation: str) -> IntTuple:
+    """``shape`` as an integer tree; every static extent in it must be positive."""
+    shape = as_int_tuple(shape)
+    for s in flatten_to_tuple(shape):
+        if isinstance(s, ScaledBasis) or (isinstance(s, int) and s < 1):
+            raise LayoutError(f"{operation}: {s} in the shape {format_tree(shape)} is not a positive extent")
+    return shape
 
 
 def make_layout_right(shape: Any) -> Layout:
@@ -191,7 +198,7 @@ def make_layout_right(shape: Any) -> Layout:
     >>> make_layout_right((2, (3, 4)))
     (2,(3,4)):(12,(4,1))
     """
-    shape = as_int_tuple(shape)
+    shape = _extents(shape, "make_layout_right")
     return Layout(shape, compact_right(shape))
 
 
@@ -201,7 +208,7 @@ def make_ordered_layout(shape: Any, order: Any) -> Layout:
     >>> make_ordered_layout((8, 16, 3), order=(1, 0, 2))
     (8,16,3):(16,1,128)
     """
-    shape = as_int_tuple(shape)
+    shape = _extents(shape, "make_ordered_layout")
     return Layout(shape, compact_order(shape, as_int_tuple(order, "order")))
 
 
@@ -224,5 +231,5 @@ def make_identity_layout(shape: Any) -> Layout:
     >>> identity, identity(5)
     ((4,(2,3)):(1@0,(1@0@1,1@1@1)), (1, (1, 0)))
     """
-    shape = as_int_tuple(shape)
+    shape = _extents(shape, "make_identity_layout")
     return Layout(shape, make_basis_like(shape))

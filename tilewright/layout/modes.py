@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, add_coords
-from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact, coord_of, offset_of
 from tilewright.layout.ints import same_int
 from tilewright.layout.layout import Layout, has_underscore
@@ -130,6 +130,8 @@ def _pad(x: Any, elem: Any, up_to_rank: int | None, after: bool) -> Any:
 
     if isinstance(x, Layout):
         elem = Layout(1, 0) if elem is None else elem
+        if not isinstance(elem, Layout):
+            raise LayoutError(f"append/prepend: {format_tree(elem)} is not a layout, as {x} is")
         return Layout(extend(x.shape, elem.shape), extend(x.stride, elem.stride))
     return extend(x, 1 if elem is None else elem)
 
@@ -145,6 +147,8 @@ def shape(input: Any, *, mode: Any = None) -> Any:
 
 def stride(input: Any, *, mode: Any = None) -> Any:
     """The stride of a layout, or of one of its modes."""
+    if not hasattr(input, "stride"):
+        lifted(input, "stride", stride)
     return get(input.stride, mode)
 
 
@@ -176,8 +180,8 @@ def coshape(layout: Any, mode: Any = None) -> Any:
     74
     """
     layout = get(layout, mode)
-    if isinstance(layout, ComposedLayout):
-        layout = layout.outer
+    if layout.__class__ is not Layout:
+        layout = lifted(layout, "coshape", lambda outer: outer).outer
     largest = last_offset(layout.shape, layout.stride)
     return transform_leaf(lambda c: c + 1, largest.to_tuple() if isinstance(largest, ScaledBasis) else largest)
 

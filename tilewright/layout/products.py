@@ -16,12 +16,12 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_layouts
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
-from tilewright.layout.divides import by_mode, tile_of, unpacked, zipped
+from tilewright.layout.divides import by_mode, unpacked, zipped
 from tilewright.layout.inverse import runtime_complement, static_complement
 from tilewright.layout.layout import Layout, make_ordered_layout
 from tilewright.layout.modes import append, last_offset, rank, size
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import as_int_tuple, as_tiler, ceil_div, is_static, product, product_each
+from tilewright.layout.tuples import as_int_tuple, as_tiler, ceil_div, extent_of_tiler, is_static, product, product_each
 
 
 @remembered
@@ -37,7 +37,7 @@ def _product_mode(block: Layout, tiler: Any, static: bool) -> Layout:
             return block
         if tiler.__class__ is tuple:
             return by_mode(_product_mode, block, tiler, static, "logical_product")
-        tiler = tile_of(tiler, "logical_product", block)
+        tiler = Layout(extent_of_tiler(tiler, f"logical_product({block}, {tiler!r})"))
     span = product(block.shape) * (last_offset(tiler.shape, tiler.stride) + 1)
     try:
         gaps = static_complement(block, span) if static else runtime_complement(block, span)
@@ -139,6 +139,9 @@ def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
             raise LayoutError(f"tile_to_shape({atom}, {format_tree(trg_shape)}): {t} is not divisible by {e}")
     copies = ceil_div(target, extents)
     ranks = tuple(range(len(target))) if order is None else as_int_tuple(order, "order")
+    if isinstance(ranks, tuple) and len(set(ranks)) < len(ranks):
+        order = format_tree(ranks)
+        raise LayoutError(f"tile_to_shape: in the order {order} two modes have one rank: copies would alias")
     return blocked_product(padded, make_ordered_layout(copies, ranks))
 
 

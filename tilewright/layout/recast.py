@@ -76,7 +76,13 @@ def upcast(input: Any, n: int) -> Any:
     >>> upcast(Layout((8, 4), (1, 8)), 4), upcast(Swizzle(3, 4, 3), 2)
     ((2,4):(1,2), Sw<3,3,3>)
     """
-    return _upcast(input, n)
+    return _upcast(input, _count(n, "upcast"))
+
+
+def _count(n: Any, operation: str) -> int:
+    if not isinstance(n, int) or n < 1:
+        raise LayoutError(f"{operation}: {n!r} is not a positive number of elements")
+    return n
 
 
 @remembered
@@ -107,7 +113,7 @@ def downcast(input: Any, n: int) -> Any:
     >>> downcast(Layout((2, 4), (1, 2)), 4)
     (8,4):(1,8)
     """
-    return _downcast(input, n)
+    return _downcast(input, _count(n, "downcast"))
 
 
 def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> Any:
@@ -116,6 +122,8 @@ def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> An
     >>> recast_layout(16, 8, Layout((16, 8), (1, 16))), recast_layout(8, 16, Layout((16, 8), (1, 16)))
     ((8,8):(1,8), (32,8):(1,32))
     """
+    if min(new_type_bits, old_type_bits) < 1:
+        raise LayoutError(f"recast_layout: elements of {old_type_bits} and {new_type_bits} bits: both must be positive")
     common = math.gcd(new_type_bits, old_type_bits)
     up, down = new_type_bits // common, old_type_bits // common
     result = upcast(src_layout, up) if up > 1 else src_layout

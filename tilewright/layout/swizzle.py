@@ -32,6 +32,8 @@ class Swizzle:
 
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
         shift = bits if shift is None else shift
+        if not all(isinstance(x, int) for x in (bits, base, shift)):
+            raise LayoutError(f"Sw<{bits},{base},{shift}>: B, M and S are ints")
         if bits < 0 or base < 0 or abs(shift) < bits:
             raise LayoutError(f"Sw<{bits},{base},{shift}>: needs B >= 0, M >= 0 and |S| >= B")
         self.bits, self.base, self.shift = bits, base, shift

@@ -45,7 +45,7 @@ class _Reader:
         return match.group(1)
 
     def item(self) -> Any:
-        start, tree = self.at, self.tree()
+        start, tree = self.start(), self.tree()
         if self.peek() != ":":
             return tree
         from tilewright.layout.layout import make_layout
@@ -53,7 +53,7 @@ class _Reader:
 
         self.checked(start, make_layout, tree)
         self.take(":")
-        start, stride = self.at, self.tree()
+        start, stride = self.start(), self.tree()
         self.checked(start, as_int_tuple, stride, "stride")
         return self.checked(start, lambda: make_layout(tree, stride=stride))
 
@@ -78,37 +78,44 @@ class _Reader:
         if token == "?":
             divisor = int(self.take()[5:-1]) if self.peek().startswith("{") else 1
             return SymbolicInt(f"n{next(_fresh)}", divisor)
-        if not token.lstrip("-").isdigit():
-            self.at -= len(token)
-            self.take("a number, ( or _")
+        self.at -= len(token)
+        value = self.number("a number, ( or _")
         modes = []
         while self.peek() == "@":
             self.take("@")
-            modes.append(int(self.take()))
-        return ScaledBasis(int(token), tuple(reversed(modes))) if modes else int(token)
+            modes.append(self.number("a mode"))
+        return ScaledBasis(value, tuple(reversed(modes))) if modes else value
+
+    def number(self, wanted: str = "a number") -> int:
+        if not self.peek().lstrip("-").isdigit():
+            self.take(wanted)  # never what stands here: the error
+        return int(self.take())
+
+    def start(self) -> int:
+        """Where the next token begins."""
+        return self.at + len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
 
     def swizzle(self) -> Any:
         from tilewright.layout.swizzle import Swizzle
 
-        start = self.at
-        self.take("Sw<")
-        bits = int(self.take())
-        self.take(",")
-        base = int(self.take())
-        self.take(",")
-        shift = int(self.take())
+        start = self.start()
+        numbers = []
+        for sign in ("Sw<", ",", ","):
+            self.take(sign)
+            numbers.append(self.number())
         self.take(">")
-        return self.checked(start, Swizzle, bits, base, shift)
+        return self.checked(start, Swizzle, *numbers)
 
     def whole(self) -> Any:
         first = self.swizzle() if self.peek() == "Sw<" else self.item()
         if self.peek() == "o":
-            from tilewright.layout.composed import ComposedLayout
+            from tilewright.layout.composed import make_composed_layout
 
             self.take("o")
             offset = self.item()
             self.take("o")
-            first = ComposedLayout(first, offset, self.whole())
+            start = self.start()
+            return self.checked(start, make_composed_layout, first, offset, self.whole())
         return first
 
 
@@ -120,6 +127,8 @@ def parse(text: str) -> Any:
     >>> parse("(2,(2,2)):(4,(2,1))"), parse("(2:1,(4,2),_)"), parse("Sw<3,3,3> o 0 o (8,64):(64,1)")
     ((2,(2,2)):(4,(2,1)), (2:1, (4, 2), None), Sw<3,3,3> o 0 o (8,64):(64,1))
     """
+    if not isinstance(text, str):
+        raise ParseError(f"parse: {text!r} is not text")
     reader = _Reader(text)
     result = reader.whole()
     if reader.at != len(text.rstrip()):

@@ -39,6 +39,18 @@ def as_int_tuple(x: Any, what: str = "shape") -> IntTuple:
         raise LayoutError(f"{what}: {'_' if x is None else repr(x)} is neither an int nor a tuple of ints") from None
 
 
+def extent_of_tiler(x: Any, text: str) -> IntLike:
+    """A scalar tiler, which must be a positive int; ``text`` names the operation and its operands."""
+    if not isinstance(x, RuntimeInt):
+        try:
+            x = int(index(x))
+        except TypeError:
+            raise LayoutError(f"{text}: a tiler is a layout, an int, None or a tuple of them") from None
+        if x < 1:
+            raise LayoutError(f"{text}: a tile of extent {x} is empty")
+    return x  # type: ignore[no-any-return]
+
+
 def as_tiler(x: Any) -> Any:
     """``x`` with lists turned to tuples."""
     return tuple([as_tiler(y) for y in x]) if isinstance(x, list | tuple) else x
@@ -276,6 +288,8 @@ def shape_div(lhs: Any, rhs: Any) -> Any:
         return tuple(out)
     if isinstance(rhs, tuple):
         return shape_div(lhs, product(rhs))
+    if isinstance(rhs, int) and rhs == 0:
+        raise LayoutError(f"shape_div({lhs}, 0): division by zero")
     quotient = exact_quotient(lhs, rhs)
     if quotient is not None:
         return quotient
