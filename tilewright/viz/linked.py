@@ -84,7 +84,7 @@ def divide_figure(layout: AnyLayout, tiler: Any) -> Figure:
     1  1  5
     2  2  6
     3  3  7
-    colour: the tile; white: past the end of the layout
+    colour: the tile
     """
     divided = zipped_divide(require_static(layout), tiler)
     # Dividing the numbering of the elements in the same way tells which element went where.
@@ -106,7 +106,8 @@ def divide_figure(layout: AnyLayout, tiler: Any) -> Figure:
         (f"{divided}: place in the tile x tile", divided, divided, linked),
     ]
     title = f"zipped_divide({layout}, {format_tree(tiler)}) = {divided}"
-    return _figure(title, shown, "colour: the tile; white: past the end of the layout")
+    hangs_over = size(where) > len(tile_of)
+    return _figure(title, shown, "colour: the tile" + "; white: past the end of the layout" * hangs_over)
 
 
 def _figure(title: str, shown: list[tuple[str, Any, Any, Colour]], meaning: str) -> Figure:

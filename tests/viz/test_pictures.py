@@ -1,0 +1,18 @@
+"""The pictures of the documentation are what the program draws today, and the page shows all of them."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_pictures_are_up_to_date() -> None:
+    assert runpy.run_path(str(ROOT / "tools" / "pictures.py"))["outdated"]() == []
+
+
+def test_the_page_shows_them() -> None:
+    shown = re.findall(r"!\[.+\]\(pictures/(\w+\.svg)\)", (ROOT / "docs" / "layouts.md").read_text())
+    assert sorted(shown) == sorted(runpy.run_path(str(ROOT / "tools" / "pictures.py"))["figures"]())

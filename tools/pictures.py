@@ -1,0 +1,66 @@
+"""Draw the pictures of docs/layouts.md into docs/pictures.
+
+    python tools/pictures.py [--check]
+
+With --check nothing is written; the exit status says whether the files are what would be drawn.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tilewright import Float16, Float32
+from tilewright.cute.nvgpu import warp
+from tilewright.layout import Layout, make_layout_tv, parse
+from tilewright.tiled import make_copy_atom, make_tiled_copy_A, make_tiled_mma
+from tilewright.viz import (
+    Figure,
+    composition_figure,
+    divide_figure,
+    layout_figure,
+    mma_atom_figure,
+    raster_figure,
+    retile_figure,
+    swizzle_figure,
+    tv_figure,
+)
+
+FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+
+
+def figures() -> dict[str, Figure]:
+    """The pictures by file name."""
+    tiler, threads_values = make_layout_tv(Layout((4, 8), (8, 1)), Layout((2, 2)))
+    mma = make_tiled_mma(warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
+    ldmatrix = make_tiled_copy_A(make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), Float16), mma)
+    return {
+        "strides.svg": layout_figure(parse("(2,(2,2)):(4,(2,1))"), show=("coordinate", "index", "offset")),
+        "composition.svg": composition_figure(parse("(6,2):(8,2)"), parse("(4,3):(3,1)")),
+        "divide.svg": divide_figure(parse("(6,8):(8,1)"), (3, 4)),
+        "interleaved.svg": divide_figure(parse("(6,8):(8,1)"), (parse("3:2"), parse("(2,2):(1,4)"))),
+        "swizzle.svg": swizzle_figure(parse("Sw<3,0,3> o 0 o (8,8):(8,1)")),
+        "threads_values.svg": tv_figure(threads_values, tiler),
+        "mma.svg": mma_atom_figure(mma),
+        "retile.svg": retile_figure(ldmatrix, mma, "A", thread=5),
+        "raster.svg": raster_figure("grouped_n", (6, 8), group=4),
+        "stream_k.svg": divide_figure(Layout((8, 9)), 18),
+    }
+
+
+def outdated() -> list[str]:
+    """Names of the files that are missing or differ from what would be drawn."""
+    drawn = {FOLDER / name: figure.svg() for name, figure in figures().items()}
+    return [path.name for path, text in drawn.items() if not path.exists() or path.read_text() != text]
+
+
+def main() -> None:
+    if "--check" in sys.argv[1:]:
+        stale = outdated()
+        sys.exit(f"out of date: {', '.join(stale)}; run python tools/pictures.py" if stale else 0)
+    for name, figure in figures().items():
+        figure.save(FOLDER / name)
+
+
+if __name__ == "__main__":
+    main()
