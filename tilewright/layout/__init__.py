@@ -6,14 +6,10 @@
     ((8,16):(16,1), ((4,8),(2,2)):((16,1),(64,8)), (4,4):(32,1))
 """
 
+# isort: off
+# fmt: off
 from tilewright.layout.analysis import (
-    AccessReport,
-    bank_conflicts,
-    coalescing,
-    contiguity,
-    is_bijective,
-    is_compact,
-    is_injective,
+    AccessReport, bank_conflicts, coalescing, contiguity, is_bijective, is_compact, is_injective,
 )
 from tilewright.layout.basis import E, ScaledBasis, basis_get, basis_value, make_basis_like
 from tilewright.layout.compose import composition, with_shape
@@ -23,110 +19,39 @@ from tilewright.layout.design import SwizzleSolution, design_swizzle, solve_swiz
 from tilewright.layout.distribute import domain_distribute, is_major, leading_dim
 from tilewright.layout.divides import flat_divide, logical_divide, tiled_divide, zipped_divide
 from tilewright.layout.evaluate import coordinates, offsets
-from tilewright.layout.ints import (
-    IntLike,
-    RuntimeInt,
-    assume,
-    divisor_of,
-    exact_quotient,
-    is_static_int,
-    same_int,
-)
+from tilewright.layout.ints import IntLike, RuntimeInt, assume, divisor_of, exact_quotient, is_static_int, same_int
 from tilewright.layout.inverse import (
-    complement,
-    left_inverse,
-    max_common_layout,
-    max_common_vector,
-    nullspace,
-    right_inverse,
+    complement, left_inverse, max_common_layout, max_common_vector, nullspace, right_inverse,
 )
 from tilewright.layout.layout import (
-    Layout,
-    has_scaled_basis,
-    has_underscore,
-    make_identity_layout,
-    make_layout,
-    make_layout_like,
-    make_layout_right,
-    make_ordered_layout,
+    Layout, has_scaled_basis, has_underscore, make_identity_layout, make_layout, make_layout_like,
+    make_layout_right, make_ordered_layout,
 )
 from tilewright.layout.modes import (
-    append,
-    append_ones,
-    coshape,
-    cosize,
-    crd2idx,
-    depth,
-    dice,
-    domain_offset,
-    flatten,
-    get,
-    group_modes,
-    idx2crd,
-    is_compatible,
-    prepend,
-    prepend_ones,
-    rank,
-    select,
-    shape,
-    size,
-    slice_,
-    slice_and_offset,
-    stride,
+    append, append_ones, coshape, cosize, crd2idx, depth, dice, domain_offset, flatten, get, group_modes, idx2crd,
+    is_compatible, prepend, prepend_ones, rank, select, shape, size, slice_, slice_and_offset, stride,
 )
 from tilewright.layout.products import (
-    blocked_product,
-    flat_product,
-    logical_product,
-    make_fragment_like_layout,
-    make_layout_tv,
-    raked_product,
-    tile_to_shape,
-    tiled_product,
-    zipped_product,
+    blocked_product, flat_product, logical_product, make_fragment_like_layout, make_layout_tv, raked_product,
+    tile_to_shape, tiled_product, zipped_product,
 )
 from tilewright.layout.recast import downcast, max_alignment, recast_layout, upcast
 from tilewright.layout.simplify import coalesce, coalesce_shape, filter, filter_zeros
 from tilewright.layout.smem_atoms import make_smem_atom
 from tilewright.layout.steps import explain
 from tilewright.layout.swizzle import (
-    Swizzle,
-    get_nonswizzle_portion,
-    get_swizzle_portion,
-    make_swizzle,
-    swizzle_of_masks,
+    Swizzle, get_nonswizzle_portion, get_swizzle_portion, make_swizzle, swizzle_of_masks,
 )
 from tilewright.layout.symbolic import SymbolicBool, SymbolicInt
 from tilewright.layout.text import format_tree, parse
 from tilewright.layout.tile import inner_partition, local_partition, local_tile, outer_partition
 from tilewright.layout.tuples import (
-    Coord,
-    IntTuple,
-    Shape,
-    Stride,
-    as_int_tuple,
-    ceil_div,
-    elem_less,
-    find,
-    find_if,
-    flatten_to_tuple,
-    is_congruent,
-    is_static,
-    is_weakly_congruent,
-    product,
-    product_each,
-    product_like,
-    repeat,
-    repeat_as_tuple,
-    repeat_like,
-    round_up,
-    same_tree,
-    shape_div,
-    transform_apply,
-    transform_leaf,
-    tuple_cat,
-    unflatten,
+    Coord, IntTuple, Shape, Stride, as_int_tuple, ceil_div, elem_less, find, find_if, flatten_to_tuple,
+    is_congruent, is_static, is_weakly_congruent, product, product_each, product_like, repeat, repeat_as_tuple,
+    repeat_like, round_up, same_tree, shape_div, transform_apply, transform_leaf, tuple_cat, unflatten,
 )
+# fmt: on
+# isort: on
 
 __all__ = [
     "AccessReport", "AnyLayout", "ComposedLayout", "Coord", "E", "IntLike", "IntTuple", "Layout", "RuntimeInt",

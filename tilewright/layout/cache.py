@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
-F = TypeVar("F", bound=Callable[..., Any])
 CACHE_SIZE = 1 << 14
 _caches: list[Callable[[], None]] = []
 
@@ -28,16 +27,6 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(False, a, b)
 
     return operation
-
-
-def remembered_trees(function: F) -> F:
-    """Cache a function of shapes and strides, for the cheapest operations: plain tuples hash and compare in C.
-
-    The caller catches UnhashableLeafError and computes with run-time leaves itself.
-    """
-    cached = lru_cache(CACHE_SIZE)(function)
-    _caches.append(cached.cache_clear)
-    return cached  # type: ignore[return-value]
 
 
 def clear_caches() -> None:

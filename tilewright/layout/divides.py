@@ -22,7 +22,7 @@ from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_layouts
 from tilewright.layout.composed import ComposedLayout, lifted
-from tilewright.layout.inverse import runtime_complement, static_complement
+from tilewright.layout.inverse import complement_of
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import merged
 from tilewright.layout.text import format_tree
@@ -55,7 +55,7 @@ def _divide_mode(layout: Layout, tiler: Any, static: bool) -> Layout:
         tiler = Layout(extent_of_tiler(tiler, f"logical_divide({layout}, {tiler!r})"))
     shapes, _ = merged(layout.shape, layout.stride)
     target = tuple(shapes) if len(shapes) > 1 else shapes[0]
-    rest = static_complement(tiler, target) if static else runtime_complement(tiler, target)
+    rest = complement_of(tiler, target)
     try:
         return compose_layouts(layout, (tiler.shape, rest.shape), (tiler.stride, rest.stride), False, static)
     except LayoutError as error:

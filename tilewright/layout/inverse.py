@@ -10,91 +10,79 @@
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import Any
+from typing import Any, NoReturn
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
-from tilewright.layout.cache import remembered, remembered_trees
+from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose, compose_layouts, composition
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
-from tilewright.layout.ints import RuntimeInt, UnhashableLeafError, exact_quotient, same_int
+from tilewright.layout.ints import exact_quotient, same_int
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static, product
+from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static
 
 
-@remembered_trees
-def _complement_static(shape: Any, stride: Any, cotarget: Any) -> Layout:
-    return static_complement(Layout(shape, stride), cotarget)
-
-
-def static_complement(layout: Layout, cotarget: Any) -> Layout:
-    """:func:`complement` where every leaf is an int."""
-    try:
-        modes: list[tuple[int, int]] = []
-        _collect_moving(modes, (layout.shape,), (layout.stride,))
-        if len(modes) > 1:
-            modes.sort()
-    except TypeError:
-        raise LayoutError(f"complement({layout}): a basis stride has no place among offsets") from None
-    shapes: list[Any] = []
-    strides: list[Any] = []
-    filled = 1
-    for d, s in modes:
-        if d != filled:
-            if d < filled:
-                why = "not one-to-one" if d > 0 else "one with negative strides"
-                raise LayoutError(f"complement({layout}, {format_tree(cotarget)}): the layout is {why}")
-            if d >= 2 * filled:
-                shapes.append(d // filled)
-                strides.append(filled)
-        filled = d * s
-    # The gaps never merge: each ends before the mode above it begins.
-    rest = -(-cotarget // filled) if cotarget.__class__ is int else product(ceil_div(cotarget, filled))
-    if rest != 1 or not shapes:
-        shapes.append(rest)
-        strides.append(filled)
-    return from_modes(shapes, strides)
-
-
-def _collect_moving(modes: list[tuple[int, int]], shape: Any, stride: Any) -> None:
-    for s, d in zip(shape, stride):  # noqa: B905  (congruent by construction)
-        if s.__class__ is tuple:
-            _collect_moving(modes, s, d)
-        elif s != 1 and d != 0:
-            modes.append((d, s))
-
-
-def runtime_complement(layout: Layout, cotarget: Any) -> Layout:
-    """:func:`complement` with run-time leaves: strides are sorted and divided only where that is certain."""
-    text = f"complement({layout}, {format_tree(cotarget)})"
-    moving = filter(layout)
-    modes = list(zip(flatten_to_tuple(moving.stride), flatten_to_tuple(moving.shape), strict=True))
-    if not isinstance(modes[0][0], RuntimeInt) and modes[0][0] == 0:
-        return Layout(coalesce_shape(cotarget))
+def complement_of(layout: Layout, cotarget: Any) -> Layout:
+    """:func:`complement` of a plain layout, unchecked; run-time leaves are sorted and divided where that is certain."""
+    modes: list[Any] = []
+    if _collect_moving(modes, (layout.shape,), (layout.stride,)):
+        modes.sort()
+    else:
+        modes = _by_stride(modes, f"complement({layout}, {format_tree(cotarget)})")
     shapes: list[Any] = []
     strides: list[Any] = []
     filled: Any = 1
-    for d, s in _by_stride(modes, text):
-        gap = d // filled if isinstance(d, int) and isinstance(filled, int) else exact_quotient(d, filled)
+    for d, s in modes:
+        both_static = d.__class__ is int and filled.__class__ is int
+        gap = d // filled if both_static else exact_quotient(d, filled)
         if gap is None:
-            raise LayoutError(
-                f"{text}: whether the stride of {_mode(d, s)} is divisible by {format_tree(filled)}, where the modes "
-                "below it end, is not known before run time"
-            )
-        if isinstance(gap, int) and gap < 1:
-            raise LayoutError(f"{text}: the layout is not one-to-one, or has negative strides")
-        shapes.append(gap)
-        strides.append(filled)
+            below = f"{format_tree(filled)}, where the modes below it end,"
+            why = f"whether the stride of {_mode(d, s)} is divisible by {below} is not known before run time"
+            _cannot_fill(layout, cotarget, why)
+        if gap.__class__ is not int or gap > 1:
+            shapes.append(gap)
+            strides.append(filled)
+        elif gap < 1:
+            why = "not one-to-one" if d > 0 else "one with negative strides"
+            _cannot_fill(layout, cotarget, f"the layout is {why}")
         filled = d * s
-    rest = coalesce_shape(ceil_div(cotarget, filled))
+    # The gaps never merge: each ends before the mode above it begins.
+    both_static = cotarget.__class__ is int and filled.__class__ is int
+    rest = -(-cotarget // filled) if both_static else coalesce_shape(ceil_div(cotarget, filled))
+    if rest.__class__ is int:
+        if rest != 1 or not shapes:
+            shapes.append(rest)
+            strides.append(filled)
+        return from_modes(shapes, strides)
     shapes += flatten_to_tuple(rest)
     strides += flatten_to_tuple(compact(rest, filled))
     return from_modes(*merged(tuple(shapes), tuple(strides)))
+
+
+def _cannot_fill(layout: Layout, cotarget: Any, why: str) -> NoReturn:
+    raise LayoutError(f"complement({layout}, {format_tree(cotarget)}): {why}")
+
+
+def _collect_moving(modes: list[Any], shape: Any, stride: Any) -> bool:
+    """Append (stride, extent) of the modes that move; gives whether all leaves are static."""
+    static = True
+    for s, d in zip(shape, stride):  # noqa: B905  (congruent by construction)
+        if s.__class__ is tuple:
+            static = _collect_moving(modes, s, d) and static
+        elif s.__class__ is int and d.__class__ is int:
+            if s != 1 and d != 0:
+                modes.append((d, s))
+        elif isinstance(d, ScaledBasis):
+            raise LayoutError(f"complement({Layout(shape, stride)[0]}): a basis stride has no place among offsets")
+        elif not (same_int(s, 1) or same_int(d, 0)):
+            modes.append((d, s))
+            static = False
+    return static
 
 
 def _by_stride(modes: list[Any], text: str) -> list[Any]:
@@ -141,16 +129,7 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
             raise LayoutError(f"complement({input}, {cotarget}): what is to be filled must be positive")
     else:
         cotarget = getattr(cotarget, "shape", cotarget)
-    layout = _plain(input, "complement")
-    try:
-        return _complement_static(layout.shape, layout.stride, cotarget)
-    except UnhashableLeafError:
-        return runtime_complement(layout, cotarget)
-
-
-@remembered_trees
-def _right_inverse_static(shape: Any, stride: Any) -> Layout:
-    return _right_inverse(*merged(shape, stride))
+    return complement_of(_plain(input, "complement"), cotarget)
 
 
 def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
@@ -201,10 +180,7 @@ def right_inverse(input: Any) -> Any:
     if isinstance(input, ComposedLayout):
         return _inverse_composed(input, "right_inverse", right_inverse)
     layout = _plain(input, "right_inverse")
-    try:
-        return _right_inverse_static(layout.shape, layout.stride)
-    except UnhashableLeafError:
-        return _right_inverse(*merged(layout.shape, layout.stride))
+    return _right_inverse(*merged(layout.shape, layout.stride))
 
 
 @remembered

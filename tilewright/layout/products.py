@@ -17,7 +17,7 @@ from tilewright.layout.compose import compose_layouts
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
 from tilewright.layout.divides import by_mode, unpacked, zipped
-from tilewright.layout.inverse import runtime_complement, static_complement
+from tilewright.layout.inverse import complement_of
 from tilewright.layout.layout import Layout, make_ordered_layout
 from tilewright.layout.modes import append, last_offset, rank, size
 from tilewright.layout.text import format_tree
@@ -40,7 +40,7 @@ def _product_mode(block: Layout, tiler: Any, static: bool) -> Layout:
         tiler = Layout(extent_of_tiler(tiler, f"logical_product({block}, {tiler!r})"))
     span = product(block.shape) * (last_offset(tiler.shape, tiler.stride) + 1)
     try:
-        gaps = static_complement(block, span) if static else runtime_complement(block, span)
+        gaps = complement_of(block, span)
         copies = compose_layouts(gaps, tiler.shape, tiler.stride, False, static)
     except LayoutError as error:
         raise LayoutError(f"logical_product({block}, {tiler}): {error}") from None

@@ -107,7 +107,7 @@ def coalesce_shape(shape: Any) -> Any:
     """
     out: list[Any] = []
     for s in flatten_to_tuple(shape):
-        if out and is_static(out[-1]) == is_static(s):
+        if out and (out[-1].__class__ is int) == (s.__class__ is int):
             out[-1] = out[-1] * s
         else:
             out.append(s)

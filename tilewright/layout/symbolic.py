@@ -8,6 +8,7 @@ a readable name. :meth:`SymbolicInt.substitute` puts numbers in.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -188,27 +189,6 @@ class SymbolicInt(RuntimeInt):
             f"{self._tight()}{op}{right}", 1, lambda env: function(self.substitute(env), _value(other, env))
         )
 
-    def _compare(self, op: str, other: Any, function: Callable[[int, int], bool]) -> SymbolicBool:
-        return SymbolicBool(f"{self}{op}{other}", lambda env: function(self.substitute(env), _value(other, env)))
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare("<", other, lambda a, b: a < b)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare("<=", other, lambda a, b: a <= b)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(">", other, lambda a, b: a > b)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(">=", other, lambda a, b: a >= b)
-
-    def __eq__(self, other: object) -> Any:
-        return self._compare("==", other, lambda a, b: a == b)
-
-    def __ne__(self, other: object) -> Any:
-        return self._compare("!=", other, lambda a, b: a != b)
-
     def _tight(self) -> str:
         return str(self) if self.coefficient == 1 and len(self.factors) == 1 else f"({self})"
 
@@ -217,6 +197,17 @@ class SymbolicInt(RuntimeInt):
         if self.coefficient.numerator != 1:
             names = f"{self.coefficient.numerator}*{names}"
         return names if self.coefficient.denominator == 1 else f"{names}//{self.coefficient.denominator}"
+
+
+def _comparison(op: str, function: Callable[[int, int], bool]) -> Callable[[SymbolicInt, Any], Any]:
+    def compare(self: SymbolicInt, other: Any) -> SymbolicBool:
+        return SymbolicBool(f"{self}{op}{other}", lambda env: function(self.substitute(env), _value(other, env)))
+
+    return compare
+
+
+for _name, _op in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
+    setattr(SymbolicInt, f"__{_name}__", _comparison(_op, getattr(operator, _name)))
 
 
 def _value(x: IntLike, env: Env) -> int:
