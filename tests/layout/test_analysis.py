@@ -16,20 +16,28 @@ from tilewright.layout import (
     Layout,
     Swizzle,
     bank_conflicts,
+    blocked_product,
     coalescing,
+    composition,
     contiguity,
     coordinates,
     design_swizzle,
     explain,
+    flat_divide,
+    get_nonswizzle_portion,
     is_bijective,
     is_compact,
     is_injective,
     is_major,
     leading_dim,
+    logical_divide,
     make_smem_atom,
     offsets,
+    raked_product,
     size,
     solve_swizzle,
+    tiled_divide,
+    zipped_divide,
 )
 
 
@@ -147,6 +155,18 @@ def test_the_search_finds_the_least_and_proves_it() -> None:
         solve_swizzle(Layout((2, 2, 2, 2, 2), (32, 128, 512, 2048, 8192)), [(Layout((32, 1), (1, 0)), 1)], 32)
 
 
+@pytest.mark.parametrize("kind", ["INTER", "SW32", "SW64", "SW128"])
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_the_search_finds_the_layouts_of_wgmma(kind: str, bits: int) -> None:
+    """The four canonical layouts are the least swizzles under which 8 rows of 16 bytes come without a conflict."""
+    atom = make_smem_atom("K", kind, bits)
+    plain, vector = get_nonswizzle_portion(atom), 128 // bits
+    solution = solve_swizzle(plain, [(Layout((8, vector), (1, 8)), vector)], bits)
+    assert solution.layout == atom
+    if kind == "INTER":
+        assert solution.swizzle.bits == 0
+
+
 def test_leading_dimension() -> None:
     assert leading_dim((8, 1), (1, 1)) == 0
     assert leading_dim((1, 8), (1, 1)) == 1
@@ -167,5 +187,15 @@ def test_explanations_end_with_the_result() -> None:
         if op == "logical_product":
             operands, last = (Layout((2, 2), (4, 1)), Layout(6)), "((2,2),(2,3)):((4,1),(2,8))"
         assert last in explain(op, *operands).splitlines()[-1 if op != "composition" else -2], op
+    tiles, layout = (Layout(3, 3), Layout((2, 4), (1, 8))), Layout((9, (4, 8)), (59, (13, 1)))
+    for operation, operands in (
+        (composition, (layout, (3, 4))), (composition, (layout, 9)), (logical_divide, (layout, tiles)),
+        (zipped_divide, (layout, tiles)), (tiled_divide, (layout, tiles)), (flat_divide, (layout, tiles)),
+        (zipped_divide, (a, 4)), (blocked_product, (Layout((2, 5), (5, 1)), Layout((3, 4)))),
+        (raked_product, (Layout((2, 5), (5, 1)), Layout((3, 4)))),
+    ):  # fmt: skip
+        lines = explain(operation, *operands).splitlines()
+        assert str(operation(*operands)) in "\n".join(lines[-2:])
+        assert str(operands[0]) in lines[0]
     with pytest.raises(LayoutError, match="no explanation of size"):
         explain("size", a)

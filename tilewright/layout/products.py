@@ -176,5 +176,3 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Any, Layout]
     tile = raked_product(thr_layout, val_layout)
     threads_values = Layout((size(thr_layout), size(val_layout)))
     return product_each(tile.shape), composition(right_inverse(tile), threads_values)
-
-

@@ -132,5 +132,5 @@ def parse(text: str) -> Any:
     reader = _Reader(text)
     result = reader.whole()
     if reader.at != len(text.rstrip()):
-        raise ParseError(f"{text!r}: cannot read {text[reader.at:]!r}", text, reader.at)
+        raise ParseError(f"{text!r}: cannot read {text[reader.at :]!r}", text, reader.at)
     return result
