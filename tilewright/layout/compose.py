@@ -22,7 +22,7 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.ints import UNDECIDED, divisor_of, exact_quotient
 from tilewright.layout.layout import Layout
-from tilewright.layout.simplify import merged
+from tilewright.layout.simplify import by_mode, merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_tiler, extent_of_tiler
@@ -268,11 +268,8 @@ def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
     if not isinstance(lhs, Layout):
         return lifted(lhs, "composition", lambda outer: compose(outer, rhs, static))
     if isinstance(rhs, tuple):
-        modes = list(lhs)
-        if len(rhs) > len(modes):
-            raise LayoutError(f"composition({lhs}, {format_tree(rhs)}): the tiler has more modes than the layout")
-        parts = [compose(mode, tile, static) for mode, tile in zip(modes, rhs, strict=False)]
-        return Layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
+        result = by_mode(lambda mode, tile: compose(mode, tile, static), lhs, rhs, "composition")
+        return Layout(result.shape[: len(rhs)], result.stride[: len(rhs)])
     return compose_layouts(lhs, extent_of_tiler(rhs, f"composition({lhs}, {rhs!r})"), 1, True, static)
 
 

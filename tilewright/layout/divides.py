@@ -15,7 +15,6 @@ tile that does not divide the extent gets a last copy that hangs over; the calle
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import LayoutError
@@ -24,19 +23,9 @@ from tilewright.layout.compose import compose_layouts
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.inverse import complement_of
 from tilewright.layout.layout import Layout
-from tilewright.layout.simplify import merged
+from tilewright.layout.simplify import by_mode, merged
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_tiler, extent_of_tiler
-
-
-def by_mode(f: Callable[..., Layout], layout: Layout, tiler: tuple[Any, ...], static: bool, name: str) -> Layout:
-    """``f`` on the leading modes and their tilers; further modes stay."""
-    modes = list(layout)
-    if len(tiler) > len(modes):
-        raise LayoutError(f"{name}({layout}, {format_tree(tiler)}): the tiler has more modes than the layout")
-    for i, t in enumerate(tiler):
-        modes[i] = f(modes[i], t, static)
-    return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
 
 
 @remembered
@@ -51,7 +40,7 @@ def _divide_mode(layout: Layout, tiler: Any, static: bool) -> Layout:
         if tiler is None:
             return layout
         if tiler.__class__ is tuple:
-            return by_mode(_divide_mode, layout, tiler, static, "logical_divide")
+            return by_mode(lambda mode, t: _divide_mode(mode, t, static), layout, tiler, "logical_divide")
         tiler = Layout(extent_of_tiler(tiler, f"logical_divide({layout}, {tiler!r})"))
     shapes, _ = merged(layout.shape, layout.stride)
     target = tuple(shapes) if len(shapes) > 1 else shapes[0]

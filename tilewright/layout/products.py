@@ -16,10 +16,11 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_layouts
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
-from tilewright.layout.divides import by_mode, unpacked, zipped
+from tilewright.layout.divides import unpacked, zipped
 from tilewright.layout.inverse import complement_of
 from tilewright.layout.layout import Layout, make_ordered_layout
 from tilewright.layout.modes import append, last_offset, rank, size
+from tilewright.layout.simplify import by_mode
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_int_tuple, as_tiler, ceil_div, extent_of_tiler, is_static, product, product_each
 
@@ -36,7 +37,7 @@ def _product_mode(block: Layout, tiler: Any, static: bool) -> Layout:
         if tiler is None:
             return block
         if tiler.__class__ is tuple:
-            return by_mode(_product_mode, block, tiler, static, "logical_product")
+            return by_mode(lambda mode, t: _product_mode(mode, t, static), block, tiler, "logical_product")
         tiler = Layout(extent_of_tiler(tiler, f"logical_product({block}, {tiler!r})"))
     span = product(block.shape) * (last_offset(tiler.shape, tiler.stride) + 1)
     try:

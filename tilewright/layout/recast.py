@@ -13,7 +13,7 @@ from tilewright.layout.divides import logical_divide
 from tilewright.layout.ints import UNDECIDED, RuntimeInt, exact_quotient
 from tilewright.layout.inverse import right_inverse
 from tilewright.layout.layout import Layout
-from tilewright.layout.simplify import coalesce
+from tilewright.layout.simplify import coalesce, on_leaves
 from tilewright.layout.swizzle import Swizzle
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, product
@@ -27,18 +27,14 @@ def _upcast(static: bool, x: Any, n: int) -> Any:
         base = x.base - _log2(x, n, "upcast")
         return Swizzle(x.bits, base, x.shift) if base >= 0 else Swizzle(max(x.bits + base, 0), 0, x.shift)
     if isinstance(x, Layout):
-        shape, stride = _upcast_tree(x, x.shape, x.stride, n)
-        return Layout(shape, stride)
+        return on_leaves(lambda s, d: _upcast_leaf(x, s, d, n), x)
     quotient = exact_quotient(x, n)
     if quotient is None:
         raise LayoutError(f"upcast: the offset {x} is not divisible by {n}")
     return quotient
 
 
-def _upcast_tree(whole: Layout, s: Any, d: Any, n: int) -> tuple[Any, Any]:
-    if isinstance(s, tuple):
-        parts = [_upcast_tree(whole, x, y, n) for x, y in zip(s, d, strict=True)]
-        return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
+def _upcast_leaf(whole: Layout, s: Any, d: Any, n: int) -> tuple[Any, Any]:
     if isinstance(d, ScaledBasis):
         raise LayoutError(f"upcast({whole}, {n}): a basis stride has no element width")
     if isinstance(d, int):
@@ -94,17 +90,8 @@ def _downcast(static: bool, x: Any, n: int) -> Any:
     if isinstance(x, Layout):
         if n != 1 and not any(isinstance(d, int) and abs(d) == 1 for d in flatten_to_tuple(x.stride)):
             raise LayoutError(f"downcast({x}, {n}): needs a mode of stride 1, whose elements can be split")
-        return Layout(*_downcast_tree(x.shape, x.stride, n))
+        return on_leaves(lambda s, d: (s * n, d) if isinstance(d, int) and abs(d) == 1 else (s, d * n), x)
     return x * n
-
-
-def _downcast_tree(s: Any, d: Any, n: int) -> tuple[Any, Any]:
-    if isinstance(s, tuple):
-        parts = [_downcast_tree(x, y, n) for x, y in zip(s, d, strict=True)]
-        return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
-    if isinstance(d, int) and abs(d) == 1:
-        return s * n, d
-    return s, d * n
 
 
 def downcast(input: Any, n: int) -> Any:

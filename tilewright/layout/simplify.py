@@ -10,6 +10,7 @@ Only static leaves decide: ``(4,?):(1,4)`` stays as it is, so that the extent 4 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import LayoutError
@@ -17,7 +18,7 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.layout import Layout
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like
+from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like, unflatten
 
 
 def merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], list[Any]]:
@@ -70,16 +71,24 @@ def _coalesce(layout: Any, profile: Any = None) -> Any:
     if layout.__class__ is not Layout:
         return lifted(layout, "coalesce", lambda outer: _coalesce(outer, profile))
     if profile.__class__ is tuple:
-        return _by_profile(_coalesce, layout, profile, "coalesce")
+        return by_mode(_coalesce, layout, profile, "coalesce")
     return from_modes(*merged(layout.shape, layout.stride))
 
 
-def _by_profile(f: Any, layout: Layout, profile: tuple[Any, ...], name: str) -> Layout:
+def on_leaves(f: Callable[[Any, Any], tuple[Any, Any]], layout: Layout) -> Layout:
+    """``f`` of extent and stride of every leaf gives the new ones."""
+    pairs = list(map(f, flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride)))
+    return Layout(unflatten([s for s, _ in pairs], layout.shape), unflatten([d for _, d in pairs], layout.shape))
+
+
+def by_mode(f: Callable[[Layout, Any], Any], layout: Layout, guides: tuple[Any, ...], name: str) -> Layout:
+    """``f`` on the leading modes with the tilers or profiles ``guides``; further modes stay."""
     modes = list(layout)
-    if len(profile) > len(modes):
-        raise LayoutError(f"{name}: the profile {format_tree(profile)} has more modes than {layout}")
-    for i, p in enumerate(profile):
-        modes[i] = f(modes[i], p)
+    if len(guides) > len(modes):
+        text = format_tree(guides)
+        raise LayoutError(f"{name}({layout}, {text}): {text} has more modes than the layout")
+    for i, guide in enumerate(guides):
+        modes[i] = f(modes[i], guide)
     return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
 
 
@@ -142,7 +151,7 @@ def _filter(static: bool, layout: Any, profile: Any = None) -> Any:
     if not isinstance(layout, Layout):
         return lifted(layout, "filter", lambda outer: _filter(outer, profile))
     if isinstance(profile, tuple):
-        return _by_profile(_filter, layout, profile, "filter")
+        return by_mode(_filter, layout, profile, "filter")
     return _coalesce(filter_zeros(layout))
 
 
