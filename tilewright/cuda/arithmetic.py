@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from tilewright.cuda.expressions import MUL, Expr, call, infix, literal, prefix, ternary
 from tilewright.errors import CompileError
 from tilewright.ir.core import Constant, Op, Value
-from tilewright.ir.types import BOOL, F32, F64, TF32, ScalarType, element_of
+from tilewright.ir.types import BOOL, F32, F64, I32, TF32, ScalarType, element_of
 
 OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "and": "&", "or": "|", "xor": "^", "shl": "<<",
@@ -108,7 +108,7 @@ def _wide_integer(op: Op, args: Sequence[Expr], elem: ScalarType, operands: Sequ
     if code == "fma":
         return infix("+", infix("*", args[0], args[1]), args[2])
     if code == "neg":
-        return prefix("-", args[0])
+        return call("tw::negate", args[0]) if elem == I32 else prefix("-", args[0])
     if code == "not":
         return prefix("~", args[0])
     if code == "abs":

@@ -157,3 +157,10 @@ def test_random_programs_as_host_code(lines, samples):
 @given(block(0, []), SAMPLES)
 def test_random_programs_on_a_gpu(lines, samples):
     check(lines, samples, "cuda")
+
+
+@pytest.mark.gpu
+def test_negation_inside_nested_minima_on_a_gpu():
+    """ptxas of CUDA 13.0 loses the sign of a negated operand when it merges two minima (or maxima) on sm_90."""
+    lines = ["a = min(0, min(a, -a))", "b = max(c, max(d, -b))"]
+    check(lines, [(a, b, c, d) for a in (-2, 0, 2) for b in (-3, 3) for c in (-1, 1) for d in (-2, 2)], "cuda")

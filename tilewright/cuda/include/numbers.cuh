@@ -148,6 +148,17 @@ __device__ __forceinline__ void convert_two(e5m2* to, float a, float b) {
 #endif
 }
 
+// -x, in a form that ptxas does not recognise: on sm_90, CUDA 13.0 merges min(a, min(b, -c)) (and max) into one
+// instruction and loses the sign of c.
+__device__ __forceinline__ int negate(int x) {
+#if __CUDA_ARCH__ >= 900
+  asm("{.reg .b32 inverted; not.b32 inverted, %0; add.s32 %0, inverted, 1;}" : "+r"(x));
+  return x;
+#else
+  return -x;
+#endif
+}
+
 // 8-bit floats become f16 (exactly), two at a time.
 __device__ __forceinline__ f16x2 widen_two(e4m3 a, e4m3 b) {
 #if __CUDA_ARCH__ >= 890
