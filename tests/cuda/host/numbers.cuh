@@ -1,6 +1,8 @@
 // The host's stand-in for numbers.cuh: every operation goes through float and rounds once.
 #pragma once
 namespace tw {
+inline int negate(int x) { return -x; }
+
 inline uint16_t f16_bits(float x) { return bitcast<uint16_t>(_Float16(x)); }
 inline uint16_t bf16_bits(float x) {
   const uint32_t bits = bitcast<uint32_t>(x);
