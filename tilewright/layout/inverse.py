@@ -19,7 +19,7 @@ from tilewright.layout.compose import compose, compose_layouts, composition
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
 from tilewright.layout.ints import exact_quotient, same_int
-from tilewright.layout.layout import Layout
+from tilewright.layout.layout import Layout, kept
 from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
@@ -129,7 +129,14 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
             raise LayoutError(f"complement({input}, {cotarget}): what is to be filled must be positive")
     else:
         cotarget = getattr(cotarget, "shape", cotarget)
-    return complement_of(_plain(input, "complement"), cotarget)
+    layout = _plain(input, "complement")
+    if cotarget.__class__ is not int:
+        return complement_of(layout, cotarget)
+    memo = layout._memo
+    if memo is not None and cotarget in memo:
+        result: Layout = memo[cotarget]
+        return result
+    return kept(layout, cotarget, complement_of(layout, cotarget))
 
 
 def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
@@ -180,7 +187,10 @@ def right_inverse(input: Any) -> Any:
     if isinstance(input, ComposedLayout):
         return _inverse_composed(input, "right_inverse", right_inverse)
     layout = _plain(input, "right_inverse")
-    return _right_inverse(*merged(layout.shape, layout.stride))
+    memo = layout._memo
+    if memo is not None and "right_inverse" in memo:
+        return memo["right_inverse"]
+    return kept(layout, "right_inverse", _right_inverse(*merged(layout.shape, layout.stride)))
 
 
 @remembered

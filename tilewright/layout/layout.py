@@ -38,15 +38,17 @@ class Layout(Drawn):
     (((2,2)):((2,1)), (2,2):(2,1))
     """
 
-    __slots__ = ("_hash", "shape", "stride")
+    __slots__ = ("_hash", "_memo", "shape", "stride")
     shape: Shape
     stride: Stride
     _hash: int | None
+    _memo: dict[Any, Any] | None  # results of the cheapest operations on this very layout, see kept()
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
         _set_shape(self, shape)
         _set_stride(self, compact(shape) if stride is None else stride)
         _set_hash(self, None)
+        _set_memo(self, None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Layout is immutable: make a new one instead of setting {name}")
@@ -139,6 +141,30 @@ class Layout(Drawn):
 _set_shape = Layout.__dict__["shape"].__set__
 _set_stride = Layout.__dict__["stride"].__set__
 _set_hash = Layout.__dict__["_hash"].__set__
+_set_memo = Layout.__dict__["_memo"].__set__
+
+
+def kept(layout: Layout, key: Any, result: Layout) -> Layout:
+    """``result`` (flat), remembered in ``layout`` under ``key`` if it is static and this is not the layout's first use:
+    a loop over one layout soon computes nothing, and a layout that is met once pays nothing for it.
+
+    Run-time leaves are never kept: their arithmetic may stand in a region that the next call is not in.
+    """
+    memo = layout._memo
+    if memo is None:
+        _set_memo(layout, {})
+        return result
+    shape, stride = result.shape, result.stride
+    if shape.__class__ is tuple:
+        static = {*map(type, shape), *map(type, stride)} == STATIC
+    else:
+        static = shape.__class__ is int and stride.__class__ is int
+    if static:
+        memo[key] = result
+    return result
+
+
+STATIC = {int}
 
 
 def _has_none(c: tuple[Any, ...]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
-from tilewright.layout.layout import Layout
+from tilewright.layout.layout import Layout, kept
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like, unflatten
 
@@ -104,7 +104,10 @@ def coalesce(input: Any, *, target_profile: Any = None) -> Any:
     (8,(3,5)):(1,(8,30))
     """
     if target_profile is None and input.__class__ is Layout:
-        return from_modes(*merged(input.shape, input.stride))
+        memo = input._memo
+        if memo is not None and "coalesce" in memo:
+            return memo["coalesce"]
+        return kept(input, "coalesce", from_modes(*merged(input.shape, input.stride)))
     return _coalesce(input, target_profile)
 
 
