@@ -11,8 +11,8 @@ from typing import Any
 from tilewright.errors import StagingError, VerifyError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Value
-from tilewright.ir.passes.carries import eliminate_dead_carries
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
+from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.types import I32
 from tilewright.ir.verify import verify
 from tilewright.lang import carry
@@ -250,7 +250,7 @@ def _name(host: Any, base: str) -> str:
 
 def _finish(function: Function) -> None:
     eliminate_common_subexpressions(function)
-    eliminate_dead_carries(function)
+    eliminate_dead_code(function)
     try:
         verify(function)
     except VerifyError as wrong:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Block, Function, Value
-from tilewright.ir.passes.carries import eliminate_dead_carries
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
+from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.verify import verify
 from tilewright.lang import carry
 from tilewright.lang.arguments import Argument, argument_of
@@ -62,7 +62,7 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
         )  # fmt: skip
     host.attrs["source"] = target.function.__code__.co_filename
     eliminate_common_subexpressions(host)
-    eliminate_dead_carries(host)
+    eliminate_dead_code(host)
     verify(host)
     kernels = [function for function, _ in builder.kernels.values()]
     return Program(host, kernels, arguments, result, list(dict.fromkeys(builder.dependencies)))

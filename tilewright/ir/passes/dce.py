@@ -1,4 +1,8 @@
-"""Dead code elimination: ops without effects whose results nobody reads, and fragments that are never read."""
+"""Dead code with loops in sight: a carried value that only feeds its own next value is dead, and does not travel.
+
+Starts from the ops with effects and marks what they need. Results of loops and branches that stay unmarked are
+dropped together with what is carried and yielded for them; so are ops, loops and branches without effect or reader.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,106 @@ from tilewright.ir.core import Block, Function, Op, Value
 from tilewright.ir.ops import PURE
 
 UNREAD_IS_DEAD = PURE | {"sreg", "load", "frag.load", "frag.alloc"}
+_REGIONS = frozenset(("for", "if", "while"))
+Role = tuple[Op, int]
 
 
 def eliminate_dead_code(function: Function) -> None:
-    used: set[Value] = set()
-    _sweep(function.body, used)
+    """Remove everything in ``function`` that no effect depends on."""
+    _sweep(function.body, _Marks(function))
 
 
-def _sweep(block: Block, used: set[Value]) -> None:
-    kept: list[Op] = []
-    for op in reversed(block.ops):
-        if _is_dead(op, used):
-            continue
-        for region in reversed(op.regions):
-            _sweep(region, used)
-        used.update(op.operands)
-        kept.append(op)
-    block.ops[:] = reversed(kept)
+class _Marks:
+    """The values and region ops that effects depend on."""
+
+    def __init__(self, function: Function) -> None:
+        self.live: set[Value] = set()
+        self.kept: set[Op] = set()
+        self.makers: dict[Value, Role] = {}
+        self.arguments: dict[Value, Role] = {}
+        self.parents: dict[Op, Op] = {}
+        self.pending: list[Value] = []
+        self._index(function.body, None)
+        for op in function.walk():
+            if self._has_effect(op):
+                self.keep(op)
+        while self.pending:
+            self._follow(self.pending.pop())
+
+    def _index(self, block: Block, parent: Op | None) -> None:
+        for op in block.ops:
+            if parent is not None:
+                self.parents[op] = parent
+            self.makers.update((result, (op, i)) for i, result in enumerate(op.results))
+            for region in op.regions:
+                skipped = 1 if op.opcode == "for" else 0
+                self.arguments.update((a, (op, i - skipped)) for i, a in enumerate(region.args) if i >= skipped)
+                self._index(region, op)
+
+    def _has_effect(self, op: Op) -> bool:
+        if op.opcode in _REGIONS or op.opcode in ("condition", "yield"):
+            return op.opcode == "yield" and op not in self.parents
+        return not (op.opcode in UNREAD_IS_DEAD or (op.opcode == "call" and op.attrs["atom"].pure))
+
+    def keep(self, op: Op) -> None:
+        """``op`` is needed, and so are what it reads and the loops and branches around it."""
+        if op in self.kept:
+            return
+        self.kept.add(op)
+        if op in self.parents:
+            self.keep(self.parents[op])
+        if op.opcode == "for":
+            self.need(*op.operands[:3])
+        elif op.opcode == "if":
+            self.need(op.operands[0])
+        elif op.opcode == "while":
+            self.need(*op.operands, *op.regions[0].ops[-1].operands, *op.regions[1].ops[-1].operands)
+        else:
+            self.need(*op.operands)
+
+    def need(self, *values: Value) -> None:
+        for value in values:
+            if value not in self.live:
+                self.live.add(value)
+                self.pending.append(value)
+
+    def _follow(self, value: Value) -> None:
+        op, i = self.makers.get(value) or self.arguments.get(value) or (None, 0)
+        if op is None:
+            return
+        self.keep(op)
+        if op.opcode == "for":
+            self.need(op.operands[3 + i], op.regions[0].ops[-1].operands[i])
+            self.need(op.regions[0].args[1 + i])
+        elif op.opcode == "if":
+            self.need(*(region.ops[-1].operands[i] for region in op.regions))
 
 
-def _is_dead(op: Op, used: set[Value]) -> bool:
-    removable = op.opcode in UNREAD_IS_DEAD or (op.opcode == "call" and op.attrs["atom"].pure)
-    return removable and not any(result in used for result in op.results)
+def _sweep(block: Block, marks: _Marks) -> None:
+    kept = []
+    for op in block.ops:
+        if op in marks.kept or op.opcode in ("condition", "yield"):
+            kept.append(op)
+            _narrow(op, marks)
+            for region in op.regions:
+                _sweep(region, marks)
+    block.ops[:] = kept
+
+
+def _narrow(op: Op, marks: _Marks) -> None:
+    """Drop the results of a loop, a branch or an atomic that nobody needs."""
+    if op.opcode == "call" and op.attrs["atom"].results_optional and marks.live.isdisjoint(op.results):
+        op.results = []
+    if op.opcode == "for":
+        body = op.regions[0]
+        kept = [i for i, r in enumerate(op.results) if r in marks.live or body.args[1 + i] in marks.live]
+        body.args[1:] = [body.args[1 + i] for i in kept]
+        op.operands[3:] = [op.operands[3 + i] for i in kept]
+    elif op.opcode == "if":
+        kept = [i for i, r in enumerate(op.results) if r in marks.live]
+    else:
+        return
+    for region in op.regions:
+        tail = region.ops[-1]
+        tail.operands = [tail.operands[i] for i in kept]
+    op.results = [op.results[i] for i in kept]
