@@ -134,8 +134,7 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
         return complement_of(layout, cotarget)
     memo = layout._memo
     if memo is not None and cotarget in memo:
-        result: Layout = memo[cotarget]
-        return result
+        return memo[cotarget]  # type: ignore[no-any-return]
     return kept(layout, cotarget, complement_of(layout, cotarget))
 
 

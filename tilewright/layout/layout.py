@@ -153,18 +153,9 @@ def kept(layout: Layout, key: Any, result: Layout) -> Layout:
     memo = layout._memo
     if memo is None:
         _set_memo(layout, {})
-        return result
-    shape, stride = result.shape, result.stride
-    if shape.__class__ is tuple:
-        static = {*map(type, shape), *map(type, stride)} == STATIC
-    else:
-        static = shape.__class__ is int and stride.__class__ is int
-    if static:
+    elif is_static(result.shape) and is_static(result.stride):
         memo[key] = result
     return result
-
-
-STATIC = {int}
 
 
 def _has_none(c: tuple[Any, ...]) -> bool:
