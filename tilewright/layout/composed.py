@@ -11,10 +11,10 @@ from typing import Any
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import add_coords
+from tilewright.layout.drawn import Drawn
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import Coord, Shape, is_static, same_tree
-from tilewright.notebook import Drawn
 
 
 class ComposedLayout(Drawn):

@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, make_basis_like
 from tilewright.layout.coords import compact, compact_order, compact_right, coord_of, crd2crd, offset_of
+from tilewright.layout.drawn import Drawn
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import (
     Coord,
@@ -21,7 +22,6 @@ from tilewright.layout.tuples import (
     repeat,
     same_tree,
 )
-from tilewright.notebook import Drawn
 
 
 class Layout(Drawn):

@@ -9,7 +9,7 @@ from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, scalar_of
 from tilewright.layout import Layout, recast_layout, size
-from tilewright.notebook import Drawn
+from tilewright.layout.drawn import Drawn
 from tilewright.tiled.views import Static
 
 
