@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.gemm import gemm, kernels
+from tilewright.gemm import cross_compile, gemm, kernels
 
 ARCHES = ("sm_80", "sm_89", "sm_90a")
 TENSOROP = ["tensorop_f16", "tensorop_bf16"]
@@ -44,6 +44,12 @@ def test_tensor_cores_run_back_to_back(name: str, arch: str) -> None:
     assert hmma >= 64
     assert len(loop) < 2.5 * hmma, "little else than HMMA in the main loop"
     assert not any(m.startswith(("LDL", "STL")) for m in found), "no local memory"
+
+
+def test_large_tiles_do_not_spill() -> None:
+    for name in TENSOROP:
+        artifact = cross_compile(kernels()[name].large, "sm_90a")
+        assert artifact.spills == 0 and artifact.registers <= 255
 
 
 @pytest.mark.parametrize("name", FP8)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.errors import ArgumentError
-from tilewright.gemm import gemm, kernels
+from tilewright.errors import ArgumentError, TilewrightError
+from tilewright.gemm import KernelEntry, gemm, kernels
 
 KERNELS = {
     name: np.float32 if name == "tensorop_tf32" else entry.config.a.dtype.dtype.type
@@ -117,6 +118,64 @@ def test_empty_output() -> None:
     assert gemm(np.zeros((0, 4), np.float32), np.zeros((4, 3), np.float32)).d.shape == (0, 3)
 
 
+def configured(name: str, **changes: object) -> KernelEntry:
+    """A kernel of the library with other parameters."""
+    entry = kernels()[name]
+    return replace(entry, config=replace(entry.config, **changes), large=None)  # type: ignore[arg-type]
+
+
+VARIANTS = {
+    "large f16": ("tensorop_f16", vars(kernels()["tensorop_f16"].large)),
+    "large bf16": ("tensorop_bf16", vars(kernels()["tensorop_bf16"].large)),
+    "two stages": ("tensorop_f16", {"stages": 2}),
+    "one warp": ("tensorop_f16", {"tile": (64, 64, 32), "warps": (1, 1)}),
+    "no power of two": ("tensorop_f16", {"tile": (96, 128, 32)}),
+    "rows one by one": ("tensorop_f16", {"group": 1}),
+    "small simt": ("simt_f32", {"tile": (64, 64, 8), "warps": (4, 1), "stages": 2}),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_other_configurations(variant: str, transposed: bool, machine: str) -> None:
+    name, changes = VARIANTS[variant]
+    rng = np.random.default_rng(6)
+    a, b = (integers(rng, s, KERNELS[name], transposed) for s in ((200, 104), (104, 296)))
+    c = integers(rng, (200, 296), OUT[name])
+    d = gemm(a, b, c, beta=1.0, kernel=configured(name, **changes), machine=machine).d
+    expected = a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)
+    np.testing.assert_array_equal(d.astype(np.float64), expected.astype(OUT[name]).astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stages": 1}, "at least 2 stages"),
+        ({"math": "tensor"}, "tensorop or simt, got 'tensor'"),
+        ({"warps": (0, 1)}, "must be positive"),
+        ({"group": 0}, "must be positive"),
+        ({"warps": (3, 1)}, "96 threads with 8 elements each cannot cover a tile of"),
+        ({"tile": (128, 128, 16)}, "K tile of 16 is one step of the MMA"),
+        ({"stages": 40}, "shared memory; a block has 232448 at most"),
+    ],
+)
+def test_configurations_that_do_not_fit(changes: dict[str, object], message: str) -> None:
+    a = np.zeros((64, 64), np.float16)
+    with pytest.raises(TilewrightError, match=message):
+        gemm(a, a, kernel=configured("tensorop_f16", **changes))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("home", ["cpu", "cuda"])
+def test_torch_matrices_travel_to_the_other_machine(home: str) -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.arange(64, device=home).reshape(8, 8).to(torch.bfloat16) % 5
+    d = gemm(a, a, machine="gpu" if home == "cpu" else "cpu").d
+    assert d.device.type == home and d.dtype == torch.bfloat16
+    assert torch.equal(d.float().cpu(), (a.float() @ a.float()).cpu())
+
+
 half = np.zeros((8, 8), np.float16)
 bytes_ = np.zeros((8, 8), np.int8)
 
@@ -136,6 +195,8 @@ bytes_ = np.zeros((8, 8), np.int8)
         (lambda: gemm(half, half, out=half), "out overlaps a"),
         (lambda: gemm(half, half, out=np.zeros((8, 8), np.int32)), "cannot be written as Int32"),
         (lambda: gemm(half, half, half, out=np.zeros((8, 8), np.float32)), "c is Float16, out is Float32"),
+        (lambda: gemm(bytes_, bytes_, alpha=float("nan")), "computes with integers"),
+        (lambda: gemm(half, half, alpha="2"), "alpha must be a number, got '2'"),
         (lambda: gemm(bytes_, bytes_, alpha=0.5), "alpha = 0.5: kernel tensorop_i8 computes with integers"),
         (lambda: gemm(half, half, machine="tpu"), "auto, cpu or gpu"),
         (lambda: gemm([[1.0]], half), "a must be a matrix"),

@@ -75,6 +75,11 @@ class GemmConfig:
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
+        if self.math not in ("tensorop", "simt"):
+            raise ConstraintError(f"math must be tensorop or simt, got {self.math!r}")
+        if min(*self.warps, *self.tile, self.group) < 1:
+            found = f"{self.tile}, {self.warps} and {self.group}"
+            raise ConstraintError(f"tile, warps and group must be positive, got {found}")
         if self.stages < 2:
             raise ConstraintError(f"a multistage GEMM needs at least 2 stages, got {self.stages}")
         for name, operand, extent in (("A", self.a, self.tile[0]), ("B", self.b, self.tile[1])):

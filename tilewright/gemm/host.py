@@ -3,6 +3,7 @@ live."""
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -119,7 +120,9 @@ def _scales(entry: KernelEntry, D: Matrix, alpha: float, beta: float) -> tuple[A
     if not acc.is_same_kind(D.dtype) or D.dtype.width > acc.width or D.dtype.width < 16:
         raise ArgumentError(f"kernel {entry.name} accumulates in {acc}, which cannot be written as {D.dtype}")
     for name, value in (("alpha", alpha), ("beta", beta)):
-        if acc.is_integer and value != int(value):
+        if not isinstance(value, (numbers.Real, np.number)):
+            raise ArgumentError(f"{name} must be a number, got {value!r}")
+        if acc.is_integer and not float(value).is_integer():
             raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
     return (acc(int(alpha)), acc(int(beta))) if acc.is_integer else (acc(float(alpha)), acc(float(beta)))
 
@@ -168,11 +171,18 @@ def _empty(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return like.new_empty(shape, dtype=dtype.torch_dtype) if _is_torch(like) else np.empty(shape, dtype.dtype)
 
 
+def _bits(tensor: Any, matrix: Matrix) -> Any:
+    """A torch tensor as integers of its width: bf16 and fp8 have no NumPy dtype that torch knows."""
+    import torch
+
+    return tensor.view(getattr(torch, f"int{8 * matrix.dtype.bytes}"))
+
+
 def _travel(target: Any, matrix: Matrix) -> Matrix:
     """The matrix on the other machine; NumPy is the common ground."""
     source = matrix.source
     if _is_torch(source):
-        source = source.cpu().numpy()
+        source = _bits(source.cpu(), matrix).numpy().view(matrix.dtype.dtype)
     return Matrix.of(matrix.name, source if matrix.device != "cpu" else target.upload(source))
 
 
@@ -180,9 +190,11 @@ def _bring_home(target: Any, result: Matrix, home: Matrix) -> None:
     if home.device != "cpu":
         import torch
 
-        home.source.copy_(torch.from_numpy(result.source))
+        size = home.dtype.bytes
+        _bits(home.source, home).copy_(torch.from_numpy(result.source.view(f"i{size}")))
     else:
-        target.download(result.source, home.source.numpy() if _is_torch(home.source) else home.source)
+        store = home.source
+        target.download(result.source, _bits(store, home).numpy().view(home.dtype.dtype) if _is_torch(store) else store)
 
 
 def launcher(

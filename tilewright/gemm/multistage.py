@@ -16,6 +16,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute, utils
+from tilewright.errors import ConstraintError
 from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.epilogue import epilogue_of
 from tilewright.gemm.math import math_of
@@ -102,7 +103,7 @@ class MultistageGemm:
         tXrA = to_rA.retile(tCrA)
         tXsB = to_rB.get_slice(tidx).partition_S(sB)
         tXrB = to_rB.retile(tCrB)
-        k_blocks = cute.size(tCrA, mode=[2])
+        k_blocks = double_buffered(cute.size(tCrA, mode=[2]), bK)
 
         if k_tiles > 0:
             # Fill all stages but one. A short K leaves stages that hold zeros and are never multiplied.
@@ -150,6 +151,16 @@ class MultistageGemm:
         gD = cute.local_tile(mD[None, None, bidz], (bM, bN), (tile_m, tile_n))
         cD = cute.local_tile(cute.make_identity_tensor((M, N)), (bM, bN), (tile_m, tile_n))
         self.epilogue.run(tiled_mma, tidx, tCrC, gC, gD, cD, smem, (M, N), alpha, beta)
+
+
+def double_buffered(k_blocks: int, bK: int) -> int:
+    """``k_blocks``, at least two: while one is multiplied, the registers of another are filled."""
+    if k_blocks < 2:
+        raise ConstraintError(
+            f"a K tile of {bK} is one step of the MMA; the pipeline fills one step while it multiplies another: "
+            f"take a K tile of at least {2 * bK}"
+        )
+    return k_blocks
 
 
 def aligned(tensor: Any, operand: Operand) -> Any:

@@ -3,9 +3,11 @@ loader."""
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from tilewright import Boolean, cute, range_constexpr
+from tilewright.errors import ConstraintError
 from tilewright.gemm.config import Major, Operand
 
 
@@ -16,7 +18,7 @@ def smem_swizzled(dtype: Any, tile: tuple[int, int], major: Major, unit: int, st
     The contiguous mode is cut into rows of at most 128 bytes, one turn of the banks; the row's number is XOR-ed in.
     """
     contiguous = tile[1] if major is Major.K else tile[0]
-    row = min(contiguous, 1024 // dtype.width)
+    row = gcd(contiguous, 1024 // dtype.width)
     bits = max(0, log2(row * dtype.width // unit))
     atom = cute.make_layout((8, row), stride=(row, 1))
     if major is Major.MN:
@@ -56,8 +58,14 @@ def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, t
     """A tiled copy whose threads stand along the contiguous mode of ``tile`` first, each holding ``vector`` elements of
     it."""
     contiguous = tile[1] if major is Major.K else tile[0]
+    other = tile[0] if major is Major.K else tile[1]
     along = min(contiguous // vector, threads)
     across = threads // along
+    if along * across != threads or contiguous % (along * vector) or other % across:
+        raise ConstraintError(
+            f"{threads} threads with {vector} elements each cannot cover a tile of {tile}: {along} stand along its "
+            f"{contiguous} contiguous elements and {threads / along:g} along its {other} others"
+        )
     if major is Major.K:
         return cute.make_tiled_copy_tv(
             atom, cute.make_layout((across, along), stride=(along, 1)), cute.make_layout((1, vector))

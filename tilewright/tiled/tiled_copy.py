@@ -27,7 +27,7 @@ from tilewright.layout import (
     zipped_divide,
 )
 from tilewright.tiled.atom import CopyAtom
-from tilewright.tiled.views import layout_of, rearranged, sliced
+from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
 
 
 class TiledCopy(CopyAtom):
@@ -189,8 +189,14 @@ class ThrCopy(TiledCopy):
 
     def partition_S(self, x: Any) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a source; for a layout (layout, offset)."""
+        self._need_whole(x, "S")
         return sliced(self.tidfrg_S(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
 
     def partition_D(self, x: Any) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a destination; for a layout (layout, offset)."""
+        self._need_whole(x, "D")
         return sliced(self.tidfrg_D(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
+
+    def _need_whole(self, x: Any, side: str) -> None:
+        tile = tuple(size(t) for t in self.tiler_mn)
+        need_whole_tiles(x, tile, f"partition_{side} of a tiled copy of {self.instruction}")

@@ -27,7 +27,7 @@ from tilewright.layout import (
     zipped_divide,
 )
 from tilewright.tiled.atom import MmaAtom, make_mma_atom
-from tilewright.tiled.views import layout_of, rearranged, sliced
+from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
 
 _MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 
@@ -236,6 +236,8 @@ class ThrMma(TiledMma):
     def partition(self, which: str, x: Any) -> Any:
         """This thread's part (V, RestM, RestK, ...) of a tensor; for a layout the pair (layout, offset)."""
         rows, columns = _MODES[which]
+        tile = self.tile_shape_mnk
+        need_whole_tiles(x, (tile[rows], tile[columns]), f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk
         return sliced(self.thrfrg(which, x), ((v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))))
 

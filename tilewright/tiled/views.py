@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.errors import ConstraintError
+from tilewright.lang.pointer import AddressSpace
 from tilewright.layout import (
     ComposedLayout,
     Layout,
@@ -12,6 +14,7 @@ from tilewright.layout import (
     composition,
     flatten_to_tuple,
     make_layout,
+    size,
     slice_,
     slice_and_offset,
     unflatten,
@@ -43,6 +46,23 @@ def sliced(x: Any, coord: Any) -> Any:
     if isinstance(x, Layout):
         return slice_and_offset(coord, x)
     return x[coord]
+
+
+def need_whole_tiles(x: Any, tile: tuple[Any, ...], who: str) -> None:
+    """Refuse a shared-memory tensor that the tile overhangs: its partitions would reach into other memory.
+
+    Global tensors may be overhung, their copies are predicated; layouts and coordinates have no memory to leave.
+    """
+    pointer = getattr(x, "iterator", None)
+    if getattr(pointer, "memspace", None) is not AddressSpace.smem:
+        return
+    for mode, step in enumerate(tile):
+        extent = size(x.layout[mode])
+        if isinstance(extent, int) and isinstance(step, int) and extent % step:
+            raise ConstraintError(
+                f"{who}: mode {mode} of the shared-memory tensor {x.layout} has {extent} elements, which tiles of "
+                f"{step} do not divide: choose a tile of whole multiples of {step}"
+            )
 
 
 def _split_at_bits(layout: Layout, plain: Layout, swizzle: Any) -> Layout:

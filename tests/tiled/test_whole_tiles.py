@@ -1,0 +1,43 @@
+"""A tile that does not divide a shared-memory tensor is refused while staging: its partitions would leave the tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tilewright import cute, utils
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ConstraintError
+
+
+@cute.kernel
+def partition(out: cute.Tensor, rows: cutlass.Constexpr, by: cutlass.Constexpr):
+    tidx, _, _ = cute.arch.thread_idx()
+    smem = utils.SmemAllocator().allocate_tensor(cutlass.Float16, cute.make_layout((rows, 16), stride=(16, 1)), 16)
+    op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16, num_bits_per_copy=128)
+    copy = cute.make_tiled_copy_tv(atom, cute.make_layout((16, 2), stride=(2, 1)), cute.make_layout((1, 8)))
+    if cutlass.const_expr(by == "A"):
+        part = cute.make_tiled_mma(op).get_slice(tidx).partition_A(smem)
+    elif cutlass.const_expr(by == "S"):
+        part = copy.get_slice(tidx).partition_S(smem)
+    else:
+        part = copy.get_slice(tidx).partition_D(smem)
+    out[tidx] = cute.size(part)
+
+
+@cute.jit
+def run(out: cute.Tensor, rows: cutlass.Constexpr, by: cutlass.Constexpr):
+    partition(out, rows, by).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+@pytest.mark.parametrize("by", ["A", "S", "D"])
+def test_a_tile_that_overhangs_shared_memory_is_refused(by: str) -> None:
+    out: Any = np.zeros(32, np.int32)
+    run(from_dlpack(out), 32, by)
+    assert (out == 16).all()
+    with pytest.raises(ConstraintError, match=r"shared-memory tensor \(24,16\):\(16,1\) has 24 elements.*tiles of 16"):
+        run(from_dlpack(out), 24, by)
