@@ -129,7 +129,7 @@ VARIANTS = {
     "large bf16": ("tensorop_bf16", vars(kernels()["tensorop_bf16"].large)),
     "two stages": ("tensorop_f16", {"stages": 2}),
     "one warp": ("tensorop_f16", {"tile": (64, 64, 32), "warps": (1, 1)}),
-    "no power of two": ("tensorop_f16", {"tile": (96, 128, 32)}),
+    "long k tile": ("tensorop_f16", {"tile": (128, 128, 64), "stages": 3}),
     "rows one by one": ("tensorop_f16", {"group": 1}),
     "small simt": ("simt_f32", {"tile": (64, 64, 8), "warps": (4, 1), "stages": 2}),
 }

@@ -39,5 +39,6 @@ def test_a_tile_that_overhangs_shared_memory_is_refused(by: str) -> None:
     out: Any = np.zeros(32, np.int32)
     run(from_dlpack(out), 32, by)
     assert (out == 16).all()
-    with pytest.raises(ConstraintError, match=r"shared-memory tensor \(24,16\):\(16,1\) has 24 elements.*tiles of 16"):
+    words = r"shared-memory tensor \(24,16\):\(16,1\) has 24 elements.*tiles of 16"
+    with pytest.raises(ConstraintError, match=words):
         run(from_dlpack(out), 24, by)
