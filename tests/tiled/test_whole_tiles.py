@@ -1,4 +1,4 @@
-"""A tile that does not divide a shared-memory tensor is refused while staging: its partitions would leave the tensor."""
+"""A tile that does not divide a shared-memory tensor is refused while staging: its parts would leave the tensor."""
 
 from __future__ import annotations
 
