@@ -1,13 +1,6 @@
-"""The multistage GEMM kernel: cp.async into a ring of shared-memory stages, registers double-buffered, any math.
+"""The multistage GEMM kernel: which tiles and k tiles a thread block multiplies, and what becomes of the sums.
 
-The software pipeline, per k block of the current tile:
-
-    last block of a tile:  wait until the next tile has landed, barrier
-    every block:           shared -> registers for block + 1
-    first block of a tile: issue cp.async for the tile ``stages - 1`` ahead
-    every block:           multiply block
-
-Source of the scheme: CUTLASS "Efficient GEMM in CUDA", section Pipelining.
+The decomposition says what the block's share of the work is, the main loop multiplies, the epilogue writes D.
 """
 
 from __future__ import annotations
@@ -16,11 +9,11 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute, utils
-from tilewright.errors import ConstraintError
 from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.epilogue import epilogue_of
+from tilewright.gemm.mainloop import MultistageMainloop, Slices
 from tilewright.gemm.math import math_of
-from tilewright.gemm.operand import TileLoader, global_to_shared
+from tilewright.gemm.operand import global_to_shared
 from tilewright.gemm.raster import GroupedRaster
 
 
@@ -35,6 +28,7 @@ class MultistageGemm:
         config.check()
         self.config = config
         self.math = math_of(config)
+        self.mainloop = MultistageMainloop(config, self.math)
         self.raster = GroupedRaster(config.group)
         self.epilogue = epilogue_of(config)
 
@@ -72,7 +66,6 @@ class MultistageGemm:
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         bM, bN, bK = self.config.tile
-        stages = self.config.stages
         tidx, _, _ = cute.arch.thread_idx()
         bidx, _, bidz = cute.arch.block_idx()
         M, N, K = cute.size(mA, mode=[0]), cute.size(mB, mode=[0]), cute.size(mA, mode=[1])
@@ -83,84 +76,24 @@ class MultistageGemm:
         gA, cA = k_slices(mA[None, None, bidz], (bM, bK), tile_m, k_tiles)
         gB, cB = k_slices(mB[None, None, bidz], (bN, bK), tile_n, k_tiles)
 
-        # The mainloop's stages and the epilogue's tile take turns in the same bytes.
+        # The main loop's stages and the epilogue's tile take turns in the same bytes.
         bytes_A = cute.cosize(sA_layout) * self.config.a.dtype.width // 8
         bytes_B = cute.cosize(sB_layout) * self.config.b.dtype.width // 8
         smem = utils.SmemAllocator().allocate(max(bytes_A + bytes_B, self.epilogue.smem_bytes), 128)
         sA = cute.make_tensor(cute.recast_ptr(smem, dtype=self.config.a.dtype), sA_layout)
         sB = cute.make_tensor(cute.recast_ptr(smem + bytes_A, dtype=self.config.b.dtype), sB_layout)
-        loader_A = TileLoader(self.config.a, copy_A, tidx, gA, cA, sA, M)
-        loader_B = TileLoader(self.config.b, copy_B, tidx, gB, cB, sB, N)
 
         thr_mma = tiled_mma.get_slice(tidx)
-        tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA[None, None, 0]))
-        tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(sB[None, None, 0]))
         tCrC = cute.make_rmem_tensor(thr_mma.partition_shape_C((bM, bN)), self.config.acc_dtype)
         tCrC.fill(0)
-        to_rA = self.math.to_registers_A(tiled_mma)
-        to_rB = self.math.to_registers_B(tiled_mma)
-        tXsA = to_rA.get_slice(tidx).partition_S(sA)
-        tXrA = to_rA.retile(tCrA)
-        tXsB = to_rB.get_slice(tidx).partition_S(sB)
-        tXrB = to_rB.retile(tCrB)
-        k_blocks = double_buffered(cute.size(tCrA, mode=[2]), bK)
-
-        if k_tiles > 0:
-            # Fill all stages but one. A short K leaves stages that hold zeros and are never multiplied.
-            loader_A.load_first(0)
-            loader_B.load_first(0)
-            cute.arch.cp_async_commit_group()
-            for stage in cutlass.range_constexpr(1, stages - 1):
-                if stage >= k_tiles:
-                    loader_A.stop()
-                    loader_B.stop()
-                loader_A.load(cute.min(stage, k_tiles - 1), stage)
-                loader_B.load(cute.min(stage, k_tiles - 1), stage)
-                cute.arch.cp_async_commit_group()
-            if stages - 1 >= k_tiles:
-                loader_A.stop()
-                loader_B.stop()
-
-            cute.arch.cp_async_wait_group(stages - 2)
-            cute.arch.sync_threads()
-            cute.copy(to_rA, tXsA[None, None, 0, 0], tXrA[None, None, 0])
-            cute.copy(to_rB, tXsB[None, None, 0, 0], tXrB[None, None, 0])
-
-            read = cutlass.Int32(0)
-            write = cutlass.Int32(stages - 1)
-            for k_tile in cutlass.range(k_tiles, unroll=1):
-                ahead = cute.min(k_tile + (stages - 1), k_tiles - 1)
-                for k_block in cutlass.range_constexpr(k_blocks):
-                    if cutlass.const_expr(k_block == k_blocks - 1):
-                        read = advance(read, stages)
-                        cute.arch.cp_async_wait_group(stages - 2)
-                        cute.arch.sync_threads()
-                    following = (k_block + 1) % k_blocks
-                    cute.copy(to_rA, tXsA[None, None, following, read], tXrA[None, None, following])
-                    cute.copy(to_rB, tXsB[None, None, following, read], tXrB[None, None, following])
-                    if cutlass.const_expr(k_block == 0):
-                        loader_A.load(ahead, write)
-                        loader_B.load(ahead, write)
-                        cute.arch.cp_async_commit_group()
-                        write = advance(write, stages)
-                    cute.gemm(tiled_mma, tCrC, tCrA[None, None, k_block], tCrB[None, None, k_block], tCrC)
-            cute.arch.cp_async_wait_group(0)
-
+        self.mainloop.run(
+            tiled_mma, tidx, tCrC, Slices(gA, cA, M, sA, copy_A), Slices(gB, cB, N, sB, copy_B), 0, k_tiles
+        )
         cute.arch.sync_threads()
         gC = cute.local_tile(mC[None, None, bidz], (bM, bN), (tile_m, tile_n))
         gD = cute.local_tile(mD[None, None, bidz], (bM, bN), (tile_m, tile_n))
         cD = cute.local_tile(cute.make_identity_tensor((M, N)), (bM, bN), (tile_m, tile_n))
         self.epilogue.run(tiled_mma, tidx, tCrC, gC, gD, cD, smem, (M, N), alpha, beta)
-
-
-def double_buffered(k_blocks: int, bK: int) -> int:
-    """``k_blocks``, at least two: while one is multiplied, the registers of another are filled."""
-    if k_blocks < 2:
-        raise ConstraintError(
-            f"a K tile of {bK} is one step of the MMA; the pipeline fills one step while it multiplies another: "
-            f"take a K tile of at least {2 * bK}"
-        )
-    return k_blocks
 
 
 def aligned(tensor: Any, operand: Operand) -> Any:
@@ -179,9 +112,3 @@ def k_slices(matrix: Any, tile: tuple[int, int], index: Any, k_tiles: Any) -> tu
     return tuple(
         cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None)) for tensor in (matrix, identity)
     )
-
-
-@cute.jit
-def advance(stage: cutlass.Int32, stages: cutlass.Constexpr) -> cutlass.Int32:
-    """The next stage of the ring, without a division."""
-    return cutlass.Int32(0) if stage + 1 == stages else stage + 1

@@ -78,12 +78,16 @@ def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, t
 class TileLoader:
     """Copies k tile after k tile of one operand into its shared-memory stages.
 
-    ``gX`` is (MN, K, k tiles) shifted so that the *first* tile is the ragged one: only it needs predicates along K, all
-    others reuse those of the MN mode. ``cX`` has the coordinates of ``gX``; ``extent`` is the true size of MN.
+    ``gX`` is (MN, K, k tiles) shifted so that the *first* tile of the matrix is the ragged one: only there does the
+    first load, of tile ``k_begin``, need predicates along K; all others reuse those of the MN mode. ``cX`` has the
+    coordinates of ``gX``; ``extent`` is the true size of MN.
     """
 
-    def __init__(self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any) -> None:
+    def __init__(
+        self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any
+    ) -> None:  # fmt: skip
         self.atom = tiled_copy
+        self.k_begin = k_begin
         self.asynchronous = operand.copy_bits >= 32
         slice_ = tiled_copy.get_slice(thread)
         self.source = slice_.partition_S(gX)  # (CPY, CPY_MN, CPY_K, k tiles)
@@ -97,12 +101,12 @@ class TileLoader:
                 within = cute.elem_less(coordinates[(0, v), row, 0, 0][0], extent)
                 self.inside[v, row, 0] = within
                 for column in range_constexpr(columns):
-                    k = coordinates[(0, v), row, column, 0][1]
+                    k = coordinates[(0, v), row, column, k_begin][1]
                     self.ragged[v, row, column] = within & (k >= 0)
 
     def load_first(self, stage: int) -> None:
-        """The ragged first tile; elements before its beginning become zero."""
-        self._copy(0, stage, self.ragged)
+        """Tile ``k_begin``; elements before the matrix's beginning become zero."""
+        self._copy(self.k_begin, stage, self.ragged)
 
     def load(self, k_tile: Any, stage: Any) -> None:
         self._copy(k_tile, stage, self.inside)

@@ -1,0 +1,119 @@
+"""The multistage main loop: cp.async into a ring of shared-memory stages, registers double-buffered, any math.
+
+The software pipeline, per k block of the current tile:
+
+    last block of a tile:  wait until the next tile has landed, barrier
+    every block:           shared -> registers for block + 1
+    first block of a tile: issue cp.async for the tile ``stages - 1`` ahead
+    every block:           multiply block
+
+Source of the scheme: CUTLASS "Efficient GEMM in CUDA", section Pipelining.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.errors import ConstraintError
+from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.math import SimtMath, TensorOpMath
+from tilewright.gemm.operand import TileLoader
+
+
+@dataclass(frozen=True)
+class Slices:
+    """One operand seen by a thread block: its tile's k slices (MN, K, k tiles) and their coordinates, the true extent
+    of MN, the shared-memory stages (MN, K, stages) and the copy that fills them."""
+
+    g: Any
+    c: Any
+    extent: Any
+    s: Any
+    copy: Any
+
+
+@dataclass(frozen=True)
+class MultistageMainloop:
+    """acc += A[:, k tiles] @ B[:, k tiles], the whole thread block together."""
+
+    config: GemmConfig
+    math: TensorOpMath | SimtMath
+
+    @cute.jit
+    def run(
+        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, A: Slices, B: Slices, k_begin: Any, k_end: Any
+    ) -> None:  # fmt: skip
+        """Multiply k tiles ``k_begin`` to ``k_end``; shared memory must be free, and is free when all threads return."""
+        stages = self.config.stages
+        loader_A = TileLoader(self.config.a, A.copy, tidx, A.g, A.c, A.s, A.extent, k_begin)
+        loader_B = TileLoader(self.config.b, B.copy, tidx, B.g, B.c, B.s, B.extent, k_begin)
+        thr_mma = tiled_mma.get_slice(tidx)
+        tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(A.s[None, None, 0]))
+        tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(B.s[None, None, 0]))
+        to_rA = self.math.to_registers_A(tiled_mma)
+        to_rB = self.math.to_registers_B(tiled_mma)
+        tXsA = to_rA.get_slice(tidx).partition_S(A.s)
+        tXrA = to_rA.retile(tCrA)
+        tXsB = to_rB.get_slice(tidx).partition_S(B.s)
+        tXrB = to_rB.retile(tCrB)
+        k_blocks = double_buffered(cute.size(tCrA, mode=[2]), self.config.tile[2])
+
+        if k_end > k_begin:
+            # Fill all stages but one. A short K leaves stages that hold zeros and are never multiplied.
+            loader_A.load_first(0)
+            loader_B.load_first(0)
+            cute.arch.cp_async_commit_group()
+            for stage in cutlass.range_constexpr(1, stages - 1):
+                if k_begin + stage >= k_end:
+                    loader_A.stop()
+                    loader_B.stop()
+                loader_A.load(cute.min(k_begin + stage, k_end - 1), stage)
+                loader_B.load(cute.min(k_begin + stage, k_end - 1), stage)
+                cute.arch.cp_async_commit_group()
+            if k_begin + (stages - 1) >= k_end:
+                loader_A.stop()
+                loader_B.stop()
+
+            cute.arch.cp_async_wait_group(stages - 2)
+            cute.arch.sync_threads()
+            cute.copy(to_rA, tXsA[None, None, 0, 0], tXrA[None, None, 0])
+            cute.copy(to_rB, tXsB[None, None, 0, 0], tXrB[None, None, 0])
+
+            read = cutlass.Int32(0)
+            write = cutlass.Int32(stages - 1)
+            for k_tile in cutlass.range(k_begin, k_end, unroll=1):
+                ahead = cute.min(k_tile + (stages - 1), k_end - 1)
+                for k_block in cutlass.range_constexpr(k_blocks):
+                    if cutlass.const_expr(k_block == k_blocks - 1):
+                        read = advance(read, stages)
+                        cute.arch.cp_async_wait_group(stages - 2)
+                        cute.arch.sync_threads()
+                    following = (k_block + 1) % k_blocks
+                    cute.copy(to_rA, tXsA[None, None, following, read], tXrA[None, None, following])
+                    cute.copy(to_rB, tXsB[None, None, following, read], tXrB[None, None, following])
+                    if cutlass.const_expr(k_block == 0):
+                        loader_A.load(ahead, write)
+                        loader_B.load(ahead, write)
+                        cute.arch.cp_async_commit_group()
+                        write = advance(write, stages)
+                    cute.gemm(tiled_mma, acc, tCrA[None, None, k_block], tCrB[None, None, k_block], acc)
+            cute.arch.cp_async_wait_group(0)
+
+
+def double_buffered(k_blocks: int, bK: int) -> int:
+    """``k_blocks``, at least two: while one is multiplied, the registers of another are filled."""
+    if k_blocks < 2:
+        raise ConstraintError(
+            f"a K tile of {bK} is one step of the MMA; the pipeline fills one step while it multiplies another: "
+            f"take a K tile of at least {2 * bK}"
+        )
+    return k_blocks
+
+
+@cute.jit
+def advance(stage: cutlass.Int32, stages: cutlass.Constexpr) -> cutlass.Int32:
+    """The next stage of the ring, without a division."""
+    return cutlass.Int32(0) if stage + 1 == stages else stage + 1
