@@ -46,7 +46,7 @@ class MultistageMainloop:
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, A: Slices, B: Slices, k_begin: Any, k_end: Any
     ) -> None:  # fmt: skip
-        """Multiply k tiles ``k_begin`` to ``k_end``; shared memory must be free, and is again once all threads return."""
+        """Multiply k tiles ``k_begin`` to ``k_end``; shared memory must be free and is so again in the end."""
         stages = self.config.stages
         loader_A = TileLoader(self.config.a, A.copy, tidx, A.g, A.c, A.s, A.extent, k_begin)
         loader_B = TileLoader(self.config.b, B.copy, tidx, B.g, B.c, B.s, B.extent, k_begin)
