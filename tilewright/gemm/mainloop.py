@@ -34,6 +34,18 @@ class Slices:
     s: Any
     copy: Any
 
+    @staticmethod
+    def of(matrix: Any, tile: tuple[int, int], index: Any, stages: Any, copy: Any) -> Slices:
+        """The slices of tile ``index`` along MN. K is shifted so that its first tile is the ragged one and all others
+        are whole."""
+        extent, K = cute.size(matrix, mode=[0]), cute.size(matrix, mode=[1])
+        residue = K - cute.ceil_div(K, tile[1]) * tile[1]
+        g, c = (
+            cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None))
+            for tensor in (matrix, cute.make_identity_tensor(matrix.shape))
+        )
+        return Slices(g, c, extent, stages, copy)
+
 
 @dataclass(frozen=True)
 class MultistageMainloop:

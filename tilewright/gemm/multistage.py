@@ -1,16 +1,20 @@
 """The multistage GEMM kernel: which tiles and k tiles a thread block multiplies, and what becomes of the sums.
 
-The decomposition says what the block's share of the work is, the main loop multiplies, the epilogue writes D.
+The decomposition says what a block's share of the work is, the main loop multiplies, blocks that share a tile add up
+their sums, the epilogue writes D.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute, utils
 from tilewright.gemm.config import GemmConfig, Major, Operand
+from tilewright.gemm.decomposition import DataParallel, SharedTiles, decomposition_of
 from tilewright.gemm.epilogue import epilogue_of
+from tilewright.gemm.fixup import Fixup
 from tilewright.gemm.mainloop import MultistageMainloop, Slices
 from tilewright.gemm.math import math_of
 from tilewright.gemm.operand import global_to_shared
@@ -31,12 +35,15 @@ class MultistageGemm:
         self.mainloop = MultistageMainloop(config, self.math)
         self.raster = GroupedRaster(config.group)
         self.epilogue = epilogue_of(config)
+        self.fixup = Fixup(config)
 
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Numeric, beta: cutlass.Numeric, stream: Any = None,
+        alpha: cutlass.Numeric, beta: cutlass.Numeric, stream_k: Any = None, stream: Any = None,
     ) -> None:  # fmt: skip
+        """Launch the product. ``stream_k`` (``StreamKArguments``, L = 1 and K > 0) deals the k tiles of some tiles out
+        evenly among blocks; without it each block makes one tile."""
         config = self.config
         bM, bN, bK = config.tile
         mA, mB, mC, mD = (
@@ -46,14 +53,14 @@ class MultistageGemm:
         tiles_m = cute.ceil_div(cute.size(mD, mode=[0]), bM)
         tiles_n = cute.ceil_div(cute.size(mD, mode=[1]), bN)
         self.kernel(
-            mA, mB, mC, mD, alpha, beta,
+            mA, mB, mC, mD, alpha, beta, stream_k,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
             global_to_shared(config.a, (bM, bK), config.threads),
             global_to_shared(config.b, (bN, bK), config.threads),
             self.math.tiled_mma(),
         ).launch(
-            grid=(tiles_m * tiles_n, 1, cute.size(mD, mode=[2])),
+            grid=(decomposition_of(stream_k).blocks(tiles_m * tiles_n), 1, cute.size(mD, mode=[2])),
             block=(config.threads, 1, 1),
             stream=stream,
         )  # fmt: skip
@@ -61,20 +68,12 @@ class MultistageGemm:
     @cute.kernel
     def kernel(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Numeric, beta: cutlass.Numeric,
+        alpha: cutlass.Numeric, beta: cutlass.Numeric, stream_k: Any,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
-        bM, bN, bK = self.config.tile
-        tidx, _, _ = cute.arch.thread_idx()
         bidx, _, bidz = cute.arch.block_idx()
-        M, N, K = cute.size(mA, mode=[0]), cute.size(mB, mode=[0]), cute.size(mA, mode=[1])
-        tile_m, tile_n = self.raster.tile(bidx, cute.ceil_div(M, bM), cute.ceil_div(N, bN))
-
-        # Shift K so that the first tile is the ragged one and all others are whole.
-        k_tiles = cute.ceil_div(K, bK)
-        gA, cA = k_slices(mA[None, None, bidz], (bM, bK), tile_m, k_tiles)
-        gB, cB = k_slices(mB[None, None, bidz], (bN, bK), tile_n, k_tiles)
+        mA, mB, mC, mD = (tensor[None, None, bidz] for tensor in (mA, mB, mC, mD))
 
         # The main loop's stages and the epilogue's tile take turns in the same bytes.
         bytes_A = cute.cosize(sA_layout) * self.config.a.dtype.width // 8
@@ -83,17 +82,43 @@ class MultistageGemm:
         sA = cute.make_tensor(cute.recast_ptr(smem, dtype=self.config.a.dtype), sA_layout)
         sB = cute.make_tensor(cute.recast_ptr(smem + bytes_A, dtype=self.config.b.dtype), sB_layout)
 
+        def slices(tile_m: Any, tile_n: Any) -> tuple[Slices, Slices]:
+            bM, bN, bK = self.config.tile
+            return Slices.of(mA, (bM, bK), tile_m, sA, copy_A), Slices.of(mB, (bN, bK), tile_n, sB, copy_B)
+
+        decomposition = decomposition_of(stream_k)
+        k_tiles = cute.ceil_div(cute.size(mA, mode=[1]), self.config.tile[2])
+        piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, alpha, beta, decomposition, k_tiles)
+        decomposition.run(bidx, k_tiles, piece)
+
+    @cute.jit
+    def piece(
+        self, tiled_mma: cute.TiledMma, slices: Any, mC: cute.Tensor, mD: cute.Tensor, smem: Any, alpha: Any, beta: Any,
+        decomposition: DataParallel | SharedTiles, k_tiles: Any, tile: Any, k_begin: Any, k_end: Any,
+    ) -> None:  # fmt: skip
+        """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""
+        bM, bN, _ = self.config.tile
+        extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
+        where = self.raster.tile(tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
+        tidx, _, _ = cute.arch.thread_idx()
         thr_mma = tiled_mma.get_slice(tidx)
-        tCrC = cute.make_rmem_tensor(thr_mma.partition_shape_C((bM, bN)), self.config.acc_dtype)
-        tCrC.fill(0)
-        self.mainloop.run(
-            tiled_mma, tidx, tCrC, Slices(gA, cA, M, sA, copy_A), Slices(gB, cB, N, sB, copy_B), 0, k_tiles
-        )
+        acc = cute.make_rmem_tensor(thr_mma.partition_shape_C((bM, bN)), self.config.acc_dtype)
+        acc.fill(0)
+        A, B = slices(*where)
+        self.mainloop.run(tiled_mma, tidx, acc, A, B, k_begin, k_end)
         cute.arch.sync_threads()
-        gC = cute.local_tile(mC[None, None, bidz], (bM, bN), (tile_m, tile_n))
-        gD = cute.local_tile(mD[None, None, bidz], (bM, bN), (tile_m, tile_n))
-        cD = cute.local_tile(cute.make_identity_tensor((M, N)), (bM, bN), (tile_m, tile_n))
-        self.epilogue.run(tiled_mma, tidx, tCrC, gC, gD, cD, smem, (M, N), alpha, beta)
+        gC, gD, cD = (
+            cute.local_tile(tensor, (bM, bN), where) for tensor in (mC, mD, cute.make_identity_tensor(extent))
+        )
+        if cutlass.const_expr(not decomposition.partial):
+            self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, alpha, beta)
+        elif k_end < k_tiles:
+            self.fixup.give(decomposition.arguments, tidx, acc)
+        else:
+            if k_begin > 0:
+                self.fixup.take(decomposition.arguments, decomposition.first_block(tile, k_tiles), tidx, acc)
+            self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, alpha, beta)
+            cute.arch.sync_threads()
 
 
 def aligned(tensor: Any, operand: Operand) -> Any:
@@ -102,13 +127,3 @@ def aligned(tensor: Any, operand: Operand) -> Any:
     shape = tuple(cute.assume(n, divby=vector) if mode == contiguous else n for mode, n in enumerate(tensor.shape))
     stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=vector) for s in tensor.stride)
     return cute.make_tensor(tensor.iterator, cute.make_layout(shape, stride=stride))
-
-
-def k_slices(matrix: Any, tile: tuple[int, int], index: Any, k_tiles: Any) -> tuple[Any, Any]:
-    """The (MN, K, k tiles) slices of one operand and their coordinates, K shifted so that the last tile ends with
-    it."""
-    residue = cute.size(matrix, mode=[1]) - k_tiles * tile[1]
-    identity = cute.make_identity_tensor(matrix.shape)
-    return tuple(
-        cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None)) for tensor in (matrix, identity)
-    )

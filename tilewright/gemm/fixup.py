@@ -1,0 +1,72 @@
+"""Partial sums of one output tile between thread blocks: those that do not finish the tile hand theirs to the one that
+does, through a workspace in global memory.
+
+Each block hands over at most once in a launch, so block b owns slot b of the workspace and flag b. The finishing block
+adds the slots in the order of the blocks: sums do not depend on who is faster. It also lowers the flags it waited for,
+so the next launch finds them as this one did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.gemm.config import GemmConfig
+
+READ_AT_ONCE = 32  # accumulators of one thread that are fetched before the first is needed
+
+
+@dataclass(frozen=True)
+class Fixup:
+    """``shared`` below is the launch's ``StreamKArguments``."""
+
+    config: GemmConfig
+
+    @property
+    def accumulators(self) -> int:
+        """Accumulators of one thread."""
+        bM, bN, _ = self.config.tile
+        return bM * bN // self.config.threads
+
+    def slot(self, workspace: Any, block: Any, tidx: Any) -> Any:
+        """This thread's accumulators in ``block``'s slot, as (vector, vectors): neighbours in a warp write neighbouring
+        vectors."""
+        width = 128 // self.config.acc_dtype.width
+        vectors = self.accumulators // width
+        layout = cute.make_layout((width, vectors), stride=(1, width * self.config.threads))
+        offset = block * (self.accumulators * self.config.threads) + tidx * width
+        return cute.make_tensor((workspace.iterator + offset).align(16), layout)
+
+    @cute.jit
+    def give(self, shared: Any, tidx: Any, acc: cute.Tensor) -> None:
+        """Hand this block's sums to the block that finishes the tile."""
+        block, _, _ = cute.arch.block_idx()
+        slot = self.slot(shared.workspace, block, tidx)
+        cute.autovec_copy(cute.make_tensor(acc.iterator, cute.make_layout(slot.shape)), slot)
+        cute.arch.sync_threads()
+        if tidx == 0:
+            cute.arch.store(shared.flags.iterator + block, cutlass.Int32(1), sem="release", scope="gpu")
+
+    @cute.jit
+    def take(self, shared: Any, first: Any, tidx: Any, acc: cute.Tensor) -> None:
+        """Add the sums of the blocks from ``first`` to this one, waiting for each."""
+        this, _, _ = cute.arch.block_idx()
+        for block in cutlass.range(first, this, unroll=1):
+            flag = shared.flags.iterator + block
+            if tidx == 0:
+                while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
+                    pass
+                cute.arch.store(flag, cutlass.Int32(0))
+            cute.arch.sync_threads()
+            theirs = self.slot(shared.workspace, block, tidx)
+            ours = cute.make_tensor(acc.iterator, cute.make_layout(theirs.shape))
+            vector, vectors = theirs.shape
+            at_once = (vector, gcd(READ_AT_ONCE // vector, vectors))
+            for part in cutlass.range_constexpr(vectors // at_once[1]):
+                fetched = cute.make_rmem_tensor(at_once, self.config.acc_dtype)
+                cute.autovec_copy(cute.local_tile(theirs, at_once, (0, part)), fetched)
+                sums = cute.local_tile(ours, at_once, (0, part))
+                sums.store(sums.load() + fetched.load())

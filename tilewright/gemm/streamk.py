@@ -1,0 +1,283 @@
+"""Stream-K: which thread block computes which k-iterations of which output tiles (CUTLASS 2.x's decomposition).
+
+The grid of a Stream-K GEMM is one row of blocks, in this order:
+
+    Stream-K blocks    padding    data-parallel blocks    reduction blocks    padding
+    0 .. sk_blocks     ..sk_waves * avail_sms    ..+ dp_blocks    ..+ reduction_blocks    ..num_blocks
+
+*Stream-K (SK) tiles* are the first ``sk_tiles`` output tiles. Their k-iterations are numbered through, tile after tile,
+and dealt out in runs of almost equal length, one run a block: a run may end in the middle of a tile, whose other part
+is then another block's.
+
+A *region* is a part of that line of iterations that is dealt out for itself. There is one, unless the blocks are a
+multiple of the tiles: then each tile is a region with a splitting factor of its own, and Stream-K is split-K.
+
+*Big blocks* are the first ``sk_big_blocks_per_region`` blocks of a region. They take one iteration more than the
+normal blocks after them: this is where the remainder of iterations by blocks goes.
+
+*Data-parallel (DP) blocks* compute the other tiles, one each. When the waves of the grid would not come out as a
+multiple of what the machine holds at once, the blocks of the first DP wave are *semi-persistent*: each computes
+``dp_first_wave_tiles`` tiles, one after the other, and fewer blocks are launched.
+
+A *reduction block* adds the partial sums of one fragment of one SK tile, where many blocks share a tile. Otherwise the
+block that finishes a tile does it.
+
+A *cohort* is a rectangle of 8 x 4 tiles. When there is much data-parallel work, tiles are numbered cohort by cohort,
+so that blocks that run together read the same rows of A and columns of B from L2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import cute
+from tilewright.errors import ConstraintError
+from tilewright.gemm.streamk_blocks import (
+    COHORT_M,
+    COHORT_N,
+    ceil_div,
+    data_parallel,
+    get_blocks,
+    positive,
+    shares,
+    triple,
+)
+from tilewright.lang.choose import select
+
+CACHE_LINE = 128
+FLAG_BYTES = 4
+
+
+@dataclass(frozen=True)
+class StreamK:
+    """One decomposition; :meth:`of` makes it. Field names are those of CUTLASS's ``ThreadblockSwizzleStreamK``.
+
+    On the host the fields are Python ints. The maps (``get_...``, ``dp_tiles``, ``tile_share``) take Python ints or
+    run-time integers, and so may the fields be: a StreamK that is an argument of a kernel has run-time fields, and the
+    kernel is compiled once for all problems. The maps never branch; indices must be in the stated ranges.
+
+    Nine tiles of 64 iterations on eight multiprocessors: eight blocks of 72 iterations, each but the first and the
+    last with parts of two tiles.
+
+    >>> sk = StreamK.of((384, 384, 2048), (128, 128, 32), multiprocessors=8, occupancy=1, fragments=8)
+    >>> sk.sk_tiles, sk.dp_blocks, sk.sk_blocks, sk.sk_iters_per_normal_block, sk.grid
+    (9, 0, 8, 72, (8, 1, 1))
+    >>> [sk.get_iter_extents(block) for block in range(3)]
+    [(0, 72), (72, 144), (144, 216)]
+    >>> [sk.tile_share(tile, 72, 144) for tile in (1, 2)]  # block 1: iterations 8.. of tile 1, ..16 of tile 2
+    [(8, 64), (0, 16)]
+    """
+
+    tiled_shape: tuple[int, int, int]  # tiles along M and N; batches
+    iters_per_tile: int  # k-iterations of one tile
+    avail_sms: int  # multiprocessors to balance over: a wave is so many blocks
+    sk_tiles: int
+    sk_waves: int  # waves that the SK blocks were planned for; the grid has room for all their blocks
+    sk_regions: int
+    sk_blocks_per_region: int  # 1 without SK tiles, like the two fields next to it: they are divisors
+    sk_big_blocks_per_region: int
+    sk_iters_per_normal_block: int
+    sk_iters_per_region: int
+    dp_blocks: int  # with cohorts: blocks of whole cohorts, of which some find nothing to do
+    dp_first_wave_tiles: int  # tiles of each block of the first DP wave
+    reduction_blocks: int
+    cohort_raster: bool
+    remap_block_indices: bool  # deal the blocks of the first two waves out so that both land on all multiprocessors
+
+    @classmethod
+    def of(
+        cls, problem: tuple[int, int, int], tile: tuple[int, int, int], *, multiprocessors: int, occupancy: int,
+        fragments: int, available: int | None = None, split: int = 1, batch: int | None = None,
+    ) -> StreamK:  # fmt: skip
+        """The decomposition of an (M, N, K) problem into (bM, bN, bK) tiles.
+
+        ``multiprocessors`` of the device hold ``occupancy`` blocks of the kernel each; ``available`` of them are
+        balanced over (all of them by default; 1 asks for a data-parallel grid). ``split`` > 1 cuts each tile into so
+        many blocks instead of asking the cost model. ``batch`` is the number of products in batched mode, where tiles
+        are never shared, not even for a batch of one; None is a single product. ``fragments`` is the number of blocks
+        that a separate reduction spends on one tile.
+
+        Raises ArgumentError for numbers that are not positive integers, and ConstraintError for numbers that do not
+        go together or whose indices would not fit into 32 bits. The answer is a matter of about a millisecond: keep it.
+        """
+        m, n, k = triple("problem", problem, "(M, N, K)")
+        bM, bN, bK = triple("tile", tile, "(bM, bN, bK)")
+        multiprocessors = positive("multiprocessors", multiprocessors)
+        occupancy = positive("occupancy", occupancy)
+        fragments = positive("fragments", fragments)
+        split = positive("split", split)
+        avail_sms = multiprocessors
+        if available is not None:
+            avail_sms = positive("available", available, "leave it out for the whole device, say 1 for data-parallel")
+        batches = 1 if batch is None else positive("batch", batch)
+        if batch is not None and split > 1:
+            raise ConstraintError(
+                f"split = {split} with batch = {batch}: batched mode never shares a tile between blocks. "
+                "Leave batch out for a single product, or split at 1"
+            )
+        tiled_shape = (ceil_div(m, bM), ceil_div(n, bN), batches)
+        output_tiles, iters = tiled_shape[0] * tiled_shape[1], ceil_div(k, bK)
+        dp_tiles, sk_blocks = output_tiles, 0
+        if split > 1:
+            dp_tiles, sk_blocks = 0, output_tiles * split
+        elif batch is None and avail_sms > 1:
+            dp_tiles, sk_blocks = get_blocks(output_tiles, iters, avail_sms, occupancy)
+        sk_tiles = output_tiles - dp_tiles
+
+        dealt = shares(sk_tiles, sk_blocks, iters)
+        sk_waves = ceil_div(sk_blocks, avail_sms)  # of the blocks asked for, even if there are fewer iterations
+        many_peers = dealt["sk_regions"] * dealt["sk_blocks_per_region"] > 2 * sk_tiles > 0
+        reduction_blocks = sk_tiles * fragments if many_peers and sk_waves < occupancy else 0
+        remap = sk_tiles > 0 and occupancy > 1 and multiprocessors == avail_sms
+        made = cls(
+            tiled_shape=tiled_shape,
+            iters_per_tile=iters,
+            avail_sms=avail_sms,
+            sk_tiles=sk_tiles,
+            sk_waves=sk_waves,
+            reduction_blocks=reduction_blocks,
+            # Upstream decides this before it knows the data-parallel blocks.
+            remap_block_indices=remap and sk_waves * avail_sms + reduction_blocks > 2 * avail_sms,
+            **data_parallel(tiled_shape, dp_tiles, sk_tiles, sk_waves, avail_sms, multiprocessors, occupancy),
+            **dealt,
+        )
+        largest = max(sk_tiles * iters, made.num_blocks, output_tiles)
+        if largest >= 2**31:
+            raise ConstraintError(
+                f"{m} x {n} x {k} in tiles of {bM} x {bN} x {bK} counts to {largest}, more than 32-bit indices hold: "
+                "take larger tiles or multiply in parts"
+            )
+        return made
+
+    @property
+    def sk_blocks(self) -> Any:
+        """Blocks with iterations of SK tiles; 0 for a data-parallel grid."""
+        return select(self.sk_tiles > 0, self.sk_regions * self.sk_blocks_per_region, 0)
+
+    @property
+    def dp_start_block_idx(self) -> Any:
+        """The first DP block: SK blocks and their padding fill whole waves."""
+        return self.sk_waves * self.avail_sms
+
+    @property
+    def reduce_start_block_idx(self) -> Any:
+        """The first reduction block."""
+        return self.dp_start_block_idx + self.dp_blocks
+
+    @property
+    def num_active_blocks(self) -> Any:
+        """All blocks but the padding at the end."""
+        return self.reduce_start_block_idx + self.reduction_blocks
+
+    @property
+    def num_blocks(self) -> Any:
+        """Blocks of the grid: at least four waves where indices are remapped, or the hardware would not place the
+        first two as the remap takes for granted."""
+        return select(
+            self.remap_block_indices, cute.max(self.num_active_blocks, 4 * self.avail_sms), self.num_active_blocks
+        )
+
+    @property
+    def grid(self) -> tuple[Any, int, Any]:
+        """Blocks along x; batches along z."""
+        return self.num_blocks, 1, self.tiled_shape[2]
+
+    @property
+    def cohorts_n(self) -> Any:
+        """Cohorts along N."""
+        return (self.tiled_shape[1] + (COHORT_N - 1)) // COHORT_N
+
+    @property
+    def barrier_workspace_size(self) -> int:
+        """Bytes of the flags by which blocks wait for each other, zeroed before the launch: one for each SK block or,
+        if these are more, each reduction block."""
+        return _lines(FLAG_BYTES * max(self.sk_blocks, self.reduction_blocks))
+
+    def partials_workspace_size(self, tile_bytes: int) -> int:
+        """Bytes of the partial sums, for accumulators of ``tile_bytes`` a tile: two tiles for each SK block, the one
+        that it starts and the one that it does not."""
+        return _lines(2 * tile_bytes * self.sk_blocks)
+
+    def get_block_idx(self, block_idx: Any) -> Any:
+        """The place in the order above of the block that the hardware numbers ``block_idx``: a permutation.
+
+        Where two blocks or more fit on a multiprocessor, the hardware puts blocks 2i and 2i + 1 of the first two
+        waves on multiprocessor i; they become one of each wave. Blocks of a region are then dealt out region by
+        region, because blocks that share a tile wait for each other and should start together.
+        """
+        paired = block_idx // 2 + block_idx % 2 * self.avail_sms
+        paired = select(block_idx < 2 * self.avail_sms, paired, block_idx)
+        block_idx = select(self.remap_block_indices, paired, block_idx)
+        dealt = block_idx % self.sk_regions * self.sk_blocks_per_region + block_idx // self.sk_regions
+        return select(block_idx < self.sk_blocks, dealt, block_idx)
+
+    def get_iter_extents(self, sk_block_idx: Any) -> tuple[Any, Any]:
+        """[begin, end) of the iterations of SK block ``sk_block_idx`` < sk_blocks, counted through all SK tiles."""
+        region, block = sk_block_idx // self.sk_blocks_per_region, sk_block_idx % self.sk_blocks_per_region
+        normal, big = self.sk_iters_per_normal_block, self.sk_big_blocks_per_region
+        first = region * self.sk_iters_per_region
+        begin = first + block * normal + cute.min(block, big)
+        return begin, first + (block + 1) * normal + cute.min(block + 1, big)
+
+    def get_sk_tile_idx(self, iteration: Any) -> Any:
+        """The SK tile of an iteration. A block works on its tiles from the last, that of ``end - 1``, down."""
+        return iteration // self.iters_per_tile
+
+    def tile_share(self, tile_idx: Any, begin: Any, end: Any) -> tuple[Any, Any]:
+        """[begin, end) of a block's iterations, counted from the tile's first: what of it falls into ``tile_idx``.
+
+        The block that reaches ``iters_per_tile`` finishes the tile; the one that begins at 0 started it.
+        """
+        first = tile_idx * self.iters_per_tile
+        return cute.max(begin - first, 0), cute.min(end - first, self.iters_per_tile)
+
+    def get_sk_block_idx(self, iteration: Any) -> Any:
+        """The SK block that does an iteration of SK tiles: the inverse of :meth:`get_iter_extents`."""
+        per_region = cute.max(self.sk_iters_per_region, 1)
+        region, inside = iteration // per_region, iteration % per_region
+        normal, big = self.sk_iters_per_normal_block, self.sk_big_blocks_per_region
+        # As if all blocks were big: right among the big ones, too little behind them. As if all were normal, after the
+        # big ones' extra iterations: too little among the big ones, right behind them.
+        block = cute.max(inside // (normal + 1), cute.max(inside - big, 0) // normal)
+        return region * self.sk_blocks_per_region + block
+
+    def get_first_block_idx(self, tile_idx: Any, block_idx: Any) -> Any:
+        """The block that starts tile ``tile_idx``, on which ``block_idx`` works: itself for a DP tile."""
+        return select(tile_idx < self.sk_tiles, self.get_sk_block_idx(tile_idx * self.iters_per_tile), block_idx)
+
+    def get_last_block_idx(self, tile_idx: Any) -> Any:
+        """The block that finishes SK tile ``tile_idx``."""
+        return self.get_sk_block_idx((tile_idx + 1) * self.iters_per_tile - 1)
+
+    def dp_tiles(self, dp_block_idx: Any) -> tuple[Any, Any]:
+        """(first tile, number of tiles) of DP block ``dp_block_idx``, counted from ``dp_start_block_idx``. The tiles
+        of one block are ``avail_sms`` apart. With cohorts ask :meth:`is_dp_tile` before computing one."""
+        first_wave = dp_block_idx < self.avail_sms
+        skipped = select(first_wave, 0, (self.dp_first_wave_tiles - 1) * self.avail_sms)
+        first = select(self.cohort_raster, 0, self.sk_tiles) + dp_block_idx + skipped
+        return first, select(first_wave, self.dp_first_wave_tiles, 1)
+
+    def is_dp_tile(self, tile_idx: Any) -> Any:
+        """Whether a DP block has to compute ``tile_idx``. Cohorts number places beyond the matrix too, and count the
+        SK tiles among theirs; without cohorts it is always true."""
+        tile_m, tile_n = self.get_tile_offset(tile_idx)
+        return (tile_idx >= self.sk_tiles) & (tile_m < self.tiled_shape[0]) & (tile_n < self.tiled_shape[1])
+
+    def get_tile_offset(self, tile_idx: Any) -> tuple[Any, Any]:
+        """(tile_m, tile_n) of tile ``tile_idx``: cohort by cohort, or along the shorter side of the matrix first."""
+        tiles_m, tiles_n, _ = self.tiled_shape
+        shorter, wide = cute.min(tiles_m, tiles_n), tiles_m < tiles_n
+        along, across = tile_idx % shorter, tile_idx // shorter
+        cohort, inside = tile_idx // (COHORT_M * COHORT_N), tile_idx % (COHORT_M * COHORT_N)
+        cohort_m = cohort // self.cohorts_n * COHORT_M + inside // COHORT_N
+        cohort_n = cohort % self.cohorts_n * COHORT_N + inside % COHORT_N
+        return (
+            select(self.cohort_raster, cohort_m, select(wide, along, across)),
+            select(self.cohort_raster, cohort_n, select(wide, across, along)),
+        )
+
+
+def _lines(size: int) -> int:
+    """``size`` bytes in whole cache lines."""
+    return ceil_div(size, CACHE_LINE) * CACHE_LINE
