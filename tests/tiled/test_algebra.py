@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -11,16 +11,16 @@ from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.names import copy_by_name, mma_by_name
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import F16, F32
-from tilewright.layout import Layout, composition, left_inverse, make_layout, size, with_shape, zipped_divide
+from tilewright.layout import Layout, left_inverse, make_layout, size, with_shape
 from tilewright.tiled.atom import CopyAtom, make_copy_atom
 from tilewright.tiled.make_copy import (
-    derive_tv_from_thread_value,
     make_cotiled_copy,
     make_tiled_copy_A,
     make_tiled_copy_C,
     make_tiled_copy_tv,
 )
 from tilewright.tiled.retile import check_retiled, retile_through
+from tilewright.tiled.thread_values import derive_tv_from_thread_value, thrfrg
 from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma
 
 assert golden_tiled  # registers its handlers
@@ -44,46 +44,73 @@ def mma_of(name: str = F16_ATOM, atoms: Any = (2, 2, 1), tile: Any = (32, 32, 16
 # ----------------------------------------------------------------------
 
 
-def operand_tables() -> list[tuple[str, Layout, int, int]]:
-    """(name, table, extent of rows, extent of columns) of every operand of every 32-lane mma.sync."""
+def operand_tables() -> list[tuple[str, str, Layout, int, int]]:
+    """(name, operand, table, extent of rows, extent of columns) of every operand of every mma.sync."""
     rows = []
     for name, atom in MMA_SYNC.items():
-        if atom.sm != 70:
-            m, n, k = atom.shape_mnk
-            rows += [
-                (f"{name}:A", atom.layout_a, m, k),
-                (f"{name}:B", atom.layout_b, n, k),
-                (f"{name}:C", atom.layout_c, m, n),
-            ]
+        m, n, k = atom.shape_mnk
+        rows += [
+            (name, "A", atom.layout_a, m, k), (name, "B", atom.layout_b, n, k), (name, "C", atom.layout_c, m, n),
+        ]  # fmt: skip
     return rows
 
 
-def cells(rows: int, columns: int, table: Layout) -> tuple[Layout, Layout, int]:
-    """Thread and value layouts of one 8-row tile of an operand, and its width."""
+class Cell(NamedTuple):
+    """How threads and values lie over the least tile, which is repeated for further values, then for threads."""
+
+    threads: Layout
+    values: Layout
+    repeat: tuple[int, int] = (1, 1)
+    thr_repeat: tuple[int, int] = (1, 1)
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        (m, n), (vm, vn) = self.threads.shape, self.values.shape
+        return m * vm, n * vn
+
+
+def cell(name: str, operand: str, table: Layout, rows: int, columns: int) -> Cell:
+    """Quad pairs of SM70 hold rows or columns; a warp's 32 lanes are 8 rows of 4, each with neighbours along a row."""
+    if name.startswith("SM70"):
+        if operand == "C" and "F32F16F16F32" in name:
+            return Cell(make_layout((2, 2)), make_layout((1, 2)), (2, 2), (2, 1))
+        if operand == "C" or str(table) == "(8,4):(1,8)":
+            return Cell(make_layout((8, 1)), make_layout((1, columns)))
+        return Cell(make_layout((2, 4), stride=(4, 1)), make_layout((4, 1)))
     per = next((e for e, d in zip(_flat(table[1].shape), _flat(table[1].stride), strict=True) if d == rows), 1)
-    return make_layout((8, 4), stride=(4, 1)), make_layout((1, per), stride=(0, 1)), 4 * per
+    return Cell(make_layout((8, 4), stride=(4, 1)), make_layout((1, per)), (rows // 8, columns // (4 * per)))
 
 
 def _flat(x: Any) -> tuple[int, ...]:
     return tuple(y for part in x for y in _flat(part)) if isinstance(x, tuple) else (x,)
 
 
-@pytest.mark.parametrize(("name", "table", "rows", "columns"), operand_tables())
-def test_tables_by_product_and_inverse(name: str, table: Layout, rows: int, columns: int) -> None:
+def test_every_mma_sync_has_its_three_tables_derived() -> None:
+    assert len(operand_tables()) == 3 * len(MMA_SYNC) > 3 * 80
+
+
+@pytest.mark.parametrize(("name", "operand", "table", "rows", "columns"), operand_tables())
+def test_tables_by_product_and_inverse(name: str, operand: str, table: Layout, rows: int, columns: int) -> None:
     """raked_product + inverse + with_shape, repeated by blocked_product, is the instruction's table."""
-    threads, values, width = cells(rows, columns, table)
-    derived = derive_tv_from_thread_value(threads, values, (rows // 8, columns // width))
+    derived = derive_tv_from_thread_value(*cell(name, operand, table, rows, columns))
+    assert size(derived[0]) == size(table[0])
     assert [derived(i) for i in range(size(table))] == [table(i) for i in range(size(table))]
 
 
-@pytest.mark.parametrize(("name", "table", "rows", "columns"), operand_tables())
-def test_tables_by_divide_and_composition(name: str, table: Layout, rows: int, columns: int) -> None:
-    """The thrfrg way: divide by the 8-row tile, put the tile's table on it by composition; values absorb the rest."""
-    threads, values, width = cells(rows, columns, table)
-    tile = derive_tv_from_thread_value(threads, values)
-    divided = composition(zipped_divide(make_layout((rows, columns)), (8, width)), (tile, None))
-    (thread, value), rest = divided[0], divided[1]
-    derived = make_layout(thread, make_layout(value, rest))
+@pytest.mark.parametrize(("name", "operand", "table", "rows", "columns"), operand_tables())
+def test_tables_by_divide_and_composition(name: str, operand: str, table: Layout, rows: int, columns: int) -> None:
+    """Divide by the least tile, put its table on it by composition; threads and values absorb the rest."""
+    least = cell(name, operand, table, rows, columns)
+    tile_tv = derive_tv_from_thread_value(least.threads, least.values)
+    if least.thr_repeat == (1, 1):
+        divided = thrfrg(make_layout((rows, columns)), least.tile, tile_tv)
+    else:  # tiles of one thread lie side by side before those of the next threads: cut into those first
+        block = tuple(e * r for e, r in zip(least.tile, least.repeat, strict=True))
+        inner = thrfrg(make_layout(block), least.tile, tile_tv)
+        table_of_block = make_layout(inner[0][0], make_layout(inner[1][0], inner[1][1]))
+        divided = thrfrg(make_layout((rows, columns)), block, table_of_block, least.thr_repeat)
+    derived = make_layout(make_layout(divided[0][0], divided[0][1]), make_layout(divided[1][0], divided[1][1]))
+    assert size(derived[0]) == size(table[0])
     assert [derived(i) for i in range(size(table))] == [table(i) for i in range(size(table))]
 
 

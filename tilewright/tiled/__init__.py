@@ -18,8 +18,9 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.tiled.make_copy": (
             "make_tiled_copy make_tiled_copy_tv make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C "
             "make_tiled_copy_S "
-            "make_tiled_copy_D make_tiled_copy_C_atom make_cotiled_copy derive_tv_from_thread_value"
+            "make_tiled_copy_D make_tiled_copy_C_atom make_cotiled_copy"
         ),
+        "tilewright.tiled.thread_values": "derive_tv_from_thread_value thrfrg",
         "tilewright.tiled.retile": "retile_through check_retiled",
         "tilewright.tiled.staged_copy": "copy basic_copy basic_copy_if copy_atom_call",
         "tilewright.tiled.vectors": "autovec_copy",

@@ -12,7 +12,6 @@ from tilewright.layout import (
     left_inverse,
     make_layout,
     make_layout_tv,
-    product,
     product_each,
     size,
 )
@@ -106,28 +105,3 @@ def _restrided(atom: CopyAtom, extents: tuple[int, ...], active: Layout) -> Tile
     tiler = tuple(touched(mode) for mode in range(len(extents)))
     to_whole = composition(make_layout(extents), tiler)
     return TiledCopy(atom, composition(left_inverse(to_whole), active), tiler)
-
-
-def derive_tv_from_thread_value(
-    thr_layout: Layout, val_layout: Layout, repeat: tuple[int, ...] | None = None
-) -> Layout:
-    """(thread, value) -> coordinate, from (m, n) -> thread and (m, n) -> value: the way to an instruction's table.
-
-    ``raked_product`` makes (m, n) -> thread + threads * value; its inverse, seen with the shape (threads, values), is
-    the table of one tile. ``repeat`` stacks tiles by ``blocked_product``; the repetitions become further values.
-
-    >>> thr, val = make_layout((8, 4), stride=(4, 1)), make_layout((1, 2), stride=(0, 1))
-    >>> derive_tv_from_thread_value(thr, val)
-    ((4,8),2):((16,1),8)
-    >>> derive_tv_from_thread_value(thr, val, (2, 2))
-    ((4,8),(2,2,2)):((32,1),(16,8,128))
-    """
-    from tilewright.layout import blocked_product, raked_product, with_shape
-
-    threads, values = size(thr_layout), size(val_layout)
-    to_tv = raked_product(thr_layout, val_layout)
-    if repeat is not None:
-        to_tv = blocked_product(to_tv, make_layout(repeat))
-        values *= product(repeat)
-    result: Layout = with_shape(left_inverse(to_tv), (threads, values))
-    return result

@@ -24,9 +24,9 @@ from tilewright.layout import (
     rank,
     size,
     tiled_product,
-    zipped_divide,
 )
 from tilewright.tiled.atom import MmaAtom, make_mma_atom
+from tilewright.tiled.thread_values import thrfrg
 from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
 
 _MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
@@ -92,10 +92,8 @@ class TiledMma(MmaAtom):
         atom_tv = {"A": self.tv_layout_A, "B": self.tv_layout_B, "C": self.tv_layout_C}[which]
         try:
             permuted = logical_divide(layout, (self.permutation(rows), self.permutation(columns)))
-            by_atom = zipped_divide(permuted, (make_layout(shape[rows]), make_layout(shape[columns])))
-            by_thread = composition(by_atom, (atom_tv, None))
-            side_by_side = (make_layout(size(threads[rows + 1])), make_layout(size(threads[columns + 1])))
-            return zipped_divide(by_thread, (None, side_by_side))
+            side_by_side = (size(threads[rows + 1]), size(threads[columns + 1]))
+            return thrfrg(permuted, (shape[rows], shape[columns]), atom_tv, side_by_side)
         except LayoutError as error:
             m, n, k = self.tile_shape_mnk
             raise ConstraintError(
