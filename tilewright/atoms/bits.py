@@ -73,3 +73,33 @@ class Permute(Instruction):
 }""",
         )
         out.line(f"{out.declare(op.result)} = tw_prmt({a}, {b}, {selector});")
+
+
+@dataclass(frozen=True)
+class Rematerialize(Instruction):
+    """``mov`` that the compiler may not look through: a 32-bit integer whose origin it forgets.
+
+    What is computed from the result stays behind it. So a long loop before it need not keep in registers what is cheap
+    to compute again, and a loop around it does not compute it ahead.
+    """
+
+    name: ClassVar[str] = "rematerialize"
+
+    def verify(self, op: Op) -> None:
+        kinds = [v.type for v in op.operands]
+        _need(op, len(kinds) == 1 and kinds[0] in (I32, U32), "rematerialize takes one 32-bit integer")
+        _need(op, [v.type for v in op.results] == kinds, "rematerialize gives the type of its operand")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        return (operands[0],)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.helper(
+            "tw_rematerialize",
+            """template <class T>
+__device__ __forceinline__ T tw_rematerialize(T value) {
+  asm volatile("mov.b32 %0, %0;" : "+r"(value));
+  return value;
+}""",
+        )
+        out.line(f"{out.declare(op.result)} = tw_rematerialize({out.value(op.operands[0])});")

@@ -1,61 +1,58 @@
 """Who multiplies what: the ways to share the k tiles of all output tiles among thread blocks.
 
-A decomposition counts the blocks of a launch and, inside the kernel, calls ``piece(tile, k_begin, k_end)`` for each part
-of its block's share. A piece that does not span all of K is a partial sum; ``partial`` says whether there are any.
+A decomposition is an argument of the kernel. It counts the blocks of a launch and, inside the kernel, calls
+``piece(tile, k_begin, k_end)`` for each part of its block's share. Where ``partial`` is true a piece may have some of
+the k tiles only: its sums then go to the block that finishes the tile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
-import tilewright as cutlass
 from tilewright import cute
+from tilewright.gemm.streamk import StreamK
 
 
 @dataclass(frozen=True)
 class DataParallel:
     """One block for each output tile."""
 
-    partial = False
+    partial: ClassVar[bool] = False
 
     def blocks(self, tiles: Any) -> Any:
         return tiles
+
+    def k_tiles(self, K: Any, bK: int) -> Any:
+        return cute.ceil_div(K, bK)
 
     def run(self, block: Any, k_tiles: Any, piece: Callable[[Any, Any, Any], None]) -> None:
         piece(block, 0, k_tiles)
 
 
-class StreamKArguments(NamedTuple):
-    """What a Stream-K launch passes to its kernel: the workspace (accumulators of one tile for each Stream-K block), one
-    Int32 flag for each of these blocks, zero between launches, and the members of :class:`StreamK` that its maps need."""
+@dataclass(frozen=True)
+class SharedTiles:
+    """Stream-K: the k tiles of the first tiles, laid end to end, are dealt out in even shares to as many blocks as the
+    GPU holds; every other tile has a block of its own. ``plan`` has the numbers.
+
+    ``workspace`` holds a tile of accumulators for each Stream-K block, ``flags`` an Int32, zero between launches. A
+    block works through its share from the end, so that what others wait for, the beginning of a tile that the next
+    block finishes, comes first.
+    """
 
     workspace: cute.Tensor
     flags: cute.Tensor
-    sk_tiles: cutlass.Int32
-    sk_blocks: cutlass.Int32
-    sk_blocks_per_region: cutlass.Int32
-    sk_iters_per_region: cutlass.Int32
-    sk_iters_per_normal_block: cutlass.Int32
-    sk_big_blocks_per_region: cutlass.Int32
+    plan: StreamK
 
-
-@dataclass(frozen=True)
-class SharedTiles:
-    """Stream-K inside the kernel: the k tiles of the first ``sk_tiles`` tiles, laid end to end, are dealt to
-    ``sk_blocks`` blocks in even, contiguous shares; every other tile has a block of its own.
-
-    A share may begin and end inside a tile. A block works through its share from the end, so that what others wait for,
-    the beginning of a tile that the next block finishes, comes first.
-    """
-
-    arguments: StreamKArguments
-
-    partial = True
+    partial: ClassVar[bool] = True
 
     def blocks(self, tiles: Any) -> Any:
-        return self.arguments.sk_blocks + tiles - self.arguments.sk_tiles
+        return self.plan.sk_blocks + tiles - self.plan.sk_tiles
+
+    def k_tiles(self, K: Any, bK: int) -> Any:
+        # As an argument of the kernel the number costs no register where it is not needed.
+        return self.plan.iters_per_tile
 
     @cute.jit
     def run(self, block: Any, k_tiles: Any, piece: Any) -> None:
@@ -63,38 +60,18 @@ class SharedTiles:
         while end > begin:
             tile = (end - 1) // k_tiles
             start = tile * k_tiles
-            first = cute.max(begin, start)
-            piece(tile, first - start, end - start)
-            end = first
+            piece(tile, cute.max(begin - start, 0), end - start)
+            end = cute.max(begin, start)
 
     @cute.jit
     def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any]:
         """The k tiles [begin, end) of a block, counted through all tiles."""
-        sk = self.arguments
-        begin = (sk.sk_tiles + block - sk.sk_blocks) * k_tiles
+        begin = (self.plan.sk_tiles + block - self.plan.sk_blocks) * k_tiles
         end = begin + k_tiles
-        if block < sk.sk_blocks:
-            region = block // sk.sk_blocks_per_region
-            inside = block - region * sk.sk_blocks_per_region
-            big = sk.sk_big_blocks_per_region
-            begin = region * sk.sk_iters_per_region + inside * sk.sk_iters_per_normal_block + cute.min(inside, big)
-            end = begin + sk.sk_iters_per_normal_block
-            if inside < big:
-                end += 1
+        if block < self.plan.sk_blocks:
+            begin, end = self.plan.get_iter_extents(block)
         return begin, end
 
-    @cute.jit
-    def first_block(self, tile: Any, k_tiles: Any) -> Any:
-        """The block that begins a tile which several share."""
-        sk = self.arguments
-        region = tile * k_tiles // sk.sk_iters_per_region
-        inside = tile * k_tiles - region * sk.sk_iters_per_region
-        in_big = sk.sk_big_blocks_per_region * (sk.sk_iters_per_normal_block + 1)
-        block = inside // (sk.sk_iters_per_normal_block + 1)
-        if inside >= in_big:
-            block = sk.sk_big_blocks_per_region + (inside - in_big) // sk.sk_iters_per_normal_block
-        return region * sk.sk_blocks_per_region + block
-
-
-def decomposition_of(stream_k: StreamKArguments | None) -> DataParallel | SharedTiles:
-    return DataParallel() if stream_k is None else SharedTiles(stream_k)
+    def first_block(self, tile: Any) -> Any:
+        """The block that starts a tile which several share."""
+        return self.plan.get_sk_block_idx(tile * self.plan.iters_per_tile)

@@ -15,14 +15,13 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.decomposition import SharedTiles
 
 READ_AT_ONCE = 32  # accumulators of one thread that are fetched before the first is needed
 
 
 @dataclass(frozen=True)
 class Fixup:
-    """``shared`` below is the launch's ``StreamKArguments``."""
-
     config: GemmConfig
 
     @property
@@ -41,7 +40,7 @@ class Fixup:
         return cute.make_tensor((workspace.iterator + offset).align(16), layout)
 
     @cute.jit
-    def give(self, shared: Any, tidx: Any, acc: cute.Tensor) -> None:
+    def give(self, shared: SharedTiles, tidx: Any, acc: cute.Tensor) -> None:
         """Hand this block's sums to the block that finishes the tile."""
         block, _, _ = cute.arch.block_idx()
         slot = self.slot(shared.workspace, block, tidx)
@@ -51,10 +50,10 @@ class Fixup:
             cute.arch.store(shared.flags.iterator + block, cutlass.Int32(1), sem="release", scope="gpu")
 
     @cute.jit
-    def take(self, shared: Any, first: Any, tidx: Any, acc: cute.Tensor) -> None:
-        """Add the sums of the blocks from ``first`` to this one, waiting for each."""
+    def take(self, shared: SharedTiles, tile: Any, tidx: Any, acc: cute.Tensor) -> None:
+        """Add the sums of all other blocks that work on ``tile``, waiting for each."""
         this, _, _ = cute.arch.block_idx()
-        for block in cutlass.range(first, this, unroll=1):
+        for block in cutlass.range(shared.first_block(tile), this, unroll=1):
             flag = shared.flags.iterator + block
             if tidx == 0:
                 while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:

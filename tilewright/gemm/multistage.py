@@ -12,13 +12,14 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute, utils
 from tilewright.gemm.config import GemmConfig, Major, Operand
-from tilewright.gemm.decomposition import DataParallel, SharedTiles, decomposition_of
+from tilewright.gemm.decomposition import DataParallel, SharedTiles
 from tilewright.gemm.epilogue import epilogue_of
 from tilewright.gemm.fixup import Fixup
 from tilewright.gemm.mainloop import MultistageMainloop, Slices
 from tilewright.gemm.math import math_of
 from tilewright.gemm.operand import global_to_shared
 from tilewright.gemm.raster import GroupedRaster
+from tilewright.lang.rematerialize import rematerialize
 
 
 class MultistageGemm:
@@ -40,10 +41,10 @@ class MultistageGemm:
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Numeric, beta: cutlass.Numeric, stream_k: Any = None, stream: Any = None,
+        alpha: cutlass.Numeric, beta: cutlass.Numeric, decomposition: DataParallel | SharedTiles = DataParallel(),
+        stream: Any = None,
     ) -> None:  # fmt: skip
-        """Launch the product. ``stream_k`` (``StreamKArguments``, L = 1 and K > 0) deals the k tiles of some tiles out
-        evenly among blocks; without it each block makes one tile."""
+        """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0."""
         config = self.config
         bM, bN, bK = config.tile
         mA, mB, mC, mD = (
@@ -53,14 +54,14 @@ class MultistageGemm:
         tiles_m = cute.ceil_div(cute.size(mD, mode=[0]), bM)
         tiles_n = cute.ceil_div(cute.size(mD, mode=[1]), bN)
         self.kernel(
-            mA, mB, mC, mD, alpha, beta, stream_k,
+            mA, mB, mC, mD, alpha, beta, decomposition,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
             global_to_shared(config.a, (bM, bK), config.threads),
             global_to_shared(config.b, (bN, bK), config.threads),
             self.math.tiled_mma(),
         ).launch(
-            grid=(decomposition_of(stream_k).blocks(tiles_m * tiles_n), 1, cute.size(mD, mode=[2])),
+            grid=(decomposition.blocks(tiles_m * tiles_n), 1, cute.size(mD, mode=[2])),
             block=(config.threads, 1, 1),
             stream=stream,
         )  # fmt: skip
@@ -68,7 +69,7 @@ class MultistageGemm:
     @cute.kernel
     def kernel(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Numeric, beta: cutlass.Numeric, stream_k: Any,
+        alpha: cutlass.Numeric, beta: cutlass.Numeric, decomposition: DataParallel | SharedTiles,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -86,8 +87,7 @@ class MultistageGemm:
             bM, bN, bK = self.config.tile
             return Slices.of(mA, (bM, bK), tile_m, sA, copy_A), Slices.of(mB, (bN, bK), tile_n, sB, copy_B)
 
-        decomposition = decomposition_of(stream_k)
-        k_tiles = cute.ceil_div(cute.size(mA, mode=[1]), self.config.tile[2])
+        k_tiles = decomposition.k_tiles(cute.size(mA, mode=[1]), self.config.tile[2])
         piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, alpha, beta, decomposition, k_tiles)
         decomposition.run(bidx, k_tiles, piece)
 
@@ -99,24 +99,27 @@ class MultistageGemm:
         """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""
         bM, bN, _ = self.config.tile
         extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
-        where = self.raster.tile(tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
+        tiles = (cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
         tidx, _, _ = cute.arch.thread_idx()
-        thr_mma = tiled_mma.get_slice(tidx)
-        acc = cute.make_rmem_tensor(thr_mma.partition_shape_C((bM, bN)), self.config.acc_dtype)
+        acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C((bM, bN)), self.config.acc_dtype)
         acc.fill(0)
-        A, B = slices(*where)
-        self.mainloop.run(tiled_mma, tidx, acc, A, B, k_begin, k_end)
+        A, B = slices(*self.raster.tile(tile, *(rematerialize(n) for n in tiles)))
+        self.mainloop.run(tiled_mma, rematerialize(tidx), acc, A, B, k_begin, k_end)
         cute.arch.sync_threads()
+
+        # Where the results go is computed again: during the main loop no register remembers it.
+        tidx = rematerialize(tidx)
+        where = self.raster.tile(rematerialize(tile), *(rematerialize(n) for n in tiles))
         gC, gD, cD = (
             cute.local_tile(tensor, (bM, bN), where) for tensor in (mC, mD, cute.make_identity_tensor(extent))
         )
         if cutlass.const_expr(not decomposition.partial):
             self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, alpha, beta)
         elif k_end < k_tiles:
-            self.fixup.give(decomposition.arguments, tidx, acc)
+            self.fixup.give(decomposition, tidx, acc)
         else:
             if k_begin > 0:
-                self.fixup.take(decomposition.arguments, decomposition.first_block(tile, k_tiles), tidx, acc)
+                self.fixup.take(decomposition, tile, tidx, acc)
             self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, alpha, beta)
             cute.arch.sync_threads()
 
