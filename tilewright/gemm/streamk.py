@@ -1,16 +1,19 @@
 """Stream-K: which thread block computes which k-iterations of which output tiles (CUTLASS 2.x's decomposition).
 
-The grid of a Stream-K GEMM is one row of blocks, in this order:
+The grid of a Stream-K GEMM is one row of blocks. ``get_block_idx`` brings them into this order:
 
-    Stream-K blocks    padding    data-parallel blocks    reduction blocks    padding
-    0 .. sk_blocks     ..sk_waves * avail_sms    ..+ dp_blocks    ..+ reduction_blocks    ..num_blocks
+    Stream-K blocks          0 .. sk_blocks
+    padding to whole waves     .. dp_start_block_idx        (sk_waves * avail_sms)
+    data-parallel blocks       .. reduce_start_block_idx    (+ dp_blocks)
+    reduction blocks           .. num_active_blocks         (+ reduction_blocks)
+    padding                    .. num_blocks
 
 *Stream-K (SK) tiles* are the first ``sk_tiles`` output tiles. Their k-iterations are numbered through, tile after tile,
 and dealt out in runs of almost equal length, one run a block: a run may end in the middle of a tile, whose other part
 is then another block's.
 
-A *region* is a part of that line of iterations that is dealt out for itself. There is one, unless the blocks are a
-multiple of the tiles: then each tile is a region with a splitting factor of its own, and Stream-K is split-K.
+A *region* is a part of that line of iterations that is dealt out for itself. There is one, unless there are twice,
+three times, ... as many blocks as tiles: then each tile is a region, and Stream-K is split-K.
 
 *Big blocks* are the first ``sk_big_blocks_per_region`` blocks of a region. They take one iteration more than the
 normal blocks after them: this is where the remainder of iterations by blocks goes.
@@ -57,8 +60,7 @@ class StreamK:
     run-time integers, and so may the fields be: a StreamK that is an argument of a kernel has run-time fields, and the
     kernel is compiled once for all problems. The maps never branch; indices must be in the stated ranges.
 
-    Nine tiles of 64 iterations on eight multiprocessors: eight blocks of 72 iterations, each but the first and the
-    last with parts of two tiles.
+    Nine tiles of 64 iterations on eight multiprocessors: eight blocks of 72 iterations, each with parts of two tiles.
 
     >>> sk = StreamK.of((384, 384, 2048), (128, 128, 32), multiprocessors=8, occupancy=1, fragments=8)
     >>> sk.sk_tiles, sk.dp_blocks, sk.sk_blocks, sk.sk_iters_per_normal_block, sk.grid
@@ -74,10 +76,10 @@ class StreamK:
     avail_sms: int  # multiprocessors to balance over: a wave is so many blocks
     sk_tiles: int
     sk_waves: int  # waves that the SK blocks were planned for; the grid has room for all their blocks
-    sk_regions: int
-    sk_blocks_per_region: int  # 1 without SK tiles, like the two fields next to it: they are divisors
+    sk_regions: int  # a divisor, as are the two below that say so: 1 without SK tiles
+    sk_blocks_per_region: int  # a divisor
     sk_big_blocks_per_region: int
-    sk_iters_per_normal_block: int
+    sk_iters_per_normal_block: int  # a divisor
     sk_iters_per_region: int
     dp_blocks: int  # with cohorts: blocks of whole cohorts, of which some find nothing to do
     dp_first_wave_tiles: int  # tiles of each block of the first DP wave
@@ -99,7 +101,7 @@ class StreamK:
         that a separate reduction spends on one tile.
 
         Raises ArgumentError for numbers that are not positive integers, and ConstraintError for numbers that do not
-        go together or whose indices would not fit into 32 bits. The answer is a matter of about a millisecond: keep it.
+        go together or whose indices would not fit into 32 bits. Trying the splits may take half a millisecond.
         """
         m, n, k = triple("problem", problem, "(M, N, K)")
         bM, bN, bK = triple("tile", tile, "(bM, bN, bK)")
@@ -202,9 +204,10 @@ class StreamK:
     def get_block_idx(self, block_idx: Any) -> Any:
         """The place in the order above of the block that the hardware numbers ``block_idx``: a permutation.
 
-        Where two blocks or more fit on a multiprocessor, the hardware puts blocks 2i and 2i + 1 of the first two
-        waves on multiprocessor i; they become one of each wave. Blocks of a region are then dealt out region by
-        region, because blocks that share a tile wait for each other and should start together.
+        Where two blocks or more fit on a multiprocessor, the hardware is taken to put blocks 2i and 2i + 1 on
+        multiprocessor i at first: one of them becomes a block of the first wave, the other of the second. And
+        neighbours go to different regions: the first blocks of all regions start before the second ones, so that a
+        block that waits for the earlier ones of its region finds them well under way.
         """
         paired = block_idx // 2 + block_idx % 2 * self.avail_sms
         paired = select(block_idx < 2 * self.avail_sms, paired, block_idx)
