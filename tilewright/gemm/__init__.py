@@ -5,6 +5,7 @@ from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.host import GemmReport, gemm, launcher
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, kernels
+from tilewright.gemm.streamk import StreamK
 
 __all__ = [
     "GemmConfig",
@@ -13,6 +14,7 @@ __all__ = [
     "Major",
     "MultistageGemm",
     "Operand",
+    "StreamK",
     "cross_compile",
     "gemm",
     "kernels",

@@ -10,24 +10,32 @@ import numpy as np
 from tilewright import cute
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import GemmConfig, Major
+from tilewright.gemm.decomposition import decomposition_of
 from tilewright.gemm.multistage import MultistageGemm
+from tilewright.gemm.streamk import StreamK
 from tilewright.ir.core import Function
 
 
-def stage(config: GemmConfig) -> Function:
-    """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing."""
+def stage(config: GemmConfig, decomposition: str = "data_parallel") -> Function:
+    """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing.
+
+    ``decomposition``: "data_parallel", or "stream_k" for the kernel whose blocks share tiles.
+    """
     bM, bN, bK = config.tile
     shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
     tensors = []
     for (rows, columns), operand in shapes:
         data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
         tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
-    kernel: Function = cute.compile(MultistageGemm(config), *tensors, config.acc_dtype(1), config.acc_dtype(0)).kernels[
-        0
-    ]
+    plan = StreamK.of(config.tile, config.tile, multiprocessors=1, occupancy=1, fragments=1, split=2)
+    how = decomposition_of(
+        plan if decomposition == "stream_k" else None, config, lambda n, dtype: np.zeros(n, dtype.dtype)
+    )
+    args = [*tensors, config.acc_dtype(1), config.acc_dtype(0), how]
+    kernel: Function = cute.compile(MultistageGemm(config), *args).kernels[0]
     return kernel
 
 
-def cross_compile(config: GemmConfig, arch: str) -> Any:
+def cross_compile(config: GemmConfig, arch: str, decomposition: str = "data_parallel") -> Any:
     """Compile ``config``'s kernel for ``arch``; needs no GPU."""
-    return import_module("tilewright.cuda").compile(stage(config), arch)
+    return import_module("tilewright.cuda").compile(stage(config, decomposition), arch)

@@ -73,6 +73,11 @@ class GemmConfig:
     def threads(self) -> int:
         return 32 * self.warps[0] * self.warps[1]
 
+    def blocks_at_once(self, smem: int) -> int:
+        """Thread blocks that one multiprocessor with ``smem`` bytes of shared memory holds: registers (up to 255 a
+        thread), shared memory (1 KiB of it is the system's for each block) and 2048 threads allow so many."""
+        return max(1, min(65536 // (256 * self.threads), smem // (self.smem_bytes + 1024), 2048 // self.threads))
+
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
         if self.math not in ("tensorop", "simt"):

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tilewright import cute
+from tilewright import Int32, cute
+from tilewright.cute.runtime import from_dlpack
+from tilewright.gemm.config import GemmConfig
 from tilewright.gemm.streamk import StreamK
 
 
@@ -75,3 +77,17 @@ class SharedTiles:
     def first_block(self, tile: Any) -> Any:
         """The block that starts a tile which several share."""
         return self.plan.get_sk_block_idx(tile * self.plan.iters_per_tile)
+
+
+def decomposition_of(
+    plan: StreamK | None, config: GemmConfig, zeros: Callable[[int, Any], Any]
+) -> DataParallel | SharedTiles:  # fmt: skip
+    """The kernel's argument; ``zeros(n, dtype)`` makes an array on the machine that runs it."""
+    if plan is None:
+        return DataParallel()
+    bM, bN, _ = config.tile
+    workspace, flags = (
+        from_dlpack(array, assumed_align=16).mark_layout_dynamic()
+        for array in (zeros(plan.sk_blocks * bM * bN, config.acc_dtype), zeros(plan.sk_blocks, Int32))
+    )
+    return SharedTiles(workspace, flags, plan)

@@ -14,25 +14,30 @@ import numpy as np
 from tilewright import cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix, operand_of
+from tilewright.gemm.choice import best
 from tilewright.gemm.config import GemmConfig, Major
+from tilewright.gemm.decomposition import decomposition_of
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
+from tilewright.gemm.streamk import StreamK
 from tilewright.lang.hardware import HardwareInfo
 from tilewright.lang.machine import machine_of
 from tilewright.lang.smem import get_smem_capacity_in_bytes
 
-_COMPILED: dict[GemmConfig, Any] = {}
+_COMPILED: dict[tuple[GemmConfig, type], Any] = {}
 
 
 @dataclass
 class GemmReport:
-    """What ran. ``d`` is the product; ``seconds`` the time of the kernel; ``instructions`` per warp by mnemonic and
-    ``bank_conflicts`` (extra shared-memory wavefronts) are counted by the simulator only."""
+    """What ran. ``d`` is the product; ``decomposition`` "data_parallel" or "stream_k"; ``seconds`` the time of the
+    kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra shared-memory wavefronts) are counted by
+    the simulator only."""
 
     d: Any
     kernel: str
     machine: str
     tile: tuple[int, int, int]
+    decomposition: str
     grid: tuple[int, int, int]
     seconds: float
     instructions: dict[str, int] = field(default_factory=dict)
@@ -41,33 +46,37 @@ class GemmReport:
 
 def gemm(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None,
-    machine: str = "auto", out: Any = None, progress: Callable[[float], None] | None = None,
+    machine: str = "auto", out: Any = None, decomposition: str | StreamK = "auto",
+    progress: Callable[[float], None] | None = None,
 ) -> GemmReport:  # fmt: skip
     """D = alpha * a @ b + beta * c.
 
     ``a`` is (M, K) or (L, M, K), ``b`` (K, N) or (L, K, N), ``c`` and ``out`` (M, N) or (L, M, N): NumPy arrays or
     torch tensors, any strides, fp16, bf16 or fp32 (one dtype for all). ``machine``: "cpu" is the simulator, "gpu" a
     CUDA device (NumPy arrays travel there and back), "auto" follows the arrays. D goes into ``out`` when given; ``out``
-    may be ``c`` itself. Raises ArgumentError for operands that do not fit together.
+    may be ``c`` itself. ``decomposition``: "data_parallel" gives each block one tile, "stream_k" deals the work out
+    evenly where that pays, "auto" chooses; or a :class:`StreamK` of your own for the kernel's tile. Raises
+    ArgumentError for operands that do not fit together.
     """
     A, B = Matrix.of("a", a), Matrix.of("b", b)
     C = Matrix.of("c", c) if c is not None else None
     m, n, k, batch = _problem(A, B, C, beta)
     where = _machine_name(machine, A)
-    entry = choose(A.dtype, kernel).for_problem(m, n, batch, *_room(where))
+    entry, plan = best(choose(A.dtype, kernel), decomposition, (m, n, k, batch), _room(where))
     if out is None:
         out = _empty(a, (m, n) if len(a.shape) == 2 else (batch, m, n), C.dtype if C else entry.config.c.dtype)
     D = Matrix.of("out", out)
     _check_output(A, B, C, D, (m, n, batch))
     alpha, beta = _scales(entry, D, alpha, beta)
-    report = GemmReport(out, entry.name, where, entry.config.tile, (0, 0, 0), 0.0)
+    how = "data_parallel" if plan is None else "stream_k"
+    report = GemmReport(out, entry.name, where, entry.config.tile, how, (0, 0, 0), 0.0)
     if 0 in (m, n, batch):
         return report
     target = machine_of("cpu" if where == "cpu" else "cuda")
     moved = where != ("cpu" if A.device == "cpu" else "gpu")
     operands = [A, B, C if C is not None else D, D]
     arrays = [_travel(target, matrix) for matrix in operands] if moved else operands
-    run, args = _prepare(entry, arrays, alpha, beta)
+    run, args = _prepare(entry, arrays, alpha, beta, plan, _zeros(target, arrays[3]))
     with target.profile(progress) as profile:
         run(*args)
     if moved:
@@ -144,7 +153,9 @@ def _room(where: str) -> tuple[int, int]:
     return hardware.get_device_multiprocessor_count(), get_smem_capacity_in_bytes(f"sm_{major}{minor}")
 
 
-def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: Any, beta: Any) -> tuple[Any, list[Any]]:
+def _prepare(
+    entry: KernelEntry, matrices: list[Matrix], alpha: Any, beta: Any, plan: StreamK | None, zeros: Callable[..., Any]
+) -> tuple[Any, list[Any]]:  # fmt: skip
     A, B, C, D = matrices
     A, B = (matrix.read_as(entry.config.a.dtype) for matrix in (A, B))
     BN = B.transposed()
@@ -157,10 +168,22 @@ def _prepare(entry: KernelEntry, matrices: list[Matrix], alpha: Any, beta: Any) 
     tensors = [
         matrix.tensor(operand) for matrix, operand in ((A, config.a), (BN, config.b), (C, config.c), (D, config.c))
     ]
-    args = [*tensors, alpha, beta]
-    if config not in _COMPILED:
-        _COMPILED[config] = cute.compile(MultistageGemm(config), *args)
-    return _COMPILED[config], args
+    args = [*tensors, alpha, beta, decomposition_of(plan, config, zeros)]
+    key = config, type(args[-1])
+    if key not in _COMPILED:
+        _COMPILED[key] = cute.compile(MultistageGemm(config), *args)
+    return _COMPILED[key], args
+
+
+def _zeros(target: Any, beside: Matrix) -> Callable[[int, Any], Any]:
+    """Makes arrays of zeros where ``beside`` is."""
+
+    def zeros(n: int, dtype: Any) -> Any:
+        if _is_torch(beside.source):
+            return beside.source.new_zeros(n, dtype=dtype.torch_dtype)
+        return target.upload(np.zeros(n, dtype.dtype))
+
+    return zeros
 
 
 def _is_torch(array: Any) -> bool:
@@ -206,18 +229,21 @@ def launcher(
     alpha: float = 1.0,
     beta: float = 0.0,
     kernel: str | KernelEntry | None = None,
+    decomposition: str | StreamK = "auto",
 ) -> Callable[[], None]:
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
 
     All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays
-    must stay alive; their extents must not be 0.
+    must stay alive; their extents must not be 0. Launches of one callable must not overlap: where blocks share tiles
+    they share the callable's workspace.
     """
     A, B, D = Matrix.of("a", a), Matrix.of("b", b), Matrix.of("out", out)
     C = Matrix.of("c", c) if c is not None else None
-    m, n, _, batch = _problem(A, B, C, beta)
+    m, n, k, batch = _problem(A, B, C, beta)
     _check_output(A, B, C, D, (m, n, batch))
     where = _machine_name("auto", A)
-    entry = choose(A.dtype, kernel).for_problem(m, n, batch, *_room(where))
+    entry, plan = best(choose(A.dtype, kernel), decomposition, (m, n, k, batch), _room(where))
     alpha, beta = _scales(entry, D, alpha, beta)
-    run, args = _prepare(entry, [A, B, C if C is not None else D, D], alpha, beta)
+    target = machine_of("cpu" if where == "cpu" else "cuda")
+    run, args = _prepare(entry, [A, B, C if C is not None else D, D], alpha, beta, plan, _zeros(target, D))
     return lambda: run(*args)

@@ -21,6 +21,8 @@ from tilewright.gemm.operand import global_to_shared
 from tilewright.gemm.raster import GroupedRaster
 from tilewright.lang.rematerialize import rematerialize
 
+DATA_PARALLEL = DataParallel()
+
 
 class MultistageGemm:
     """D = alpha * A @ B + beta * C for A (M, K, L), B (N, K, L), C and D (M, N, L).
@@ -41,7 +43,7 @@ class MultistageGemm:
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Numeric, beta: cutlass.Numeric, decomposition: DataParallel | SharedTiles = DataParallel(),
+        alpha: cutlass.Numeric, beta: cutlass.Numeric, decomposition: DataParallel | SharedTiles = DATA_PARALLEL,
         stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0."""

@@ -15,21 +15,13 @@ from tilewright.gemm.config import GemmConfig, Major, Operand
 class KernelEntry:
     """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is.
 
-    ``large`` has a bigger tile, which moves fewer bytes, for problems with enough tiles to fill the GPU twice.
+    ``large`` has a bigger tile, which moves fewer bytes, for problems with enough work for it.
     """
 
     name: str
     title: str
     config: GemmConfig
     large: GemmConfig | None = None
-
-    def for_problem(self, m: int, n: int, batch: int, multiprocessors: int, smem: int) -> KernelEntry:
-        """This kernel with the tile that suits an M x N x batch output on such a GPU."""
-        large = self.large
-        if large is None or large.smem_bytes > smem:
-            return self
-        tiles = -(-m // large.tile[0]) * -(-n // large.tile[1]) * batch
-        return replace(self, config=large, large=None) if tiles >= 2 * multiprocessors else self
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
         """The configuration for other majors, vector widths and output types."""
@@ -67,9 +59,9 @@ def tensorop(
     )
 
 
-def large(dtype: Any) -> GemmConfig:
+def large(dtype: Any, acc: Any = Float32) -> GemmConfig:
     """Eight warps on a tile twice as wide, one block a multiprocessor."""
-    return replace(tensorop(dtype, tile=(128, 256, 32), warps=(2, 4)), stages=5, group=16)
+    return replace(tensorop(dtype, acc=acc, tile=(128, 256, 32), warps=(2, 4)), stages=5, group=16)
 
 
 def simt() -> GemmConfig:
@@ -87,6 +79,12 @@ KERNELS = {
     for entry in (
         KernelEntry("tensorop_f16", f"fp16 tensor cores: {TENSOR_CORES}", tensorop(Float16), large(Float16)),
         KernelEntry("tensorop_bf16", f"bf16 tensor cores: {TENSOR_CORES}", tensorop(BFloat16), large(BFloat16)),
+        KernelEntry(
+            "tensorop_f16_f16",
+            f"fp16 tensor cores with fp16 accumulators: {TENSOR_CORES}",
+            tensorop(Float16, acc=Float16),
+            large(Float16, Float16),
+        ),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
         KernelEntry(
             "tensorop_tf32",

@@ -1,0 +1,73 @@
+"""Choosing tile and decomposition for a product."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.cost import estimate
+from tilewright.gemm.registry import KernelEntry
+from tilewright.gemm.streamk import StreamK
+
+DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
+Problem = tuple[int, int, int, int]  # M, N, K, L
+Room = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
+
+
+@lru_cache(maxsize=1024)
+def best(
+    entry: KernelEntry, decomposition: str | StreamK, problem: Problem, room: Room
+) -> tuple[KernelEntry, StreamK | None]:  # fmt: skip
+    """The entry with the tile that suits the problem on a GPU of such room, and its Stream-K plan; None where every
+    block makes a tile of its own."""
+    entries = [entry]
+    if entry.large is not None and entry.large.smem_bytes <= room[1]:
+        entries.append(replace(entry, config=entry.large, large=None))
+    if isinstance(decomposition, StreamK):
+        return fitting(entries, decomposition, problem)
+    if decomposition not in DECOMPOSITIONS:
+        known = ", ".join(DECOMPOSITIONS)
+        raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK or one of {known}")
+    options: list[tuple[KernelEntry, StreamK | None]] = []
+    for candidate in entries:
+        plan = None if decomposition == "data_parallel" else plan_of(candidate.config, problem, room)
+        options.append((candidate, plan))
+        if plan is not None and decomposition == "auto":
+            options.append((candidate, None))
+    return min(options, key=lambda option: estimate(option[0].config, option[1], problem, room))
+
+
+def plan_of(config: GemmConfig, problem: Problem, room: Room) -> StreamK | None:
+    """The Stream-K plan, or None where its own model finds that no tile should be shared."""
+    m, n, k, batch = problem
+    if batch != 1 or k == 0:
+        return None
+    multiprocessors, smem = room
+    occupancy = config.blocks_at_once(smem)
+    plan = StreamK.of((m, n, k), config.tile, multiprocessors=multiprocessors, occupancy=occupancy, fragments=1)
+    return plan if plan.sk_tiles else None
+
+
+def fitting(
+    entries: list[KernelEntry], plan: StreamK, problem: Problem
+) -> tuple[KernelEntry, StreamK | None]:  # fmt: skip
+    """The entry whose tile cuts the problem as ``plan`` has it."""
+    m, n, k, batch = problem
+    found = (*plan.tiled_shape, plan.iters_per_tile)
+    wanted = []
+    for entry in entries:
+        bM, bN, bK = entry.config.tile
+        wanted.append((-(-m // bM), -(-n // bN), batch, -(-k // bK)))
+        if wanted[-1] == found and batch == 1:
+            return entry, plan if plan.sk_tiles else None
+    raise ArgumentError(
+        f"the decomposition is for {_tiles(found)}; the problem has {' or '.join(map(_tiles, wanted))}, and only a "
+        "single product can share tiles"
+    )
+
+
+def _tiles(numbers: tuple[int, ...]) -> str:
+    m, n, batch, k = numbers
+    return f"{m} x {n}{f' x {batch}' if batch != 1 else ''} tiles of {k} k tiles"
