@@ -105,7 +105,7 @@ class CopyAtom(Atom):
     """
 
     def __init__(self, op: Any, value_type: Any, num_bits: int = 0) -> None:
-        scalar = scalar_of(value_type)
+        scalar = _scalar(value_type)
         make = getattr(op, "instruction", None)
         instruction = make(scalar, num_bits) if make is not None else None
         if not isinstance(instruction, CopyInstruction):
@@ -151,6 +151,13 @@ class CopyAtom(Atom):
         ]  # fmt: skip
 
 
+def _scalar(value_type: Any) -> ScalarType:
+    try:
+        return scalar_of(value_type)
+    except TypeError as error:
+        raise ConstraintError(f"a copy atom takes a numeric type such as cute.Float16: {error}") from None
+
+
 def make_atom(op: Any, value_type: Any = None, **options: Any) -> Atom:
     """The atom of any operation: of a copy when a value type is given."""
     return make_mma_atom(op) if value_type is None else make_copy_atom(op, value_type, **options)
@@ -170,7 +177,7 @@ def make_copy_atom(op: Any, copy_internal_type: Any, *, num_bits_per_copy: int =
     for name, value in options.items():
         if value is not None and name not in ("loc", "ip"):
             raise ConstraintError(f"make_copy_atom: {op} takes no {name}")
-    width = 8 * scalar_of(copy_internal_type).bytes
+    width = 8 * _scalar(copy_internal_type).bytes
     if num_bits_per_copy and num_bits_per_copy % width:
         raise ConstraintError(
             f"num_bits_per_copy={num_bits_per_copy} is not a multiple of the {width} bits of {copy_internal_type}"

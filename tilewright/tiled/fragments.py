@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.lang.algebra import make_rmem_tensor
 from tilewright.lang.numeric import class_of
+from tilewright.tiled.provenance import remember_fragment
 from tilewright.tiled.tiled_mma import TiledMma
 
 
@@ -13,4 +14,4 @@ def make_fragment(mma: TiledMma, which: str, x: Any) -> Any:
     """A register tensor of the operand's type for the partitioned tensor (or partition shape) ``x``."""
     instruction = mma.instruction
     type_ = {"A": instruction.type_a, "B": instruction.type_b, "C": instruction.type_d}[which]
-    return make_rmem_tensor(mma.fragment_layout(which, x), class_of(type_))
+    return remember_fragment(make_rmem_tensor(mma.fragment_layout(which, x), class_of(type_)), mma, which)

@@ -8,21 +8,39 @@ from tilewright.errors import ConstraintError
 from tilewright.layout import (
     Layout,
     composition,
+    cosize,
     filter,
+    format_tree,
+    is_static,
     left_inverse,
     make_layout,
     make_layout_tv,
+    product,
     product_each,
     size,
 )
 from tilewright.tiled.atom import CopyAtom
-from tilewright.tiled.tiled_copy import TiledCopy
+from tilewright.tiled.operands import checked_tiler, need, need_tv
+from tilewright.tiled.tiled_copy import TiledCopy, shape_of_tiler
 from tilewright.tiled.tiled_mma import TiledMma
 
 
 def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> TiledCopy:
-    """A tiled copy from a layout (thread, value) -> coordinate in the tile, and the tile."""
-    return TiledCopy(atom, layout_tv, tiler_mn)
+    """A tiled copy from a layout (thread, value) -> coordinate in the tile, and the tile.
+
+    Raises ConstraintError when a coordinate lies outside the tile or the instruction does not fit.
+    """
+    need("make_tiled_copy", atom, CopyAtom, "a copy atom")
+    need_tv("make_tiled_copy", layout_tv)
+    made = TiledCopy(atom, layout_tv, checked_tiler(tiler_mn))
+    inside = product(product_each(shape_of_tiler(made.tiler_mn)))
+    if is_static(layout_tv) and cosize(layout_tv) > inside:
+        raise ConstraintError(
+            f"make_tiled_copy: the thread-value layout {layout_tv} reaches coordinate {cosize(layout_tv) - 1} of the "
+            f"tile {format_tree(made.tiler_mn)}, which has {inside}: coordinates count the tile's elements column by "
+            "column"
+        )
+    return made
 
 
 def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> TiledCopy:
@@ -34,37 +52,54 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -
     >>> tiled.layout_tv_tiled, tiled.tiler_mn
     ((256,4):(4,1), (128, 8))
     """
+    need("make_tiled_copy_tv", atom, CopyAtom, "a copy atom")
+    need("make_tiled_copy_tv", thr_layout, Layout, "a layout of threads")
+    need("make_tiled_copy_tv", val_layout, Layout, "a layout of values")
     tiler_mn, layout_tv = make_layout_tv(thr_layout, val_layout)
     return TiledCopy(atom, layout_tv, tiler_mn)
 
 
 def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for A."""
-    return TiledCopy(atom, tiled_mma.tv_layout_A_tiled, (tiled_mma.get_tile_size(0), tiled_mma.get_tile_size(2)))
+    return _for_operand(atom, tiled_mma, "A")
 
 
 def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for B."""
-    return TiledCopy(atom, tiled_mma.tv_layout_B_tiled, (tiled_mma.get_tile_size(1), tiled_mma.get_tile_size(2)))
+    return _for_operand(atom, tiled_mma, "B")
 
 
 def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """A tiled copy into (or out of) the accumulators of ``tiled_mma``."""
-    return TiledCopy(atom, tiled_mma.tv_layout_C_tiled, (tiled_mma.get_tile_size(0), tiled_mma.get_tile_size(1)))
+    return _for_operand(atom, tiled_mma, "C")
+
+
+def _for_operand(atom: CopyAtom, mma: TiledMma, operand: str) -> TiledCopy:
+    need(f"make_tiled_copy_{operand}", atom, CopyAtom, "a copy atom")
+    need(f"make_tiled_copy_{operand}", mma, TiledMma, "a tiled MMA")
+    rows, columns = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}[operand]
+    tile = mma.get_tile_size(rows), mma.get_tile_size(columns)
+    return TiledCopy(atom, mma.tv_layout_tiled(operand), tile, (mma, operand))
 
 
 def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
     """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s source threads hold."""
+    need("make_tiled_copy_S", atom, CopyAtom, "a copy atom")
+    need("make_tiled_copy_S", tiled_copy, TiledCopy, "a tiled copy")
     return TiledCopy(atom, tiled_copy.layout_src_tv_tiled, tiled_copy.tiler_mn)
 
 
 def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
     """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s destination threads hold."""
+    need("make_tiled_copy_D", atom, CopyAtom, "a copy atom")
+    need("make_tiled_copy_D", tiled_copy, TiledCopy, "a tiled copy")
     return TiledCopy(atom, tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler_mn)
 
 
 def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
     """The smallest tiled copy that can retile the accumulators: for epilogues that store a part at a time."""
+    need("make_tiled_copy_C_atom", atom, CopyAtom, "a copy atom")
+    need("make_tiled_copy_C_atom", mma, TiledMma, "a tiled MMA")
     layout_tv = mma.tv_layout_C_tiled
     values = atom.num_val_src
     if values > size(layout_tv[1]):
@@ -81,6 +116,9 @@ def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Layout, data_layout: Layou
     For copies that care about vector widths and address distances, not about coordinates. Raises ConstraintError when
     an address does not occur in ``data_layout``.
     """
+    need("make_cotiled_copy", atom, CopyAtom, "a copy atom")
+    need("make_cotiled_copy", data_layout, Layout, "a data layout")
+    need_tv("make_cotiled_copy", atom_layout_tv)
     # Addresses off the end get the coordinate of a stride-0 mode.
     inverse = make_layout(left_inverse(data_layout), Layout(1, 0))
     to_coordinates = composition(inverse, atom_layout_tv)

@@ -6,7 +6,8 @@ coordinates to memory offsets, over the same elements. Memory is the bridge betw
     gC coordinate --gC--> memory offset --left_inverse(gA)--> gA coordinate --rA--> register
 
 so that ``rC = rA o (left_inverse(gA) o gC)``. Two shortcuts are wrong: ``make_layout(gC.shape)`` numbers the registers
-in gC's own order and reads the wrong ones, and a fragment made like ``gC`` is right but costs more registers.
+in gC's own order and reads the wrong ones (``cute.copy`` refuses it for an MMA's fragment and the copy made for this
+MMA), and a fragment made like ``gC`` is right but costs more registers (``analyse_fragments`` tells how many).
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ConstraintError, LayoutError
-from tilewright.layout import Layout, composition, left_inverse, size
+from tilewright.lang.access import static_offsets
+from tilewright.layout import Layout, composition, is_static, left_inverse, make_layout, rank, size
+from tilewright.tiled.provenance import Partition, fragment_of, partition_of
 from tilewright.tiled.views import layout_of, rearranged
 
 
@@ -60,3 +63,70 @@ def check_retiled(rC: Any, rA: Any, gA: Any, gC: Any) -> None:
                 f"{given(i)}: "
                 f"use thr_copy.retile(rA), which gives {wanted}"
             )
+
+
+def check_registers(
+    copy: Any, registers: Any, numbers: tuple[tuple[int, ...], ...], memory: Any, steps: Any
+) -> None:  # fmt: skip
+    """Refuse a view of an MMA's fragment that hands the copy made for this MMA other registers than ``retile`` would.
+
+    ``numbers`` are the registers that each instruction gets, ``steps`` the layout of its addresses in ``memory``. A
+    view of a part may skip instructions, but not mix them, and must skip the same in memory.
+    """
+    made_for, known = getattr(copy, "operand_of", None), fragment_of(registers.iterator)
+    if made_for is None or known is None or registers.iterator.is_recast:
+        return
+    mma, operand, fragment = known
+    if (mma._key(), operand) != (made_for[0]._key(), made_for[1]) or rank(fragment) < 3:
+        return
+    wanted = copy.retile(fragment)
+    order, step = static_offsets(wanted), len(numbers[0])
+    place = {order[i : i + step]: i // step for i in range(0, len(order), step)}
+    inside, view = size(wanted[0]) // step, size(_first(registers.layout))
+    together = inside if view == size(wanted[0]) else 1  # instructions that a slice of rest modes keeps together
+    places = [place.get(group, -1) for group in numbers]
+    wrong = _first_out_of_order(places, len(place), together)
+    if wrong is None:
+        wrong = _first_elsewhere(places, len(place), partition_of(memory, copy), rank(wanted), steps)
+    if wrong is not None:
+        raise ConstraintError(
+            f"{copy.instruction}: the registers {registers.layout} are a fragment of {operand} of {mma.instruction}, "
+            f"{fragment}, seen in another order than this copy moves them: instruction {wrong} would get the "
+            f"registers {list(numbers[wrong])}. Use thr_copy.retile(fragment), which gives {wanted}, and slice that"
+        )
+
+
+def _first_out_of_order(places: list[int], count: int, together: int) -> int | None:
+    """The first of ``places`` (among ``count`` in order; -1: none of them) that no slice of the whole would have."""
+    last = -1
+    for i, at in enumerate(places):
+        if len(places) == count:
+            fits = at == i
+        elif i % together:
+            fits = at == last + 1
+        else:
+            fits = at > last and at % together == 0
+        if not fits:
+            return i
+        last = at
+    return None
+
+
+def _first_elsewhere(
+    places: list[int], count: int, origin: Partition | None, modes: int, steps: Any
+) -> int | None:  # fmt: skip
+    """The first instruction whose address is not as far from the first one's as in the whole partition."""
+    if origin is None or not isinstance(origin.part, Layout) or rank(origin.part) < modes:
+        return None
+    part = make_layout(*[origin.part[mode] for mode in range(modes)])  # a fragment has no stages
+    if not is_static(part) or not is_static(steps) or size(part) % count:
+        return None
+    starts, given = static_offsets(part)[:: size(part) // count], static_offsets(steps)
+    for i, at in enumerate(places):
+        if given[i] - given[0] != starts[at] - starts[places[0]]:
+            return i
+    return None
+
+
+def _first(layout: Layout) -> Layout:
+    return layout[0] if isinstance(layout.shape, tuple) else layout

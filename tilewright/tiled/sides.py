@@ -10,10 +10,11 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
 from tilewright.lang.access import places, static_offsets
-from tilewright.lang.pointer import Pointer, element_bytes
+from tilewright.lang.pointer import Pointer
 from tilewright.lang.registers import Registers
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout, is_static, size
+from tilewright.tiled.contiguity import check_aligned, check_contiguous
 
 
 def in_registers(tensor: Tensor) -> bool:
@@ -56,39 +57,10 @@ def memory_pointers(
     pointer = tensor.iterator
     if not isinstance(pointer, Pointer):
         raise ConstraintError(f"{atom}: the {side} {tensor} is neither memory nor registers")
-    count = int(size(values))
-    _check_contiguous(atom, side, tensor, values, count)
-    return [(pointer + dynamic).value(static) for dynamic, static in places(rest, int(size(rest)))]
-
-
-def _check_contiguous(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, count: int) -> None:
-    if count == 1:
-        return
-    if not is_static(values):
-        raise ConstraintError(
-            f"{atom}: the {count} values of a thread must be contiguous in the {side}, but its layout "
-            f"{tensor.layout} has "
-            f"run-time strides in the value mode {values}: mark the contiguous mode static (leading_dim) or copy one "
-            "element"
-        )
-    where = static_offsets(values)
-    for v in range(count):
-        if where[v] != where[0] + v:
-            raise ConstraintError(
-                f"{atom}: reads or writes {count} contiguous elements for each thread, but in the {side} "
-                f"{tensor.layout} "
-                f"thread T0's value V{v} lies {where[v] - where[v - 1]} elements after V{v - 1} (value layout "
-                f"{values}): "
-                "let the values run along the mode with stride 1, or copy fewer bits"
-            )
-    swizzle = getattr(tensor.iterator, "swizzle", None)
-    size_ = count * element_bytes(tensor.element_type)
-    if swizzle is not None and size_ > 1 << swizzle.base:
-        raise ConstraintError(
-            f"{atom}: the swizzle {swizzle} of the {side} keeps {1 << swizzle.base} bytes together, but one copy "
-            f"takes {size_}: "
-            "raise the swizzle's M or copy fewer bits"
-        )
+    check_contiguous(atom, side, tensor, values)
+    found = [(pointer + dynamic).value(static) for dynamic, static in places(rest, int(size(rest)))]
+    check_aligned(atom, side, tensor, values, found)
+    return found
 
 
 def as_elements(pointer: Value, fragment: Value) -> Value:

@@ -14,10 +14,13 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import F32, TF32, ScalarType
 from tilewright.lang.algebra import make_rmem_tensor
+from tilewright.lang.numeric import wrap
+from tilewright.lang.pointer import AddressSpace
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.predicates import predicate_values
+from tilewright.tiled.retile import check_registers
 from tilewright.tiled.sides import as_elements, in_registers, memory_pointers, register_numbers
 from tilewright.tiled.vectors import autovec_copy
 
@@ -51,8 +54,9 @@ def copy(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **option
     check_types(atom.instruction, src, dst, atom.scalar)
     instruction = atom.instruction
     if isinstance(instruction, UniversalCopy) and instruction.auto and pred is None:
+        _check_rest_modes(atom, src.layout, dst.layout)
         return autovec_copy(src, dst)
-    _stage(instruction, src, dst, split_modes(atom, src, dst), pred)
+    _stage(atom, src, dst, split_modes(atom, src, dst), pred)
     return None
 
 
@@ -92,12 +96,25 @@ def split_modes(atom: CopyAtom, src: Tensor, dst: Tensor) -> Split:
         raise ConstraintError(
             f"{atom.instruction}: the loop over {src.layout} is static and needs static extents: slice it first"
         )
-    if size(rest_s) != size(rest_d):
-        raise ConstraintError(
-            f"{atom.instruction}: the source {src.layout} takes {size(rest_s)} copies, the destination {dst.layout} "
-            f"{size(rest_d)}"
-        )
+    _check_rest_modes(atom, src.layout, dst.layout)
     return s[0], rest_s, d[0], rest_d
+
+
+def _check_rest_modes(atom: CopyAtom, src: Layout, dst: Layout) -> None:
+    """Repetitions correspond mode by mode: an unretiled fragment has as many, but along other modes."""
+
+    def repetitions(layout: Layout, values: int) -> list[int]:
+        inside, *rest = [int(size(mode)) for mode in _modes(layout)]
+        return [n for n in (inside // values, *rest) if n > 1]
+
+    of_src, of_dst = repetitions(src, atom.num_val_src), repetitions(dst, atom.num_val_dst)
+    if of_src != of_dst:
+        shown = [f"({','.join(map(str, n))})" if n else "one" for n in (of_src, of_dst)]
+        raise ConstraintError(
+            f"{atom.instruction}: the modes do not match: the source {src} takes {shown[0]} copies of "
+            f"{atom.num_val_src} values, the destination {dst} {shown[1]} of {atom.num_val_dst}: partition (or "
+            "retile) both with this copy"
+        )
 
 
 def _modes(layout: Any) -> list[Layout]:
@@ -113,21 +130,22 @@ def _divides(n: int, mode: Layout) -> bool:
     return is_static(mode.shape) and size(mode) % n == 0 and size(mode) > n
 
 
-def _stage(instruction: Any, src: Tensor, dst: Tensor, split: Split, pred: Any) -> None:
+def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) -> None:
+    instruction = atom.instruction
     v_src, r_src, v_dst, r_dst = split
     builder = Builder.current()
     repetitions = int(size(r_src))
     predicates = predicate_values(instruction, pred, repetitions, int(size(v_src)))
     extra = predicates or []
     loads, stores = in_registers(dst), in_registers(src)
+    _check_direction(instruction, src, dst)
     if loads and stores:
-        if not isinstance(instruction, ShuffleTranspose):
-            raise ConstraintError(f"{instruction}: does not copy registers to registers: use dst.store(src.load())")
+        if isinstance(instruction, UniversalCopy):
+            return _between_registers(src, dst, split, pred)
         wanted = register_numbers(instruction, dst, v_dst, r_dst)
         given = register_numbers(instruction, src, v_src, r_src)
         builder.call(instruction, [dst.iterator.frag, src.iterator.frag], registers=wanted, source_registers=given)
         return
-    _check_direction(instruction, src, dst, loads, stores)
     if not loads and not stores:
         sources = memory_pointers(instruction, "source", src, v_src, r_src)
         targets = memory_pointers(instruction, "destination", dst, v_dst, r_dst)
@@ -136,6 +154,7 @@ def _stage(instruction: Any, src: Tensor, dst: Tensor, split: Split, pred: Any) 
     registers, memory, side = (dst, src, "source") if loads else (src, dst, "destination")
     v_reg, r_reg, v_mem, r_mem = (v_dst, r_dst, v_src, r_src) if loads else (v_src, r_src, v_dst, r_dst)
     numbers = register_numbers(instruction, registers, v_reg, r_reg)
+    check_registers(atom, registers, numbers, memory, r_mem)
     fragment = registers.iterator.frag
     pointers = [as_elements(p, fragment) for p in memory_pointers(instruction, side, memory, v_mem, r_mem)]
     builder.call(
@@ -143,18 +162,39 @@ def _stage(instruction: Any, src: Tensor, dst: Tensor, split: Split, pred: Any) 
     )
 
 
-def _check_direction(instruction: Any, src: Tensor, dst: Tensor, loads: bool, stores: bool) -> None:
-    right = {
-        LdMatrix: (loads, "shared memory to registers"),
-        StMatrix: (stores, "registers to shared memory"),
-        CpAsync: (not loads and not stores, "global to shared memory"),
-    }.get(type(instruction))
-    if right is not None and not right[0]:
-        raise ConstraintError(f"{instruction}: copies from {right[1]}, not from {src.memspace} to {dst.memspace}")
+_GLOBAL, _SHARED = (AddressSpace.gmem, AddressSpace.generic), (AddressSpace.smem,)
+_REGISTERS = (AddressSpace.rmem,)
+_DIRECTIONS: dict[type, tuple[tuple[AddressSpace, ...], tuple[AddressSpace, ...], str]] = {
+    LdMatrix: (_SHARED, _REGISTERS, "shared memory to registers"),
+    StMatrix: (_REGISTERS, _SHARED, "registers to shared memory"),
+    CpAsync: (_GLOBAL, _SHARED, "global to shared memory"),
+    ShuffleTranspose: (_REGISTERS, _REGISTERS, "registers to registers"),
+}
+
+
+def _check_direction(instruction: Any, src: Tensor, dst: Tensor) -> None:
+    sources, targets, words = _DIRECTIONS.get(type(instruction), ((src.memspace,), (dst.memspace,), ""))
+    if src.memspace not in sources or dst.memspace not in targets:
+        raise ConstraintError(
+            f"{instruction}: copies from {words}, not from {src.memspace} {src.layout} to {dst.memspace} {dst.layout}"
+        )
+
+
+def _between_registers(src: Tensor, dst: Tensor, split: Split, pred: Any) -> None:
+    v_src, r_src, v_dst, r_dst = split
+    source, target = (x.with_layout(make_layout(v, r)) for x, v, r in ((src, v_src, r_src), (dst, v_dst, r_dst)))
+    if pred is None:
+        return basic_copy(source, target)
+    values = int(size(v_src))
+    for i, chosen in enumerate(predicate_values(UniversalCopy(8), pred, int(size(r_src)), values) or ()):
+        _select_registers([wrap(chosen)] * values, source[None, i], target[None, i])
+    return None
 
 
 def basic_copy(src: Tensor, dst: Tensor) -> None:
     """``dst[i] = src[i]`` for every element, converting the element type where it differs."""
+    if size(src.layout) != size(dst.layout):
+        raise ConstraintError(f"basic_copy: {src} and {dst} differ in size")
     if src.element_type is dst.element_type:
         return autovec_copy(src, dst)
     return dst.store(src.load().to(dst.element_type))
@@ -170,17 +210,16 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor) -> None:
         converted = make_rmem_tensor(make_layout(src.layout.shape), dst.element_type)
         converted.store(src.load().to(dst.element_type))
         src = converted
-    width = src.element_type.width
-    one = UniversalCopy(max(8, width))
+    one = CopyAtom(UniversalCopy(max(8, src.element_type.width)), src.element_type)
     flat = [make_layout(Layout(1, 0), x.layout) for x in (src, dst)]
-    if size(src.layout) != size(dst.layout):
-        raise ConstraintError(f"basic_copy_if: {src} and {dst} differ in size")
+    if not size(src.layout) == size(dst.layout) == size(pred.layout):
+        raise ConstraintError(f"basic_copy_if: {src}, {dst} and the predicates {pred} differ in size")
     if in_registers(src) and in_registers(dst):
         return _select_registers(pred, src, dst)
     return _stage(one, src, dst, (flat[0][0], flat[0][1], flat[1][0], flat[1][1]), pred)
 
 
-def _select_registers(pred: Tensor, src: Tensor, dst: Tensor) -> None:
+def _select_registers(pred: Any, src: Tensor, dst: Tensor) -> None:
     from tilewright.lang.choose import select
 
     for i in range(size(src.layout)):

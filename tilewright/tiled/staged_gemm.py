@@ -44,8 +44,8 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: A
         if given != wanted and {given, wanted} != {F32, TF32}:
             raise ConstraintError(f"{instruction}: {role} must hold {wanted}, but {x} holds {given}")
     if not _same_registers(c, d):
-        if size(c.layout) != size(d.layout):
-            raise ConstraintError(f"{instruction}: C {c.layout} and D {d.layout} differ in size")
+        if [size(mode) for mode in c.layout] != [size(mode) for mode in d.layout]:
+            raise ConstraintError(f"{instruction}: C {c.layout} and D {d.layout} differ in shape: both are (V,M,N)")
         basic_copy(c, d)
     operands = {
         "d": _operand(instruction, "D", d),
@@ -119,7 +119,9 @@ def _operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layout, int]:
     """(fragment, layout, offset) of an operand whose place is static."""
     registers = x.iterator
     if not isinstance(registers, Registers):
-        raise ConstraintError(f"{instruction}: {role} must be in registers, not in {x.memspace}: make_fragment_{role}")
+        maker = f"make_fragment_{role.replace('D', 'C')}"
+        where = f"{x.layout} must be in registers, not in {x.memspace}"
+        raise ConstraintError(f"{instruction}: {role} {where}: use {maker}")
     if not isinstance(registers.offset, int) or not is_static(x.layout):
         raise ConstraintError(
             f"{instruction}: registers are named by static numbers, but {role} {x} is indexed at run time: "

@@ -27,6 +27,8 @@ from tilewright.layout import (
     zipped_divide,
 )
 from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.operands import need_thread
+from tilewright.tiled.provenance import remember_partition
 from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
 
 
@@ -41,11 +43,15 @@ class TiledCopy(CopyAtom):
     (128, ((4,32),(8,1)):((256,1),(32,0)))
     """
 
-    def __init__(self, atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> None:
+    def __init__(
+        self, atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, operand_of: tuple[Any, str] | None = None
+    ) -> None:  # fmt: skip
+        """``operand_of`` is the tiled MMA, and "A", "B" or "C", whose registers the copy was made to fill or empty."""
         super().__init__(atom.instruction, atom.value_type)
         self.op = atom.op
         self.layout_tv_tiled = layout_tv
         self.tiler_mn = tiler_mn if isinstance(tiler_mn, tuple) else (tiler_mn,)
+        self.operand_of = operand_of
         self._check()
 
     def _check(self) -> None:
@@ -138,6 +144,7 @@ class TiledCopy(CopyAtom):
 
     def get_slice(self, thr_idx: Any) -> ThrCopy:
         """The view of one thread; ``thr_idx`` is an int or a run-time integer."""
+        need_thread("a tiled copy", thr_idx, self.size)
         return ThrCopy(self, thr_idx)
 
     def retile(self, x: Any) -> Any:
@@ -150,6 +157,11 @@ class TiledCopy(CopyAtom):
         return rearranged(x, self._retile)
 
     def _retile(self, layout: Layout) -> Layout:
+        if not isinstance(layout, Layout) or rank(layout) <= len(self.tiler_mn):
+            raise ConstraintError(
+                f"retile takes a whole fragment with a plain layout, (values, RestM, RestN, ...) for a tile of "
+                f"{format_tree(self.tiler_mn)}, not {layout}: retile first, then slice"
+            )
         modes, values = rank(layout), size(layout[0])
         try:
             # (m, n) -> value index: the shape and order of the fragment's values inside the tile
@@ -158,7 +170,9 @@ class TiledCopy(CopyAtom):
             # (values of an atom, atoms) -> (v, m, n)
             order = logical_product(make_layout(values), right_inverse(fragment_mn))
             by_atom = zipped_divide(order, make_layout(size(self.layout_ref_tv[1])))
-            tiled = zipped_divide(layout, (values, *product_each(fragment_mn.shape)))
+            tiler = (values, *product_each(fragment_mn.shape))
+            _need_whole_fragments(self, layout, tiler)
+            tiled = zipped_divide(layout, tiler)
             seen = composition(tiled, (by_atom, None))
         except LayoutError as error:
             raise ConstraintError(
@@ -169,6 +183,16 @@ class TiledCopy(CopyAtom):
         return result
 
     retile_S = retile_D = retile
+
+
+def _need_whole_fragments(copy: TiledCopy, layout: Layout, tiler: tuple[int, ...]) -> None:
+    for mode, step in enumerate(tiler):
+        if size(layout[mode]) % step:
+            raise ConstraintError(
+                f"the fragment {layout} cannot be retiled for {copy.instruction}: its mode {mode} has "
+                f"{size(layout[mode])} elements, and the copy's tile {format_tree(copy.tiler_mn)} takes {step} at a "
+                "time: was it partitioned by the MMA that this copy was made for?"
+            )
 
 
 def shape_of_tiler(tiler: Any) -> Any:
@@ -184,18 +208,20 @@ class ThrCopy(TiledCopy):
     """One thread's view of a TiledCopy."""
 
     def __init__(self, tiled: TiledCopy, thr_idx: Any) -> None:
-        super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn)
+        super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn, tiled.operand_of)
         self.thr_idx = thr_idx
 
     def partition_S(self, x: Any) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a source; for a layout (layout, offset)."""
         self._need_whole(x, "S")
-        return sliced(self.tidfrg_S(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
+        part = sliced(self.tidfrg_S(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
+        return remember_partition(part, self, "S", x)
 
     def partition_D(self, x: Any) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a destination; for a layout (layout, offset)."""
         self._need_whole(x, "D")
-        return sliced(self.tidfrg_D(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
+        part = sliced(self.tidfrg_D(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
+        return remember_partition(part, self, "D", x)
 
     def _need_whole(self, x: Any, side: str) -> None:
         tile = tuple(size(t) for t in self.tiler_mn)

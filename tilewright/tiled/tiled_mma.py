@@ -15,6 +15,7 @@ from tilewright.layout import (
     append,
     coalesce,
     composition,
+    cosize,
     flatten_to_tuple,
     format_tree,
     is_static,
@@ -26,6 +27,8 @@ from tilewright.layout import (
     tiled_product,
 )
 from tilewright.tiled.atom import MmaAtom, make_mma_atom
+from tilewright.tiled.operands import check_mma_operands, need_thread
+from tilewright.tiled.provenance import remember_partition
 from tilewright.tiled.thread_values import thrfrg
 from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
 
@@ -54,8 +57,8 @@ class TiledMma(MmaAtom):
         return (self.instruction, self.atom_layout_mnk, self.permutation_mnk)
 
     def _lines(self) -> list[str]:
-        permutation = ",".join("_" if p is None else format_tree(p) for p in self.permutation_mnk)
-        head = ["Tiled MMA", f"  Thr Layout VMNK: {self.thr_layout_vmnk}", f"  Permutation MNK: ({permutation})"]
+        shown = _shown(self.permutation_mnk)
+        head = ["Tiled MMA", f"  Thr Layout VMNK: {self.thr_layout_vmnk}", f"  Permutation MNK: {shown}"]
         return head + super()._lines()
 
     # -- sizes ---------------------------------------------------------------------------------------------------
@@ -142,6 +145,7 @@ class TiledMma(MmaAtom):
 
     def get_slice(self, thr_idx: Any) -> ThrMma:
         """The view of one thread; ``thr_idx`` is an int or a run-time integer."""
+        need_thread("a tiled MMA", thr_idx, int(cosize(self.thr_layout_vmnk)))
         return ThrMma(self, thr_idx)
 
     def partition_shape(self, which: str, shape: Any) -> Any:
@@ -237,7 +241,8 @@ class ThrMma(TiledMma):
         tile = self.tile_shape_mnk
         need_whole_tiles(x, (tile[rows], tile[columns]), f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk
-        return sliced(self.thrfrg(which, x), ((v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))))
+        coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))
+        return remember_partition(sliced(self.thrfrg(which, x), coord), self, which, x)
 
     def partition_A(self, x: Any) -> Any:
         return self.partition("A", x)
@@ -267,9 +272,10 @@ def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutatio
     layout = atom_layout_mnk if isinstance(atom_layout_mnk, Layout) else make_layout(atom_layout_mnk)
     if not isinstance(layout.shape, tuple):
         layout = make_layout(layout)
+    given = permutation_mnk if isinstance(permutation_mnk, tuple) else (permutation_mnk,)
+    check_mma_operands(layout, permutation_mnk, given)
     layout = append(layout, Layout(1, 0), 3)
-    given = permutation_mnk if permutation_mnk is not None else (None, None, None)
-    given = tuple(given) + (None,) * (3 - len(given))
+    given = given + (None,) * (3 - len(given))
     made = TiledMma(atom.op, layout, given)
     for mode, name in enumerate("MNK"):
         covered = made.shape_mnk[mode] * size(layout[mode])
@@ -277,9 +283,13 @@ def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutatio
             raise ConstraintError(
                 f"permutation_mnk: {made.get_tile_size(mode)} along {name} is not a multiple of the {covered} that "
                 f"{size(layout[mode])} atoms of {made.shape_mnk[mode]} cover: enlarge it or use fewer atoms along "
-                f"{name}"
+                f"{name} (atom layout {layout}, permutation {_shown(given)})"
             )
     return made
+
+
+def _shown(permutation: tuple[Any, ...]) -> str:
+    return f"({','.join('_' if p is None else format_tree(p) for p in permutation)})"
 
 
 def partition_shape_A(tiled_mma: TiledMma, shape_mk: Any) -> Any:

@@ -14,6 +14,7 @@ from tilewright.lang.algebra import make_rmem_tensor
 from tilewright.lang.pointer import Pointer, element_bytes
 from tilewright.lang.tensor import Tensor
 from tilewright.layout import make_layout
+from tilewright.tiled.provenance import remember_filled
 from tilewright.tiled.sides import as_elements, in_registers
 
 
@@ -36,6 +37,7 @@ def autovec_copy(src: Tensor, dst: Tensor, **_: Any) -> None:
         _move(src, dst, count, store=True)
     elif in_registers(dst):
         _move(dst, src, count, store=False)
+        remember_filled(dst, src)
     else:
         staging = make_rmem_tensor(make_layout(src.layout.shape), src.element_type)
         _move(staging, src, count, store=False)

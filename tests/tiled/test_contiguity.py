@@ -1,0 +1,144 @@
+"""What a copy says of memory it cannot take: the instruction, thread and values, the tensor, a layout that would do."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tests.tiled.staging import asynchronous, by_rows, half_mma, matrix, run, shared, universal
+from tilewright import cute
+from tilewright.errors import ConstraintError
+from tilewright.layout import Layout, make_composed_layout, make_layout, make_swizzle, parse
+
+ROWS, COLUMNS = Layout((64, 64), (64, 1)), Layout((64, 64), (1, 64))
+X = np.zeros((64, 64), np.float16)
+
+
+def load_matrix(transpose: bool, layout: Any) -> Any:
+    def body(tidx: Any, x: Any) -> None:
+        copy = cute.make_tiled_copy_A(matrix(transpose), half_mma())
+        thread, memory = copy.get_slice(tidx), shared(layout)
+        registers = cute.make_rmem_tensor(thread.partition_D(memory).shape, cutlass.Float16)
+        cute.copy(copy, thread.partition_S(memory), registers)
+
+    return body
+
+
+def store_matrix(transpose: bool, layout: Any) -> Any:
+    def body(tidx: Any, x: Any) -> None:
+        copy = cute.make_tiled_copy_C(matrix(transpose, store=True), half_mma())
+        registers = cute.make_rmem_tensor(half_mma().partition_shape_C((64, 64)), cutlass.Float16)
+        registers.fill(0)
+        cute.copy(copy, copy.retile(registers), copy.get_slice(tidx).partition_D(shared(layout)))
+
+    return body
+
+
+def to_shared(layout: Any) -> Any:
+    def body(tidx: Any, x: Any) -> None:
+        thread = by_rows(asynchronous()).get_slice(tidx)
+        cute.copy(thread, thread.partition_S(x), thread.partition_D(shared(layout)))
+
+    return body
+
+
+def from_shared(layout: Any, k: int | None = None) -> Any:
+    def body(tidx: Any, x: Any) -> None:
+        part = by_rows(universal(128)).get_slice(tidx).partition_S(shared(layout))
+        part = part if k is None else part[None, k, None]
+        cute.copy(universal(128), part, cute.make_fragment_like(part))
+
+    return body
+
+
+CASES = {
+    "ldmatrix": (load_matrix(False, COLUMNS), "SM75_U32x4_LDSM_N", "V0 and V1 (at (0,0) and (0,1))", ROWS),
+    "ldmatrix.trans": (load_matrix(True, ROWS), "SM75_U16x8_LDSM_T", "V0 and V1 (at (0,0) and (1,0))", COLUMNS),
+    "stmatrix": (store_matrix(False, COLUMNS), "SM90_U32x4_STSM_N", "V0 and V1 (at (0,0) and (0,1))", ROWS),
+    "cp.async": (to_shared(COLUMNS), "uint128_t>: reads or writes 8 contiguous", "V0 and V1", ROWS),
+    "vector": (from_shared(COLUMNS), "UniversalCopy<uint128_t>", "V0 and V1", ROWS),
+    "slice": (from_shared(COLUMNS, 1), "UniversalCopy<uint128_t>", "V0 and V1", ROWS),
+    "torn": (
+        from_shared(Layout((64, (4, 16)), (4, (1, 256)))), "UniversalCopy<uint128_t>",
+        "V3 and V4 (at (0,(3,0)) and (0,(0,1))) lie 253 elements apart", Layout((64, (4, 16)), (64, (1, 4))),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_apart(name: str) -> None:
+    body, instruction, values, better = CASES[name]
+    with pytest.raises(ConstraintError) as caught:
+        run(body, X)
+    text = str(caught.value)
+    assert instruction in text and f"thread T0's values {values}" in text and "test_contiguity.py" in text, text
+    assert re.search(r"of the tensor \(64,(64|\(4,16\))\):\S+, thread", text), text
+    assert f"a layout such as {better}" in text, text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_layout_that_would_do_does(name: str) -> None:
+    made = {
+        "ldmatrix": load_matrix(False, ROWS), "ldmatrix.trans": load_matrix(True, COLUMNS),
+        "stmatrix": store_matrix(False, ROWS), "cp.async": to_shared(ROWS), "vector": from_shared(ROWS),
+        "slice": from_shared(ROWS, 1), "torn": from_shared(CASES["torn"][3]),
+    }[name]  # fmt: skip
+    run(made, X)
+
+
+def test_a_matrix_copy_may_be_transposed_instead() -> None:
+    with pytest.raises(ConstraintError, match="or use the instruction with transpose=True"):
+        run(load_matrix(False, COLUMNS), X)
+    with pytest.raises(ConstraintError, match="or use the instruction with transpose=False"):
+        run(load_matrix(True, ROWS), X)
+
+
+def test_fewer_bits_are_offered_where_they_would_do() -> None:
+    with pytest.raises(ConstraintError, match="or copy 64 bits at a time"):
+        run(CASES["torn"][0], X)
+
+
+@pytest.mark.parametrize(("pitch", "better", "bits"), [(68, 72, 64), (66, 72, 32)])
+def test_a_pitch_that_breaks_the_alignment(pitch: int, better: int, bits: int) -> None:
+    wide = np.zeros((64, pitch), np.float16)[:, :64]
+
+    def body(tidx: Any, x: Any) -> None:
+        copy = by_rows(universal(128))
+        part = copy.get_slice(tidx).partition_S(x)
+        cute.copy(copy, part, cute.make_fragment_like(part))
+
+    with pytest.raises(ConstraintError) as caught:
+        run(body, wide)
+    text = str(caught.value)
+    assert f"of the tensor (64,64):({pitch},1)" in text and f"along mode 0 is {pitch} x 2 bytes" in text, text
+    assert f"a layout such as (64,64):({better},1), or copy {bits} bits" in text, text
+    with pytest.raises(ConstraintError, match=rf"\(64,64\):\({better},1\)\n"):
+        run(load_matrix(False, Layout((64, 64), (pitch, 1))), X)
+
+
+def test_padding_keeps_nested_modes_apart() -> None:
+    from tilewright.tiled.contiguity import _padded
+
+    assert _padded(parse("(8,8,4):(1,9,70)"), 8) == parse("(8,8,4):(1,16,128)")
+
+
+def test_a_swizzle_that_tears_a_vector() -> None:
+    layout = make_composed_layout(make_swizzle(3, 2, 3), 0, make_layout((64, 64), stride=(64, 1)))
+    with pytest.raises(ConstraintError) as caught:
+        run(to_shared(layout), X)
+    text = str(caught.value)
+    assert "thread T0's values V3 and V4 may part" in text, text
+    assert "Raise the swizzle's M by 1 or copy 64 bits" in text, text
+
+
+def test_the_part_is_named_where_the_tensor_is_not_known() -> None:
+    def body(tidx: Any, x: Any) -> None:
+        column = cute.make_tensor(x.iterator, make_layout(8, stride=64))
+        cute.copy(universal(128), column, cute.make_fragment_like(column))
+
+    with pytest.raises(ConstraintError, match=r"in the source, the part 8:64, thread T0's values V0 and V1 lie 64"):
+        run(body, X)

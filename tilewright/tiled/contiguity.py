@@ -1,0 +1,175 @@
+"""What one copy instruction asks of memory: a thread's values side by side, and aligned.
+
+The errors name the first thread and values that break it, the tensor, and a layout of it that would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.atoms.matrix_copy import MatrixCopy
+from tilewright.errors import ConstraintError, LayoutError
+from tilewright.ir.core import Value
+from tilewright.ir.types import PtrType
+from tilewright.lang.access import static_offsets
+from tilewright.lang.pointer import element_bytes
+from tilewright.lang.tensor import Tensor
+from tilewright.layout import (
+    Layout,
+    flatten_to_tuple,
+    format_tree,
+    is_static,
+    make_layout,
+    product,
+    size,
+    unflatten,
+)
+from tilewright.tiled.provenance import Partition, partition_of
+
+
+def check_contiguous(atom: Any, side: str, tensor: Tensor, values: Layout) -> None:
+    """The values of one instruction follow each other in memory, and a swizzle does not tear them apart."""
+    count = int(size(values))
+    if count == 1:
+        return
+    if not is_static(values):
+        raise ConstraintError(
+            f"{atom}: the {count} values of a thread must be contiguous in the {side}, but {_named(tensor)} has "
+            f"run-time strides in the value mode {values}: mark the contiguous mode static (leading_dim) or copy one "
+            "element"
+        )
+    where = static_offsets(values)
+    for v in range(1, count):
+        if where[v] != where[0] + v:
+            raise ConstraintError(_apart(atom, side, tensor, where, v))
+    swizzle = getattr(tensor.iterator, "swizzle", None)
+    wide = count * element_bytes(tensor.element_type)
+    if swizzle is not None and wide > 1 << swizzle.base:
+        kept = (1 << swizzle.base) // element_bytes(tensor.element_type)
+        raise ConstraintError(
+            f"{atom}: reads or writes {count} contiguous elements for each thread, but the swizzle {swizzle} of the "
+            f"{side}, {_named(tensor)}, keeps {1 << swizzle.base} bytes together: thread T0's values V{kept - 1} and "
+            f"V{kept} may part. Raise the swizzle's M by {(wide // (1 << swizzle.base)).bit_length() - 1} or copy "
+            f"{8 * (1 << swizzle.base)} bits"
+        )
+
+
+def _apart(atom: Any, side: str, tensor: Tensor, where: tuple[int, ...], v: int) -> str:
+    count, width = len(where), 8 * element_bytes(tensor.element_type)
+    origin = partition_of(tensor)
+    at = _coordinates(origin, count) if origin is not None else None
+    place = f" (at {at[v - 1]} and {at[v]})" if at is not None else ""
+    text = (
+        f"{atom}: reads or writes {count} contiguous elements for each thread, but in the {side}, {_named(tensor)}, "
+        f"thread T0's values V{v - 1} and V{v}{place} lie {where[v] - where[v - 1]} elements apart"
+    )
+    mend = []
+    if origin is not None and at is not None and (better := _contiguous_layout(origin, at)) is not None:
+        mend.append(f"give the tensor a layout such as {better}")
+    if isinstance(atom, MatrixCopy):
+        mend.append(f"use the instruction with transpose={not atom.transpose} on this one")
+    else:
+        run = 1
+        while 2 * run <= v:
+            run *= 2
+        if run * width >= _least_bits(atom, width // 8):
+            mend.append(f"copy {run * width} bits at a time (num_bits_per_copy)")
+        mend.append("let the copy's values run along the mode with stride 1")
+    return f"{text}: {', or '.join(mend)}"
+
+
+def check_aligned(atom: Any, side: str, tensor: Tensor, values: Layout, pointers: list[Value]) -> None:
+    """Where a stride of the tensor breaks the alignment, say which; what else is wrong the instruction says itself."""
+    width = element_bytes(tensor.element_type)
+    needed = int(size(values)) * width
+    kinds = [p.type for p in pointers if isinstance(p.type, PtrType)]
+    origin = partition_of(tensor) if any(k.align < needed for k in kinds) else None
+    if origin is None or not isinstance(origin.whole, Layout) or not is_static(origin.whole):
+        return
+    extents, strides = flatten_to_tuple(origin.whole.shape), flatten_to_tuple(origin.whole.stride)
+    per = needed // width
+    for mode, stride in enumerate(strides):
+        if extents[mode] > 1 and stride > 1 and stride % per:
+            bits = 8 * (stride * width & -(stride * width))
+            fewer = f", or copy {bits} bits at a time" if bits >= _least_bits(atom, width) else ""
+            raise ConstraintError(
+                f"{atom}: each address must be {needed}-byte aligned, but in the {side}, {_named(tensor)}, a step "
+                f"along mode {mode} is {stride} x {width} bytes, no multiple of {needed}: thread T0's value V0 and its "
+                f"neighbours' along that mode cannot all be. Give the tensor a layout such as "
+                f"{_padded(origin.whole, per)}{fewer}"
+            )
+
+
+def _padded(layout: Layout, per: int) -> Layout:
+    """``layout`` with the order of its modes and every stride but 1 a multiple of ``per``."""
+    extents, strides = flatten_to_tuple(layout.shape), list(flatten_to_tuple(layout.stride))
+    reached = 1
+    for mode in sorted(range(len(strides)), key=lambda m: strides[m]):
+        if strides[mode] > 1:
+            strides[mode] = -(-max(strides[mode], reached) // per) * per
+        if strides[mode]:
+            reached = strides[mode] * extents[mode]
+    return Layout(layout.shape, unflatten(strides, layout.shape))
+
+
+def _least_bits(atom: Any, width: int) -> float:
+    """The fewest bits that instructions of this kind move for one thread."""
+    return {"cp.async": 32, "copy": 8 * width}.get(atom.name, float("inf"))
+
+
+def _named(tensor: Tensor) -> str:
+    origin = partition_of(tensor)
+    if origin is None:
+        return f"the part {tensor.layout}"
+    swizzle = f"{origin.swizzle} o " if origin.swizzle is not None else ""
+    return f"the part {tensor.layout} of the tensor {swizzle}{origin.whole}"
+
+
+def _coordinates(origin: Partition, count: int) -> list[str] | None:
+    """Where thread 0's first values lie in the whole tensor."""
+    index = _indices(origin, count, _column_major(origin))
+    if index is None:
+        return None
+    return [format_tree(_column_major(origin).get_hier_coord(i)) for i in index]
+
+
+def _column_major(origin: Partition) -> Layout:
+    """The whole tensor's shape (the tile's where it is known at run time only) numbered from 0."""
+    shape = origin.whole.shape
+    if not is_static(shape):
+        tiler = getattr(origin.by, "tiler_mn", None)
+        shape = tuple(size(t) for t in tiler) if tiler is not None else origin.by.tile_shape_mnk
+    return make_layout(shape)
+
+
+def _indices(origin: Partition, count: int, whole: Layout) -> list[int] | None:
+    try:
+        thread = origin.by.get_slice(0)
+        part, offset = getattr(thread, f"partition_{origin.operand}")(whole)
+        return [offset + part(i) for i in range(count)]
+    except (LayoutError, ConstraintError):
+        return None
+
+
+def _contiguous_layout(origin: Partition, at: list[str]) -> Layout | None:
+    """A compact layout of the tensor's shape in which the values lie side by side: modes in the order they vary."""
+    numbers = _column_major(origin)
+    flat = flatten_to_tuple(numbers.shape)
+    index = _indices(origin, len(at), numbers) or []
+    order: list[int] = []
+    for a, b in zip(index, index[1:], strict=False):
+        for mode, (x, y) in enumerate(zip(_digits(a, flat), _digits(b, flat), strict=True)):
+            if y > x and mode not in order:
+                order.append(mode)
+    order += [mode for mode in reversed(range(len(flat))) if mode not in order]
+    strides = {mode: product(tuple(flat[m] for m in order[:i])) for i, mode in enumerate(order)}
+    made = Layout(numbers.shape, unflatten([strides[m] for m in range(len(flat))], numbers.shape))
+    found = _indices(origin, len(at), made)
+    return made if found == list(range(found[0], found[0] + len(at))) else None  # type: ignore[index]
+
+
+def _digits(index: int, extents: tuple[int, ...]) -> Iterator[int]:
+    for extent in extents:
+        yield index % extent
+        index //= extent

@@ -1,0 +1,63 @@
+"""Checks of what the makers of tiled operations are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.layout import Layout, is_static, rank, size
+
+
+def need(who: str, x: Any, kind: type, words: str) -> None:
+    """Refuse an operand of another kind than ``who`` takes."""
+    if not isinstance(x, kind):
+        raise ConstraintError(f"{who} takes {words}, not {x!r} ({type(x).__name__})")
+
+
+def need_thread(who: str, thr_idx: Any, threads: int) -> None:
+    """Refuse a thread that is known not to be there."""
+    if isinstance(thr_idx, int) and not 0 <= thr_idx < threads:
+        raise ConstraintError(f"get_slice: there is no thread {thr_idx} among the {threads} of {who}")
+
+
+def need_tv(who: str, layout: Any) -> None:
+    """Refuse what is no layout (thread, value) -> coordinate."""
+    need(who, layout, Layout, "a layout (thread, value) -> coordinate")
+    if rank(layout) != 2:
+        raise ConstraintError(f"{who} takes a layout of two modes (thread, value) -> coordinate, not {layout}")
+
+
+def checked_tiler(tiler: Any) -> tuple[Any, ...]:
+    """A tile as a tuple of extents, shapes or layouts."""
+    modes = tiler if isinstance(tiler, tuple) else (tiler,)
+    for mode in modes:
+        if not is_tiler(mode):
+            raise ConstraintError(f"a tile has a positive extent, a shape or a layout for each mode, not {tiler!r}")
+    return modes
+
+
+def is_tiler(mode: Any) -> bool:
+    """Whether ``mode`` is a positive int, a shape of them, or a layout."""
+    if isinstance(mode, tuple):
+        return all(is_tiler(part) for part in mode)
+    return isinstance(mode, Layout) or isinstance(mode, int) and not isinstance(mode, bool) and mode > 0
+
+
+def check_mma_operands(atom_layout: Layout, given: Any, permutation: tuple[Any, ...]) -> None:
+    """Refuse atoms that share a warp's place, and permutations that are no tile (M, N, K)."""
+    if rank(atom_layout) > 3:
+        raise ConstraintError(f"atom_layout_mnk: {atom_layout} has more modes than M, N and K")
+    places = {atom_layout(i) for i in range(size(atom_layout))} if is_static(atom_layout) else None
+    if places is not None and len(places) != size(atom_layout):
+        raise ConstraintError(
+            f"atom_layout_mnk: {atom_layout} gives {size(atom_layout)} atoms only {len(places)} warps (or threads): "
+            "two atoms cannot be one"
+        )
+    if len(permutation) > 3 or not all(mode is None or is_tiler(mode) for mode in permutation):
+        raise ConstraintError(
+            f"permutation_mnk: {given!r} is no tile (M, N, K) of positive extents, layouts, or None by mode"
+        )
+    for mode, name in zip(permutation, "MNK", strict=False):
+        if isinstance(mode, Layout) and is_static(mode):
+            if len({mode(i) for i in range(size(mode))}) != size(mode):
+                raise ConstraintError(f"permutation_mnk: {mode} along {name} takes an element twice")

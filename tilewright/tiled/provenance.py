@@ -1,0 +1,93 @@
+"""What staging remembers of a kernel's partitions and fragments: for errors that name the whole tensor.
+
+A partition is an ordinary tensor; which tensor it was cut from is kept here, with the kernel's builder. Nothing depends
+on it but what errors say and which errors there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.lang.pointer import Pointer
+from tilewright.lang.registers import Registers
+from tilewright.layout import Layout, rank, size
+
+
+@dataclass(frozen=True)
+class Partition:
+    """``by`` cut the layout ``whole`` (under ``swizzle``); ``operand`` is S or D of a copy, A, B or C of an MMA."""
+
+    by: Any
+    operand: str
+    whole: Any
+    swizzle: Any
+    part: Layout
+
+
+class _Known:
+    def __init__(self) -> None:
+        self.partitions: dict[Value, list[Partition]] = {}
+        self.fragments: dict[Value, tuple[Any, str, Layout]] = {}
+
+
+_OF_BUILDER: WeakKeyDictionary[Builder, _Known] = WeakKeyDictionary()
+
+
+def _known() -> _Known | None:
+    return _OF_BUILDER.setdefault(Builder.current(), _Known()) if Builder.active() else None
+
+
+def remember_partition(part: Any, by: Any, operand: str, whole: Any) -> Any:
+    """``part``, after noting that it is a thread's share of the tensor ``whole``."""
+    known = _known()
+    pointer = getattr(part, "iterator", None)
+    if known is not None and isinstance(pointer, Pointer) and isinstance(pointer.base, Value):
+        origin = Partition(by, operand, whole.layout, pointer.swizzle, part.layout)
+        known.partitions.setdefault(pointer.base, []).append(origin)
+    return part
+
+
+def partition_of(tensor: Any, by: Any = None) -> Partition | None:
+    """What ``tensor``, a partition (``by`` this copy) or a slice of one that keeps its first mode, was cut from."""
+    known = _known()
+    base = getattr(getattr(tensor, "iterator", None), "base", None)
+    while known is not None and isinstance(base, Value):
+        for origin in reversed(known.partitions.get(base, [])):
+            # By their text: run-time strides do not compare.
+            alike = str(_first(origin.part)) == str(_first(tensor.layout))
+            if alike and (by is None or origin.by._key() == by._key()):
+                return origin
+        base = base.op.operands[0] if base.op is not None and base.op.opcode.startswith("ptr") else None
+    return None
+
+
+def _first(layout: Any) -> Any:
+    return layout[0] if isinstance(layout.shape, tuple) else layout
+
+
+def remember_fragment(fragment: Any, mma: Any, operand: str) -> Any:
+    """``fragment``, after noting that its registers hold ``operand`` of ``mma`` in its layout."""
+    known = _known()
+    registers = getattr(fragment, "iterator", None)
+    if known is not None and isinstance(registers, Registers) and not registers.is_recast:
+        known.fragments[registers.frag] = (mma, operand, fragment.layout)
+    return fragment
+
+
+def remember_filled(fragment: Any, source: Any) -> None:
+    """Note of a fragment that was filled from an MMA's partition, element by element, what it holds since."""
+    origin = partition_of(source)
+    if origin is None or origin.operand not in "ABC" or rank(fragment.layout) != rank(origin.part):
+        return
+    if fragment.iterator.count == size(fragment.layout):
+        remember_fragment(fragment, origin.by, origin.operand)
+
+
+def fragment_of(registers: Registers) -> tuple[Any, str, Layout] | None:
+    """The tiled MMA, its operand and the layout that the registers were made for, or last filled from."""
+    known = _known()
+    return known.fragments.get(registers.frag) if known is not None else None
