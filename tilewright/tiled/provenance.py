@@ -14,7 +14,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.registers import Registers
-from tilewright.layout import Layout, rank, size
+from tilewright.layout import Layout, is_static, rank, size
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,16 @@ def partition_of(tensor: Any, by: Any = None) -> Partition | None:
     base = getattr(getattr(tensor, "iterator", None), "base", None)
     while known is not None and isinstance(base, Value):
         for origin in reversed(known.partitions.get(base, [])):
-            # By their text: run-time strides do not compare.
-            alike = str(_first(origin.part)) == str(_first(tensor.layout))
-            if alike and (by is None or origin.by._key() == by._key()):
+            if (by is None or origin.by._key() == by._key()) and _alike(origin.part, tensor.layout):
                 return origin
         base = base.op.operands[0] if base.op is not None and base.op.opcode.startswith("ptr") else None
     return None
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two layouts have one first mode: by its text where run-time strides do not compare."""
+    a, b = _first(a), _first(b)
+    return bool(a == b) if is_static(a) and is_static(b) else str(a) == str(b)
 
 
 def _first(layout: Any) -> Any:

@@ -12,6 +12,7 @@ MMA), and a fragment made like ``gC`` is right but costs more registers (``analy
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import ConstraintError, LayoutError
@@ -79,9 +80,8 @@ def check_registers(
     mma, operand, fragment = known
     if (mma._key(), operand) != (made_for[0]._key(), made_for[1]) or rank(fragment) < 3:
         return
-    wanted = copy.retile(fragment)
-    order, step = static_offsets(wanted), len(numbers[0])
-    place = {order[i : i + step]: i // step for i in range(0, len(order), step)}
+    step = len(numbers[0])
+    wanted, place = _instructions(copy, fragment, step)
     inside, view = size(wanted[0]) // step, size(_first(registers.layout))
     together = inside if view == size(wanted[0]) else 1  # instructions that a slice of rest modes keeps together
     places = [place.get(group, -1) for group in numbers]
@@ -94,6 +94,14 @@ def check_registers(
             f"{fragment}, seen in another order than this copy moves them: instruction {wrong} would get the "
             f"registers {list(numbers[wrong])}. Use thr_copy.retile(fragment), which gives {wanted}, and slice that"
         )
+
+
+@lru_cache(256)
+def _instructions(copy: Any, fragment: Layout, step: int) -> tuple[Layout, dict[tuple[int, ...], int]]:
+    """What ``retile`` gives, and the place in its order of every instruction's ``step`` registers."""
+    wanted: Layout = copy.retile(fragment)
+    order = static_offsets(wanted)
+    return wanted, {order[i : i + step]: i // step for i in range(0, len(order), step)}
 
 
 def _first_out_of_order(places: list[int], count: int, together: int) -> int | None:
