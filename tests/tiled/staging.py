@@ -10,8 +10,8 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.layout import make_layout
 
 
-def run(body: Any, *arrays: Any, threads: int = 128) -> None:
-    """``body(tidx, *tensors)`` as a kernel of one block."""
+def run(body: Any, *arrays: Any, threads: int = 128, dynamic: bool = False) -> None:
+    """``body(tidx, *tensors)`` as a kernel of one block; with ``dynamic`` shapes and strides are run-time numbers."""
 
     @cute.kernel
     def kernel(tensors: Any):
@@ -22,7 +22,8 @@ def run(body: Any, *arrays: Any, threads: int = 128) -> None:
     def host(tensors: Any):
         kernel(tensors).launch(grid=(1, 1, 1), block=(threads, 1, 1))
 
-    host([from_dlpack(x, assumed_align=16) for x in arrays])
+    tensors = [from_dlpack(x, assumed_align=16) for x in arrays]
+    host([x.mark_layout_dynamic() for x in tensors] if dynamic else tensors)
 
 
 def shared(layout: Any, dtype: Any = cutlass.Float16) -> Any:

@@ -142,3 +142,24 @@ def test_the_part_is_named_where_the_tensor_is_not_known() -> None:
 
     with pytest.raises(ConstraintError, match=r"in the source, the part 8:64, thread T0's values V0 and V1 lie 64"):
         run(body, X)
+
+
+def first_tile(tidx: Any, x: Any) -> None:
+    part = by_rows(universal(128)).get_slice(tidx).partition_S(cute.local_tile(x, (16, 64), (0, 0)))
+    cute.copy(universal(128), part, cute.make_rmem_tensor(part.shape, cutlass.Float16))
+
+
+def test_run_time_strides_are_told_apart() -> None:
+    with pytest.raises(ConstraintError) as caught:
+        run(first_tile, np.asfortranarray(X), dynamic=True)
+    text = str(caught.value)
+    assert "the tensor (16,64):(1,?), thread T0's values V0 and V1 (at (0,0) and (0,1)) lie a run-time" in text, text
+    assert "(leading_dim), or give the tensor a layout such as (16,64):(64,1), or copy 16 bits at a time" in text, text
+
+
+def test_a_run_time_stride_must_promise_the_alignment() -> None:
+    with pytest.raises(ConstraintError) as caught:
+        run(first_tile, X, dynamic=True)
+    text = str(caught.value)
+    assert "of the tensor (16,64):(?,1), a step along mode 0 is a run-time number of 2-byte elements" in text, text
+    assert "promise a multiple of 8" in text and "or copy 16 bits at a time" in text, text

@@ -34,15 +34,12 @@ def check_contiguous(atom: Any, side: str, tensor: Tensor, values: Layout) -> No
     if count == 1:
         return
     if not is_static(values):
-        raise ConstraintError(
-            f"{atom}: the {count} values of a thread must be contiguous in the {side}, but {_named(tensor)} has "
-            f"run-time strides in the value mode {values}: mark the contiguous mode static (leading_dim) or copy one "
-            "element"
-        )
+        mend = "mark the mode with stride 1 as such (leading_dim)"
+        raise ConstraintError(_apart(atom, side, tensor, count, 1, "a run-time number of", mend))
     where = static_offsets(values)
     for v in range(1, count):
         if where[v] != where[0] + v:
-            raise ConstraintError(_apart(atom, side, tensor, where, v))
+            raise ConstraintError(_apart(atom, side, tensor, count, v, where[v] - where[v - 1]))
     swizzle = getattr(tensor.iterator, "swizzle", None)
     wide = count * element_bytes(tensor.element_type)
     if swizzle is not None and wide > 1 << swizzle.base:
@@ -55,16 +52,16 @@ def check_contiguous(atom: Any, side: str, tensor: Tensor, values: Layout) -> No
         )
 
 
-def _apart(atom: Any, side: str, tensor: Tensor, where: tuple[int, ...], v: int) -> str:
-    count, width = len(where), 8 * element_bytes(tensor.element_type)
+def _apart(atom: Any, side: str, tensor: Tensor, count: int, v: int, distance: Any, *mend_first: str) -> str:
+    width = 8 * element_bytes(tensor.element_type)
     origin = partition_of(tensor)
     at = _coordinates(origin, count) if origin is not None else None
     place = f" (at {at[v - 1]} and {at[v]})" if at is not None else ""
     text = (
         f"{atom}: reads or writes {count} contiguous elements for each thread, but in the {side}, {_named(tensor)}, "
-        f"thread T0's values V{v - 1} and V{v}{place} lie {where[v] - where[v - 1]} elements apart"
+        f"thread T0's values V{v - 1} and V{v}{place} lie {distance} elements apart"
     )
-    mend = []
+    mend = list(mend_first)
     if origin is not None and at is not None and (better := _contiguous_layout(origin, at)) is not None:
         mend.append(f"give the tensor a layout such as {better}")
     if isinstance(atom, MatrixCopy):
@@ -85,10 +82,22 @@ def check_aligned(atom: Any, side: str, tensor: Tensor, values: Layout, pointers
     needed = int(size(values)) * width
     kinds = [p.type for p in pointers if isinstance(p.type, PtrType)]
     origin = partition_of(tensor) if any(k.align < needed for k in kinds) else None
-    if origin is None or not isinstance(origin.whole, Layout) or not is_static(origin.whole):
+    if origin is None or not isinstance(origin.whole, Layout):
         return
     extents, strides = flatten_to_tuple(origin.whole.shape), flatten_to_tuple(origin.whole.stride)
     per = needed // width
+    for mode, stride in enumerate(strides):
+        if not isinstance(stride, int) and stride.divisibility % per:
+            bits = 8 * width * (stride.divisibility & -stride.divisibility)
+            fewer = f", or copy {bits} bits at a time" if bits >= _least_bits(atom, width) else ""
+            raise ConstraintError(
+                f"{atom}: each address must be {needed}-byte aligned, but in the {side}, {_named(tensor)}, a step "
+                f"along mode {mode} is a run-time number of {width}-byte elements, known to be a multiple of "
+                f"{stride.divisibility} only: promise a multiple of {per} (mark_compact_shape_dynamic with "
+                f"divisibility={per}, cute.assume){fewer}"
+            )
+    if not is_static(origin.whole):
+        return
     for mode, stride in enumerate(strides):
         if extents[mode] > 1 and stride > 1 and stride % per:
             bits = 8 * (stride * width & -(stride * width))
