@@ -69,6 +69,13 @@ class TiledCopy(CopyAtom):
                 f"{self.layout_tv_tiled} gives it {values}: enlarge the value layout or copy fewer bits "
                 "(num_bits_per_copy)"
             )
+        by_atom = zipped_divide(self.layout_tv_tiled, (atom_threads, atom_values))
+        if size(by_atom) != size(self.layout_tv_tiled):
+            raise ConstraintError(
+                f"{self.instruction} takes {atom_values} x {self.scalar} of {atom_threads} threads at a time, which do "
+                f"not divide the modes of the thread-value layout {self.layout_tv_tiled}: begin the modes of the "
+                "thread and of the value layout with multiples of them"
+            )
 
     def _key(self) -> Any:
         return (self.instruction, self.scalar, self.layout_tv_tiled, self.tiler_mn)
