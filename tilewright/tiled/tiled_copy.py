@@ -69,8 +69,11 @@ class TiledCopy(CopyAtom):
                 f"{self.layout_tv_tiled} gives it {values}: enlarge the value layout or copy fewer bits "
                 "(num_bits_per_copy)"
             )
-        by_atom = zipped_divide(self.layout_tv_tiled, (atom_threads, atom_values))
-        if size(by_atom) != size(self.layout_tv_tiled):
+        try:
+            whole = size(zipped_divide(self.layout_tv_tiled, (atom_threads, atom_values))) == threads * values
+        except LayoutError:
+            whole = False
+        if not whole:
             raise ConstraintError(
                 f"{self.instruction} takes {atom_values} x {self.scalar} of {atom_threads} threads at a time, which do "
                 f"not divide the modes of the thread-value layout {self.layout_tv_tiled}: begin the modes of the "
