@@ -14,35 +14,35 @@ from tilewright.gemm.streamk import StreamK
 DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
 Problem = tuple[int, int, int, int]  # M, N, K, L
 Room = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
+Option = tuple[KernelEntry, StreamK | None]
 
 
 @lru_cache(maxsize=1024)
-def best(
-    entry: KernelEntry, decomposition: str | StreamK, problem: Problem, room: Room
-) -> tuple[KernelEntry, StreamK | None]:  # fmt: skip
+def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, room: Room) -> Option:
     """The entry with the tile that suits the problem on a GPU of such room, and its Stream-K plan; None where every
     block makes a tile of its own."""
-    entries = [entry]
-    if entry.large is not None and entry.large.smem_bytes <= room[1]:
-        entries.append(replace(entry, config=entry.large, large=None))
+    entry.config.check()
     if isinstance(decomposition, StreamK):
-        return fitting(entries, decomposition, problem)
+        return fitting([entry, *with_tiles(entry, room, entry.shared, entry.large)], decomposition, problem)
     if decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
         raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK or one of {known}")
-    options: list[tuple[KernelEntry, StreamK | None]] = []
-    for candidate in entries:
-        plan = None if decomposition == "data_parallel" else plan_of(candidate.config, problem, room)
-        options.append((candidate, plan))
-        if plan is not None and decomposition == "auto":
-            options.append((candidate, None))
+    whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, room, entry.large))]
+    shared = [(e, plan_of(e.config, problem, room)) for e in with_tiles(entry, room, entry.shared, entry.large)]
+    shared = [(e, plan) for e, plan in shared if plan is not None]
+    options = {"auto": whole + shared, "data_parallel": whole, "stream_k": shared or whole}[decomposition]
     return min(options, key=lambda option: estimate(option[0].config, option[1], problem, room))
+
+
+def with_tiles(entry: KernelEntry, room: Room, *configs: GemmConfig | None) -> list[KernelEntry]:
+    """The entry with each of these configurations that the GPU has the shared memory for."""
+    return [replace(entry, config=c, large=None) for c in configs if c is not None and c.smem_bytes <= room[1]]
 
 
 def plan_of(config: GemmConfig, problem: Problem, room: Room) -> StreamK | None:
     """The Stream-K plan, or None where its own model finds that no tile should be shared."""
     m, n, k, batch = problem
-    if batch != 1 or k == 0:
+    if batch != 1 or 0 in (m, n, k):
         return None
     multiprocessors, smem = room
     occupancy = config.blocks_at_once(smem)
@@ -50,9 +50,7 @@ def plan_of(config: GemmConfig, problem: Problem, room: Room) -> StreamK | None:
     return plan if plan.sk_tiles else None
 
 
-def fitting(
-    entries: list[KernelEntry], plan: StreamK, problem: Problem
-) -> tuple[KernelEntry, StreamK | None]:  # fmt: skip
+def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Option:
     """The entry whose tile cuts the problem as ``plan`` has it."""
     m, n, k, batch = problem
     found = (*plan.tiled_shape, plan.iters_per_tile)

@@ -14,6 +14,7 @@ ALONE = 0.6  # time of a block that has a multiprocessor to itself where two fit
 PER_TILE = 4.5  # filling the pipeline, the epilogue
 SHARING = 2.0  # what the shared loop costs once
 PER_PEER = 1.2  # handing a tile's sums over
+SMALL = 1.1  # a tile of 128 x 128 or less alone on a multiprocessor, against one twice as large
 CROWDED = 1.06  # two blocks on a multiprocessor, against one with a tile twice as large
 UNEVEN = 1.1  # tiles of their own beside shared ones where several blocks live on a multiprocessor
 
@@ -30,7 +31,8 @@ def estimate(
     multiprocessors, smem = room
     at_once = min(2, config.blocks_at_once(smem))
     tiles = -(-m // bM) * -(-n // bN) * batch
-    tile = -(-k // bK) * 2 * bM * bN * bK / FLOPS_PER_US * (2 * CROWDED if at_once > 1 else 1.0)
+    slower = 2 * CROWDED if at_once > 1 else SMALL if bM * bN <= 128 * 128 else 1.0
+    tile = -(-k // bK) * 2 * bM * bN * bK / FLOPS_PER_US * slower
     if plan is None:
         return _waves(tiles, multiprocessors, at_once, tile)
     blocks = plan.sk_blocks

@@ -15,13 +15,23 @@ from tilewright.gemm.config import GemmConfig, Major, Operand
 class KernelEntry:
     """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is.
 
-    ``large`` has a bigger tile, which moves fewer bytes, for problems with enough work for it.
+    ``large`` has a bigger tile, which moves fewer bytes, for problems with enough work for it. Where thread blocks
+    share tiles, ``shared`` takes the place of ``config``.
     """
 
     name: str
     title: str
     config: GemmConfig
     large: GemmConfig | None = None
+
+    @property
+    def shared(self) -> GemmConfig:
+        """Four warps' tile twice as deep and worked on by eight: for blocks that have a multiprocessor to themselves,
+        because there is one for each."""
+        bM, bN, bK = self.config.tile
+        if self.config.warps != (2, 2):
+            return self.config
+        return replace(self.config, tile=(bM, bN, 2 * bK), warps=(2, 4), stages=4)
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
         """The configuration for other majors, vector widths and output types."""

@@ -1,0 +1,154 @@
+"""Products whose thread blocks share tiles: exact on both machines, the same bits each time, chosen where it pays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
+from tilewright.errors import ArgumentError
+from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher
+from tilewright.gemm.choice import best, plan_of
+from tilewright.gemm.cost import estimate
+
+H200 = (132, 232448)
+
+
+def plan(problem: tuple[int, int, int], entry: KernelEntry, **numbers: int) -> StreamK:
+    numbers = {"multiprocessors": 5, "occupancy": 1, "fragments": 1, **numbers}
+    return StreamK.of(problem, entry.config.tile, **numbers)
+
+
+def tile_of(name: str, which: str) -> KernelEntry:
+    entry = kernels()[name]
+    return replace(entry, config=getattr(entry, which), large=None)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("split", [2, 3])
+@pytest.mark.parametrize("name", KERNELS)
+def test_split_tiles_of_every_kernel(name: str, split: int, machine: str) -> None:
+    entry = tile_of(name, "shared")
+    m, n, k = 136, 264, 7 * entry.config.tile[2] + 8
+    rng = np.random.default_rng(split)
+    a, b = integers(rng, (m, k), KERNELS[name]), integers(rng, (k, n), KERNELS[name])
+    c = integers(rng, (m, n), OUT[name])
+    shares = plan((m, n, k), entry, split=split)
+    report = gemm(a, b, c, beta=1.0, kernel=entry, machine=machine, decomposition=shares)
+    assert report.decomposition == "stream_k" and report.grid[0] == shares.sk_blocks
+    expected = a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)
+    np.testing.assert_array_equal(report.d.astype(np.float64), expected.astype(OUT[name]).astype(np.float64))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("which", ["config", "shared", "large"])
+@pytest.mark.parametrize("problem", [(256, 512, 1024), (300, 520, 1000), (1, 1, 4096), (640, 500, 360)])
+def test_uneven_shares(problem: tuple[int, int, int], which: str, machine: str) -> None:
+    m, n, k = problem
+    entry = tile_of("tensorop_f16", which)
+    rng = np.random.default_rng(7)
+    a, b = integers(rng, (m, k), np.float16), integers(rng, (k, n), np.float16)
+    shares = plan(problem, entry, multiprocessors=7)
+    d = gemm(a, b, kernel=entry, machine=machine, decomposition=shares).d
+    np.testing.assert_array_equal(d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 300), st.integers(1, 300), st.integers(1, 700), st.integers(1, 24), st.integers(1, 5),
+    st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_any_problem_on_any_number_of_multiprocessors(
+    m: int, n: int, k: int, multiprocessors: int, split: int, a_transposed: bool, b_transposed: bool
+) -> None:
+    rng = np.random.default_rng(m * n * k)
+    entry = tile_of("tensorop_f16", "config")
+    a, b = integers(rng, (m, k), np.float16, a_transposed), integers(rng, (k, n), np.float16, b_transposed)
+    shares = plan((m, n, k), entry, multiprocessors=multiprocessors, split=split)
+    d = gemm(a, b, kernel=entry, decomposition=shares).d
+    np.testing.assert_array_equal(d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
+
+
+@pytest.mark.gpu
+def test_the_same_bits_each_time_and_flags_left_as_found() -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    a, b = (torch.randn(s, device="cuda", dtype=torch.float16) for s in ((320, 6592), (6592, 1736)))
+    out = torch.empty((320, 1736), device="cuda", dtype=torch.float16)
+    run = launcher(a, b, out, decomposition="stream_k")
+    run()
+    first = out.clone()
+    for _ in range(200):
+        out.fill_(float("nan"))
+        run()
+        assert torch.equal(out, first)
+    exact = a.double() @ b.double()
+    assert (first.double() - exact).norm() / exact.norm() < 5e-4
+
+
+@pytest.mark.parametrize(
+    ("problem", "decomposition", "tile"),
+    [
+        ((5120, 5120, 5120), "stream_k", (128, 256, 32)),
+        ((2048, 2048, 2048), "data_parallel", (128, 256, 32)),
+        ((1024, 1024, 64), "data_parallel", (128, 128, 32)),
+        ((128, 4096, 14336), "stream_k", (128, 128, 64)),
+        ((512, 512, 4096), "stream_k", (128, 128, 64)),
+    ],
+)
+def test_the_choice_on_a_large_gpu(problem: tuple[int, int, int], decomposition: str, tile: tuple[int, ...]) -> None:
+    entry, shares = best(kernels()["tensorop_f16"], "auto", (*problem, 1), H200)
+    assert ("data_parallel" if shares is None else "stream_k", entry.config.tile) == (decomposition, tile)
+
+
+def test_auto_is_the_cheaper_of_both() -> None:
+    rng = np.random.default_rng(0)
+    for problem in rng.integers(1, 8000, (50, 3)).tolist():
+        entry = kernels()["tensorop_f16"]
+        costs = {}
+        for how in ("auto", "data_parallel", "stream_k"):
+            chosen, shares = best(entry, how, (*problem, 1), H200)
+            costs[how] = estimate(chosen.config, shares, (*problem, 1), H200)
+        assert costs["auto"] == min(costs.values())
+
+
+def test_nothing_is_shared_in_a_batch_or_without_k() -> None:
+    config = kernels()["tensorop_f16"].config
+    assert plan_of(config, (128, 128, 8192, 1), H200) is not None
+    assert plan_of(config, (128, 128, 8192, 2), H200) is None
+    assert plan_of(config, (128, 128, 0, 1), H200) is None
+    entry, shares = best(kernels()["tensorop_f16"], "stream_k", (128, 128, 8192, 2), H200)
+    assert shares is None
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("name", ["tensorop_f16", "tensorop_bf16", "tensorop_f16_f16"])
+def test_large_and_shared_tiles_do_not_spill(name: str, arch: str) -> None:
+    for which in ("shared", "large"):
+        for decomposition in ("data_parallel", "stream_k"):
+            artifact = cross_compile(tile_of(name, which).config, arch, decomposition)
+            assert (artifact.spills, artifact.registers <= 255) == (0, True), (which, decomposition)
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if n not in ("tensorop_e4m3", "tensorop_e5m2")])
+def test_sharing_does_not_spill(name: str) -> None:
+    assert cross_compile(kernels()[name].shared, "sm_80", "stream_k").spills == 0
+
+
+half = np.zeros((256, 256), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("decomposition", "message"),
+    [
+        ("split_k", "there is no decomposition 'split_k': it is a StreamK or one of auto, data_parallel, stream_k"),
+        (plan((256, 256, 512), kernels()["tensorop_f16"], split=2), "for 2 x 2 tiles of 16 k tiles; the problem has"),
+    ],
+)
+def test_decompositions_that_do_not_fit(decomposition: object, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        gemm(half, half, decomposition=decomposition)
