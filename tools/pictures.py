@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from tilewright import Float16, Float32
-from tilewright.cute.nvgpu import warp
+from tilewright.cute.nvgpu import CopyUniversalOp, warp
 from tilewright.layout import Layout, make_layout_tv, parse
-from tilewright.tiled import make_copy_atom, make_tiled_copy_A, make_tiled_mma
+from tilewright.tiled import make_copy_atom, make_tiled_copy_C, make_tiled_mma
 from tilewright.viz import (
     Figure,
     composition_figure,
@@ -33,7 +33,8 @@ def figures() -> dict[str, Figure]:
     """The pictures by file name."""
     tiler, threads_values = make_layout_tv(Layout((4, 8), (8, 1)), Layout((2, 2)))
     mma = make_tiled_mma(warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
-    ldmatrix = make_tiled_copy_A(make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), Float16), mma)
+    wide_mma = make_tiled_mma(warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)), permutation_mnk=(16, 16, 16))
+    store = make_tiled_copy_C(make_copy_atom(CopyUniversalOp(), Float32, num_bits_per_copy=64), wide_mma)
     return {
         "strides.svg": layout_figure(parse("(2,(2,2)):(4,(2,1))"), show=("coordinate", "index", "offset")),
         "composition.svg": composition_figure(parse("(6,2):(8,2)"), parse("(4,3):(3,1)")),
@@ -42,7 +43,7 @@ def figures() -> dict[str, Figure]:
         "swizzle.svg": swizzle_figure(parse("Sw<3,0,3> o 0 o (8,8):(8,1)")),
         "threads_values.svg": tv_figure(threads_values, tiler),
         "mma.svg": mma_atom_figure(mma),
-        "retile.svg": retile_figure(ldmatrix, mma, "A", thread=5),
+        "retile.svg": retile_figure(store, wide_mma, "C", thread=5, tile=(32, 16)),
         "raster.svg": raster_figure("grouped_n", (6, 8), group=4),
         "stream_k.svg": divide_figure(Layout((8, 9)), 18),
     }

@@ -105,6 +105,17 @@ def test_retile_moves_no_register(operand: str, tiled_copy: object, thread: int)
             assert registers.cells[0, value].fill == thread_colour(register)
 
 
+def test_retile_over_several_tiles_counts_otherwise() -> None:
+    """The MMA counts rows of atoms before columns, the copy the columns of its own tile first."""
+    copy = make_tiled_copy_C(STORE, MMA)
+    _, _, before, after = read_svg(retile_figure(copy, MMA, "C", 37, tile=(64, 32)).svg()).panels
+    order = [cell.lines[0] for _, cell in sorted(after.cells.items())]
+    assert [cell.lines[0] for _, cell in sorted(before.cells.items())] == [f"R{i}" for i in range(16)]
+    assert order == [f"R{i}" for i in (0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)]
+    with pytest.raises(ArgumentError, match=r"\(48, 32\) is no multiple of the MMA's tile of C, \(32, 32\)"):
+        retile_figure(copy, MMA, "C", 0, tile=(48, 32))
+
+
 def test_retile_of_nobody() -> None:
     copy = make_tiled_copy_A(LDMATRIX, MMA)
     with pytest.raises(ArgumentError, match="no thread 128 among the 128"):

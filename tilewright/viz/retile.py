@@ -13,18 +13,22 @@ from tilewright.viz.figure import Cell, Figure, Panel, cut
 SIDES = {"A": (0, 2, "D"), "B": (1, 2, "D"), "C": (0, 1, "S")}  # modes of (M, N, K), and the copy's register side
 
 
-def retile_figure(tiled_copy: Any, tiled_mma: Any, operand: str = "A", thread: int = 0) -> Figure:
+def retile_figure(
+    tiled_copy: Any, tiled_mma: Any, operand: str = "A", thread: int = 0, tile: tuple[int, int] | None = None
+) -> Figure:  # fmt: skip
     """Draw what ``tiled_copy.retile`` does to one thread's fragment of an operand of ``tiled_mma``.
 
-    Above, the elements of the MMA's tile that the thread holds, numbered once by the MMA's partition and once by the
+    Above, the elements of a tile that the thread holds, numbered once by the MMA's partition and once by the
     copy's. Below, the register behind each number, before and after retile. One colour is one register.
 
     Args:
         tiled_copy: a copy made for the MMA, such as by ``make_tiled_copy_A``.
         operand: ``"A"``, ``"B"`` or ``"C"``.
+        tile: rows and columns of the tensor: the MMA's own tile, or a multiple of it, where the repetitions that the
+            MMA and the copy count differently come to light.
 
     Raises:
-        ArgumentError: another operand, or a thread that the MMA does not have.
+        ArgumentError: another operand, a thread that the MMA does not have, or a tile that its own does not divide.
         ConstraintError: the copy was made for another MMA.
     """
     if operand not in SIDES:
@@ -33,9 +37,13 @@ def retile_figure(tiled_copy: Any, tiled_mma: Any, operand: str = "A", thread: i
         raise ArgumentError(f"there is no thread {thread} among the {tiled_mma.size} of the MMA")
     *modes, side = SIDES[operand]
     extents = tuple(int(tiled_mma.get_tile_size(mode)) for mode in modes)
-    tile = make_identity_tensor(extents)
-    of_mma = getattr(tiled_mma.get_slice(thread), f"partition_{operand}")(tile)
-    of_copy = getattr(tiled_copy.get_slice(thread), f"partition_{side}")(tile)
+    if tile is not None:
+        if len(tile) != 2 or any(n < 1 or n % own for n, own in zip(tile, extents, strict=True)):
+            raise ArgumentError(f"retile_figure: {tile} is no multiple of the MMA's tile of {operand}, {extents}")
+        extents = tile
+    coordinates = make_identity_tensor(extents)
+    of_mma = getattr(tiled_mma.get_slice(thread), f"partition_{operand}")(coordinates)
+    of_copy = getattr(tiled_copy.get_slice(thread), f"partition_{side}")(coordinates)
     before = Layout(of_mma.shape)
     after = tiled_copy.retile(before)
     panels = (
