@@ -144,6 +144,21 @@ def test_the_part_is_named_where_the_tensor_is_not_known() -> None:
         run(body, X)
 
 
+def test_why_ldmatrix_wants_neighbours_along_k_side_by_side() -> None:
+    """What one lane reads goes to four lanes' registers; the MMA's table says which elements of A those are."""
+    atom, table = matrix(), half_mma().tv_layout_A
+    owner = {atom.layout_dst_tv(t, v): (t, v) for t in range(32) for v in range(8)}
+    for lane in range(32):
+        taken = [owner[atom.layout_src_tv(lane, v)] for v in range(8)]
+        assert taken == [(4 * (lane % 8) + i // 2, 2 * (lane // 8) + i % 2) for i in range(8)]
+        places = [(table(t, v) % 16, table(t, v) // 16) for t, v in taken]
+        row, k = places[0]
+        assert places == [(row, k + i) for i in range(8)] and k % 8 == 0
+        for memory, side_by_side in ((Layout((16, 16), (16, 1)), True), (Layout((16, 16)), False)):
+            where = [memory(m, k) for m, k in places]
+            assert (where == list(range(where[0], where[0] + 8))) == side_by_side
+
+
 def first_tile(tidx: Any, x: Any) -> None:
     part = by_rows(universal(128)).get_slice(tidx).partition_S(cute.local_tile(x, (16, 64), (0, 0)))
     cute.copy(universal(128), part, cute.make_rmem_tensor(part.shape, cutlass.Float16))
