@@ -19,7 +19,8 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.ranges": "range range_constexpr const_expr dynamic_expr",
         "tilewright.lang.signature": "Constexpr",
         "tilewright.lang.arguments": "register_jit_arg_adapter",
-        "tilewright.lang.plain": "dtype dsl_user_op extract_mlir_values new_from_mlir_values",
+        "tilewright.lang.dtypes": "dtype",
+        "tilewright.lang.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
     ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl"),
 )

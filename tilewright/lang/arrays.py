@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.types import SCALARS
-from tilewright.lang.numeric import Float32, TFloat32, class_of
+from tilewright.lang.dtypes import numeric_of_dtype
+from tilewright.lang.numeric import TFloat32, class_of
 
 
 class Array(NamedTuple):
@@ -62,32 +62,6 @@ def array_of(x: Any) -> Array:
 def is_array(x: Any) -> bool:
     """Whether :func:`array_of` can read ``x``."""
     return any(hasattr(type(x), name) for name in ("__dlpack__", "__array_interface__", "__cuda_array_interface__"))
-
-
-@lru_cache(256)
-def numeric_of_dtype(dtype: Any) -> Any:
-    """The numeric class of a NumPy, ml_dtypes or PyTorch dtype.
-
-    >>> import numpy as np
-    >>> numeric_of_dtype(np.dtype("float16")), numeric_of_dtype(np.int8)
-    (Float16, Int8)
-    """
-    if type(dtype).__module__.partition(".")[0] == "torch":
-        name = str(dtype).removeprefix("torch.")
-    else:
-        import numpy as np
-
-        name = np.dtype(dtype).name
-    found = _by_name().get(name)
-    if found is None:
-        raise ArgumentError(f"kernels do not know the dtype {dtype}; known are {', '.join(_by_name())}")
-    return found
-
-
-@lru_cache(1)
-def _by_name() -> dict[str, Any]:
-    names = {scalar.numpy_name: class_of(scalar) for scalar in SCALARS.values()}
-    return names | {"float32": Float32}
 
 
 def _torch(x: Any) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.lang import operators
 from tilewright.lang.numeric import Numeric
+from tilewright.lang.tensor_ssa import TensorSSA
 
 
 def min(*values: Any) -> Any:
@@ -25,8 +26,6 @@ def max(*values: Any) -> Any:
 
 
 def _fold(opcode: str, plain: Any, values: tuple[Any, ...]) -> Any:
-    from tilewright.lang.tensor_ssa import TensorSSA
-
     if len(values) == 1:
         values = tuple(values[0])
     if not any(isinstance(v, (Numeric, TensorSSA)) for v in values):

@@ -13,15 +13,13 @@ from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
-from tilewright.lang.arrays import Array, array_of, is_array, numeric_of_dtype
+from tilewright.lang.arrays import Array, array_of
 from tilewright.lang.facts import Facts
 from tilewright.lang.numeric import Int32, Int64, Integer
 from tilewright.lang.pointer import HostPointer, element_bytes
 from tilewright.lang.tensor import Tensor
 from tilewright.layout.layout import Layout
 from tilewright.layout.text import format_tree
-
-__all__ = ["HostTensor", "from_dlpack", "is_array", "numeric_of_dtype"]
 
 
 class HostTensor(Tensor):
