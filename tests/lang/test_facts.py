@@ -9,8 +9,8 @@ from tests.lang.evaluate import evaluate
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.ir.types import I32
-from tilewright.lang.facts import Facts, possible_bits
-from tilewright.lang.numeric import Int32, Integer, wrap
+from tilewright.lang.numbers.facts import Facts, possible_bits
+from tilewright.lang.numbers.numeric import Int32, Integer, wrap
 from tilewright.lang.swizzled import Bits, split
 
 LITERALS = st.integers(1, 70)

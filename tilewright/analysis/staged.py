@@ -11,8 +11,8 @@ from tilewright.atoms.matrix_copy import MatrixCopy
 from tilewright.ir.core import Block, Op, Value
 from tilewright.ir.types import I32, FragType, MemSpace, PtrType
 from tilewright.lang.algebra import make_rmem_tensor
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import class_of, wrap
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import class_of, wrap
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.staging.location import StagingBuilder
 from tilewright.lang.tensor import Tensor, make_tensor

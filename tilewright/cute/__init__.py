@@ -36,7 +36,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.printing": "printf print_tensor",
         "tilewright.lang.math": ("exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"),
         "tilewright.lang.choose": "min max",
-        "tilewright.lang.numeric": (
+        "tilewright.lang.numbers.numeric": (
             "Numeric Integer Float Boolean Int8 Int16 Int32 "
             "Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
             "Float32 Float64 Float8E4M3FN Float8E5M2"

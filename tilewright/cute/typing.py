@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tilewright.lang.numeric import (
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
     Float,

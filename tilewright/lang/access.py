@@ -14,7 +14,7 @@ from tilewright.errors import StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import VecType
-from tilewright.lang.numeric import Integer, unwrap
+from tilewright.lang.numbers.numeric import Integer, unwrap
 from tilewright.lang.pointer import Pointer, element_bytes
 from tilewright.layout.coords import offset_of
 from tilewright.layout.layout import Layout

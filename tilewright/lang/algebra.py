@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright import layout as _layout
 from tilewright.errors import ConstraintError
-from tilewright.lang.numeric import Integer
+from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.pointer import Pointer, recast_ptr
 from tilewright.lang.registers import Registers, alloc
 from tilewright.lang.tensor import Tensor, make_tensor, unwrap_tree
@@ -133,7 +133,7 @@ def is_congruent(a: Any, b: Any) -> bool:
 def size_in_bytes(dtype: Any, layout: Any, **_: Any) -> int:
     """Bytes that a tensor of ``dtype`` with this layout (shape) spans; zero for no layout.
 
-    >>> from tilewright.lang.numeric import Float16
+    >>> from tilewright.lang.numbers.numeric import Float16
     >>> size_in_bytes(Float16, Layout((8, 4), (1, 10)))
     76
     """
@@ -287,7 +287,7 @@ def make_layout_image_mask(lay: Layout, coord: Any, mode: int, **_: Any) -> Any:
     >>> make_layout_image_mask(Layout((2, 4)), (1, 0), mode=1).value
     170
     """
-    from tilewright.lang.numeric import Int16
+    from tilewright.lang.numbers.numeric import Int16
 
     coord = tuple(unwrap_tree(_tuple(coord)))
     image = 0

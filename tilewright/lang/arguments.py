@@ -21,7 +21,7 @@ from tilewright.ir.types import I64, PtrType, Type
 from tilewright.lang import carry
 from tilewright.lang.arrays import array_of, is_array
 from tilewright.lang.dlpack import HostTensor, from_dlpack
-from tilewright.lang.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.signature import is_constexpr, numeric_annotation
 from tilewright.lang.tensor import Tensor

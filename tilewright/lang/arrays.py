@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.types import SCALARS
-from tilewright.lang.dtypes import numeric_of_dtype
-from tilewright.lang.numeric import TFloat32, class_of
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
+from tilewright.lang.numbers.numeric import TFloat32, class_of
 
 
 class Array(NamedTuple):

@@ -8,7 +8,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.instruction import Instruction
 from tilewright.ir.types import Type
-from tilewright.lang.numeric import Int32, as_numeric
+from tilewright.lang.numbers.numeric import Int32, as_numeric
 from tilewright.lang.pointer import Pointer
 
 

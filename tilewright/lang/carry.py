@@ -19,8 +19,8 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType, Type
-from tilewright.lang import facts
-from tilewright.lang.numeric import Boolean, Float32, Int32, Int64, Numeric
+from tilewright.lang.numbers import facts
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric
 
 
 class Mismatch(Exception):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from tilewright.lang import operators
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers import operators
+from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.tensor_ssa import TensorSSA
 
 
 def min(*values: Any) -> Any:
     """The least of two or more numbers; Python's own ``min`` where no run-time value takes part.
 
-    >>> from tilewright.lang.numeric import Int32
+    >>> from tilewright.lang.numbers.numeric import Int32
     >>> min(3, 2), min(Int32(5), 4)
     (2, Int32(4))
     """

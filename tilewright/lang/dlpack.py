@@ -14,8 +14,8 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arrays import Array, array_of
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Int32, Int64, Integer
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer
 from tilewright.lang.pointer import HostPointer, element_bytes
 from tilewright.lang.tensor import Tensor
 from tilewright.layout.layout import Layout
@@ -230,7 +230,7 @@ def from_dlpack(
         tensor_dlpack = tensor_dlpack.array.owner
     array = array_of(tensor_dlpack)
     if force_tf32:
-        from tilewright.lang.numeric import Float32, TFloat32
+        from tilewright.lang.numbers.numeric import Float32, TFloat32
 
         if array.dtype is not Float32:
             raise ArgumentError(f"force_tf32 needs float32 elements, not {array.dtype}")

@@ -9,7 +9,7 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arrays import Array
 from tilewright.lang.dlpack import HostTensor, _dynamic, _layout
-from tilewright.lang.numeric import Integer
+from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.pointer import HostPointer, element_bytes
 
 

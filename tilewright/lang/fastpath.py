@@ -15,7 +15,7 @@ from tilewright.ir.types import PtrType, ScalarType
 from tilewright.lang.arguments import Argument, Fixed, Protocol, Scalar, StreamArgument
 from tilewright.lang.arguments import implicit_tensor as implicit
 from tilewright.lang.dlpack import HostTensor
-from tilewright.lang.numeric import Boolean
+from tilewright.lang.numbers.numeric import Boolean
 
 MISS = object()
 """What ``direct`` gives for arguments of another specialisation."""

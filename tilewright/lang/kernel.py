@@ -17,8 +17,8 @@ from tilewright.ir.types import I32
 from tilewright.ir.verify import verify
 from tilewright.lang import carry
 from tilewright.lang.carry import Spec
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Int32, Integer, Numeric
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
 from tilewright.lang.signature import Signature, is_constexpr, numeric_annotation
 from tilewright.lang.staging.build import staged
 from tilewright.lang.staging.location import StagingBuilder, fail, here

@@ -12,9 +12,9 @@ from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.lang import operators
-from tilewright.lang.numeric import Numeric, as_numeric, class_of
-from tilewright.lang.operators import unary_float_type
+from tilewright.lang.numbers import operators
+from tilewright.lang.numbers.numeric import Numeric, as_numeric, class_of
+from tilewright.lang.numbers.operators import unary_float_type
 from tilewright.lang.tensor_ssa import TensorSSA, broadcast_operand
 
 
@@ -126,7 +126,7 @@ def fma(a: Any, b: Any, c: Any, **_: Any) -> Any:
 
 def _predicate(opcode: str, f: Callable[[float], bool]) -> Callable[..., Any]:
     def function(a: Any, **_: Any) -> Any:
-        from tilewright.lang.numeric import Boolean
+        from tilewright.lang.numbers.numeric import Boolean
 
         if isinstance(a, TensorSSA):
             return TensorSSA(Builder.current().predicate(opcode, a.value), a.shape, Boolean)

@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.lang.numeric import Boolean, Numeric, as_numeric
+from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
 from tilewright.lang.pointer import Pointer
 from tilewright.lang.registers import Registers
 from tilewright.lang.tensor import Tensor
@@ -169,7 +169,7 @@ def _spec(dtype: Any) -> str:
 
 
 def _printable(value: Any) -> Any:
-    from tilewright.lang.numeric import Int32
+    from tilewright.lang.numbers.numeric import Int32
 
     return Int32(value) if isinstance(value, Boolean) else value
 

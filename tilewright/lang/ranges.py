@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.lang.numeric import Integer, Numeric
+from tilewright.lang.numbers.numeric import Integer, Numeric
 
 
 class Range:

@@ -9,7 +9,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import FragType, Type, VecType
-from tilewright.lang.numeric import class_of, unwrap, wrap
+from tilewright.lang.numbers.numeric import class_of, unwrap, wrap
 from tilewright.lang.pointer import AddressSpace
 
 

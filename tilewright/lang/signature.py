@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.lang.numeric import Numeric, NumericMeta
+from tilewright.lang.numbers.numeric import Numeric, NumericMeta
 
 
 class Constexpr:
@@ -102,7 +102,7 @@ def numeric_annotation(annotation: Any) -> Any:
     """The numeric class that an annotation names, or None (``Numeric`` itself and unions name none)."""
     plain = {int: "Int32", float: "Float32", bool: "Boolean"}.get(annotation) if isinstance(annotation, type) else None
     if plain:
-        from tilewright.lang import numeric
+        from tilewright.lang.numbers import numeric
 
         return getattr(numeric, plain)
     return annotation if isinstance(annotation, NumericMeta) and hasattr(annotation, "ir_type") else None

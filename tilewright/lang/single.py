@@ -10,8 +10,8 @@ from tilewright.ir.types import I32, U32
 from tilewright.lang.calls import call
 from tilewright.lang.choose import max as _max
 from tilewright.lang.choose import min as _min
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Float32, Int32, Uint32, Uint64, as_numeric, wrap
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Float32, Int32, Uint32, Uint64, as_numeric, wrap
 
 
 def fmax(a: Any, b: Any, **_: Any) -> Any:

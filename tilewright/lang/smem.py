@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.lang.numeric import NumericMeta, Uint8
+from tilewright.lang.numbers.numeric import NumericMeta, Uint8
 from tilewright.lang.pointer import Pointer, element_bytes, recast_ptr
 from tilewright.lang.struct import Struct, StructType
 from tilewright.lang.tensor import Tensor, make_tensor

@@ -20,7 +20,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import PtrType
-from tilewright.lang.numeric import ARITHMETIC, Numeric, NumericMeta
+from tilewright.lang.numbers.numeric import ARITHMETIC, Numeric, NumericMeta
 from tilewright.lang.pointer import Pointer, element_bytes, recast_ptr
 from tilewright.lang.tensor import Tensor, make_tensor
 
@@ -278,7 +278,7 @@ def _in_memory(base: Pointer) -> Locate:
         if offset % size == 0:
             moved = base + offset // size
             return moved if moved.dtype is dtype else _cast(moved, dtype)
-        from tilewright.lang.numeric import Uint8
+        from tilewright.lang.numbers.numeric import Uint8
 
         return _cast(_cast(base, Uint8) + offset, dtype)
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tilewright.errors import ConstraintError
-from tilewright.lang.facts import low_bit, possible_bits
-from tilewright.lang.numeric import Integer, unwrap
+from tilewright.lang.numbers.facts import low_bit, possible_bits
+from tilewright.lang.numbers.numeric import Integer, unwrap
 
 
 class Bits(NamedTuple):

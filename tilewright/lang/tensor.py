@@ -15,8 +15,8 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang import access
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.pointer import AddressSpace, Pointer, with_swizzle
 from tilewright.lang.registers import Registers
 from tilewright.lang.staging.poison import Undefined
@@ -61,7 +61,7 @@ class Tensor:
         """The numeric class of an element; for coordinate tensors Int32."""
         found = getattr(self.iterator, "dtype", None)
         if found is None:
-            from tilewright.lang.numeric import Int32
+            from tilewright.lang.numbers.numeric import Int32
 
             return Int32
         return found

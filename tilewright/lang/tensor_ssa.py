@@ -15,8 +15,18 @@ from tilewright.ir import types as ir
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import BOOL, Type, VecType
-from tilewright.lang import operators, promote
-from tilewright.lang.numeric import ARITHMETIC, BITWISE, Boolean, Numeric, as_numeric, class_of, is_number, unwrap, wrap
+from tilewright.lang.numbers import operators, promote
+from tilewright.lang.numbers.numeric import (
+    ARITHMETIC,
+    BITWISE,
+    Boolean,
+    Numeric,
+    as_numeric,
+    class_of,
+    is_number,
+    unwrap,
+    wrap,
+)
 from tilewright.lang.tensor_shapes import broadcast_picks, broadcast_shape, joined, reduction_groups, rescaled
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_int_tuple, flatten_to_tuple, product

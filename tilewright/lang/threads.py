@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.ir.builder import Builder
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import wrap
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import wrap
 
 WARP_SIZE = 32
 _MOST_THREADS = (1024, 1024, 64)

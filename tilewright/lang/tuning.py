@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.ir.builder import Builder
 from tilewright.lang.benchmark import JitArguments, benchmark
-from tilewright.lang.numeric import Boolean
+from tilewright.lang.numbers.numeric import Boolean
 
 
 class CantImplementError(TilewrightError):

@@ -13,7 +13,7 @@ from tilewright.ir.types import BOOL, I32
 from tilewright.lang.barriers import FULL_MASK
 from tilewright.lang.calls import call, i32
 from tilewright.lang.choose import max as _max
-from tilewright.lang.numeric import Boolean, Int32, as_numeric, wrap
+from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric, wrap
 from tilewright.lang.staging.within import only_if
 from tilewright.lang.tensor_ssa import TensorSSA
 

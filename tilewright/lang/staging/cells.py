@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.ir.core import Constant, Value
 from tilewright.lang import carry
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.staging.poison import Undefined
 
 MISSING = object()

@@ -13,7 +13,7 @@ from tilewright.ir.ops import PURE
 from tilewright.ir.types import ScalarType
 from tilewright.lang import carry
 from tilewright.lang.carry import Mismatch, Spec
-from tilewright.lang.numeric import Boolean, Numeric
+from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging import cells
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.poison import Undefined

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.types import SCALARS
-from tilewright.lang.numeric import Float32, NumericMeta, TFloat32, class_of
+from tilewright.lang.numbers.numeric import Float32, NumericMeta, TFloat32, class_of
 
 
 def dtype(name: Any) -> Any:

@@ -1,6 +1,6 @@
 """The arithmetic of numerics: eager on Python numbers, IR on run-time values.
 
-Operands are :class:`~tilewright.lang.numeric.Numeric` instances or Python numbers. Every function gives a Numeric.
+Operands are :class:`~tilewright.lang.numbers.numeric.Numeric` instances or Python numbers. Every function gives a Numeric.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tilewright.ir import fold
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import BOOL, F32, ScalarType
-from tilewright.lang import facts, promote
+from tilewright.lang.numbers import facts, promote
 
 CLASS_OF: dict[ScalarType, Any] = {}
 """The numeric class of each scalar type; filled as the classes are made."""

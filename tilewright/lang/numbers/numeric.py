@@ -2,7 +2,7 @@
 
 A numeric holds a Python number (known while staging, or outside it) or an :class:`~tilewright.ir.core.Value` (known
 when the kernel runs). Operators compute at once on the first kind and append ops on the second, with the promotion
-rules of :mod:`tilewright.lang.promote`.
+rules of :mod:`tilewright.lang.numbers.promote`.
 
 The protocol by which Python objects cross into kernels and through control flow, and that every object of the language
 implements:
@@ -27,10 +27,10 @@ from tilewright.ir import types as ir
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
-from tilewright.lang import factors, facts, operators
-from tilewright.lang.facts import UNKNOWN, Facts
-from tilewright.lang.literals import plain_number
-from tilewright.lang.numeric_class import NumericMeta as NumericMeta
+from tilewright.lang.numbers import factors, facts, operators
+from tilewright.lang.numbers.facts import UNKNOWN, Facts
+from tilewright.lang.numbers.literals import plain_number
+from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.layout.ints import RuntimeInt
 
 
@@ -372,7 +372,7 @@ def as_numeric(x: Any) -> Any:
         return x
     if isinstance(x, Value):
         return wrap(x)
-    from tilewright.lang import promote
+    from tilewright.lang.numbers import promote
 
     plain = plain_number(x)
     return operators.CLASS_OF[promote.default(plain)](plain)

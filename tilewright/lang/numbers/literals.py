@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.errors import StagingError
 from tilewright.ir.types import BOOL, ScalarType
-from tilewright.lang import operators
+from tilewright.lang.numbers import operators
 
 
 def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | float:

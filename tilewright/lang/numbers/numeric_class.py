@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.errors import StagingError
 from tilewright.ir import types as ir
 from tilewright.ir.types import ScalarType
-from tilewright.lang import operators
+from tilewright.lang.numbers import operators
 
 _TORCH = {
     "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
