@@ -16,11 +16,11 @@ __getattr__, __dir__, __all__ = lazily(
             "Float32 Float64 Float8E4M3 Float8E4M3FN Float8E5M2 as_numeric"
         ),
         "tilewright.lang.choose": "min max",
-        "tilewright.lang.ranges": "range range_constexpr const_expr dynamic_expr",
+        "tilewright.lang.staging.ranges": "range range_constexpr const_expr dynamic_expr",
         "tilewright.lang.signature": "Constexpr",
         "tilewright.lang.arguments": "register_jit_arg_adapter",
         "tilewright.lang.numbers.dtypes": "dtype",
-        "tilewright.lang.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
+        "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
     ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl"),
 )

@@ -15,12 +15,12 @@ from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.types import I32
 from tilewright.ir.verify import verify
-from tilewright.lang import carry
-from tilewright.lang.carry import Spec
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
 from tilewright.lang.signature import Signature, is_constexpr, numeric_annotation
+from tilewright.lang.staging import carry
 from tilewright.lang.staging.build import staged
+from tilewright.lang.staging.carry import Spec
 from tilewright.lang.staging.location import StagingBuilder, fail, here
 
 MAX_THREADS = 1024

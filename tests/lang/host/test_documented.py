@@ -11,7 +11,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, StagingError
-from tilewright.lang.ranges import range_dynamic
+from tilewright.lang.staging.ranges import range_dynamic
 
 # -- control flow ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from tilewright.ir.core import Value
-from tilewright.lang import carry
+from tilewright.lang.staging import carry
 
 
 def dsl_user_op(function: Callable[..., Any]) -> Callable[..., Any]:
