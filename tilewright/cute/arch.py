@@ -26,11 +26,11 @@ __getattr__, __dir__, __all__ = lazily(
             "vote_any_sync vote_all_sync vote_uni_sync vote_ballot_sync"
         ),
         "tilewright.lang.single": "fmax fmin rcp_approx popc prmt clock",
-        "tilewright.lang.math": "exp exp2 log2 fma",
+        "tilewright.lang.tensors.math": "exp exp2 log2 fma",
         "tilewright.lang.atomic": (
             "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_exch atomic_cas load store"
         ),
         "tilewright.lang.smem": "get_dyn_smem get_dyn_smem_size alloc_smem",
-        "tilewright.lang.pointer": "AddressSpace",
+        "tilewright.lang.tensors.pointer": "AddressSpace",
     },
 )

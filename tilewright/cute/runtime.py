@@ -2,7 +2,7 @@
 
 from tilewright.lang.dlpack import HostTensor, from_dlpack
 from tilewright.lang.fake import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
-from tilewright.lang.pointer import HostPointer, make_ptr
+from tilewright.lang.tensors.pointer import HostPointer, make_ptr
 
 __all__ = [
     "HostPointer",

@@ -23,8 +23,8 @@ from tilewright.lang.numbers.numeric import (
     Uint32,
     Uint64,
 )
-from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Coord, IntTuple, Layout, ScaledBasis, Shape, Stride
 
 Int = int | Integer

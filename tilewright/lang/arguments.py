@@ -21,10 +21,10 @@ from tilewright.ir.types import I64, PtrType, Type
 from tilewright.lang.arrays import array_of, is_array
 from tilewright.lang.dlpack import HostTensor, from_dlpack
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric
-from tilewright.lang.pointer import Pointer
 from tilewright.lang.signature import is_constexpr, numeric_annotation
 from tilewright.lang.staging import carry
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor
 
 ADAPTERS: dict[type, Callable[[Any], Any]] = {}
 Values = Iterator[Value]

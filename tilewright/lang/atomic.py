@@ -8,7 +8,7 @@ from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore
 from tilewright.errors import ConstraintError
 from tilewright.lang.calls import call
 from tilewright.lang.numbers.numeric import wrap
-from tilewright.lang.pointer import Pointer
+from tilewright.lang.tensors.pointer import Pointer
 
 
 def _atomic(

@@ -9,7 +9,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.instruction import Instruction
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.numeric import Int32, as_numeric
-from tilewright.lang.pointer import Pointer
+from tilewright.lang.tensors.pointer import Pointer
 
 
 def call(atom: Instruction, *operands: Any, results: tuple[Type, ...] = (), **attrs: Any) -> list[Value]:

@@ -16,8 +16,8 @@ from tilewright.ir.types import MemSpace
 from tilewright.lang.arrays import Array, array_of
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer
-from tilewright.lang.pointer import HostPointer, element_bytes
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.pointer import HostPointer, element_bytes
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout.layout import Layout
 from tilewright.layout.text import format_tree
 

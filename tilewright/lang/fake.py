@@ -10,7 +10,7 @@ from tilewright.ir.types import MemSpace
 from tilewright.lang.arrays import Array
 from tilewright.lang.dlpack import HostTensor, _dynamic, _layout
 from tilewright.lang.numbers.numeric import Integer
-from tilewright.lang.pointer import HostPointer, element_bytes
+from tilewright.lang.tensors.pointer import HostPointer, element_bytes
 
 
 def make_fake_tensor(

@@ -14,10 +14,10 @@ from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
-from tilewright.lang.pointer import Pointer
-from tilewright.lang.registers import Registers
-from tilewright.lang.tensor import Tensor
-from tilewright.lang.tensor_ssa import TensorSSA
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.registers import Registers
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt

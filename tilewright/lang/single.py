@@ -8,10 +8,10 @@ from tilewright.atoms.bits import Permute, Popc
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import I32, U32
 from tilewright.lang.calls import call
-from tilewright.lang.choose import max as _max
-from tilewright.lang.choose import min as _min
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Float32, Int32, Uint32, Uint64, as_numeric, wrap
+from tilewright.lang.tensors.choose import max as _max
+from tilewright.lang.tensors.choose import min as _min
 
 
 def fmax(a: Any, b: Any, **_: Any) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.lang.numbers.numeric import NumericMeta, Uint8
-from tilewright.lang.pointer import Pointer, element_bytes, recast_ptr
-from tilewright.lang.struct import Struct, StructType
-from tilewright.lang.tensor import Tensor, make_tensor
+from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
+from tilewright.lang.tensors.struct import Struct, StructType
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.layout import Layout, make_layout
 from tilewright.layout.tuples import is_static
@@ -87,7 +87,7 @@ class SmemAllocator:
 
         A swizzled tensor is aligned to the span of its swizzle, so that the swizzle permutes address bits.
         """
-        from tilewright.lang.algebra import size_in_bytes
+        from tilewright.lang.tensors.algebra import size_in_bytes
 
         if not isinstance(layout, (Layout, ComposedLayout)):
             layout = make_layout(layout)

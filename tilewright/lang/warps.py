@@ -12,10 +12,10 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.types import BOOL, I32
 from tilewright.lang.barriers import FULL_MASK
 from tilewright.lang.calls import call, i32
-from tilewright.lang.choose import max as _max
 from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric, wrap
 from tilewright.lang.staging.within import only_if
-from tilewright.lang.tensor_ssa import TensorSSA
+from tilewright.lang.tensors.choose import max as _max
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ from typing import Any
 from tilewright.errors import ConstraintError
 from tilewright.lang import mbarriers
 from tilewright.lang.numbers.numeric import as_numeric
-from tilewright.lang.pointer import Pointer, element_bytes
 from tilewright.lang.staging.within import only_if
+from tilewright.lang.tensors.pointer import Pointer, element_bytes
 from tilewright.lang.threads import lane_idx, warp_idx
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
 

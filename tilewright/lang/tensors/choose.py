@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Numeric
-from tilewright.lang.tensor_ssa import TensorSSA
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 
 def min(*values: Any) -> Any:

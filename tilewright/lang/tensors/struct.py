@@ -21,8 +21,8 @@ from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import PtrType
 from tilewright.lang.numbers.numeric import ARITHMETIC, Numeric, NumericMeta
-from tilewright.lang.pointer import Pointer, element_bytes, recast_ptr
-from tilewright.lang.tensor import Tensor, make_tensor
+from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
 
 Locate = Callable[[int, int, Any, str], Pointer]
 """``(offset, bytes, dtype, name) -> pointer`` to a member of a struct."""
@@ -209,7 +209,7 @@ class MemRange:
 
     def get_tensor(self, layout: Any, swizzle: Any = None, dtype: Any = None, **_: Any) -> Tensor:
         """The range as a tensor; ``swizzle`` (in elements of the tensor) permutes its offsets."""
-        from tilewright.lang.algebra import size_in_bytes
+        from tilewright.lang.tensors.algebra import size_in_bytes
 
         pointer = recast_ptr(self._pointer, swizzle, dtype)
         needed = size_in_bytes(pointer.dtype, layout)

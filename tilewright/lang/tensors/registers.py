@@ -10,7 +10,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import FragType, Type, VecType
 from tilewright.lang.numbers.numeric import class_of, unwrap, wrap
-from tilewright.lang.pointer import AddressSpace
+from tilewright.lang.tensors.pointer import AddressSpace
 
 
 class Registers:

@@ -19,7 +19,7 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, MemSpace, PtrType, Type
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
 from tilewright.lang.numbers.numeric import Int32, Integer, class_of, is_number, unwrap, wrap
-from tilewright.lang.swizzled import Bits, bits_of, split
+from tilewright.lang.tensors.swizzled import Bits, bits_of, split
 
 
 class AddressSpace(Enum):

@@ -15,7 +15,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import VecType
 from tilewright.lang.numbers.numeric import Integer, unwrap
-from tilewright.lang.pointer import Pointer, element_bytes
+from tilewright.lang.tensors.pointer import Pointer, element_bytes
 from tilewright.layout.coords import offset_of
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import size

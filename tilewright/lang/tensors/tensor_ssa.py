@@ -27,7 +27,7 @@ from tilewright.lang.numbers.numeric import (
     unwrap,
     wrap,
 )
-from tilewright.lang.tensor_shapes import broadcast_picks, broadcast_shape, joined, reduction_groups, rescaled
+from tilewright.lang.tensors.tensor_shapes import broadcast_picks, broadcast_shape, joined, reduction_groups, rescaled
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_int_tuple, flatten_to_tuple, product
 
@@ -95,7 +95,7 @@ class TensorSSA:
 
     def _pick(self, index: Any) -> Any:
         """An element at a run-time index: through registers."""
-        from tilewright.lang.registers import alloc
+        from tilewright.lang.tensors.registers import alloc
 
         registers = alloc(self.dtype, self.numel)
         registers.store(self.value, list(range(self.numel)))

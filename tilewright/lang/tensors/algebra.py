@@ -13,10 +13,10 @@ from typing import Any
 from tilewright import layout as _layout
 from tilewright.errors import ConstraintError
 from tilewright.lang.numbers.numeric import Integer
-from tilewright.lang.pointer import Pointer, recast_ptr
-from tilewright.lang.registers import Registers, alloc
-from tilewright.lang.tensor import Tensor, make_tensor, unwrap_tree
-from tilewright.lang.tensor_ssa import TensorSSA
+from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.tensors.registers import Registers, alloc
+from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout import ComposedLayout, Layout
 from tilewright.layout.tuples import is_static
 

@@ -1,8 +1,8 @@
 """Tensors: an iterator and a layout.
 
-The iterator is a :class:`~tilewright.lang.pointer.Pointer` (global and shared memory, the host's arrays),
-:class:`~tilewright.lang.registers.Registers` (fragments of one thread) or a coordinate (identity tensors, whose layouts
-have basis strides). Everything that only rearranges elements acts on the layout; see :mod:`tilewright.lang.algebra`.
+The iterator is a :class:`~tilewright.lang.tensors.pointer.Pointer` (global and shared memory, the host's arrays),
+:class:`~tilewright.lang.tensors.registers.Registers` (fragments of one thread) or a coordinate (identity tensors, whose layouts
+have basis strides). Everything that only rearranges elements acts on the layout; see :mod:`tilewright.lang.tensors.algebra`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
-from tilewright.lang import access
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
-from tilewright.lang.pointer import AddressSpace, Pointer, with_swizzle
-from tilewright.lang.registers import Registers
 from tilewright.lang.staging.poison import Undefined
-from tilewright.lang.swizzled import bits_of
-from tilewright.lang.tensor_ssa import TensorSSA
+from tilewright.lang.tensors import access
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer, with_swizzle
+from tilewright.lang.tensors.registers import Registers
+from tilewright.lang.tensors.swizzled import bits_of
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout.basis import ScaledBasis, add_coords
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt
@@ -36,7 +36,7 @@ class Tensor:
     """Elements in memory, in registers, or coordinates, seen through a layout.
 
     ``t[coord]`` reads an element (or slices where ``coord`` has None), ``t[coord] = x`` writes, ``t.load()`` and
-    ``t.store()`` move all elements as a :class:`~tilewright.lang.tensor_ssa.TensorSSA`.
+    ``t.store()`` move all elements as a :class:`~tilewright.lang.tensors.tensor_ssa.TensorSSA`.
     """
 
     __slots__ = ("iterator", "layout")
@@ -277,7 +277,7 @@ def make_tensor(iterator: Any, layout: Any, **_: Any) -> Tensor:
 
 def _swizzled(pointer: Pointer, layout: ComposedLayout) -> tuple[Pointer, Any]:
     """The swizzle moves from the layout into the pointer, where slices leave it alone."""
-    from tilewright.lang.pointer import element_bytes
+    from tilewright.lang.tensors.pointer import element_bytes
 
     swizzle = bits_of(layout.inner).of_units(element_bytes(pointer.dtype))
     if swizzle.bits:
