@@ -17,9 +17,9 @@ from tilewright.gemm.arrays import Matrix, operand_of
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
+from tilewright.lang.device.smem import get_smem_capacity_in_bytes
 from tilewright.lang.hardware import HardwareInfo
 from tilewright.lang.machine import machine_of
-from tilewright.lang.smem import get_smem_capacity_in_bytes
 
 _COMPILED: dict[GemmConfig, Any] = {}
 

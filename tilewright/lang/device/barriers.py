@@ -7,8 +7,8 @@ from typing import Any
 from tilewright.atoms import cp_async, sync
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
-from tilewright.lang.calls import call, i32
-from tilewright.lang.threads import block_dim
+from tilewright.lang.device.calls import call, i32
+from tilewright.lang.device.threads import block_dim
 
 FULL_MASK = 0xFFFFFFFF
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.atoms import mbarrier
 from tilewright.ir.types import BOOL
-from tilewright.lang.calls import call, i32
+from tilewright.lang.device.calls import call, i32
 from tilewright.lang.numbers.numeric import Boolean, wrap
 from tilewright.lang.staging.generate import if_generate
 

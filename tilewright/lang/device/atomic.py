@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore
 from tilewright.errors import ConstraintError
-from tilewright.lang.calls import call
+from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.tensors.pointer import Pointer
 

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.atoms.bits import Permute, Popc
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import I32, U32
-from tilewright.lang.calls import call
+from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Float32, Int32, Uint32, Uint64, as_numeric, wrap
 from tilewright.lang.tensors.choose import max as _max

@@ -10,8 +10,8 @@ from tilewright.atoms.warp import ElectOne, Shuffle, Vote
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import BOOL, I32
-from tilewright.lang.barriers import FULL_MASK
-from tilewright.lang.calls import call, i32
+from tilewright.lang.device.barriers import FULL_MASK
+from tilewright.lang.device.calls import call, i32
 from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric, wrap
 from tilewright.lang.staging.within import only_if
 from tilewright.lang.tensors.choose import max as _max
