@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
 from tilewright.lang import options as opts
-from tilewright.lang.arguments import Fixed
+from tilewright.lang.arguments.kinds import Fixed
 from tilewright.lang.executor import Executor
 from tilewright.lang.fastpath import MISS
 from tilewright.lang.jit import JitFunction

@@ -9,12 +9,12 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
 from tilewright.lang import fastpath
-from tilewright.lang.arguments import Argument
+from tilewright.lang.arguments.kinds import Argument
+from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.host import HostWriter
 from tilewright.lang.machine import MACHINES, machine_of
 from tilewright.lang.options import CompileOptions
 from tilewright.lang.quick import shorten
-from tilewright.lang.signature import Signature
 from tilewright.lang.stage import Program, python_result
 
 

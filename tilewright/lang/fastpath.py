@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, NoReturn
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import PtrType, ScalarType
-from tilewright.lang.arguments import Argument, Fixed, Protocol, Scalar, StreamArgument
-from tilewright.lang.arguments import implicit_tensor as implicit
-from tilewright.lang.dlpack import HostTensor
+from tilewright.lang.arguments.dlpack import HostTensor
+from tilewright.lang.arguments.kinds import Argument, Fixed, Protocol, Scalar, StreamArgument
+from tilewright.lang.arguments.kinds import implicit_tensor as implicit
 from tilewright.lang.numbers.numeric import Boolean
 
 MISS = object()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.errors import StagingError
 from tilewright.ir.builder import Builder
-from tilewright.lang.signature import Signature, adapt, numeric_annotation
+from tilewright.lang.arguments.signature import Signature, adapt, numeric_annotation
 from tilewright.lang.staging.build import staged
 
 

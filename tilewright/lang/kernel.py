@@ -15,9 +15,9 @@ from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.types import I32
 from tilewright.ir.verify import verify
+from tilewright.lang.arguments.signature import Signature, is_constexpr, numeric_annotation
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
-from tilewright.lang.signature import Signature, is_constexpr, numeric_annotation
 from tilewright.lang.staging import carry
 from tilewright.lang.staging.build import staged
 from tilewright.lang.staging.carry import Spec
@@ -158,7 +158,7 @@ def _smem(smem: Any, needed: int, name: str) -> Value:
 
 def _stream(stream: Any) -> Value:
     from tilewright.ir.types import I64
-    from tilewright.lang.arguments import stream_handle
+    from tilewright.lang.arguments.kinds import stream_handle
 
     values = getattr(stream, "__extract_mlir_values__", None)
     if values is not None:

@@ -136,7 +136,7 @@ def print_tensor(tensor: Any, *, verbose: bool = False, **_: Any) -> None:
     With ``verbose`` each element is followed by its address, counted in bytes from the first: ``7(0x18)``. In a
     kernel the shape must be static.
     """
-    from tilewright.lang.dlpack import HostTensor
+    from tilewright.lang.arguments.dlpack import HostTensor
 
     if isinstance(tensor, HostTensor):
         print(_host_text(tensor, verbose))

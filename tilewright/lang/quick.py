@@ -13,8 +13,8 @@ from typing import Any
 from tilewright.errors import StagingError
 from tilewright.ir.core import Function, Op
 from tilewright.ir.types import PtrType
-from tilewright.lang.arguments import Fixed, Protocol, Scalar, StreamArgument, implicit_tensor
-from tilewright.lang.dlpack import HostTensor
+from tilewright.lang.arguments.dlpack import HostTensor
+from tilewright.lang.arguments.kinds import Fixed, Protocol, Scalar, StreamArgument, implicit_tensor
 from tilewright.lang.fastpath import MISS, Caller
 from tilewright.lang.host import HostWriter
 

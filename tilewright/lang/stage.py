@@ -11,9 +11,9 @@ from tilewright.ir.core import Block, Function, Value
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.verify import verify
-from tilewright.lang.arguments import Argument, argument_of
+from tilewright.lang.arguments.kinds import Argument, argument_of
+from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.jit import JitFunction
-from tilewright.lang.signature import Signature
 from tilewright.lang.staging import carry
 from tilewright.lang.staging.blame import blamed
 from tilewright.lang.staging.location import StagingBuilder, fail

@@ -402,7 +402,7 @@ def test_views_and_strides():
 
 def test_arrays_of_two_devices_are_refused():
     from tilewright.ir.runtime import DevicePointer
-    from tilewright.lang.dlpack import HostTensor
+    from tilewright.lang.arguments.dlpack import HostTensor
 
     @cute.jit
     def foo(x: cute.Tensor, y: cute.Tensor):

@@ -7,8 +7,8 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
-from tilewright.lang.arrays import Array
-from tilewright.lang.dlpack import HostTensor, _dynamic, _layout
+from tilewright.lang.arguments.arrays import Array
+from tilewright.lang.arguments.dlpack import HostTensor, _dynamic, _layout
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.pointer import HostPointer, element_bytes
 
@@ -51,7 +51,7 @@ def make_fake_compact_tensor(
 
 def make_fake_stream(**_: Any) -> Any:
     """The default stream, to compile with."""
-    from tilewright.lang.streams import default_stream
+    from tilewright.lang.arguments.streams import default_stream
 
     return default_stream()
 

@@ -13,7 +13,7 @@ from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
-from tilewright.lang.arrays import Array, array_of
+from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer
 from tilewright.lang.tensors.pointer import HostPointer, element_bytes
@@ -239,7 +239,7 @@ def from_dlpack(
 
 
 def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
-    """A view that :func:`~tilewright.lang.arrays.array_of` gave (modes permuted or added at will) as a tensor."""
+    """A view that :func:`~tilewright.lang.arguments.arrays.array_of` gave (modes permuted or added at will) as a tensor."""
     align = assumed_align if assumed_align is not None else element_bytes(array.dtype)
     if align < 1 or align & (align - 1):
         raise ArgumentError(f"from_dlpack: an alignment is a power of two, not {assumed_align}")

@@ -18,10 +18,10 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, PtrType, Type
-from tilewright.lang.arrays import array_of, is_array
-from tilewright.lang.dlpack import HostTensor, from_dlpack
+from tilewright.lang.arguments.arrays import array_of, is_array
+from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
+from tilewright.lang.arguments.signature import is_constexpr, numeric_annotation
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric
-from tilewright.lang.signature import is_constexpr, numeric_annotation
 from tilewright.lang.staging import carry
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
