@@ -41,10 +41,10 @@ __getattr__, __dir__, __all__ = lazily(
             "Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
             "Float32 Float64 Float8E4M3FN Float8E5M2"
         ),
-        "tilewright.lang.jit": "jit",
-        "tilewright.lang.kernel": "kernel",
-        "tilewright.lang.compile": "compile",
-        "tilewright.lang.options": "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions",
+        "tilewright.lang.launch.jit": "jit",
+        "tilewright.lang.launch.kernel": "kernel",
+        "tilewright.lang.launch.compile": "compile",
+        "tilewright.lang.launch.options": "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions",
         "tilewright.tiled": (
             "Atom CopyAtom MmaAtom TiledCopy TiledMma ThrCopy "
             "ThrMma make_copy_atom make_mma_atom make_atom copy gemm "

@@ -19,7 +19,7 @@ from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
 from tilewright.lang.hardware import HardwareInfo
-from tilewright.lang.machine import machine_of
+from tilewright.lang.launch.machine import machine_of
 
 _COMPILED: dict[GemmConfig, Any] = {}
 

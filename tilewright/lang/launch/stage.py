@@ -13,7 +13,7 @@ from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.verify import verify
 from tilewright.lang.arguments.kinds import Argument, argument_of
 from tilewright.lang.arguments.signature import Signature
-from tilewright.lang.jit import JitFunction
+from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.staging import carry
 from tilewright.lang.staging.blame import blamed
 from tilewright.lang.staging.location import StagingBuilder, fail

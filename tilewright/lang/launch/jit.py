@@ -45,7 +45,7 @@ class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if Builder.active():
             return self.inline(args, kwargs)
-        from tilewright.lang.compile import run
+        from tilewright.lang.launch.compile import run
 
         return run(self, args, kwargs)
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
-from tilewright.lang import fastpath
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.arguments.signature import Signature
-from tilewright.lang.host import HostWriter
-from tilewright.lang.machine import MACHINES, machine_of
-from tilewright.lang.options import CompileOptions
-from tilewright.lang.quick import shorten
-from tilewright.lang.stage import Program, python_result
+from tilewright.lang.launch import fastpath
+from tilewright.lang.launch.host import HostWriter
+from tilewright.lang.launch.machine import MACHINES, machine_of
+from tilewright.lang.launch.options import CompileOptions
+from tilewright.lang.launch.quick import shorten
+from tilewright.lang.launch.stage import Program, python_result
 
 
 class Executor:

@@ -13,8 +13,8 @@ from tilewright.errors import StagingError
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.ops import ARITHMETIC, COMPARISONS, PREDICATES, UNARY
 from tilewright.ir.types import BOOL, PtrType, ScalarType, element_of
-from tilewright.lang import hostmath
-from tilewright.lang.segments import Segment, outline
+from tilewright.lang.launch import hostmath
+from tilewright.lang.launch.segments import Segment, outline
 
 _SCALAR = ARITHMETIC | COMPARISONS | UNARY | PREDICATES | {"select", "fma", "cast"}
 _POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint"))

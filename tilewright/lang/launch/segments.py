@@ -9,7 +9,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
-from tilewright.lang.machine import machine_of
+from tilewright.lang.launch.machine import machine_of
 
 _TOUCHES_MEMORY = ("load", "store", "call")
 _ONE = LaunchConfig((1, 1, 1), (1, 1, 1))

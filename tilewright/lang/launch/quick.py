@@ -15,8 +15,8 @@ from tilewright.ir.core import Function, Op
 from tilewright.ir.types import PtrType
 from tilewright.lang.arguments.dlpack import HostTensor
 from tilewright.lang.arguments.kinds import Fixed, Protocol, Scalar, StreamArgument, implicit_tensor
-from tilewright.lang.fastpath import MISS, Caller
-from tilewright.lang.host import HostWriter
+from tilewright.lang.launch.fastpath import MISS, Caller
+from tilewright.lang.launch.host import HostWriter
 
 REMEMBERED = 1024
 """Combinations of shapes that a function keeps; more than that are forgotten together."""

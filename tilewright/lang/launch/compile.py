@@ -7,13 +7,13 @@ from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
-from tilewright.lang import options as opts
 from tilewright.lang.arguments.kinds import Fixed
-from tilewright.lang.executor import Executor
-from tilewright.lang.fastpath import MISS
-from tilewright.lang.jit import JitFunction
-from tilewright.lang.kernel import KernelFunction
-from tilewright.lang.stage import Outside, arguments_of, outside_of, stage
+from tilewright.lang.launch import options as opts
+from tilewright.lang.launch.executor import Executor
+from tilewright.lang.launch.fastpath import MISS
+from tilewright.lang.launch.jit import JitFunction
+from tilewright.lang.launch.kernel import KernelFunction
+from tilewright.lang.launch.stage import Outside, arguments_of, outside_of, stage
 
 
 class Compiler:
@@ -21,7 +21,7 @@ class Compiler:
 
     ``compile(f, *args, options="--opt-level 2")`` or ``compile[OptLevel(2), KeepPTX](f, *args)``. ``f`` is a
     ``@cute.jit``
-    function or method, or an object whose ``__call__`` is one. Gives an :class:`~tilewright.lang.executor.Executor`.
+    function or method, or an object whose ``__call__`` is one. Gives an :class:`~tilewright.lang.launch.executor.Executor`.
     """
 
     def __init__(self, options: opts.CompileOptions) -> None:
