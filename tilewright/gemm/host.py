@@ -18,8 +18,8 @@ from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
-from tilewright.lang.hardware import HardwareInfo
 from tilewright.lang.launch.machine import machine_of
+from tilewright.lang.tools.hardware import HardwareInfo
 
 _COMPILED: dict[GemmConfig, Any] = {}
 

@@ -127,7 +127,7 @@ def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterat
     >>> get_workspace_count(1 << 40, 10, 100), get_workspace_count(1, 10, 100)
     (1, 110)
     """
-    from tilewright.lang.hardware import HardwareInfo
+    from tilewright.lang.tools.hardware import HardwareInfo
 
     cache = HardwareInfo().get_l2_cache_size_in_bytes()
     wanted = -(-3 * cache // max(one_workspace_bytes, 1))

@@ -9,8 +9,8 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.ir.builder import Builder
-from tilewright.lang.benchmark import JitArguments, benchmark
 from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.tools.benchmark import JitArguments, benchmark
 
 
 class CantImplementError(TilewrightError):
