@@ -34,7 +34,9 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.tensors.pointer": "Pointer AddressSpace make_ptr recast_ptr",
         "tilewright.lang.tensors.struct": "struct",
         "tilewright.lang.tools.printing": "printf print_tensor",
-        "tilewright.lang.tensors.math": ("exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"),
+        "tilewright.lang.tensors.math": (
+            "exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"
+        ),
         "tilewright.lang.tensors.choose": "min max",
         "tilewright.lang.numbers.numeric": (
             "Numeric Integer Float Boolean Int8 Int16 Int32 "

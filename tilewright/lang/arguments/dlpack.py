@@ -239,7 +239,7 @@ def from_dlpack(
 
 
 def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
-    """A view that :func:`~tilewright.lang.arguments.arrays.array_of` gave (modes permuted or added at will) as a tensor."""
+    """A view that :func:`~tilewright.lang.arguments.arrays.array_of` gave (modes permuted or added) as a tensor."""
     align = assumed_align if assumed_align is not None else element_bytes(array.dtype)
     if align < 1 or align & (align - 1):
         raise ArgumentError(f"from_dlpack: an alignment is a power of two, not {assumed_align}")

@@ -1,8 +1,8 @@
-"""Arguments of a compiled function: how each Python object becomes run-time values, and how it is checked at a call.
+"""The kinds of argument: how each Python object becomes run-time values, and how it is checked at a call.
 
 One *argument* object per parameter knows the IR types of its values, rebuilds the object that the function sees while
-it
-is staged, and reads the values (Python numbers and :class:`~tilewright.ir.runtime.DevicePointer`) from later arguments.
+it is staged, and reads the values (Python numbers and :class:`~tilewright.ir.runtime.DevicePointer`) from later
+arguments.
 """
 
 from __future__ import annotations

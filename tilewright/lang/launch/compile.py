@@ -20,8 +20,8 @@ class Compiler:
     """``cute.compile``: compile a function for the given arguments, without any cache.
 
     ``compile(f, *args, options="--opt-level 2")`` or ``compile[OptLevel(2), KeepPTX](f, *args)``. ``f`` is a
-    ``@cute.jit``
-    function or method, or an object whose ``__call__`` is one. Gives an :class:`~tilewright.lang.launch.executor.Executor`.
+    ``@cute.jit`` function or method, or an object whose ``__call__`` is one. Gives an
+    :class:`~tilewright.lang.launch.executor.Executor`.
     """
 
     def __init__(self, options: opts.CompileOptions) -> None:

@@ -1,6 +1,7 @@
 """The arithmetic of numerics: eager on Python numbers, IR on run-time values.
 
-Operands are :class:`~tilewright.lang.numbers.numeric.Numeric` instances or Python numbers. Every function gives a Numeric.
+Operands are :class:`~tilewright.lang.numbers.numeric.Numeric` instances or Python numbers. Every function gives a
+Numeric.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Tensors: an iterator and a layout.
 
 The iterator is a :class:`~tilewright.lang.tensors.pointer.Pointer` (global and shared memory, the host's arrays),
-:class:`~tilewright.lang.tensors.registers.Registers` (fragments of one thread) or a coordinate (identity tensors, whose layouts
-have basis strides). Everything that only rearranges elements acts on the layout; see :mod:`tilewright.lang.tensors.algebra`.
+:class:`~tilewright.lang.tensors.registers.Registers` (fragments of one thread) or a coordinate (identity tensors,
+whose layouts have basis strides). Everything that only rearranges elements acts on the layout; see
+:mod:`tilewright.lang.tensors.algebra`.
 """
 
 from __future__ import annotations
