@@ -11,15 +11,16 @@ __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "tilewright.lang.numeric": (
+        "tilewright.lang.numbers.numeric": (
             "Numeric Integer Float Boolean Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
             "Float32 Float64 Float8E4M3 Float8E4M3FN Float8E5M2 as_numeric"
         ),
-        "tilewright.lang.choose": "min max",
-        "tilewright.lang.ranges": "range range_constexpr const_expr dynamic_expr",
-        "tilewright.lang.signature": "Constexpr",
-        "tilewright.lang.arguments": "register_jit_arg_adapter",
-        "tilewright.lang.plain": "dtype dsl_user_op extract_mlir_values new_from_mlir_values",
+        "tilewright.lang.tensors.choose": "min max",
+        "tilewright.lang.staging.ranges": "range range_constexpr const_expr dynamic_expr",
+        "tilewright.lang.arguments.signature": "Constexpr",
+        "tilewright.lang.arguments.kinds": "register_jit_arg_adapter",
+        "tilewright.lang.numbers.dtypes": "dtype",
+        "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
     ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl"),
 )

@@ -7,8 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentError
-from tilewright.lang.dlpack import HostTensor, from_dlpack
-from tilewright.lang.streams import current_stream, default_stream
+from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
+from tilewright.lang.arguments.streams import current_stream, default_stream
 
 if TYPE_CHECKING:
     import torch

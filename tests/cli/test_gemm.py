@@ -94,7 +94,7 @@ def test_auto_takes_the_gpu_if_there_is_one(command, save, library, tmp_path, mo
         raise MachineError("no driver")
 
     for machine_of in (no_gpu, lambda device: object()):
-        monkeypatch.setattr("tilewright.lang.machine.machine_of", machine_of)
+        monkeypatch.setattr("tilewright.lang.launch.machine.machine_of", machine_of)
         assert command("gemm", a, a, "-o", tmp_path / "d.npy").code == 0
     assert command("gemm", a, a, "-o", tmp_path / "d.npy", "--machine", "cpu").code == 0
     assert asked == ["cpu", "gpu", "cpu"]

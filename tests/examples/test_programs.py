@@ -68,7 +68,7 @@ def test_transpose_is_exact(kind: str, shape: tuple[int, int], load) -> None:
 @pytest.mark.parametrize("kind", ["naive", "padded", "swizzled"])
 @pytest.mark.parametrize("machine", ["cpu"])
 def test_only_the_naive_transpose_has_bank_conflicts(kind: str, load) -> None:
-    from tilewright.lang.machine import machine_of
+    from tilewright.lang.launch.machine import machine_of
 
     a = np.zeros((64, 64), np.float32)
     with machine_of("cpu").profile() as profile:

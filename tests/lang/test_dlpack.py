@@ -10,7 +10,8 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack, make_fake_compact_tensor, make_ptr
 from tilewright.errors import ArgumentError
-from tilewright.lang.arrays import array_of, numeric_of_dtype
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
 class Dlpack:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.lang.evaluate import evaluate
-from tilewright.lang.numeric import Int32, Int64, Uint32, wrap
+from tilewright.lang.numbers.numeric import Int32, Int64, Uint32, wrap
 from tilewright.layout import Layout, composition, exact_quotient, logical_divide, same_int
 
 

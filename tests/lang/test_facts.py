@@ -9,9 +9,9 @@ from tests.lang.evaluate import evaluate
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.ir.types import I32
-from tilewright.lang.facts import Facts, possible_bits
-from tilewright.lang.numeric import Int32, Integer, wrap
-from tilewright.lang.swizzled import Bits, split
+from tilewright.lang.numbers.facts import Facts, possible_bits
+from tilewright.lang.numbers.numeric import Int32, Integer, wrap
+from tilewright.lang.tensors.swizzled import Bits, split
 
 LITERALS = st.integers(1, 70)
 STEPS = st.lists(
@@ -23,7 +23,7 @@ STEPS = st.lists(
 
 
 def apply(x: Integer, name: str, literal: int, with_t: bool, t: Integer):
-    from tilewright.lang import choose
+    from tilewright.lang.tensors import choose
 
     other = t if with_t and name in "+-*&|^" else literal
     if name in ("<<", ">>"):

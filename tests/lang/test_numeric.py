@@ -9,8 +9,8 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Function, Value
 from tilewright.ir.types import F32, I32
 from tilewright.ir.verify import verify
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import (
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
     Float8E4M3FN,

@@ -12,11 +12,11 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.core import Value
 from tilewright.ir.types import F16, MemSpace, PtrType
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Boolean, Float16, Float32, Int32, Int64, Uint32, wrap
-from tilewright.lang.pointer import Pointer
-from tilewright.lang.smem import SmemAllocator
-from tilewright.lang.tensor import Tensor, make_tensor
+from tilewright.lang.device.smem import SmemAllocator
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Boolean, Float16, Float32, Int32, Int64, Uint32, wrap
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout import Layout
 
 

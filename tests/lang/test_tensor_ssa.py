@@ -9,7 +9,7 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
-from tilewright.lang.numeric import BFloat16, Boolean, Float16, Float32, Int8, Int32
+from tilewright.lang.numbers.numeric import BFloat16, Boolean, Float16, Float32, Int8, Int32
 
 RNG = np.random.default_rng(0)
 

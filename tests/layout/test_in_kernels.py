@@ -165,6 +165,6 @@ def test_no_public_function_is_left_out() -> None:
         name
         for name in cute.__all__
         if isinstance(f := getattr(cute, name), FunctionType)
-        and f.__module__.startswith(("tilewright.layout", "tilewright.lang.algebra"))
+        and f.__module__.startswith(("tilewright.layout", "tilewright.lang.tensors.algebra"))
     }
     assert algebra - NEED_ELEMENTS == set(CASES)

@@ -8,8 +8,8 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.types import MemSpace
-from tilewright.lang.pointer import Pointer, element_bytes
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.pointer import Pointer, element_bytes
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Layout, Swizzle, SymbolicInt, is_static, make_layout
 from tilewright.layout.tuples import transform_leaf
 

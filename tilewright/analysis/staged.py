@@ -10,13 +10,13 @@ from tilewright.atoms.copy import CopyInstruction, repetitions
 from tilewright.atoms.matrix_copy import MatrixCopy
 from tilewright.ir.core import Block, Op, Value
 from tilewright.ir.types import I32, FragType, MemSpace, PtrType
-from tilewright.lang.algebra import make_rmem_tensor
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import class_of, wrap
-from tilewright.lang.pointer import Pointer
+from tilewright.lang.device.threads import thread_idx
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import class_of, wrap
 from tilewright.lang.staging.location import StagingBuilder
-from tilewright.lang.tensor import Tensor, make_tensor
-from tilewright.lang.threads import thread_idx
+from tilewright.lang.tensors.algebra import make_rmem_tensor
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout import make_layout
 from tilewright.tiled.staged_copy import copy
 from tilewright.tiled.tiled_copy import TiledCopy

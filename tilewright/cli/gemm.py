@@ -51,7 +51,7 @@ def where_to_run(machine: str) -> str:
     """``machine`` itself, or for ``auto`` the GPU if one can be used, else the simulator."""
     if machine != "auto":
         return machine
-    from tilewright.lang.machine import machine_of
+    from tilewright.lang.launch.machine import machine_of
 
     try:
         machine_of("cuda")

@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazily(
             "get_swizzle_portion get_nonswizzle_portion "
             "assume has_underscore has_scaled_basis slice_and_offset"
         ),
-        "tilewright.lang.algebra": (
+        "tilewright.lang.tensors.algebra": (
             "append prepend append_ones prepend_ones coalesce filter filter_zeros composition with_shape flatten get "
             "group_modes select logical_divide "
             "zipped_divide tiled_divide flat_divide logical_product zipped_product tiled_product flat_product "
@@ -27,24 +27,26 @@ __getattr__, __dir__, __all__ = lazily(
             "make_rmem_tensor make_fragment make_rmem_tensor_like "
             "make_fragment_like recast_tensor make_layout_image_mask"
         ),
-        "tilewright.lang.tensor": "Tensor make_tensor",
-        "tilewright.lang.tensor_ssa": (
+        "tilewright.lang.tensors.tensor": "Tensor make_tensor",
+        "tilewright.lang.tensors.tensor_ssa": (
             "TensorSSA ReductionOp full full_like zeros_like ones_like empty_like where any_ all_"
         ),
-        "tilewright.lang.pointer": "Pointer AddressSpace make_ptr recast_ptr",
-        "tilewright.lang.struct": "struct",
-        "tilewright.lang.printing": "printf print_tensor",
-        "tilewright.lang.math": ("exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"),
-        "tilewright.lang.choose": "min max",
-        "tilewright.lang.numeric": (
+        "tilewright.lang.tensors.pointer": "Pointer AddressSpace make_ptr recast_ptr",
+        "tilewright.lang.tensors.struct": "struct",
+        "tilewright.lang.tools.printing": "printf print_tensor",
+        "tilewright.lang.tensors.math": (
+            "exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"
+        ),
+        "tilewright.lang.tensors.choose": "min max",
+        "tilewright.lang.numbers.numeric": (
             "Numeric Integer Float Boolean Int8 Int16 Int32 "
             "Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
             "Float32 Float64 Float8E4M3FN Float8E5M2"
         ),
-        "tilewright.lang.jit": "jit",
-        "tilewright.lang.kernel": "kernel",
-        "tilewright.lang.compile": "compile",
-        "tilewright.lang.options": "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions",
+        "tilewright.lang.launch.jit": "jit",
+        "tilewright.lang.launch.kernel": "kernel",
+        "tilewright.lang.launch.compile": "compile",
+        "tilewright.lang.launch.options": "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions",
         "tilewright.tiled": (
             "Atom CopyAtom MmaAtom TiledCopy TiledMma ThrCopy "
             "ThrMma make_copy_atom make_mma_atom make_atom copy gemm "

@@ -5,32 +5,32 @@ from tilewright._lazy import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "tilewright.lang.threads": (
+        "tilewright.lang.device.threads": (
             "WARP_SIZE thread_idx block_dim block_idx grid_dim cluster_idx cluster_dim block_in_cluster_idx "
             "block_in_cluster_dim block_idx_in_cluster lane_idx warp_idx"
         ),
-        "tilewright.lang.barriers": (
+        "tilewright.lang.device.barriers": (
             "FULL_MASK sync_threads barrier barrier_arrive "
             "sync_warp fence_proxy fence_view_async_shared fence_acq_rel_cta "
             "fence_acq_rel_cluster fence_acq_rel_gpu fence_acq_rel_sys "
             "threadfence cp_async_commit_group cp_async_wait_group"
         ),
-        "tilewright.lang.mbarriers": (
+        "tilewright.lang.device.mbarriers": (
             "mbarrier_init mbarrier_init_fence mbarrier_arrive mbarrier_arrive_and_expect_tx mbarrier_expect_tx "
             "mbarrier_wait mbarrier_try_wait mbarrier_conditional_try_wait cp_async_mbarrier_arrive_noinc"
         ),
-        "tilewright.lang.warps": (
+        "tilewright.lang.device.warps": (
             "elect_one make_warp_uniform shuffle_sync "
             "shuffle_sync_up shuffle_sync_down shuffle_sync_bfly shuffle_sync_op "
             "warp_reduction warp_reduction_sum warp_reduction_max "
             "vote_any_sync vote_all_sync vote_uni_sync vote_ballot_sync"
         ),
-        "tilewright.lang.single": "fmax fmin rcp_approx popc prmt clock",
-        "tilewright.lang.math": "exp exp2 log2 fma",
-        "tilewright.lang.atomic": (
+        "tilewright.lang.device.single": "fmax fmin rcp_approx popc prmt clock",
+        "tilewright.lang.tensors.math": "exp exp2 log2 fma",
+        "tilewright.lang.device.atomic": (
             "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_exch atomic_cas load store"
         ),
-        "tilewright.lang.smem": "get_dyn_smem get_dyn_smem_size alloc_smem",
-        "tilewright.lang.pointer": "AddressSpace",
+        "tilewright.lang.device.smem": "get_dyn_smem get_dyn_smem_size alloc_smem",
+        "tilewright.lang.tensors.pointer": "AddressSpace",
     },
 )

@@ -1,6 +1,6 @@
 """``cute.math``: elementary functions of numerics and TensorSSAs."""
 
-from tilewright.lang.math import (
+from tilewright.lang.tensors.math import (
     absf,
     acos,
     asin,

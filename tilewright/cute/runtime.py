@@ -1,8 +1,8 @@
 """``cute.runtime``: arrays, pointers and streams of the host as arguments of jit functions."""
 
-from tilewright.lang.dlpack import HostTensor, from_dlpack
-from tilewright.lang.fake import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
-from tilewright.lang.pointer import HostPointer, make_ptr
+from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
+from tilewright.lang.arguments.fake import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
+from tilewright.lang.tensors.pointer import HostPointer, make_ptr
 
 __all__ = [
     "HostPointer",

@@ -1,7 +1,7 @@
 """``cute.testing``: benchmarks, tuning, conversions and run-time assertions."""
 
-from tilewright.lang.benchmark import JitArguments, benchmark, get_workspace_count
-from tilewright.lang.tuning import CantImplementError, assert_, autotune_jit, convert, tune
+from tilewright.lang.tools.benchmark import JitArguments, benchmark, get_workspace_count
+from tilewright.lang.tools.tuning import CantImplementError, assert_, autotune_jit, convert, tune
 
 __all__ = [
     "CantImplementError",

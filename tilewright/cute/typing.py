@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tilewright.lang.numeric import (
+from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
     Float,
@@ -23,8 +23,8 @@ from tilewright.lang.numeric import (
     Uint32,
     Uint64,
 )
-from tilewright.lang.pointer import AddressSpace, Pointer
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Coord, IntTuple, Layout, ScaledBasis, Shape, Stride
 
 Int = int | Integer

@@ -8,8 +8,8 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.config import Major, Operand
-from tilewright.lang.arrays import Array, array_of
-from tilewright.lang.dlpack import tensor_over
+from tilewright.lang.arguments.arrays import Array, array_of
+from tilewright.lang.arguments.dlpack import tensor_over
 
 
 @dataclass(frozen=True)

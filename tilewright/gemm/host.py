@@ -20,9 +20,9 @@ from tilewright.gemm.decomposition import decomposition_of
 from tilewright.gemm.multistage import MultistageGemm
 from tilewright.gemm.registry import KernelEntry, choose
 from tilewright.gemm.streamk import StreamK
-from tilewright.lang.hardware import HardwareInfo
-from tilewright.lang.machine import machine_of
-from tilewright.lang.smem import get_smem_capacity_in_bytes
+from tilewright.lang.device.smem import get_smem_capacity_in_bytes
+from tilewright.lang.launch.machine import machine_of
+from tilewright.lang.tools.hardware import HardwareInfo
 
 _COMPILED: dict[tuple[GemmConfig, type], Any] = {}
 

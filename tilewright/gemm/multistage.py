@@ -19,7 +19,7 @@ from tilewright.gemm.mainloop import MultistageMainloop, Slices
 from tilewright.gemm.math import math_of
 from tilewright.gemm.operand import global_to_shared
 from tilewright.gemm.raster import GroupedRaster
-from tilewright.lang.rematerialize import rematerialize
+from tilewright.lang.device.rematerialize import rematerialize
 
 DATA_PARALLEL = DataParallel()
 

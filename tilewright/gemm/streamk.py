@@ -46,7 +46,7 @@ from tilewright.gemm.streamk_blocks import (
     shares,
     triple,
 )
-from tilewright.lang.choose import select
+from tilewright.lang.tensors.choose import select
 
 CACHE_LINE = 128
 FLAG_BYTES = 4

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from tilewright.errors import ConstraintError
-from tilewright.lang.threads import block_dim
+from tilewright.lang.device.threads import block_dim
 
 
 class Agent(Enum):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ConstraintError
-from tilewright.lang import mbarriers
-from tilewright.lang.numeric import as_numeric
-from tilewright.lang.pointer import Pointer, element_bytes
+from tilewright.lang.device import mbarriers
+from tilewright.lang.device.threads import lane_idx, warp_idx
+from tilewright.lang.numbers.numeric import as_numeric
 from tilewright.lang.staging.within import only_if
-from tilewright.lang.threads import lane_idx, warp_idx
+from tilewright.lang.tensors.pointer import Pointer, element_bytes
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ConstraintError
-from tilewright.lang import barriers
+from tilewright.lang.device import barriers
 
 
 def arrive(barrier_id: Any, num_threads: Any, **_: Any) -> None:

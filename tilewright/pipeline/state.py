@@ -6,9 +6,9 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Int32, wrap
-from tilewright.lang.tensor_ssa import where
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int32, wrap
+from tilewright.lang.tensors.tensor_ssa import where
 from tilewright.pipeline.agents import PipelineUserType
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilewright.lang.barriers import sync_threads
-from tilewright.lang.numeric import Int64
-from tilewright.lang.smem import SmemAllocator
+from tilewright.lang.device.barriers import sync_threads
+from tilewright.lang.device.smem import SmemAllocator
+from tilewright.lang.numbers.numeric import Int64
 from tilewright.lang.staging.generate import if_generate, not_
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.mbarrier_array import MbarrierArray

@@ -12,9 +12,9 @@ from tilewright.atoms.matrix_copy import MatrixCopy
 from tilewright.errors import ConstraintError, LayoutError
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
-from tilewright.lang.access import static_offsets
-from tilewright.lang.pointer import element_bytes
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.access import static_offsets
+from tilewright.lang.tensors.pointer import element_bytes
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import (
     Layout,
     flatten_to_tuple,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.lang.algebra import make_rmem_tensor
-from tilewright.lang.numeric import class_of
+from tilewright.lang.numbers.numeric import class_of
+from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.tiled.provenance import remember_fragment
 from tilewright.tiled.tiled_mma import TiledMma
 

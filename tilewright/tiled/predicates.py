@@ -6,9 +6,9 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
-from tilewright.lang.numeric import Boolean
-from tilewright.lang.registers import Registers
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.tensors.registers import Registers
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import is_static, size
 
 

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.lang.pointer import Pointer
-from tilewright.lang.registers import Registers
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.registers import Registers
 from tilewright.layout import Layout, is_static, rank, size
 
 

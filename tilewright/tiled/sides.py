@@ -9,10 +9,10 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
-from tilewright.lang.access import places, static_offsets
-from tilewright.lang.pointer import Pointer
-from tilewright.lang.registers import Registers
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.access import places, static_offsets
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.registers import Registers
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, size
 from tilewright.tiled.contiguity import check_aligned, check_contiguous
 

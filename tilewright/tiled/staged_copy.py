@@ -13,10 +13,10 @@ from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import F32, TF32, ScalarType
-from tilewright.lang.algebra import make_rmem_tensor
-from tilewright.lang.numeric import wrap
-from tilewright.lang.pointer import AddressSpace
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.numbers.numeric import wrap
+from tilewright.lang.tensors.algebra import make_rmem_tensor
+from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.predicates import predicate_values
@@ -220,7 +220,7 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor) -> None:
 
 
 def _select_registers(pred: Any, src: Tensor, dst: Tensor) -> None:
-    from tilewright.lang.choose import select
+    from tilewright.lang.tensors.choose import select
 
     for i in range(size(src.layout)):
         dst[i] = select(pred[i], src[i], dst[i])

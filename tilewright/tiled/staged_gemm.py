@@ -9,9 +9,9 @@ from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import F32, TF32
-from tilewright.lang.pointer import AddressSpace
-from tilewright.lang.registers import Registers
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.registers import Registers
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, make_layout, rank, size
 from tilewright.tiled.atom import MmaAtom
 from tilewright.tiled.staged_copy import basic_copy

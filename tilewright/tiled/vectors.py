@@ -9,10 +9,10 @@ from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.lang.access import WIDEST, Place, element_count, places, runs
-from tilewright.lang.algebra import make_rmem_tensor
-from tilewright.lang.pointer import Pointer, element_bytes
-from tilewright.lang.tensor import Tensor
+from tilewright.lang.tensors.access import WIDEST, Place, element_count, places, runs
+from tilewright.lang.tensors.algebra import make_rmem_tensor
+from tilewright.lang.tensors.pointer import Pointer, element_bytes
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import make_layout
 from tilewright.tiled.provenance import remember_filled
 from tilewright.tiled.sides import as_elements, in_registers

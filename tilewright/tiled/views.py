@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import ConstraintError
-from tilewright.lang.pointer import AddressSpace
+from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.layout import (
     ComposedLayout,
     Layout,

@@ -5,9 +5,9 @@ from tilewright._lazy import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "tilewright.lang.smem": "SmemAllocator get_smem_capacity_in_bytes",
+        "tilewright.lang.device.smem": "SmemAllocator get_smem_capacity_in_bytes",
         "tilewright.utils.layout_enum": "LayoutEnum",
-        "tilewright.lang.hardware": "HardwareInfo",
+        "tilewright.lang.tools.hardware": "HardwareInfo",
         "tilewright.utils.tile_scheduler": ("PersistentTileSchedulerParams StaticPersistentTileScheduler WorkTileInfo"),
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },

@@ -1,5 +1,5 @@
 """``cutlass.utils.hardware_info``: what the GPU is."""
 
-from tilewright.lang.hardware import HardwareInfo
+from tilewright.lang.tools.hardware import HardwareInfo
 
 __all__ = ["HardwareInfo"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.lang.dlpack import HostTensor, from_dlpack
-from tilewright.lang.numeric import Float8E4M3FN, Float8E5M2
+from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
+from tilewright.lang.numbers.numeric import Float8E4M3FN, Float8E5M2
 
 
 def is_fp8_dtype(dtype: Any) -> bool:

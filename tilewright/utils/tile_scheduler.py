@@ -12,9 +12,9 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
-from tilewright.lang.choose import min as least
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Int32, wrap
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int32, wrap
+from tilewright.lang.tensors.choose import min as least
 
 
 @dataclass(frozen=True)

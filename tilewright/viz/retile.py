@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.lang.algebra import make_identity_tensor
+from tilewright.lang.tensors.algebra import make_identity_tensor
 from tilewright.layout import Layout, size
 from tilewright.viz.colour import BLANK, thread_colour
 from tilewright.viz.figure import Cell, Figure, Panel, cut

@@ -11,7 +11,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, StagingError
-from tilewright.lang.ranges import range_dynamic
+from tilewright.lang.staging.ranges import range_dynamic
 
 # -- control flow ----------------------------------------------------------------------------------------------------
 
@@ -402,7 +402,7 @@ def test_views_and_strides():
 
 def test_arrays_of_two_devices_are_refused():
     from tilewright.ir.runtime import DevicePointer
-    from tilewright.lang.dlpack import HostTensor
+    from tilewright.lang.arguments.dlpack import HostTensor
 
     @cute.jit
     def foo(x: cute.Tensor, y: cute.Tensor):

@@ -14,7 +14,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, MachineError
-from tilewright.lang.machine import machine_of, register_machine
+from tilewright.lang.launch.machine import machine_of, register_machine
 
 THREADS = 64
 

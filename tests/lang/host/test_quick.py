@@ -17,7 +17,7 @@ import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
-from tilewright.lang.machine import register_machine
+from tilewright.lang.launch.machine import register_machine
 
 
 class Addressed:
@@ -223,7 +223,7 @@ def test_threads(machine: SimpleNamespace) -> None:
 
 
 def test_what_is_remembered_is_bounded(machine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.lang import quick
+    from tilewright.lang.launch import quick
 
     monkeypatch.setattr(quick, "REMEMBERED", 4)
     compiled = cute.compile(scale, torch.zeros(2, 4), torch.zeros(2, 4), 1.0, 0)

@@ -13,10 +13,9 @@ from typing import Any
 
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.ir.types import ScalarType
-from tilewright.lang import carry
-from tilewright.lang.carry import Mismatch, Number, Spec
-from tilewright.lang.facts import Facts
-from tilewright.lang.staging import cells
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.staging import carry, cells
+from tilewright.lang.staging.carry import Mismatch, Number, Spec
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.regions import Region, changed_type, hints, poison_fresh, same_value, state_object

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilewright.ir.core import Constant, Value
-from tilewright.lang import carry
-from tilewright.lang.numeric import Numeric
+from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.staging import carry
 from tilewright.lang.staging.poison import Undefined
 
 MISSING = object()

@@ -9,8 +9,8 @@ from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
-from tilewright.lang import operators
-from tilewright.lang.numeric import Boolean, Numeric
+from tilewright.lang.numbers import operators
+from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.regions import Join, Region, can_speculate, capture, close_branch, decide
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
-from tilewright.lang import operators, promote
-from tilewright.lang.facts import Facts
-from tilewright.lang.numeric import Boolean, Integer, as_numeric
-from tilewright.lang.ranges import Range, as_python
+from tilewright.lang.numbers import operators, promote
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Boolean, Integer, as_numeric
 from tilewright.lang.staging import location
 from tilewright.lang.staging.carried import Carried, invariants, substitute
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.staging.ranges import Range, as_python
 from tilewright.lang.staging.regions import Region, decide
 
 ENDLESS = 1 << 20

@@ -11,10 +11,9 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Location, Op, Value
 from tilewright.ir.ops import PURE
 from tilewright.ir.types import ScalarType
-from tilewright.lang import carry
-from tilewright.lang.carry import Mismatch, Spec
-from tilewright.lang.numeric import Boolean, Numeric
-from tilewright.lang.staging import cells
+from tilewright.lang.numbers.numeric import Boolean, Numeric
+from tilewright.lang.staging import carry, cells
+from tilewright.lang.staging.carry import Mismatch, Spec
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.poison import Undefined
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
-from tilewright.lang import carry
+from tilewright.lang.staging import carry
 from tilewright.lang.staging.location import depth, here
 from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.regions import Region

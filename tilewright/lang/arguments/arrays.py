@@ -1,0 +1,158 @@
+"""Arrays of the user's frameworks seen alike: address, device, shape, strides in elements, numeric type, owner.
+
+NumPy arrays (with ml_dtypes' bf16 and fp8) and PyTorch tensors are read directly, which is quicker than DLPack and
+knows the types that DLPack does not; anything else comes through ``__cuda_array_interface__`` or a DLPack capsule.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any, NamedTuple
+
+from tilewright.errors import ArgumentError
+from tilewright.ir.types import SCALARS
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
+from tilewright.lang.numbers.numeric import TFloat32, class_of
+
+
+class Array(NamedTuple):
+    """One array: ``address`` in bytes, ``stride`` in elements, ``device`` ``"cpu"`` or ``"cuda:N"``."""
+
+    address: int
+    device: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: Any
+    owner: Any
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """``[low, high)``: the bytes that the elements take."""
+        size = self.dtype.bytes
+        if 0 in self.shape:
+            return self.address, self.address
+        reach = [(n - 1) * d * size for n, d in zip(self.shape, self.stride, strict=True)]
+        low = self.address + sum(r for r in reach if r < 0)
+        return low, self.address + sum(r for r in reach if r > 0) + size
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether offsets into the array need 64 bits."""
+        return sum((n - 1) * abs(d) for n, d in zip(self.shape, self.stride, strict=True)) >= 1 << 31
+
+
+def array_of(x: Any) -> Array:
+    """Read ``x``; ArgumentError when it is no array or has a type that kernels do not know."""
+    kind = type(x)
+    module = kind.__module__.partition(".")[0]
+    if module == "torch" and hasattr(x, "data_ptr"):
+        return _torch(x)
+    if hasattr(x, "__cuda_array_interface__"):
+        return _interface(x, x.__cuda_array_interface__, _cuda_device(x))
+    if hasattr(x, "__array_interface__"):
+        return _interface(x, x.__array_interface__, "cpu")
+    if hasattr(x, "__dlpack__"):
+        return _capsule(x)
+    raise ArgumentError(
+        f"{kind.__module__}.{kind.__qualname__} is no array: it speaks neither DLPack nor an array interface"
+    )
+
+
+def is_array(x: Any) -> bool:
+    """Whether :func:`array_of` can read ``x``."""
+    return any(hasattr(type(x), name) for name in ("__dlpack__", "__array_interface__", "__cuda_array_interface__"))
+
+
+def _torch(x: Any) -> Array:
+    if x.device.type not in ("cpu", "cuda"):
+        raise ArgumentError(f"tensors on {x.device} cannot be used: move it to the CPU or to a CUDA device")
+    if x.layout is not sys.modules["torch"].strided:
+        raise ArgumentError(f"a torch tensor of layout {x.layout} has no strides")
+    device = "cpu" if x.device.type == "cpu" else f"cuda:{x.device.index or 0}"
+    return Array(x.data_ptr(), device, tuple(x.shape), tuple(x.stride()), numeric_of_dtype(x.dtype), x)
+
+
+def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
+    import numpy as np
+
+    dtype = x.dtype if isinstance(getattr(x, "dtype", None), np.dtype) else np.dtype(interface["typestr"])
+    if not dtype.isnative:
+        raise ArgumentError(f"the array's numbers have their bytes in the other order (dtype {dtype.str}); convert it "
+                            f"with .astype({dtype.newbyteorder('=').name!r})")  # fmt: skip
+    shape = tuple(int(n) for n in interface["shape"])
+    strides = interface.get("strides")
+    if strides is None:
+        stride = _compact(shape)
+    else:
+        if any(s % dtype.itemsize for s in strides):
+            raise ArgumentError(
+                f"the strides {tuple(strides)} (bytes) are no multiples of the element's {dtype.itemsize} bytes"
+            )
+        stride = tuple(int(s) // dtype.itemsize for s in strides)
+    return Array(int(interface["data"][0]), device, shape, stride, numeric_of_dtype(dtype), x)
+
+
+def _cuda_device(x: Any) -> str:
+    number = getattr(getattr(x, "device", None), "id", 0)
+    return f"cuda:{number if isinstance(number, int) else 0}"
+
+
+def _compact(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides, as DLPack and NumPy mean them when none are given."""
+    stride, step = [], 1
+    for n in reversed(shape):
+        stride.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(stride))
+
+
+# -- DLPack -----------------------------------------------------------------------------------------------------------
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int32), ("index", ctypes.c_int32)]
+
+
+class _Type(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _Type),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_CPU_KINDS, _CUDA_KINDS = (1, 3), (2, 13)
+_CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "i", 10: "e4m3", 12: "e5m2"}
+
+
+def _capsule(x: Any) -> Array:
+    capsule = x.__dlpack__()
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    tensor = _Tensor.from_address(get(capsule, b"dltensor"))  # a DLManagedTensor begins with its DLTensor
+    if tensor.device.kind not in _CPU_KINDS + _CUDA_KINDS:
+        raise ArgumentError(f"the array lives on a DLPack device of kind {tensor.device.kind}; CPU and CUDA are known")
+    device = "cpu" if tensor.device.kind in _CPU_KINDS else f"cuda:{tensor.device.index}"
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    stride = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else _compact(shape)
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Array(address, device, shape, stride, _dlpack_type(tensor.dtype), (x, capsule))
+
+
+def _dlpack_type(dtype: _Type) -> Any:
+    code = _CODES.get(dtype.code, "?")
+    name = code if code.startswith("e") else f"{code}{1 if dtype.code == 6 else dtype.bits}"
+    if dtype.lanes != 1 or name not in SCALARS:
+        raise ArgumentError(
+            f"kernels do not know DLPack's type (code {dtype.code}, {dtype.bits} bits, {dtype.lanes} lanes)"
+        )
+    return TFloat32 if name == "tf32" else class_of(SCALARS[name])

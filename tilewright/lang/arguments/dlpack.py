@@ -1,0 +1,310 @@
+"""``from_dlpack``: arrays of NumPy, PyTorch, CuPy, JAX... as tensors that jit functions take.
+
+The tensor has the array's shape and strides, static until ``mark_layout_dynamic`` or ``mark_compact_shape_dynamic``
+says otherwise: a static layout is part of what a kernel is specialised for, a dynamic one is passed with each call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from tilewright.errors import ArgumentError, StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.types import MemSpace
+from tilewright.lang.arguments.arrays import Array, array_of
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer
+from tilewright.lang.tensors.pointer import HostPointer, element_bytes
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout.layout import Layout
+from tilewright.layout.text import format_tree
+
+
+class HostTensor(Tensor):
+    """A tensor over an array of the host program, immutable but for ``element_type``: ``mark_...`` gives new ones."""
+
+    __slots__ = ("array", "passed")
+
+    def __init__(self, iterator: HostPointer, layout: Layout, array: Array) -> None:
+        super().__init__(iterator, layout)
+        self.array = array
+        self.passed: tuple[object, list[Any]] = (None, [])
+        """The compiled function's argument that last took this tensor, and the values that it read from it."""
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def element_type(self) -> Any:
+        return self.iterator.dtype
+
+    @element_type.setter
+    def element_type(self, dtype: Any) -> None:
+        """Read the same bytes as ``dtype`` (of the same width): fp8 kept in uint8, tf32 kept in float32."""
+        if dtype.width != self.iterator.dtype.width:
+            raise ArgumentError(
+                f"element_type: {dtype} has {dtype.width} bits, the array's elements {self.iterator.dtype.width}"
+            )
+        self.iterator = self.iterator.with_dtype(dtype)
+        self.passed = (None, [])
+
+    def without_memory(self) -> HostTensor:
+        """A tensor of the same type that does not keep the array alive."""
+        base = self.iterator.base._replace(owner=None)
+        pointer = HostPointer(
+            base, self.iterator.dtype, self.iterator._kind.space, self.iterator._kind.align, self.iterator.wide
+        )
+        return HostTensor(pointer, self.layout, self.array._replace(owner=None))
+
+    @property
+    def device(self) -> str:
+        return self.array.device
+
+    @property
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self.iterator.toint())
+
+    @property
+    def leading_dim(self) -> int | None:
+        """The mode of stride 1 (the first of extent above 1, if several), or None."""
+        return _leading(self.array)
+
+    @property
+    def numel(self) -> int:
+        import math
+
+        return math.prod(self.array.shape)
+
+    @property
+    def is_dynamic_layout(self) -> bool:
+        return any(isinstance(x, Integer) for x in (*self.layout.shape, *self.layout.stride))
+
+    # -- dynamic layouts -----------------------------------------------------------------------------------------
+
+    def mark_layout_dynamic(self, leading_dim: int | None = None) -> HostTensor:
+        """Shape and strides are passed at each call; the stride of ``leading_dim`` stays 1.
+
+        ``leading_dim`` is found by itself when exactly one mode has stride 1 (or one of them has an extent above 1).
+        Raises ArgumentError when there is no such mode and none is needed, or when the one given has another stride.
+        """
+        array = self.array
+        if leading_dim is None:
+            leading_dim = _the_leading(array)
+        else:
+            leading_dim = _mode(leading_dim, array)
+            if array.stride[leading_dim] != 1 and array.shape[leading_dim] > 1:
+                raise ArgumentError(
+                    f"mark_layout_dynamic(leading_dim={leading_dim}): that mode has stride "
+                    f"{array.stride[leading_dim]}, not 1, in {self._text()}"
+                )
+        shape = tuple([_dynamic(n) for n in array.shape])
+        wide = array.is_wide
+        stride = tuple(
+            [1 if i == leading_dim else 0 if d == 0 else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)]
+        )
+        return HostTensor(self.iterator, _layout(shape, stride), array)
+
+    def mark_all_dynamic(self, contiguous: int | None = None) -> HostTensor:
+        """Every extent and stride is passed at each call, except that mode ``contiguous`` has stride 1.
+
+        Nothing is looked up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0
+        and of modes with extent 1 are run-time numbers like any other.
+        """
+        array, wide = self.array, self.array.is_wide
+        shape = tuple([_dynamic(n) for n in array.shape])
+        stride = tuple([1 if i == contiguous else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)])
+        return HostTensor(self.iterator, _layout(shape, stride), array)
+
+    def mark_compact_shape_dynamic(
+        self, mode: int, stride_order: tuple[int, ...] | None = None, divisibility: int = 1
+    ) -> HostTensor:
+        """Extent ``mode`` is passed at each call, with the strides of the slower modes that follow from it.
+
+        The array must be compact in ``stride_order`` (modes from slowest to fastest, as in PyTorch's ``dim_order``),
+        which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent.
+        """
+        array = self.array
+        mode = _mode(mode, array)
+        order = _compact_order(array, stride_order, self._text())
+        if array.shape[mode] % divisibility:
+            raise ArgumentError(
+                f"mark_compact_shape_dynamic: extent {array.shape[mode]} of mode {mode} "
+                f"is not divisible by {divisibility}"
+            )
+        shape = list(self.layout.shape)
+        shape[mode] = _dynamic(array.shape[mode], divisibility)
+        stride: list[Any] = [0] * len(shape)
+        wide, known, number = array.is_wide, 1, 1
+        dynamic = False
+        for i in reversed(order):
+            stride[i] = _dynamic(number, known, wide) if dynamic else number
+            dynamic = dynamic or isinstance(shape[i], Integer)
+            known *= shape[i].facts.divisibility if isinstance(shape[i], Integer) else shape[i]
+            number *= array.shape[i]
+        return HostTensor(self.iterator, _layout(tuple(shape), tuple(stride)), array)
+
+    def _text(self) -> str:
+        return f"{format_tree(self.array.shape)}:{format_tree(self.array.stride)}"
+
+    # -- elements ------------------------------------------------------------------------------------------------
+
+    def numpy(self) -> Any:
+        """The elements as a NumPy array: the memory itself on the CPU, a copy of an array on a GPU."""
+        import numpy as np
+
+        owner = self.array.owner
+        if self.device != "cpu":
+            import torch
+
+            if not isinstance(owner, torch.Tensor):
+                raise ArgumentError("the elements of this GPU array can be read only through its own framework")
+            bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[element_bytes(self.element_type)]
+            return owner.detach().view(bits).cpu().numpy().view(self.element_type.dtype)
+        size = element_bytes(self.element_type)
+        low, high = self.array.bounds
+        memory: Any = (ctypes.c_char * (high - low)).from_address(low)
+        memory.owner = owner  # the view keeps the array's memory alive
+        strides = [d * size for d in self.array.stride]
+        return np.ndarray(self.array.shape, self.element_type.dtype, memory, self.array.address - low, strides)
+
+    def __getitem__(self, coord: Any) -> Any:
+        """An element as a Python number, or a slice of the layout on the host."""
+        from tilewright.layout.layout import has_underscore
+
+        coord = tuple(coord) if isinstance(coord, (tuple, list)) else coord
+        if has_underscore(coord):
+            return super().__getitem__(coord)
+        self._need_the_host()
+        return self.element_type(self.numpy()[self._numpy_index(coord)]).value
+
+    def __setitem__(self, coord: Any, value: Any) -> None:
+        self._need_the_host()
+        self.numpy()[self._numpy_index(coord)] = value
+
+    def fill(self, value: Any, **_: Any) -> None:
+        self._need_the_host()
+        self.numpy()[...] = value
+
+    @staticmethod
+    def _need_the_host() -> None:
+        """Elements are read and written by Python: while staging that would happen once, not at each run."""
+        if Builder.active():
+            raise StagingError(
+                "a tensor of the host has no elements while staging: pass it to the function (and the kernel) as an "
+                "argument"
+            )
+
+    def _numpy_index(self, coord: Any) -> tuple[int, ...]:
+        from tilewright.layout.modes import idx2crd
+
+        if isinstance(coord, tuple):
+            return coord
+        found = idx2crd(coord, self.array.shape)
+        return found if isinstance(found, tuple) else (found,)
+
+    # -- passing -------------------------------------------------------------------------------------------------
+
+    def __c_pointers__(self) -> list[Any]:
+        leaves = [x.value for x in (*self.layout.shape, *self.layout.stride) if isinstance(x, Integer)]
+        return [self.iterator.device_pointer(), *leaves]
+
+
+def from_dlpack(
+    tensor_dlpack: Any, assumed_align: int | None = None, use_32bit_stride: bool = False, *,
+    enable_tvm_ffi: bool = False, force_tf32: bool = False,
+) -> HostTensor:  # fmt: skip
+    """``tensor_dlpack`` (an array) as a tensor, without a copy.
+
+    ``assumed_align`` (bytes) is what kernels may count on; it defaults to the size of one element and must hold.
+    ``force_tf32`` reads float32 as TFloat32. ``enable_tvm_ffi`` and ``use_32bit_stride`` are accepted: calls are always
+    made this library's way, and strides take 32 bits where they fit.
+
+    >>> import numpy as np
+    >>> t = from_dlpack(np.zeros((8, 4), np.float16))
+    >>> t.layout, t.mark_layout_dynamic().layout, t.mark_compact_shape_dynamic(0, divisibility=4).layout
+    ((8,4):(4,1), (?,?):(?,1), (?{div=4},4):(4,1))
+    """
+    if isinstance(tensor_dlpack, HostTensor):
+        tensor_dlpack = tensor_dlpack.array.owner
+    array = array_of(tensor_dlpack)
+    if force_tf32:
+        from tilewright.lang.numbers.numeric import Float32, TFloat32
+
+        if array.dtype is not Float32:
+            raise ArgumentError(f"force_tf32 needs float32 elements, not {array.dtype}")
+        array = array._replace(dtype=TFloat32)
+    return tensor_over(array, assumed_align)
+
+
+def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
+    """A view that :func:`~tilewright.lang.arguments.arrays.array_of` gave (modes permuted or added) as a tensor."""
+    align = assumed_align if assumed_align is not None else element_bytes(array.dtype)
+    if align < 1 or align & (align - 1):
+        raise ArgumentError(f"from_dlpack: an alignment is a power of two, not {assumed_align}")
+    align = max(align, element_bytes(array.dtype))
+    if array.address % align:
+        raise ArgumentError(
+            f"from_dlpack: the address {array.address:#x} is not a multiple of assumed_align={align} bytes"
+        )
+    low, high = array.bounds
+    place = DevicePointer(array.address, array.device, low, high, array.owner)
+    pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, array.is_wide)
+    return HostTensor(pointer, _layout(array.shape, array.stride), array)
+
+
+def _layout(shape: Any, stride: Any) -> Layout:
+    return Layout(shape, stride) if shape else Layout((1,), (0,))
+
+
+def _dynamic(number: int, divisibility: int = 1, wide: bool = False) -> Integer:
+    """``number`` as a leaf that is passed at each call."""
+    cls: Any = Int64 if wide else Int32
+    leaf: Integer = cls.__new__(cls)  # without the constructor: this is on the path of every call
+    leaf.value = number
+    leaf.facts = Facts(number >= 0, divisibility, None)
+    return leaf
+
+
+def _leading(array: Array) -> int | None:
+    units = [i for i, d in enumerate(array.stride) if d == 1]
+    longer = [i for i in units if array.shape[i] > 1]
+    return (longer or units or [None])[0]  # type: ignore[list-item]
+
+
+def _the_leading(array: Array) -> int | None:
+    units = [i for i, d in enumerate(array.stride) if d == 1]
+    longer = [i for i in units if array.shape[i] > 1]
+    if len(longer) > 1:
+        raise ArgumentError(
+            f"mark_layout_dynamic: modes {longer} all have stride 1; say which one leads with leading_dim"
+        )
+    return longer[0] if longer else units[-1] if units else None
+
+
+def _mode(mode: int, array: Array) -> int:
+    n = len(array.shape)
+    if not -n <= mode < n:
+        raise ArgumentError(f"mode {mode} does not exist: the array has {n} modes")
+    return mode % n
+
+
+def _compact_order(array: Array, order: tuple[int, ...] | None, text: str) -> list[int]:
+    """The modes from slowest to fastest, checked to make the array compact."""
+    modes = range(len(array.shape))
+    if order is None:
+        found = sorted(modes, key=lambda i: (array.stride[i], array.shape[i] > 1), reverse=True)
+    else:
+        found = list(order)
+        if sorted(found) != list(modes):
+            raise ArgumentError(f"stride_order {tuple(order)} is no permutation of the modes of {text}")
+    step = 1
+    for i in reversed(found):
+        if array.stride[i] != step and array.shape[i] > 1:
+            raise ArgumentError(
+                f"mark_compact_shape_dynamic: {text} is not compact in the order {tuple(found)} (slowest first): "
+                f"mode {i} has stride {array.stride[i]}, not {step}"
+            )
+        step *= array.shape[i]
+    return found

@@ -1,0 +1,89 @@
+"""Stand-ins for arguments when compiling ahead of the data: tensors of a shape and type without memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.types import MemSpace
+from tilewright.lang.arguments.arrays import Array
+from tilewright.lang.arguments.dlpack import HostTensor, _dynamic, _layout
+from tilewright.lang.numbers.numeric import Integer
+from tilewright.lang.tensors.pointer import HostPointer, element_bytes
+
+
+def make_fake_tensor(
+    dtype: Any, shape: tuple[Any, ...], stride: tuple[Any, ...], *, assumed_align: int | None = None, **_: Any
+) -> HostTensor:
+    """A tensor to compile with; in ``shape`` and ``stride``, ints are static and ``SymInt`` is passed at each call."""
+    if len(shape) != len(stride):
+        raise ArgumentError(f"make_fake_tensor: shape {shape} and stride {stride} differ in rank")
+    align = assumed_align or element_bytes(dtype)
+    leaves = tuple(_leaf(n) for n in shape), tuple(_leaf(d) for d in stride)
+    numbers = [tuple(int(x.value) if isinstance(x, Integer) else x for x in part) for part in leaves]
+    array = Array(0, "cpu", numbers[0], numbers[1], dtype, None)
+    pointer = HostPointer(DevicePointer(0, "cpu", 0, 0, None), dtype, MemSpace.GMEM, align)
+    return HostTensor(pointer, _layout(*leaves), array)
+
+
+def make_fake_compact_tensor(
+    dtype: Any,
+    shape: tuple[Any, ...],
+    *,
+    stride_order: tuple[int, ...] | None = None,
+    assumed_align: int | None = None,
+    **_: Any,
+) -> HostTensor:
+    """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default in order."""
+    order = tuple(stride_order) if stride_order is not None else tuple(range(len(shape)))
+    stride: list[Any] = [None] * len(shape)
+    step: Any = 1
+    for mode in sorted(range(len(shape)), key=lambda m: order[m]):
+        stride[mode] = step
+        step = (
+            SymInt(divisibility=_divisor(step) * _divisor(shape[mode]))
+            if _open(step) or _open(shape[mode])
+            else step * shape[mode]
+        )
+    return make_fake_tensor(dtype, shape, tuple(stride), assumed_align=assumed_align)
+
+
+def make_fake_stream(**_: Any) -> Any:
+    """The default stream, to compile with."""
+    from tilewright.lang.arguments.streams import default_stream
+
+    return default_stream()
+
+
+class SymInt:
+    """An extent or stride that is passed at each call; ``divisibility`` promises a divisor."""
+
+    def __init__(self, width: int = 32, *, divisibility: int = 1) -> None:
+        self.width, self.divisibility = width, divisibility
+
+    def __mul__(self, other: Any) -> SymInt:
+        return SymInt(self.width, divisibility=self.divisibility * _divisor(other))
+
+    __rmul__ = __mul__
+
+
+def sym_int(width: int = 32, *, divisibility: int = 1) -> SymInt:
+    """A :class:`SymInt`."""
+    return SymInt(width, divisibility=divisibility)
+
+
+def _open(x: Any) -> bool:
+    return isinstance(x, SymInt)
+
+
+def _divisor(x: Any) -> int:
+    return x.divisibility if isinstance(x, SymInt) else int(x)
+
+
+def _leaf(x: Any) -> Any:
+    if isinstance(x, SymInt):
+        return _dynamic(x.divisibility, x.divisibility, x.width == 64)
+    if not isinstance(x, int):
+        raise ArgumentError(f"a fake tensor has ints and sym_int() in its shape and stride, not {x!r}")
+    return x

@@ -1,0 +1,116 @@
+"""Signatures of staged functions: annotations, ``Constexpr`` parameters, defaults."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.lang.numbers.numeric import Numeric, NumericMeta
+
+
+class Constexpr:
+    """Annotation of a parameter whose value is fixed when the function is compiled: ``tile: cutlass.Constexpr``.
+
+    ``Constexpr[int]`` says of what type it is. The argument is not passed to a compiled function.
+    """
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return type("Constexpr", (Constexpr,), {"expected": item})
+
+
+def is_constexpr(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, Constexpr):
+        return True
+    return isinstance(annotation, str) and "Constexpr" in annotation
+
+
+class Signature:
+    """The parameters of a function, with annotations made into objects where that is possible."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+        self.python = inspect.signature(function)
+        self.names = list(self.python.parameters)
+        self.annotations = {name: _resolve(p.annotation, function) for name, p in self.python.parameters.items()}
+        kinds = [p.kind for p in self.python.parameters.values()]
+        self.variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} & set(kinds)
+        self.constexpr = {name for name, a in self.annotations.items() if is_constexpr(a)}
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """Arguments by parameter, defaults filled in; ArgumentError when they do not fit."""
+        try:
+            bound = self.python.bind(*args, **kwargs)
+        except TypeError as wrong:
+            raise ArgumentError(f"{self.function.__qualname__}{self.python}: {wrong}") from None
+        bound.apply_defaults()
+        return bound
+
+    def parameters(self, bound: inspect.BoundArguments) -> Iterator[tuple[str, Any, Any]]:
+        """Name, annotation and value of each argument; ``*args`` and ``**kwargs`` one by one."""
+        for name, value in bound.arguments.items():
+            kind = self.python.parameters[name].kind
+            annotation = self.annotations[name]
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                yield from ((f"{name}[{i}]", annotation, item) for i, item in enumerate(value))
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                yield from ((key, annotation, item) for key, item in value.items())
+            else:
+                yield name, annotation, value
+
+    def call(self, function: Callable[..., Any], bound: inspect.BoundArguments, values: list[Any]) -> Any:
+        """Call ``function`` with ``values`` in the place of the arguments that :meth:`parameters` listed."""
+        rest = iter(values)
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            kind = self.python.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                args += [next(rest) for _ in value]
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                kwargs.update((key, next(rest)) for key in value)
+            elif kind is inspect.Parameter.KEYWORD_ONLY:
+                kwargs[name] = next(rest)
+            else:
+                args.append(next(rest))
+        return function(*args, **kwargs)
+
+
+def _resolve(annotation: Any, function: FunctionType) -> Any:
+    if annotation is inspect.Parameter.empty:
+        return None
+    if not isinstance(annotation, str):
+        return annotation
+    closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    scope = {name: cell.cell_contents for name, cell in closure.items() if _filled(cell)}
+    try:
+        return eval(annotation, function.__globals__, scope)
+    except Exception:  # a name that exists for type checkers only: an annotation must not stop the program
+        return annotation
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def numeric_annotation(annotation: Any) -> Any:
+    """The numeric class that an annotation names, or None (``Numeric`` itself and unions name none)."""
+    plain = {int: "Int32", float: "Float32", bool: "Boolean"}.get(annotation) if isinstance(annotation, type) else None
+    if plain:
+        from tilewright.lang.numbers import numeric
+
+        return getattr(numeric, plain)
+    return annotation if isinstance(annotation, NumericMeta) and hasattr(annotation, "ir_type") else None
+
+
+def adapt(value: Any, annotation: Any) -> Any:
+    """An argument of an inlined call: Python numbers take the numeric type that their parameter names."""
+    if annotation in (int, float, bool) or type(value) not in (bool, int, float):
+        return value
+    cls = numeric_annotation(annotation)
+    return cls(value) if cls is not None and not isinstance(value, Numeric) else value

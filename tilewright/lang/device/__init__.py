@@ -1,0 +1,1 @@
+"""The device: which thread one is, barriers, exchange inside a warp, shared memory, atomics, single instructions."""

@@ -1,0 +1,28 @@
+"""Operands of instruction calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.instruction import Instruction
+from tilewright.ir.types import Type
+from tilewright.lang.numbers.numeric import Int32, as_numeric
+from tilewright.lang.tensors.pointer import Pointer
+
+
+def call(atom: Instruction, *operands: Any, results: tuple[Type, ...] = (), **attrs: Any) -> list[Value]:
+    return Builder.current().call(atom, [operand(x) for x in operands], results, **attrs)
+
+
+def operand(x: Any) -> Value:
+    if isinstance(x, Value):
+        return x
+    if isinstance(x, Pointer):
+        return x.value()
+    return as_numeric(x).ir_value()  # type: ignore[no-any-return]
+
+
+def i32(x: Any) -> Value:
+    return Int32(x).ir_value()

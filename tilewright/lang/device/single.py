@@ -1,0 +1,70 @@
+"""Single instructions of one thread on numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.bits import Permute, Popc
+from tilewright.ir.builder import Builder
+from tilewright.ir.types import I32, U32
+from tilewright.lang.device.calls import call
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Float32, Int32, Uint32, Uint64, as_numeric, wrap
+from tilewright.lang.tensors.choose import max as _max
+from tilewright.lang.tensors.choose import min as _min
+
+
+def fmax(a: Any, b: Any, **_: Any) -> Any:
+    """The greater of two floats; a NaN loses against a number."""
+    return _max(_float(a), _float(b))
+
+
+def fmin(a: Any, b: Any, **_: Any) -> Any:
+    """The lesser of two floats; a NaN loses against a number."""
+    return _min(_float(a), _float(b))
+
+
+def _float(x: Any) -> Any:
+    number = as_numeric(x)
+    return number if type(number).is_float else Float32(number)
+
+
+def rcp_approx(a: Any, **_: Any) -> Any:
+    """An approximation of 1/a in Float32 (``rcp.approx.ftz.f32``)."""
+    number = Float32(a)
+    if number.is_static:
+        return Float32(1.0 / number.value if number.value else float("inf"))
+    return Float32(Builder.current().unary("rcp", number.ir_value(), fastmath=True))
+
+
+def popc(value: Any, **_: Any) -> Any:
+    """How many bits are set."""
+    number = as_numeric(value)
+    if number.is_static:
+        return Int32((number.value & ((1 << number.width) - 1)).bit_count())
+    word = _unsigned(number)
+    (count,) = call(Popc(), word, results=(I32,))
+    return wrap(count, Facts(True, 1, word.width + 1))
+
+
+def _unsigned(number: Any) -> Any:
+    """The bits as Uint32 or Uint64; smaller integers without their sign bits."""
+    if number.width >= 32:
+        cls = Uint64 if number.width == 64 else Uint32
+        return number if type(number) is cls else number.bitcast(cls)
+    return Uint32(number) & ((1 << number.width) - 1)
+
+
+def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, **_: Any) -> Any:
+    """``prmt.b32``: four bytes picked from the eight of ``src`` (bytes 0-3) and ``src_reg_shifted`` (4-7).
+
+    Each hexadecimal digit of ``prmt_indices`` names a byte; with bit 3 set, the byte's sign repeated.
+    """
+    words = [_unsigned(as_numeric(x)) for x in (src, src_reg_shifted, prmt_indices)]
+    (result,) = call(Permute(), *words, results=(U32,))
+    return wrap(result).bitcast(Int32)
+
+
+def clock(**_: Any) -> Any:
+    """The multiprocessor's cycle counter (its low 32 bits)."""
+    return wrap(Builder.current().sreg("clock"))

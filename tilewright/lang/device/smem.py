@@ -1,0 +1,134 @@
+"""Shared memory: allocations at static offsets of the block's one dynamic allocation.
+
+The running total is the attribute ``smem_bytes`` of the kernel's builder, so that several allocators in one kernel
+follow each other. Memory is never given back. The allocation's base is aligned to 1024 bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.lang.numbers.numeric import NumericMeta, Uint8
+from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
+from tilewright.lang.tensors.struct import Struct, StructType
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.layout import Layout, make_layout
+from tilewright.layout.tuples import is_static
+
+BASE_ALIGNMENT = 1024
+CAPACITY_KIB = {
+    "70": 96, "72": 96, "75": 64, "80": 163, "86": 99, "87": 163, "89": 99, "90": 227, "100": 227, "101": 227,
+    "103": 227, "110": 227, "120": 99, "121": 99,
+}  # fmt: skip
+"""Shared memory that one block can ask for, by compute capability (CUDA C++ Programming Guide, specifications)."""
+
+
+def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:
+    """Bytes of shared memory that one block can use on a device of this compute capability (``"sm_90"`` or ``"90"``).
+
+    >>> get_smem_capacity_in_bytes("sm_90"), get_smem_capacity_in_bytes("80")
+    (232448, 166912)
+    """
+    name = str(compute_capability or "90").removeprefix("sm_").rstrip("af")
+    if name not in CAPACITY_KIB:
+        raise ArgumentError(
+            f"unknown compute capability {compute_capability!r}; known are sm_{', sm_'.join(CAPACITY_KIB)}"
+        )
+    return CAPACITY_KIB[name] * 1024
+
+
+class SmemAllocator:
+    """Hands out the shared memory of the kernel being staged; launches reserve what it handed out.
+
+    Layouts must be static. ``byte_alignment`` is a power of two up to 1024.
+    """
+
+    capacity_in_bytes = staticmethod(get_smem_capacity_in_bytes)
+
+    def __init__(self, **_: Any) -> None:
+        Builder.current()
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes handed out so far in this kernel."""
+        return int(getattr(Builder.current(), "smem_bytes", 0))
+
+    def allocate(self, size_or_type: Any, byte_alignment: int | None = None, **_: Any) -> Any:
+        """Bytes (an int: a Uint8 pointer), one number of a numeric type (a pointer) or a struct (an object of it)."""
+        if isinstance(size_or_type, StructType):
+            kind = size_or_type
+            offset = self._reserve(kind.size_in_bytes(), max(byte_alignment or 1, kind.align))
+            return Struct(kind, _place, offset)
+        if isinstance(size_or_type, NumericMeta):
+            return self.allocate_array(size_or_type, 1, byte_alignment)
+        if not isinstance(size_or_type, int) or size_or_type < 0:
+            raise ArgumentError(
+                f"allocate: a number of bytes, a numeric type or a struct is needed, not {size_or_type!r}"
+            )
+        offset = self._reserve(size_or_type, byte_alignment or 1)
+        return _place(offset, size_or_type, Uint8, "smem")
+
+    def allocate_array(
+        self, element_type: Any, num_elems: int = 1, byte_alignment: int | None = None, **_: Any
+    ) -> Pointer:
+        """A pointer to ``num_elems`` fresh elements."""
+        size = element_bytes(element_type)
+        offset = self._reserve(size * num_elems, max(byte_alignment or 1, size))
+        return _place(offset, size * num_elems, element_type, "smem")
+
+    def allocate_tensor(
+        self, element_type: Any, layout: Any, byte_alignment: int = 1, swizzle: Any = None, **_: Any
+    ) -> Tensor:
+        """A tensor of a static layout; a composed layout or ``swizzle`` (in elements) swizzles its addresses.
+
+        A swizzled tensor is aligned to the span of its swizzle, so that the swizzle permutes address bits.
+        """
+        from tilewright.lang.tensors.algebra import size_in_bytes
+
+        if not isinstance(layout, (Layout, ComposedLayout)):
+            layout = make_layout(layout)
+        if not is_static(layout):
+            raise ConstraintError(f"allocate_tensor: shared memory needs a static layout, not {layout}")
+        inner = swizzle if swizzle is not None else layout.inner if isinstance(layout, ComposedLayout) else None
+        align = max(byte_alignment, element_bytes(element_type), _span(inner, element_type))
+        size = size_in_bytes(element_type, layout)
+        pointer = _place(self._reserve(size, min(align, BASE_ALIGNMENT)), size, element_type, "smem")
+        return make_tensor(recast_ptr(pointer, swizzle) if swizzle is not None else pointer, layout)
+
+    def _reserve(self, size: int, align: int) -> int:
+        if align < 1 or align & (align - 1) or align > BASE_ALIGNMENT:
+            raise ArgumentError(f"shared memory: an alignment is a power of two up to {BASE_ALIGNMENT}, not {align}")
+        builder: Any = Builder.current()
+        offset = -(-getattr(builder, "smem_bytes", 0) // align) * align
+        builder.smem_bytes = offset + size
+        return offset
+
+
+def _span(swizzle: Any, element_type: Any) -> int:
+    bits = getattr(swizzle, "bits", 0)
+    return element_bytes(element_type) << (bits + swizzle.base + abs(swizzle.shift)) if bits else 1
+
+
+def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:
+    """A pointer to a static place, with all the alignment that its offset has."""
+    align = math.gcd(offset, BASE_ALIGNMENT) if offset else BASE_ALIGNMENT
+    return Pointer(Builder.current().smem_alloc(offset, size, align, dtype.ir_type, name), dtype)
+
+
+def get_dyn_smem(element_type: Any, alignment: int = 1024, **_: Any) -> Pointer:
+    """The start of the block's shared memory."""
+    return Pointer(Builder.current().smem_alloc(0, 0, min(alignment, 1024), element_type.ir_type, "smem"), element_type)
+
+
+def get_dyn_smem_size(**_: Any) -> int:
+    """Bytes of shared memory that this kernel's allocators have handed out so far."""
+    return int(getattr(Builder.current(), "smem_bytes", 0))
+
+
+def alloc_smem(element_type: Any, size_in_elems: int, alignment: int | None = None, **_: Any) -> Pointer:
+    """A pointer to ``size_in_elems`` fresh elements of shared memory."""
+    return SmemAllocator().allocate_array(element_type, size_in_elems, alignment)

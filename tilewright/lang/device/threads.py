@@ -1,0 +1,89 @@
+"""Who a thread is: thread, block, warp, lane and cluster indices.
+
+All are Int32 that are known to be non-negative; what is known of their bounds (1024 threads a block, 32 lanes) removes
+divisions and remainders from layouts' arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.ir.builder import Builder
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import wrap
+
+WARP_SIZE = 32
+_MOST_THREADS = (1024, 1024, 64)
+_MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
+
+
+def _register(name: str, least: int = 0, bound: int | None = None) -> Any:
+    return wrap(Builder.current().sreg(name), Facts(True, 1, bound))
+
+
+def _three(base: str, bounds: tuple[int | None, ...]) -> tuple[Any, Any, Any]:
+    x, y, z = (_register(f"{base}.{axis}", bound=bound) for axis, bound in zip("xyz", bounds, strict=True))
+    return x, y, z
+
+
+def _block_shape() -> tuple[int, ...] | None:
+    """The block's shape, where the launch states it with Python ints."""
+    found = getattr(Builder.current(), "block_shape", None)
+    return tuple(found) if found is not None and all(isinstance(n, int) for n in found) else None
+
+
+def thread_idx(**_: Any) -> tuple[Any, Any, Any]:
+    """The thread's (x, y, z) in its block."""
+    return _three("tid", _block_shape() or _MOST_THREADS)
+
+
+def block_dim(**_: Any) -> tuple[Any, Any, Any]:
+    """Threads of a block as (x, y, z)."""
+    return _three("ntid", tuple(n + 1 for n in _MOST_THREADS))
+
+
+def block_idx(**_: Any) -> tuple[Any, Any, Any]:
+    """The block's (x, y, z) in the grid."""
+    return _three("ctaid", _MOST_BLOCKS)
+
+
+def grid_dim(**_: Any) -> tuple[Any, Any, Any]:
+    """Blocks of the grid as (x, y, z)."""
+    return _three("nctaid", (None, 65536, 65536))
+
+
+def cluster_idx(**_: Any) -> tuple[Any, Any, Any]:
+    """The cluster's (x, y, z) in the grid of clusters."""
+    return _three("clusterid", _MOST_BLOCKS)
+
+
+def cluster_dim(**_: Any) -> tuple[Any, Any, Any]:
+    """Clusters of the grid as (x, y, z)."""
+    return _three("nclusterid", (None, None, None))
+
+
+def block_in_cluster_idx(**_: Any) -> tuple[Any, Any, Any]:
+    """The block's (x, y, z) in its cluster."""
+    return _three("cluster_ctaid", (16, 16, 16))
+
+
+def block_in_cluster_dim(**_: Any) -> tuple[Any, Any, Any]:
+    """Blocks of a cluster as (x, y, z)."""
+    return _three("cluster_nctaid", (17, 17, 17))
+
+
+def block_idx_in_cluster(**_: Any) -> Any:
+    """The block's linear rank in its cluster."""
+    return _register("cluster_ctarank", bound=16)
+
+
+def lane_idx(**_: Any) -> Any:
+    """The thread's place in its warp, 0 to 31."""
+    return _register("laneid", bound=WARP_SIZE)
+
+
+def warp_idx(**_: Any) -> Any:
+    """The warp's place in its block: linear thread index over 32."""
+    shape = _block_shape()
+    threads = shape[0] * shape[1] * shape[2] if shape else 1024
+    return _register("warpid", bound=-(-threads // WARP_SIZE))

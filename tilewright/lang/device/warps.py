@@ -1,0 +1,123 @@
+"""Exchange inside a warp: shuffles, votes, reductions, and the election of one lane."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.atoms.warp import ElectOne, Shuffle, Vote
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.types import BOOL, I32
+from tilewright.lang.device.barriers import FULL_MASK
+from tilewright.lang.device.calls import call, i32
+from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric, wrap
+from tilewright.lang.staging.within import only_if
+from tilewright.lang.tensors.choose import max as _max
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
+
+
+@contextlib.contextmanager
+def elect_one(**_: Any) -> Iterator[None]:
+    """``with elect_one():`` one lane of each warp runs the body."""
+    (elected,) = call(ElectOne(), results=(BOOL,))
+    with only_if(elected, "elect_one block"):
+        yield
+
+
+def make_warp_uniform(value: Any, **_: Any) -> Any:
+    """``value`` with the promise that all lanes of a warp agree on it: read from the warp's first lane."""
+    number = as_numeric(value)
+    if number.is_static:
+        return number
+    result = shuffle_sync(number.to(Int32), 0)
+    return result.learn(number.facts)
+
+
+def shuffle_sync(value: Any, offset: Any = 0, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:
+    """``value`` of lane ``offset``."""
+    return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="idx")
+
+
+def shuffle_sync_up(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:
+    """``value`` of the lane ``offset`` below."""
+    return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="up")
+
+
+def shuffle_sync_down(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:
+    """``value`` of the lane ``offset`` above."""
+    return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="down")
+
+
+def shuffle_sync_bfly(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:
+    """``value`` of the lane whose index is this one's xor ``offset``."""
+    return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="bfly")
+
+
+def shuffle_sync_op(
+    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, kind: str = "idx", **_: Any
+) -> Any:
+    """One ``shfl.sync``. ``mask_and_clamp`` is PTX's operand c (31, or 0 for ``up``, unless lanes are subdivided).
+    The elements of a TensorSSA go one after another.
+    """
+    if isinstance(value, TensorSSA):
+        parts = [shuffle_sync_op(value[i], offset, mask, mask_and_clamp, kind=kind) for i in range(value.numel)]
+        return TensorSSA(Builder.current().build([p.ir_value() for p in parts]), value.shape, value.dtype)
+    number = as_numeric(value)
+    kind = str(getattr(kind, "value", kind))
+    clamp = (0 if kind == "up" else 31) if mask_and_clamp is None else mask_and_clamp
+    operands = (number, i32(offset), i32(_signed(mask)), i32(clamp))
+    (result,) = call(Shuffle(kind), *operands, results=(number.ir_type,))
+    return wrap(result)
+
+
+def _signed(mask: Any) -> Any:
+    return mask - (1 << 32) if isinstance(mask, int) and mask >= 1 << 31 else mask
+
+
+def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, **_: Any) -> Any:
+    """``op`` (a function of two) folded over groups of ``threads_in_group`` lanes; every lane gets the result."""
+    if threads_in_group < 1 or threads_in_group > 32 or threads_in_group & (threads_in_group - 1):
+        raise ConstraintError(f"warp_reduction: threads_in_group is a power of two up to 32, not {threads_in_group}")
+    offset = threads_in_group // 2
+    while offset:
+        val = op(val, shuffle_sync_bfly(val, offset))
+        offset //= 2
+    return val
+
+
+def warp_reduction_sum(val: Any, *, threads_in_group: int = 32, **_: Any) -> Any:
+    """The sum over groups of ``threads_in_group`` lanes, in every lane."""
+    return warp_reduction(val, lambda a, b: a + b, threads_in_group=threads_in_group)
+
+
+def warp_reduction_max(val: Any, *, threads_in_group: int = 32, **_: Any) -> Any:
+    """The maximum over groups of ``threads_in_group`` lanes, in every lane."""
+    return warp_reduction(val, _max, threads_in_group=threads_in_group)
+
+
+def _vote(kind: str, predicate: Any, mask: Any) -> Any:
+    result = I32 if kind == "ballot" else BOOL
+    (value,) = call(Vote(kind), Boolean(predicate), i32(_signed(mask)), results=(result,))
+    return wrap(value)
+
+
+def vote_any_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
+    """Whether any lane's ``pred`` is true."""
+    return _vote("any", pred, mask)
+
+
+def vote_all_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
+    """Whether every lane's ``pred`` is true."""
+    return _vote("all", pred, mask)
+
+
+def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
+    """Whether all lanes have the same ``pred``."""
+    return _vote("uni", pred, mask)
+
+
+def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
+    """Bit i of the result is ``pred`` of lane i."""
+    return _vote("ballot", pred, mask)

@@ -1,0 +1,152 @@
+"""Executors: compiled host functions that are called with run-time arguments only."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.ir.core import Function
+from tilewright.lang.arguments.kinds import Argument
+from tilewright.lang.arguments.signature import Signature
+from tilewright.lang.launch import fastpath
+from tilewright.lang.launch.host import HostWriter
+from tilewright.lang.launch.machine import MACHINES, machine_of
+from tilewright.lang.launch.options import CompileOptions
+from tilewright.lang.launch.quick import shorten
+from tilewright.lang.launch.stage import Program, python_result
+
+
+class Executor:
+    """A compiled function.
+
+    ``kernels`` are the staged kernels and ``host`` the host function (``ir.Function``, print them to read them);
+    ``source`` is
+    the Python that runs at each call. Arguments that are ``Constexpr`` (and a bound ``self``) are not passed again;
+    the others are checked against what the function was compiled for: dtype, rank, static extents, alignment, device.
+    """
+
+    def __init__(
+        self, program: Program, signature: Signature, bound: inspect.BoundArguments, skip: int, options: CompileOptions
+    ) -> None:
+        self.host: Function = program.host
+        self.kernels: list[Function] = program.kernels
+        self.options = options
+        self.signature = signature
+        self._program = program
+        self._loaded: dict[str, list[Any]] = {}
+        self.parameters = _runtime_parameters(signature, bound, program.arguments, skip)
+        self._count = len(self.parameters)
+        self._build()
+
+    def _build(self) -> None:
+        writer = HostWriter(self.host)
+        body = writer.write()
+        self.launched = writer.kernels
+        code = fastpath.Caller(self.parameters, writer.pointer_parameters(), self._program.arguments)
+        self.source = body + "\n\n" + code.write()
+        scope = {**writer.scope, **code.scope, "loaded": self._loaded, "load": self._load}
+        name = f"<host code of {self.host.name}>"
+        exec(compile(self.source, name, "exec"), scope)
+        self._call = shorten(self.host, code, scope["call"], self._loaded)
+        self._generic = scope["generic"]
+        self._scope = scope
+        self._pointers = writer.pointer_parameters()
+        result = self._program.result
+        self._result = None if not result.types() and result.rebuild(iter(())) is None else result
+
+    def _load(self, device: str) -> list[Any]:
+        machine = machine_of(device)
+        found = self._loaded[device] = [machine.load(kernel, self.options) for kernel in self.launched]
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != self._count:
+            args = self.arrange(args, kwargs)
+        if self._result is None:
+            self._call(*args)
+            return None
+        return python_result(self._result, iter(self._call(*args)))
+
+    def arrange(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments in the order of the parameters, defaults filled in."""
+        if len(args) > len(self.parameters):
+            names = ", ".join(p.name for p in self.parameters)
+            raise ArgumentError(
+                f"{self.host.name} was compiled to take {len(self.parameters)} arguments ({names}), got {len(args)}; "
+                "Constexpr arguments are part of the compiled function and are not passed again"
+            )
+        values = list(args)
+        rest = dict(kwargs)
+        for parameter in self.parameters[len(args) :]:
+            if parameter.name in rest:
+                values.append(rest.pop(parameter.name))
+            elif parameter.default is not inspect.Parameter.empty:
+                values.append(parameter.default)
+            else:
+                raise ArgumentError(f"{self.host.name}: the argument '{parameter.name}' is missing")
+        if rest:
+            raise ArgumentError(f"{self.host.name} has no run-time argument {', '.join(map(repr, rest))}")
+        return tuple(values)
+
+    def run(self, values: list[Any]) -> Any:
+        """Run with the flat run-time values of all arguments, which were checked before."""
+        return self.result(self._generic(values))
+
+    def direct(self, bound: inspect.BoundArguments) -> Any:
+        """A function of all arguments, in order, that runs this program if they are of exactly its kind, else MISS."""
+        listed = zip(self.signature.parameters(bound), self._program.arguments, strict=True)
+        every = [fastpath.Parameter(name, argument) for (name, _, _), argument in listed]
+        code = fastpath.Caller(every, self._pointers, self._program.arguments, strict=True)
+        text = code.write()
+        scope = {**self._scope, **code.scope}
+        exec(compile(text, f"<direct calls of {self.host.name}>", "exec"), scope)
+        return shorten(self.host, code, scope["direct"], self._loaded)
+
+    def release(self) -> None:
+        """Let go of the arrays that the program was compiled with."""
+        for argument in self._program.arguments:
+            argument.release()
+
+    def result(self, values: Any) -> Any:
+        return None if self._result is None else python_result(self._result, iter(values))
+
+    def __repr__(self) -> str:
+        kernels = ", ".join(kernel.name for kernel in self.kernels) or "no kernels"
+        return f"<compiled {self.host.name} ({kernels})>"
+
+    def _artifact(self, name: str) -> Any:
+        """A product of the device compiler, of the first kernel: text for one, a list for several."""
+        compiler: Any = import_module(MACHINES["cuda"])  # not the machine: compiling needs no GPU
+        texts = [getattr(compiler.artifact(kernel, self.options), name) for kernel in self.kernels]
+        return texts[0] if len(texts) == 1 else texts
+
+    @property
+    def __ptx__(self) -> Any:
+        """The PTX of the kernel (a list for several)."""
+        return self._artifact("ptx")
+
+    @property
+    def __cubin__(self) -> Any:
+        """The cubin of the kernel (a list for several)."""
+        return self._artifact("cubin")
+
+    @property
+    def __mlir__(self) -> str:
+        """The IR of the host function and its kernels as text."""
+        return "\n".join(map(str, (self.host, *self.kernels)))
+
+
+def _runtime_parameters(
+    signature: Signature, bound: inspect.BoundArguments, arguments: list[Argument], skip: int
+) -> list[fastpath.Parameter]:
+    found = []
+    listed = list(signature.parameters(bound))
+    for i, ((name, _, _), argument) in enumerate(zip(listed, arguments, strict=True)):
+        if i < skip or name.partition("[")[0] in signature.constexpr:
+            continue
+        declared = signature.python.parameters.get(name)
+        default = declared.default if declared is not None else inspect.Parameter.empty
+        found.append(fastpath.Parameter(name, argument, default))
+    return found

@@ -1,0 +1,295 @@
+"""Host functions as Python source: grid expressions and parameter packing, written once and run at each call.
+
+Scalar arithmetic, control flow, pointer offsets and launches become plain Python. What touches memory, vectors or the
+console (a documentation sample that runs TensorSSA code on the host) is cut out into *segments*, which the CPU machine
+runs as one thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import StagingError
+from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.ops import ARITHMETIC, COMPARISONS, PREDICATES, UNARY
+from tilewright.ir.types import BOOL, PtrType, ScalarType, element_of
+from tilewright.lang.launch import hostmath
+from tilewright.lang.launch.segments import Segment, outline
+
+_SCALAR = ARITHMETIC | COMPARISONS | UNARY | PREDICATES | {"select", "fma", "cast"}
+_POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint"))
+_OPERATOR = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^", "floordiv": "//", "floormod": "%"}
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_NEVER_WRAPS = frozenset(("floordiv", "floormod", "div", "rem", "min", "max", "and", "or", "xor", "shr"))
+
+
+def in_python(op: Op) -> bool:
+    """Whether the generated Python can do ``op`` itself."""
+    if op.opcode in _SCALAR:
+        return all(isinstance(v.type, ScalarType) for v in (*op.operands, *op.results))
+    if op.opcode in _POINTER or op.opcode in ("launch", "assert", "yield", "condition"):
+        return True
+    return op.opcode in ("for", "if", "while") and all(
+        in_python(inner) for region in op.regions for inner in region.ops
+    )
+
+
+def _is_number(value: Value) -> bool:
+    """Whether an integer division by ``value`` cannot fail."""
+    return isinstance(value, Constant) and isinstance(value.value, int) and value.value != 0
+
+
+def launches(op: Op) -> bool:
+    return any(inner.opcode == "launch" for inner in op.walk())
+
+
+def narrow_floats(function: Function) -> list[Value]:
+    """Parameters that hold Python floats (of 64 bits) and that the host computes with: launches round by themselves."""
+    used = {v for op in function.body.walk() if op.opcode != "launch" for v in op.operands}
+    kinds = [(p, p.type) for p in function.params if p in used]
+    return [p for p, kind in kinds if isinstance(kind, ScalarType) and kind.is_float and kind.width < 64]
+
+
+class HostWriter:
+    """Writes the body of one host function: ``body(device, v0, v1, ...)``."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.lines: list[str] = []
+        self.indent = 1
+        self.names: dict[Value, str] = {}
+        self.taken: set[str] = set()
+        self.constants: list[str] = []
+        self.kernels: list[Function] = []
+        self.segments: list[Segment] = []
+        self.scope: dict[str, Any] = dict(hostmath.SCOPE)
+        self.needs_device = False
+
+    def write(self) -> str:
+        params = ["device", *(self.name(p) for p in self.function.params)]
+        for parameter in narrow_floats(self.function):
+            self.line(f"{self.name(parameter)} = {self.rounded(self.name(parameter), element_of(parameter.type), '')}")
+        self.block(self.function.body)
+        if len(self.lines) == 0:
+            self.line("pass")
+        loads = ["    kernels = loaded.get(device) or load(device)"] if self.kernels else []
+        return "\n".join([*self.constants, f"def body({', '.join(params)}):", *loads, *self.lines]) + "\n"
+
+    # -- text ----------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    def name(self, value: Value) -> str:
+        """The Python variable of a value."""
+        found = self.names.get(value)
+        if found is None:
+            base = value.hint if value.hint and value.hint.isidentifier() and value.hint.isascii() else "v"
+            found, n = f"{base}_", 0
+            while found in self.taken:
+                n += 1
+                found = f"{base}_{n}"
+            self.taken.add(found)
+            self.names[value] = found
+        return found
+
+    def use(self, value: Value) -> str:
+        if not isinstance(value, Constant):
+            return self.name(value)
+        text = repr(value.value)
+        return f"float('{text}')" if text in ("inf", "-inf", "nan") else f"({text})" if text.startswith("-") else text
+
+    def assign(self, targets: list[Value], sources: list[str]) -> None:
+        if targets:
+            self.line(f"{', '.join(self.name(t) for t in targets)} = {', '.join(sources)}")
+
+    # -- blocks --------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """All ops of a block but its yield; foreign ops between two launches are gathered into one segment."""
+        pending: list[Op] = []
+        foreign: set[Value] = set()
+        for i, op in enumerate(block.ops):
+            if op.opcode in ("yield", "condition"):
+                self.flush(pending, block.ops[i:])
+                self.terminator(op)
+                return
+            if launches(op):
+                self.flush(pending, block.ops[i:])
+                pending, foreign = [], set()
+                self.op(op)
+            elif not pending and in_python(op):
+                self.op(op)
+            elif in_python(op) and op.opcode in _SCALAR | _POINTER and not foreign.intersection(op.operands):
+                self.op(op)
+            else:
+                pending.append(op)
+                foreign.update(op.results)
+        self.flush(pending, [])
+
+    def flush(self, pending: list[Op], later: list[Op]) -> None:
+        """Run the gathered ops as a segment; ``later`` are the ops that may read its results."""
+        if not pending:
+            return
+        segment = outline(pending, later, f"{self.function.name}_host{len(self.segments)}")
+        label = f"segment{len(self.segments)}"
+        self.segments.append(segment)
+        self.scope[label] = segment
+        call = f"{label}({', '.join(self.use(v) for v in segment.inputs)})"
+        if segment.outputs:
+            self.line(f"{', '.join(self.name(v) for v in segment.outputs)}, = {call}")
+        else:
+            self.line(call)
+
+    def terminator(self, op: Op) -> None:
+        """Only the outermost yield is written here; those of regions are written by their ops."""
+        if self.indent == 1 and op.opcode == "yield":
+            self.line(f"return ({''.join(self.use(v) + ', ' for v in op.operands)})")
+
+    def nested(self, block: Block) -> Op:
+        self.indent += 1
+        self.block(block)
+        self.indent -= 1
+        return block.ops[-1]
+
+    def yielded(self, targets: list[Value], values: list[Value]) -> None:
+        self.indent += 1
+        if targets:
+            self.assign(targets, [self.use(v) for v in values])
+        else:
+            self.line("pass")
+        self.indent -= 1
+
+    # -- ops -----------------------------------------------------------------------------------------------------
+
+    def op(self, op: Op) -> None:
+        method = getattr(self, f"op_{op.opcode.replace('.', '_')}", None)
+        if method is not None:
+            method(op)
+        elif op.opcode in _SCALAR:
+            self.line(f"{self.name(op.result)} = {self.scalar(op)}")
+        else:
+            raise StagingError(f"{op.loc}: `{op.opcode}` between a launch and its control flow cannot run on the host")
+
+    def scalar(self, op: Op) -> str:
+        kind, opcode = element_of(op.result.type), op.opcode
+        operands = [self.use(v) for v in op.operands]
+        if opcode in _COMPARE:
+            return f"{operands[0]} {_COMPARE[opcode]} {operands[1]}"
+        if opcode == "select":
+            return f"{operands[1]} if {operands[0]} else {operands[2]}"
+        if opcode == "cast":
+            return self.cast(operands[0], element_of(op.operands[0].type), kind)
+        if opcode == "not" and kind == BOOL:
+            return f"not {operands[0]}"
+        if opcode in _OPERATOR and (opcode not in ("floordiv", "floormod") or _is_number(op.operands[1])):
+            return self.rounded(f"{operands[0]} {_OPERATOR[opcode]} {operands[1]}", kind, opcode)
+        if opcode in ("min", "max"):
+            sign = "<" if opcode == "min" else ">"
+            return f"{operands[0]} if {operands[0]} {sign} {operands[1]} else {operands[1]}"
+        if opcode in ("div", "rem", "floordiv", "floormod") and not kind.is_float:
+            operands.append(repr(str(op.loc or "host code")))
+        prefix = "float" if kind.is_float else "int"
+        return self.rounded(f"{hostmath.function(opcode, prefix)}({', '.join(operands)})", kind, opcode)
+
+    def rounded(self, text: str, kind: ScalarType, opcode: str) -> str:
+        """Python's number made one of ``kind``: integers wrap, floats round."""
+        if kind == BOOL or (kind.is_integer and opcode in _NEVER_WRAPS) or (kind.is_float and kind.width == 64):
+            return text
+        if kind.is_float:
+            return f"round_{kind.name}({text})"
+        mask = (1 << kind.width) - 1
+        if kind.kind == "uint":
+            return f"({text}) & {mask}"
+        half = 1 << (kind.width - 1)
+        return f"(({text}) + {half} & {mask}) - {half}"
+
+    def cast(self, text: str, old: ScalarType, new: ScalarType) -> str:
+        if new == BOOL:
+            return f"{text} != 0"
+        if new.is_float:
+            return self.rounded(f"float({text})", new, "cast")
+        if old.is_float:
+            low = -(1 << (new.width - 1)) if new.kind == "int" else 0
+            return f"to_integer({text}, {low}, {low + (1 << new.width) - 1})"
+        widens = old.width < new.width and (old.kind != "int" or new.kind == "int")
+        return f"int({text})" if widens or old == BOOL else self.rounded(f"int({text})", new, "cast")
+
+    def op_ptr_add(self, op: Op) -> None:
+        pointer, index = op.operands
+        size = element_of(pointer.type).bytes
+        p = self.use(pointer)
+        self.line(f"{self.name(op.result)} = {p}._replace(address={p}.address + {self.use(index)} * {size})")
+
+    def op_ptr_cast(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = {self.use(op.operands[0])}")
+
+    def op_ptr_toint(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = {self.use(op.operands[0])}.address")
+
+    def op_ptr_fromint(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = DevicePointer({self.use(op.operands[0])}, device, 0, 1 << 63, None)")
+
+    def op_assert(self, op: Op) -> None:
+        message = f"{op.loc}: {op.attrs['message']}" if op.loc else op.attrs["message"]
+        self.line(f"if not {self.use(op.operands[0])}: raise MachineError({message!r})")
+
+    def op_if(self, op: Op) -> None:
+        self.line(f"if {self.use(op.operands[0])}:")
+        for i, region in enumerate(op.regions):
+            if i == 1:
+                if not op.results and len(region.ops) == 1:
+                    break
+                self.line("else:")
+            end = self.nested(region)
+            self.yielded(op.results, end.operands)
+
+    def op_for(self, op: Op) -> None:
+        low, high, step, *init = (self.use(v) for v in op.operands)
+        body = op.regions[0]
+        self.assign(op.results, init)
+        self.names.update(zip(body.args[1:], (self.name(r) for r in op.results), strict=True))
+        self.line(f"for {self.name(body.args[0])} in range({low}, {high}, {step}):")
+        end = self.nested(body)
+        self.yielded(op.results, end.operands)
+
+    def op_while(self, op: Op) -> None:
+        before, after = op.regions
+        names = [self.name(r) for r in op.results]
+        self.assign(op.results, [self.use(v) for v in op.operands])
+        self.names.update(zip(before.args, names, strict=True))
+        self.line("while True:")
+        end = self.nested(before)
+        self.indent += 1
+        condition = self.use(end.operands[0])
+        if op.results:
+            self.line(f"{', '.join(names)}, go_ = {', '.join(self.use(v) for v in end.operands[1:])}, {condition}")
+            condition = "go_"
+        self.line(f"if not {condition}: break")
+        self.indent -= 1
+        self.names.update(zip(after.args, names, strict=True))
+        last = self.nested(after)
+        self.yielded(op.results, last.operands)
+
+    def op_launch(self, op: Op) -> None:
+        kernel = op.attrs["kernel"]
+        if kernel not in self.kernels:
+            self.kernels.append(kernel)
+        values = [self.use(v) for v in op.operands]
+        grid, block, cluster, rest = values[:3], values[3:6], values[6:9], values[10:]
+        smem = "None" if isinstance(op.operands[9], Constant) and op.operands[9].value == -1 else values[9]
+        stream = rest.pop(0) if op.attrs["has_stream"] else "None"
+        args = "".join(f"{v}, " for v in rest)
+        shape = f"({', '.join(grid)}), ({', '.join(block)}), ({', '.join(cluster)})"
+        config = f"make(LaunchConfig, ({shape}, {smem}, {stream}))"
+        if stream == "None" and all(isinstance(v, Constant) for v in op.operands[:10]):
+            self.constants.append(f"config{len(self.constants)} = {config}")
+            config = f"config{len(self.constants) - 1}"
+        call = f"kernels[{self.kernels.index(kernel)}]({config}, ({args}))"
+        live = [g for g, v in zip(grid, op.operands, strict=False) if not isinstance(v, Constant)]
+        if any(isinstance(v, Constant) and v.value == 0 for v in op.operands[:3]):
+            return
+        self.line(f"if {' and '.join(live)}: {call}" if live else call)
+
+    def pointer_parameters(self) -> list[int]:
+        return [i for i, p in enumerate(self.function.params) if isinstance(p.type, PtrType)]

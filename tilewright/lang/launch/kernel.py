@@ -1,0 +1,274 @@
+"""``@cute.kernel`` and ``kernel(args...).launch(...)``: staging a kernel and appending its launch to the host
+function."""
+
+from __future__ import annotations
+
+import functools
+import math
+from types import FunctionType, MethodType
+from typing import Any
+
+from tilewright.errors import StagingError, VerifyError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Constant, Function, Value
+from tilewright.ir.passes.cse import eliminate_common_subexpressions
+from tilewright.ir.passes.dce import eliminate_dead_code
+from tilewright.ir.types import I32
+from tilewright.ir.verify import verify
+from tilewright.lang.arguments.signature import Signature, is_constexpr, numeric_annotation
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
+from tilewright.lang.staging import carry
+from tilewright.lang.staging.build import staged
+from tilewright.lang.staging.carry import Spec
+from tilewright.lang.staging.location import StagingBuilder, fail, here
+
+MAX_THREADS = 1024
+MAX_SMEM = 232448
+LIMITS = {"grid": ((1 << 31) - 1, 65535, 65535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
+_LATER = ("use_pdl", "cooperative", "async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
+
+
+class KernelFunction:
+    """A function marked ``@cute.kernel``. Call it in a ``@cute.jit`` function, then ``launch`` the result."""
+
+    def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
+        self.function = function
+        self.preprocessor = preprocessor
+        functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def signature(self) -> Signature:
+        return Signature(self.function)
+
+    @property
+    def name(self) -> str:
+        """What the kernel is called in CUDA and in profiles: ``Gemm_kernel`` for a method ``kernel`` of ``Gemm``."""
+        return self.function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
+
+    def __get__(self, owner: Any, cls: Any = None) -> Any:
+        return self if owner is None else MethodType(self, owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> KernelCall:
+        if not Builder.active() or not hasattr(Builder.current(), "kernels"):
+            raise StagingError(
+                f"the kernel {self.function.__qualname__} can only be launched from a @cute.jit function on the host"
+            )
+        return KernelCall(self, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.function.__qualname__}>"
+
+
+class KernelCall:
+    """A kernel with its arguments, waiting for ``launch``."""
+
+    def __init__(self, kernel: KernelFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.kernel = kernel
+        self.bound = kernel.signature.bind(args, kwargs)
+        self.waiting: dict[KernelCall, Any] = Builder.current().waiting  # type: ignore[attr-defined]
+        self.waiting[self] = here(2)
+
+    def launch(
+        self, *, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), cluster: Any = None, smem: Any = None,
+        stream: Any = None, min_blocks_per_mp: int | None = None, **other: Any,
+    ) -> None:  # fmt: skip
+        """Append the launch to the host function. ``grid``, ``block`` and ``cluster`` are up to three ints or run-time
+        integers; ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations need); ``stream`` a
+        CUDA stream argument (None: the caller's current stream)."""
+        name = self.kernel.name
+        self.waiting.pop(self, None)
+        for option, value in other.items():
+            if option not in _LATER or value:
+                known = "grid, block, cluster, smem, stream and min_blocks_per_mp"
+                raise fail(f"launch of {name}: {option}={value!r} is not known; there are {known}")
+        shape = {"grid": _dim3(grid, "grid", name), "block": _dim3(block, "block", name)}
+        shape["cluster"] = _dim3(cluster if cluster is not None else (1, 1, 1), "cluster", name)
+        bounds = _launch_bounds(shape, cluster, min_blocks_per_mp, name)
+        block_shape = tuple(_known(x) for x in shape["block"])
+        values, function = stage_kernel(self.kernel, self.bound, bounds, block_shape)
+        needed = function.attrs["smem_bytes"]
+        builder = Builder.current()
+        handle = None if stream is None else _stream(stream)
+        operands = [Int32(x).ir_value() for axis in ("grid", "block", "cluster") for x in shape[axis]]
+        operands.append(_smem(smem, needed, name))
+        operands += [handle] if handle is not None else []
+        builder.emit("launch", [*operands, *values], (), {"kernel": function, "has_stream": handle is not None})
+
+    __call__ = launch
+
+
+def _dim3(given: Any, what: str, name: str) -> list[Any]:
+    items = list(given) if isinstance(given, (tuple, list)) else [given]
+    if not 1 <= len(items) <= 3:
+        raise fail(f"launch of {name}: {what} takes one to three numbers, got {len(items)}")
+    for item in items:
+        if not isinstance(item, (int, Integer)):
+            raise fail(f"launch of {name}: {what} = {given!r}: {item!r} is no integer")
+        known = _known(item)
+        if known is not None and (known < 1 if what != "grid" else known < 0):
+            raise fail(f"launch of {name}: {what} = {tuple(map(_show, items))} has an extent of {known}")
+    known_items = [_known(item) for item in items]
+    if what == "block" and None not in known_items and (threads := math.prod(known_items)) > MAX_THREADS:  # type: ignore[arg-type]
+        shown = (*known_items, 1, 1)[:3]
+        raise fail(f"launch of {name}: block = {shown} has {threads} threads; a block holds {MAX_THREADS} at most")
+    for item, most in zip(items, LIMITS[what], strict=False):
+        if (_known(item) or 0) > most:
+            raise fail(
+                f"launch of {name}: {what} = {tuple(map(_show, items))} exceeds the machine's limits {LIMITS[what]}"
+            )
+    return [*items, *[1] * (3 - len(items))]
+
+
+def _show(item: Any) -> Any:
+    known = _known(item)
+    return "?" if known is None else known
+
+
+def _known(item: Any) -> int | None:
+    if isinstance(item, Numeric):
+        return int(item.value) if item.is_static else None
+    return int(item)
+
+
+def _launch_bounds(shape: dict[str, list[Any]], cluster: Any, min_blocks: int | None, name: str) -> dict[str, Any]:
+    block, clusters = [_known(x) for x in shape["block"]], [_known(x) for x in shape["cluster"]]
+    if min_blocks is not None and (not isinstance(min_blocks, int) or min_blocks < 0):
+        raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks!r} is no number of blocks")
+    threads = None if None in block else math.prod(block)  # type: ignore[arg-type]
+    if cluster is not None and None in clusters:
+        raise fail(f"launch of {name}: cluster = {cluster!r} must be known while staging")
+    static = None if cluster is None or math.prod(clusters) == 1 else tuple(clusters)  # type: ignore[arg-type]
+    return {"max_threads": threads, "min_blocks": min_blocks, "cluster": static}
+
+
+def _smem(smem: Any, needed: int, name: str) -> Value:
+    if smem is None:
+        return Constant(I32, -1)
+    if not isinstance(smem, (int, Integer)) or (_known(smem) or 0) < 0:
+        raise fail(f"launch of {name}: smem = {smem!r} is no number of bytes")
+    known = _known(smem)
+    if known is None:
+        return Int32(smem).ir_value()  # type: ignore[no-any-return]
+    size = max(known, needed)
+    if size > MAX_SMEM:
+        raise fail(f"launch of {name}: {size} bytes of shared memory; a block has {MAX_SMEM} at most")
+    return Constant(I32, size)
+
+
+def _stream(stream: Any) -> Value:
+    from tilewright.ir.types import I64
+    from tilewright.lang.arguments.kinds import stream_handle
+
+    values = getattr(stream, "__extract_mlir_values__", None)
+    if values is not None:
+        return values()[0]  # type: ignore[no-any-return]
+    handle = stream_handle(stream)
+    if handle is None:
+        raise fail(f"launch: {stream!r} is no CUDA stream")
+    return Constant(I64, handle)
+
+
+def stage_kernel(
+    kernel: KernelFunction, bound: Any, bounds: dict[str, Any], block_shape: tuple[int | None, ...] = ()
+) -> tuple[list[Value], Function]:
+    """The values that the kernel takes, and its IR; one function for equal specialisations."""
+    signature = kernel.signature
+    builder: Any = Builder.current()
+    given = list(signature.parameters(bound))
+    specs = [_spec(name, note, value) for name, note, value in given]
+    values = [v for (name, _, value), spec in zip(given, specs, strict=True) for v in spec.conform(value, name)]
+    key = (kernel.function, tuple(spec.key() for spec in specs), tuple(bounds.values()), block_shape)
+    made = builder.kernels.get(key)
+    if made is None:
+        made = builder.kernels[key] = _trace(kernel, bound, given, specs, bounds, block_shape)
+    function, kept = made
+    return [values[i] for i in kept], function
+
+
+def _spec(name: str, annotation: Any, value: Any) -> Spec:
+    if is_constexpr(annotation):
+        return carry.Static(value)
+    if type(value) in carry.LITERALS:
+        return carry.Number(numeric_annotation(annotation) or carry.number_class(value), True)
+    wanted = numeric_annotation(annotation)
+    if wanted is not None and not isinstance(value, Numeric):
+        raise fail(f"kernel argument '{name}': expected a {wanted.__name__}, got {carry.describe(value)}")
+    if isinstance(value, Numeric) and wanted not in (None, type(value)):
+        raise fail(f"kernel argument '{name}': expected {wanted.__name__}, got {carry.describe(value)}; convert it")
+    spec = carry.spec_of(value, promote=False)
+    _learn(spec, value)
+    return spec
+
+
+def _learn(spec: Spec, value: Any) -> None:
+    """What is known of run-time integers stays known inside the kernel."""
+    if isinstance(spec, carry.Number) and isinstance(value, Integer) and not value.is_static:
+        spec.facts = Facts(value.facts.nonneg, value.facts.divisibility, value.facts.bound)
+    elif isinstance(spec, carry.Compound):
+        for part, item in zip(spec.parts, spec.split(value), strict=True):
+            _learn(part, item)
+
+
+def _trace(
+    kernel: KernelFunction, bound: Any, given: list[Any], specs: list[Spec], bounds: dict[str, Any],
+    block_shape: tuple[int | None, ...],
+) -> tuple[Function, list[int]]:  # fmt: skip
+    host: Any = Builder.current()
+    params: list[Value] = []
+    for (name, _, value), spec in zip(given, specs, strict=True):
+        labels = carry.value_names(spec, value, name)
+        params += [Value(t, label) for t, label in zip(spec.types(), labels, strict=True)]
+    function = Function(_name(host, kernel.name), "kernel", Block(list(params)))
+    builder = StagingBuilder(function.body)
+    host.dependencies.append(kernel.function)
+    builder.dependencies = host.dependencies  # type: ignore[attr-defined]
+    builder.block_shape = (*block_shape, 1, 1)[:3] if block_shape else None  # type: ignore[attr-defined]
+    source = staged(kernel.function) if kernel.preprocessor else kernel.function
+    rest = iter(params)
+    with builder.activate():
+        result = kernel.signature.call(source, bound, [spec.rebuild(rest) for spec in specs])
+    if result is not None:
+        raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
+    function.attrs.update(
+        bounds, smem_bytes=getattr(builder, "smem_bytes", 0), source=kernel.function.__code__.co_filename
+    )
+    if function.attrs["smem_bytes"] > MAX_SMEM:
+        raise fail(f"the kernel {function.name} allocates {function.attrs['smem_bytes']} bytes of shared memory; "
+                   f"a block has {MAX_SMEM} at most")  # fmt: skip
+    _finish(function)
+    used = {operand for op in function.walk() for operand in op.operands}
+    kept = [i for i, p in enumerate(params) if p in used]
+    function.body.args[:] = [params[i] for i in kept]
+    return function, kept
+
+
+def _name(host: Any, base: str) -> str:
+    taken = {function.name for function, _ in host.kernels.values()}
+    return base if base not in taken else next(n for i in range(1, 1 << 20) if (n := f"{base}_{i}") not in taken)
+
+
+def _finish(function: Function) -> None:
+    eliminate_common_subexpressions(function)
+    eliminate_dead_code(function)
+    try:
+        verify(function)
+    except VerifyError as wrong:
+        if "outside its scope" not in str(wrong):
+            raise
+        raise StagingError(
+            f"{wrong}\na run-time value is used where it does not exist: values of the host reach a kernel only as its "
+            "arguments, and values made inside a run-time branch or loop leave it only through variables "
+            "assigned before it"
+        ) from None
+
+
+def kernel(function: Any = None, *, preprocessor: bool = True, **_: Any) -> Any:
+    """Decorator: a function that runs on every thread of a launch. Also ``@kernel(preprocessor=False)``."""
+    if function is None:
+        return lambda f: kernel(f, preprocessor=preprocessor)
+    if isinstance(function, KernelFunction):
+        return function
+    if not isinstance(function, FunctionType):
+        raise StagingError(f"@cute.kernel marks functions, not {function!r} at {here(2)}")
+    return KernelFunction(function, preprocessor)

@@ -1,0 +1,136 @@
+"""Staging of a whole program: a host function with the kernels that it launches."""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from tilewright.errors import ArgumentError
+from tilewright.ir.core import Block, Function, Value
+from tilewright.ir.passes.cse import eliminate_common_subexpressions
+from tilewright.ir.passes.dce import eliminate_dead_code
+from tilewright.ir.verify import verify
+from tilewright.lang.arguments.kinds import Argument, argument_of
+from tilewright.lang.arguments.signature import Signature
+from tilewright.lang.launch.jit import JitFunction
+from tilewright.lang.staging import carry
+from tilewright.lang.staging.blame import blamed
+from tilewright.lang.staging.location import StagingBuilder, fail
+
+
+class Program(NamedTuple):
+    """A staged host function; ``result`` is the shape of what it returns, ``functions`` all that took part."""
+
+    host: Function
+    kernels: list[Function]
+    arguments: list[Argument]
+    result: carry.Spec
+    functions: list[FunctionType]
+
+
+class HostBuilder(StagingBuilder):
+    """The builder of a host function: it also collects kernels."""
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(block)
+        self.kernels: dict[Any, tuple[Function, list[int]]] = {}
+        self.waiting: dict[Any, Any] = {}
+        """Kernels that were called and not yet launched, with the line of the call."""
+        self.dependencies: list[FunctionType] = []
+
+
+def arguments_of(signature: Signature, bound: inspect.BoundArguments) -> list[Argument]:
+    return [argument_of(name, value, note) for name, note, value in signature.parameters(bound)]
+
+
+def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Argument]) -> Program:
+    """Trace ``target`` for these arguments."""
+    params = [Value(t, label) for a in arguments for t, label in zip(a.types(), a.labels(), strict=True)]
+    host = Function(target.function.__name__, "host", Block(list(params)))
+    builder = HostBuilder(host.body)
+    builder.dependencies.append(target.function)
+    rest = iter(params)
+    with builder.activate(), blamed():
+        returned = target.signature.call(target.code, bound, [a.rebuild(rest) for a in arguments])
+        values, result = _result(target, returned)
+        builder.emit("yield", values)
+    for call, place in builder.waiting.items():
+        raise fail(
+            f"the kernel {call.kernel.name} is called but never launched: {call.kernel.name}(...).launch(grid=..., "
+            "block=...)", place
+        )  # fmt: skip
+    host.attrs["source"] = target.function.__code__.co_filename
+    eliminate_common_subexpressions(host)
+    eliminate_dead_code(host)
+    verify(host)
+    kernels = [function for function, _ in builder.kernels.values()]
+    return Program(host, kernels, arguments, result, list(dict.fromkeys(builder.dependencies)))
+
+
+def _result(target: JitFunction, returned: Any) -> tuple[list[Value], carry.Spec]:
+    values, spec = carry.flatten(returned)
+    if _has_foreign(spec):
+        raise ArgumentError(
+            f"{target.function.__qualname__} returns {carry.describe(returned)} to Python; a compiled function returns "
+            "numbers (or tuples of them); results that are tensors go into arrays passed as arguments"
+        )
+    return values, spec
+
+
+def _has_foreign(spec: carry.Spec) -> bool:
+    if isinstance(spec, carry.Compound):
+        return any(map(_has_foreign, spec.parts))
+    return isinstance(spec, carry.Protocol) or isinstance(spec, carry.Raw)
+
+
+def python_result(spec: carry.Spec, values: Any) -> Any:
+    """The returned object with Python numbers in the place of run-time ones."""
+    if isinstance(spec, carry.Number):
+        return next(values)
+    if isinstance(spec, carry.Compound):
+        return spec.make([python_result(part, values) for part in spec.parts])
+    return spec.rebuild(values)
+
+
+class Outside(NamedTuple):
+    """One global or closure variable that a staged function reads, with the value that it had."""
+
+    scope: Any
+    name: str
+    value: Any
+
+    def holds(self) -> bool:
+        now = self.scope.get(self.name, self) if isinstance(self.scope, dict) else _contents(self.scope)
+        return now is self.value or (type(now) is type(self.value) and type(now) in _PLAIN and now == self.value)
+
+
+_PLAIN = (int, float, bool, str, tuple)
+
+
+def outside_of(functions: list[FunctionType]) -> list[Outside]:
+    """What the functions read from outside: when one of it changes, they must be staged again."""
+    found: dict[tuple[int, str], Outside] = {}
+    for function in functions:
+        scope = function.__globals__
+        for name in _names(function.__code__):
+            if name in scope:
+                found.setdefault((id(scope), name), Outside(scope, name, scope[name]))
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            found.setdefault((id(cell), name), Outside(cell, name, _contents(cell)))
+    return list(found.values())
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _names(code: CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _names(constant)
+    return names

@@ -1,0 +1,37 @@
+"""Numbers of the host language, NumPy's included, as the plain ones that constants hold."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from tilewright.errors import StagingError
+from tilewright.ir.types import BOOL, ScalarType
+from tilewright.lang.numbers import operators
+
+
+def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | float:
+    """``value`` as a Python number, a whole one where ``kind`` is an integer type.
+
+    Raises StagingError for what is no number, and for an infinity or NaN that should become an integer.
+
+    >>> from tilewright.ir.types import I32
+    >>> plain_number(2.5), plain_number(2.5, I32)
+    (2.5, 2)
+    """
+    if isinstance(value, (bool, int, float)):
+        return value if kind is None or kind.is_float or not isinstance(value, float) else _whole(value, kind)
+    if isinstance(value, numbers.Integral) or type(value).__name__ == "bool_":
+        return int(value)
+    if isinstance(value, numbers.Real) or hasattr(value, "__float__"):
+        return plain_number(float(value), kind)
+    raise StagingError(f"{value!r} ({type(value).__name__}) is no number")
+
+
+def _whole(value: float, kind: ScalarType) -> int | bool:
+    if kind == BOOL:
+        return bool(value)
+    try:
+        return int(value)
+    except (OverflowError, ValueError):
+        raise StagingError(f"{value} does not convert to {operators.CLASS_OF[kind].__name__}") from None

@@ -1,0 +1,400 @@
+"""The numeric types of the language: ``Int32``, ``Float16``, ``Boolean`` and their kin.
+
+A numeric holds a Python number (known while staging, or outside it) or an :class:`~tilewright.ir.core.Value` (known
+when the kernel runs). Operators compute at once on the first kind and append ops on the second, with the promotion
+rules of :mod:`tilewright.lang.numbers.promote`.
+
+The protocol by which Python objects cross into kernels and through control flow, and that every object of the language
+implements:
+
+- ``__extract_mlir_values__(self) -> list[ir.Value]``: the run-time values inside the object;
+- ``__new_from_mlir_values__(self, values) -> object``: a like object that holds ``values`` instead;
+- ``__get_mlir_types__(self) -> list[ir.Type]``: the types of those values;
+- ``__c_pointers__(self) -> list``: on the host, the Python numbers and ``DevicePointer`` for them, in the same order.
+
+>>> Int32(7) // 2, Int32(7) / 2, Int8(200), Float16(1) + 1
+(Int32(3), Float32(3.5), Int8(-56), Float16(2.0))
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, ClassVar
+
+from tilewright.errors import StagingError
+from tilewright.ir import fold
+from tilewright.ir import types as ir
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Constant, Value
+from tilewright.ir.types import ScalarType, Type, VecType
+from tilewright.lang.numbers import factors, facts, operators
+from tilewright.lang.numbers.facts import UNKNOWN, Facts
+from tilewright.lang.numbers.literals import plain_number
+from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
+from tilewright.layout.ints import RuntimeInt
+
+
+class Numeric(metaclass=NumericMeta):
+    """Base of all numerics. ``value`` is a Python number or an ``ir.Value``."""
+
+    __slots__ = ("value",)
+    __array_priority__ = 1000
+    ir_type: ClassVar[ScalarType]
+
+    def __init__(self, value: Any) -> None:
+        if not hasattr(type(self), "ir_type"):
+            raise TypeError(f"{type(self).__name__} is abstract: use Int32, Float32, ...")
+        self.value = _convert(value, type(self).ir_type)
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> Any:
+        """The numeric class."""
+        return type(self)
+
+    @property
+    def width(self) -> int:
+        return type(self).ir_type.width
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the number is known now."""
+        return not isinstance(self.value, Value)
+
+    def ir_value(self, **_: Any) -> Value:
+        """The value as an operand of the IR."""
+        return self.value if isinstance(self.value, Value) else Builder.constant(type(self).ir_type, self.value)
+
+    def to(self, dtype: Any, **_: Any) -> Any:
+        """Convert to another numeric type, or to ``int``/``float``/``bool`` when the number is known now."""
+        if dtype in (int, float, bool):
+            if not self.is_static:
+                raise StagingError(f"a run-time {type(self).__name__} has no Python value while staging")
+            return dtype(self.value)
+        return self if dtype is type(self) else dtype(self)
+
+    def bitcast(self, dtype: Any, **_: Any) -> Any:
+        """The same bits as another type of the same width."""
+        if dtype.width != self.width:
+            raise StagingError(
+                f"bitcast from {type(self)} ({self.width} bits) to {dtype} ({dtype.width} bits) changes the width"
+            )
+        if self.is_static:
+            import numpy as np
+
+            return dtype(np.asarray(self.value).astype(type(self).ir_type.dtype).view(dtype.dtype).item())
+        return dtype(Builder.current().bitcast(self.ir_value(), dtype.ir_type))
+
+    # -- the protocol --------------------------------------------------------------------------------------------
+
+    def __extract_mlir_values__(self) -> list[Value]:
+        return [self.ir_value()]
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> Any:
+        return type(self)(values[0])
+
+    def __get_mlir_types__(self) -> list[Type]:
+        return [type(self).ir_type]
+
+    def __c_pointers__(self) -> list[Any]:
+        return [self.value]
+
+    # -- operators -----------------------------------------------------------------------------------------------
+
+    def __neg__(self) -> Any:
+        return operators.unary("neg", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return operators.unary("abs", self)
+
+    def __str__(self) -> str:
+        return str(self.value) if self.is_static else "?"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
+
+    def __format__(self, spec: str) -> str:
+        """Text for f-strings while staging; a run-time number is a question mark, whatever the format."""
+        return format(self.value, spec) if self.is_static else "?"
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __bool__(self) -> bool:
+        if self.is_static:
+            return bool(self.value)
+        raise StagingError(
+            f"a run-time {type(self).__name__} has no truth value while staging: write `if`, `and`, `or`, `not` in a "
+            "function marked @cute.jit or @cute.kernel, use cute.where for a choice of values, or "
+            "const_expr() for what must be known now"
+        )
+
+    def _python(self, what: str) -> Any:
+        if self.is_static:
+            return self.value
+        raise StagingError(
+            f"a run-time {type(self).__name__} cannot be used as {what}: its number is known when the kernel runs. "
+            "Loops over it need `range` inside a @cute.jit or @cute.kernel function; range_constexpr, list indices and "
+            "layouts' modes need Python ints"
+        )
+
+    def __index__(self) -> int:
+        return int(self._python("a Python index"))
+
+    def __int__(self) -> int:
+        return int(self._python("a Python int"))
+
+    def __float__(self) -> float:
+        return float(self._python("a Python float"))
+
+
+def _binary(opcode: str, compare: bool = False) -> tuple[Any, Any]:
+    act = operators.compare if compare else operators.binary
+
+    def forward(self: Any, other: Any) -> Any:
+        return act(opcode, self, other) if is_number(other) else NotImplemented
+
+    def reflected(self: Any, other: Any) -> Any:
+        return act(opcode, other, self) if is_number(other) else NotImplemented
+
+    return forward, reflected
+
+
+def _install(cls: Any, table: dict[str, str]) -> None:
+    for name, opcode in table.items():
+        forward, reflected = _binary(opcode)
+        setattr(cls, f"__{name}__", forward)
+        setattr(cls, f"__r{name}__", reflected)
+
+
+ARITHMETIC = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "truediv",
+    "floordiv": "floordiv", "mod": "floormod", "pow": "pow",
+}  # fmt: skip
+BITWISE = {"and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr"}
+
+
+def is_number(x: Any) -> bool:
+    """Whether ``x`` may stand beside a numeric in an operator: a numeric or a Python number."""
+    return isinstance(x, (Numeric, numbers.Real)) and not isinstance(x, Value)
+
+
+_install(Numeric, ARITHMETIC)
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Numeric, f"__{_name}__", _binary(_name, compare=True)[0])
+
+
+class Integer(Numeric, RuntimeInt):
+    """Base of the integers and Boolean. ``facts`` says what is known of a run-time one."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        if not isinstance(self.value, Value):
+            self.facts = facts.of_number(int(self.value))
+        elif isinstance(value, Integer):
+            kept = type(self).ir_type.kind != "uint" or value.facts.nonneg
+            self.facts = value.facts if kept else UNKNOWN
+        elif type(self).ir_type.kind == "bool":
+            self.facts = Facts(True, 1, 2)
+        else:
+            self.facts = Facts(type(self).ir_type.kind == "uint", 1, None)
+
+    @property
+    def nonneg(self) -> bool:
+        """Whether the number is provably not negative."""
+        return self.facts.nonneg or type(self).ir_type.kind == "uint"
+
+    @property
+    def divisibility(self) -> int:  # type: ignore[override]
+        """A known divisor of the number."""
+        return self.facts.divisibility
+
+    def learn(self, known: Facts) -> Any:
+        """Attach facts to this very object; gives it back."""
+        if isinstance(self.value, Value):
+            self.facts = known
+        return self
+
+    def with_divisibility(self, divisor: int) -> Any:
+        """This number with the promise that ``divisor`` divides it."""
+        if self.is_static:
+            if self.value % divisor:
+                raise StagingError(f"assume: {self.value} is not divisible by {divisor}")
+            return self
+        import math
+
+        kept = type(self)(self.value)
+        return kept.learn(self.facts._replace(divisibility=math.lcm(self.divisibility, divisor)))
+
+    def assume_nonneg(self, bound: int | None = None) -> Any:
+        """This number with the promise that it is not negative (and below ``bound``)."""
+        if self.is_static:
+            return self
+        kept = type(self)(self.value)
+        return kept.learn(self.facts._replace(nonneg=True, bound=self.facts.bound if bound is None else bound))
+
+    def is_same(self, other: Any) -> bool:
+        """Provably the same number: the same IR value, or equal static numbers."""
+        if isinstance(other, Integer):
+            if self.is_static and other.is_static:
+                return bool(self.value == other.value)
+            return not self.is_static and not other.is_static and factors.same(self.value, other.value)
+        return self.is_static and isinstance(other, int) and bool(self.value == other)
+
+    def known_quotient(self, other: Any) -> Any:
+        """``self / other`` where the multiplications that made this number show that it is whole; else None."""
+        divisor = other.value if isinstance(other, Integer) else other
+        if not isinstance(self.value, Value) or type(divisor) not in (int, Value):
+            return None
+        found = factors.quotient(self.value, divisor)
+        if not isinstance(found, Value):
+            return found
+        known = other.facts if isinstance(other, Integer) else facts.of_number(other)
+        return wrap(found, facts.combine("div", self.facts, known))
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> Any:
+        made = type(self)(values[0])
+        return made.learn(self.facts) if values[0] is self.value else made
+
+    def __invert__(self) -> Any:
+        return operators.unary("not", self)
+
+
+_install(Integer, BITWISE)
+_install(Integer, ARITHMETIC)  # over RuntimeInt's abstract ones, and shared by attribute lookup with Numeric's
+
+
+class Float(Numeric):
+    """Base of the floating-point types."""
+
+    __slots__ = ()
+
+
+class Boolean(Integer, ir_type=ir.BOOL):
+    """True or false; ``& | ^ ~`` are logical."""
+
+    __slots__ = ()
+
+
+class Int8(Integer, ir_type=ir.I8):
+    __slots__ = ()
+
+
+class Int16(Integer, ir_type=ir.I16):
+    __slots__ = ()
+
+
+class Int32(Integer, ir_type=ir.I32):
+    __slots__ = ()
+
+
+class Int64(Integer, ir_type=ir.I64):
+    __slots__ = ()
+
+
+class Uint8(Integer, ir_type=ir.U8):
+    __slots__ = ()
+
+
+class Uint16(Integer, ir_type=ir.U16):
+    __slots__ = ()
+
+
+class Uint32(Integer, ir_type=ir.U32):
+    __slots__ = ()
+
+
+class Uint64(Integer, ir_type=ir.U64):
+    __slots__ = ()
+
+
+class Float16(Float, ir_type=ir.F16):
+    __slots__ = ()
+
+
+class BFloat16(Float, ir_type=ir.BF16):
+    __slots__ = ()
+
+
+class TFloat32(Float, ir_type=ir.TF32):
+    """Float32 in memory, of which tensor cores read 19 bits; computes in Float32."""
+
+    __slots__ = ()
+
+
+class Float32(Float, ir_type=ir.F32):
+    __slots__ = ()
+
+
+class Float64(Float, ir_type=ir.F64):
+    __slots__ = ()
+
+
+class Float8E4M3FN(Float, ir_type=ir.E4M3):
+    """8-bit float with 4 exponent bits and no infinity; a storage format, computes in Float32."""
+
+    __slots__ = ()
+
+
+class Float8E5M2(Float, ir_type=ir.E5M2):
+    """8-bit float with 5 exponent bits; a storage format, computes in Float32."""
+
+    __slots__ = ()
+
+
+Float8E4M3 = Float8E4M3FN
+
+
+def class_of(elem: ScalarType) -> Any:
+    """The numeric class of a scalar type."""
+    return operators.CLASS_OF[elem]
+
+
+def wrap(value: Value, known: Facts | None = None) -> Any:
+    """A scalar ``ir.Value`` as a numeric of its type."""
+    made = operators.CLASS_OF[value.type](value)  # type: ignore[index]
+    return made.learn(known) if known is not None else made
+
+
+def as_numeric(x: Any) -> Any:
+    """``x`` as a numeric: Python literals become Boolean, Int32 (Int64 when they do not fit) or Float32.
+
+    >>> as_numeric(3), as_numeric(2.5), as_numeric(True), as_numeric(1 << 40)
+    (Int32(3), Float32(2.5), Boolean(True), Int64(1099511627776))
+    """
+    if isinstance(x, Numeric):
+        return x
+    if isinstance(x, Value):
+        return wrap(x)
+    from tilewright.lang.numbers import promote
+
+    plain = plain_number(x)
+    return operators.CLASS_OF[promote.default(plain)](plain)
+
+
+def unwrap(x: Any) -> Any:
+    """An integer numeric whose number is known now as a Python int; anything else as it is."""
+    return int(x.value) if isinstance(x, Integer) and x.is_static else x
+
+
+def _convert(value: Any, kind: ScalarType) -> Any:
+    if isinstance(value, Numeric):
+        value = value.value
+    if isinstance(value, Constant) and not isinstance(value.type, VecType):
+        value = value.value
+    if not isinstance(value, Value):
+        return fold.normalise(kind, plain_number(value, kind))
+    if not isinstance(value.type, ScalarType):
+        raise StagingError(f"{value.type} is no scalar: a {operators.CLASS_OF[kind].__name__} needs one number")
+    if value.type == kind:
+        return value
+    builder = Builder.current()
+    if kind == ir.BOOL:
+        return builder.compare("ne", value, builder.constant(value.type, 0))
+    return builder.cast(value, kind)

@@ -1,0 +1,126 @@
+"""The class of numeric classes: what is known of a type as such (``Float16.width``, ``Int32.is_integer``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import StagingError
+from tilewright.ir import types as ir
+from tilewright.ir.types import ScalarType
+from tilewright.lang.numbers import operators
+
+_TORCH = {
+    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32",
+    "f64": "float64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+}  # fmt: skip
+
+
+class NumericMeta(type):
+    """The class of numeric classes: what is known of a type as such (``Float16.width``, ``Int32.is_integer``)."""
+
+    ir_type: ScalarType
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], ir_type: ScalarType | None = None
+    ) -> Any:
+        cls = super().__new__(mcs, name, bases, namespace)
+        if ir_type is not None:
+            cls.ir_type = ir_type
+            operators.CLASS_OF[ir_type] = cls
+        return cls
+
+    def __init__(
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], ir_type: ScalarType | None = None
+    ) -> None:
+        super().__init__(name, bases, namespace)
+
+    def __repr__(cls) -> str:
+        return cls.__name__
+
+    __str__ = __repr__
+
+    @property
+    def width(cls) -> int:
+        """Bits of one element; a Boolean takes 8 in memory and counts as 1 here."""
+        return cls.ir_type.width
+
+    @property
+    def bytes(cls) -> int:
+        return cls.ir_type.bytes
+
+    @property
+    def mlir_type(cls) -> ScalarType:
+        """The IR's type of this numeric (the CuTe DSL's name for it)."""
+        return cls.ir_type
+
+    @property
+    def is_integer(cls) -> bool:
+        return cls.ir_type.is_integer or cls.ir_type == ir.BOOL
+
+    @property
+    def is_float(cls) -> bool:
+        return cls.ir_type.is_float
+
+    @property
+    def signed(cls) -> bool:
+        return cls.ir_type.is_signed
+
+    @property
+    def dtype(cls) -> Any:
+        """The NumPy dtype of one element."""
+        return cls.ir_type.dtype
+
+    numpy_dtype = dtype
+
+    @property
+    def torch_dtype(cls) -> Any:
+        """The PyTorch dtype of one element."""
+        import torch
+
+        found = getattr(torch, _TORCH.get(cls.ir_type.name, ""), None)
+        if found is None:
+            raise StagingError(f"PyTorch has no dtype for {cls.__name__}")
+        return found
+
+    def is_same_kind(cls, other: Any) -> bool:
+        """Whether both are integers or both are floats."""
+        return (cls.is_integer, cls.is_float) == (other.is_integer, other.is_float)
+
+    @property
+    def zero(cls) -> int | float:
+        return 0.0 if cls.is_float else 0
+
+    @property
+    def one(cls) -> int | float:
+        return 1.0 if cls.is_float else 1
+
+    @property
+    def inf(cls) -> float:
+        if cls.ir_type in (ir.E4M3,) or not cls.is_float:
+            raise AttributeError(f"{cls.__name__} has no infinity")
+        return float("inf")
+
+    @property
+    def nan(cls) -> float:
+        if not cls.is_float:
+            raise AttributeError(f"{cls.__name__} has no NaN")
+        return float("nan")
+
+    @property
+    def min(cls) -> int | float:
+        """The least finite number."""
+        kind = cls.ir_type
+        if kind.is_float:
+            return -cls.max
+        return -(1 << (kind.width - 1)) if kind.kind == "int" else 0
+
+    @property
+    def max(cls) -> int | float:
+        """The largest finite number."""
+        kind = cls.ir_type
+        if kind.is_float:
+            import ml_dtypes
+
+            return float(ml_dtypes.finfo(kind.dtype).max)
+        return (1 << (kind.width - (kind.kind == "int"))) - 1

@@ -1,0 +1,239 @@
+"""The arithmetic of numerics: eager on Python numbers, IR on run-time values.
+
+Operands are :class:`~tilewright.lang.numbers.numeric.Numeric` instances or Python numbers. Every function gives a
+Numeric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.ir import fold
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Constant, Value
+from tilewright.ir.types import BOOL, F32, ScalarType
+from tilewright.lang.numbers import facts, promote
+
+CLASS_OF: dict[ScalarType, Any] = {}
+"""The numeric class of each scalar type; filled as the classes are made."""
+
+SHIFTS = ("shl", "shr")
+_FLOAT: dict[str, Callable[[float, float], float]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: _divide(a, b),
+    "min": min, "max": max, "pow": math.pow, "floordiv": lambda a, b: math.floor(_divide(a, b)),
+    "floormod": lambda a, b: a % b if b else math.nan, "atan2": math.atan2, "copysign": math.copysign,
+    "rem": lambda a, b: math.fmod(a, b) if b else math.nan,
+}  # fmt: skip
+
+
+def binary(opcode: str, a: Any, b: Any) -> Any:
+    """``a opcode b`` after promotion."""
+    kind = _common(a, b) if opcode not in SHIFTS else _shift_type(a, b)
+    if opcode == "truediv":
+        kind, opcode = promote.quotient(kind), "div"
+    if opcode in ("and", "or", "xor") and _is_bool(a) and _is_bool(b):
+        kind = BOOL
+    cls = CLASS_OF[kind]
+    a, b = _as(cls, a), _as(cls, b)
+    if kind.is_float:
+        return cls(_float(opcode, a, b, kind))
+    return _integer(opcode, a, b, kind, cls)
+
+
+def compare(opcode: str, a: Any, b: Any) -> Any:
+    """A comparison after promotion: a Boolean."""
+    both_bool = _type(a) == _type(b) == BOOL
+    cls = CLASS_OF[BOOL if both_bool else _common(a, b)]
+    a, b = _as(cls, a), _as(cls, b)
+    if _static(a, b):
+        return CLASS_OF[BOOL](fold.COMPARE[opcode](a.value, b.value))
+    known = _decide(opcode, a, b) if cls.is_integer else None
+    if known is not None:
+        return CLASS_OF[BOOL](known)
+    return CLASS_OF[BOOL](Builder.current().compare(opcode, a.ir_value(), b.ir_value()))
+
+
+def unary(opcode: str, a: Any) -> Any:
+    """``neg``, ``not`` or ``abs``."""
+    kind = a.ir_type if opcode == "not" else promote.arithmetic(a.ir_type)
+    cls = CLASS_OF[kind]
+    a = _as(cls, a)
+    if not isinstance(a.value, Value):
+        if opcode == "not":
+            return cls(not a.value if kind == BOOL else ~a.value)
+        return cls(-a.value if opcode == "neg" else abs(a.value))
+    if opcode == "abs" and a.nonneg:
+        return a
+    made = cls(Builder.current().unary(opcode, a.value))
+    if opcode != "not" and cls.is_integer:
+        made.learn(facts.Facts(opcode == "abs" or cls.ir_type.kind == "uint", a.divisibility, None))
+    return made
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """``a if condition else b`` without a branch; both sides are promoted to one type."""
+    if not isinstance(condition, (bool, int)):
+        condition = CLASS_OF[BOOL](condition).value
+    if not isinstance(condition, Value):
+        return a if condition else b
+    kind = _type(a)
+    if kind is None or kind != _type(b):
+        kind = _common(a, b)
+    cls = CLASS_OF[kind]
+    a, b = _as(cls, a), _as(cls, b)
+    made = cls(Builder.current().select(condition, a.ir_value(), b.ir_value()))
+    if cls.is_integer:
+        made.learn(facts.join(a.facts, b.facts))
+    return made
+
+
+def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
+    if opcode in ("div", "rem", "floordiv", "floormod"):
+        quotient = a.known_quotient(b)
+        if quotient is not None:
+            return cls(quotient if opcode in ("div", "floordiv") else 0)
+        if (a.nonneg and b.nonneg) or (b.nonneg and not isinstance(b.value, Value) and _whole(a, b)):
+            opcode = {"floordiv": "div", "floormod": "rem"}.get(opcode, opcode)
+    simple = _shortcut(opcode, a, b, cls)
+    if simple is not None:
+        return simple
+    if opcode == "pow":
+        return _power(a, b, cls)
+    if _static(a, b):
+        return cls(_fold(opcode, a, b, kind))
+    made = cls(Builder.current().binary(opcode, a.ir_value(), b.ir_value()))
+    if isinstance(made.value, Value) and cls.is_integer:
+        made.learn(facts.combine(opcode, a.facts, b.facts))
+    return made
+
+
+def _shortcut(opcode: str, a: Any, b: Any, cls: Any) -> Any:
+    """What the facts decide without an op: ``x % n`` and ``x // n`` for ``0 <= x < n``, or an exact multiple of n."""
+    if cls.ir_type == BOOL and opcode in ("and", "or"):
+        return _logic(opcode, a, b)
+    if opcode not in ("div", "rem", "min", "max") or not cls.is_integer or isinstance(b.value, Value) or _static(a, b):
+        return None
+    n, known = b.value, a.facts
+    if opcode in ("div", "rem") and n > 0:
+        if known.nonneg and known.bound is not None and known.bound <= n:
+            return cls(0) if opcode == "div" else a
+        if opcode == "rem" and _whole(a, b):
+            return cls(0)
+    if opcode == "min" and known.bound is not None and known.bound <= n + 1:
+        return a
+    if opcode == "max" and known.nonneg and n <= 0:
+        return a
+    return None
+
+
+def _whole(a: Any, b: Any) -> bool:
+    """Whether the literal ``b`` is known to divide ``a``: rounding then has no direction."""
+    return b.value > 0 and a.facts.divisibility % b.value == 0
+
+
+def _logic(opcode: str, a: Any, b: Any) -> Any:
+    """``x & True`` and ``x | False`` are x, ``x & False`` and ``x | True`` are known."""
+    for known, other in ((a, b), (b, a)):
+        if not isinstance(known.value, Value):
+            return other if known.value == (opcode == "and") else known
+    return None
+
+
+def _decide(opcode: str, a: Any, b: Any) -> bool | None:
+    """A comparison whose result the bounds prove."""
+    if isinstance(b.value, Value):
+        return None
+    n, known = b.value, a.facts
+    if known.nonneg:
+        if (opcode == "ge" and n <= 0) or (opcode in ("gt", "ne") and n < 0):
+            return True
+        if (opcode == "lt" and n <= 0) or (opcode in ("le", "eq") and n < 0):
+            return False
+    if known.bound is not None:
+        if (opcode == "lt" and known.bound <= n) or (opcode == "le" and known.bound <= n + 1):
+            return True
+        if (opcode == "ge" and known.bound <= n) or (opcode == "gt" and known.bound <= n + 1):
+            return False
+    return None
+
+
+def _fold(opcode: str, a: Any, b: Any, kind: ScalarType) -> Any:
+    if opcode in ("div", "rem", "floordiv", "floormod") and b.value == 0:
+        raise ZeroDivisionError(f"{cls_name(a)} division by zero")
+    folded = fold.binary(opcode, Constant(kind, a.value), Constant(kind, b.value))
+    return folded if folded is not None else Builder.current().binary(opcode, a.ir_value(), b.ir_value())
+
+
+def _power(a: Any, b: Any, cls: Any) -> Any:
+    if isinstance(b.value, Value) or b.value < 0:
+        return cls(Builder.current().binary("pow", a.ir_value(), b.ir_value()))
+    result, square, exponent = cls(1), a, b.value
+    while exponent:
+        if exponent & 1:
+            result = binary("mul", result, square)
+        exponent >>= 1
+        if exponent:
+            square = binary("mul", square, square)
+    return result
+
+
+def _float(opcode: str, a: Any, b: Any, kind: ScalarType) -> Any:
+    if _static(a, b):
+        try:
+            return _FLOAT[opcode](a.value, b.value)
+        except (OverflowError, ValueError):
+            return math.inf if opcode == "pow" else math.nan
+    builder = Builder.current()
+    if opcode == "floordiv":
+        return builder.unary("floor", builder.binary("div", a.ir_value(), b.ir_value()))
+    return builder.binary(opcode, a.ir_value(), b.ir_value())
+
+
+def _divide(a: float, b: float) -> float:
+    if b:
+        return a / b
+    return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _common(a: Any, b: Any) -> ScalarType:
+    left, right = _type(a), _type(b)
+    if left is None and right is None:
+        return promote.common(promote.default(a), promote.default(b))
+    if left is None:
+        return promote.common(promote.literal(a, right), right)  # type: ignore[arg-type]
+    if right is None:
+        return promote.common(left, promote.literal(b, left))
+    return promote.common(left, right)
+
+
+def _shift_type(a: Any, b: Any) -> ScalarType:
+    left = _type(a)
+    return promote.arithmetic(left) if left is not None else promote.default(a)
+
+
+def _type(a: Any) -> ScalarType | None:
+    """The scalar type of a numeric; None for Python literals."""
+    return getattr(a, "ir_type", None)
+
+
+def _is_bool(a: Any) -> bool:
+    return isinstance(a, bool) or _type(a) == BOOL
+
+
+def _static(*operands: Any) -> bool:
+    return not any(isinstance(x.value, Value) for x in operands)
+
+
+def _as(cls: Any, a: Any) -> Any:
+    return a if type(a) is cls else cls(a)
+
+
+def cls_name(a: Any) -> str:
+    return type(a).__name__
+
+
+def unary_float_type(a: ScalarType) -> ScalarType:
+    """The type in which a math function of one operand of type ``a`` computes."""
+    return promote.arithmetic(a) if a.is_float else F32

@@ -1,0 +1,32 @@
+"""The value protocol as functions: the run-time values inside an object, and the same object around others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from tilewright.ir.core import Value
+from tilewright.lang.staging import carry
+
+
+def dsl_user_op(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a helper that emits ops. Locations are found by themselves here; ``loc`` and ``ip`` default to None."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return call
+
+
+def extract_mlir_values(value: Any) -> list[Value]:
+    """The run-time values inside an object of the language, a container of such objects, or a Python number."""
+    return carry.flatten(value)[0]
+
+
+def new_from_mlir_values(value: Any, values: list[Value]) -> Any:
+    """An object like ``value`` (also one of the host: a tensor of ``from_dlpack``) around other run-time values."""
+    if hasattr(type(value), "__new_from_mlir_values__"):
+        return value.__new_from_mlir_values__(list(values))
+    return carry.unflatten(carry.spec_of(value, promote=False), values)

@@ -1,0 +1,107 @@
+"""``range`` of a kernel: ``cutlass.range`` (a run-time loop), ``range_constexpr`` (unrolled while staging)."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.errors import StagingError
+from tilewright.lang.numbers.numeric import Integer, Numeric
+
+
+class Range:
+    """The bounds and hints of a run-time loop; what the builtin ``range`` means in a staged ``for`` statement.
+
+    ``unroll`` asks for that many copies of the body, ``unroll_full`` for all of them (with Python bounds the loop is
+    then
+    unrolled while staging and its index is a Python int). ``prefetch_stages`` is accepted; the software pipeline that
+    it asks for is the kernel author's to write here.
+    """
+
+    def __init__(
+        self, *bounds: Any, unroll: int | None = None, unroll_full: bool = False, prefetch_stages: int | None = None,
+        **_: Any,
+    ) -> None:  # fmt: skip
+        if not 1 <= len(bounds) <= 3:
+            raise StagingError(f"range takes 1 to 3 bounds, got {len(bounds)}")
+        for bound in bounds:
+            if not isinstance(bound, (int, Integer)):
+                raise StagingError(f"range needs integers, got {bound!r} ({type(bound).__name__})")
+        if isinstance(unroll, bool) or (unroll is not None and (not isinstance(unroll, int) or unroll < 0)):
+            raise StagingError(f"range(unroll={unroll!r}): a whole number is needed (unroll_full=True unrolls all)")
+        self.start, self.stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+        self.step = bounds[2] if len(bounds) == 3 else 1
+        if as_python(self.step) == 0:
+            raise StagingError("range: the step must not be zero")
+        self.unroll, self.unroll_full, self.prefetch_stages = unroll or None, bool(unroll_full), prefetch_stages
+
+    @property
+    def is_static(self) -> bool:
+        return all(as_python(x) is not None for x in (self.start, self.stop, self.step))
+
+    def python(self) -> builtins.range:
+        """The Python range, when all bounds are known now."""
+        bounds = [as_python(x) for x in (self.start, self.stop, self.step)]
+        if None in bounds:
+            raise StagingError(
+                "a run-time range can only be the iterable of a `for` statement in a function marked "
+                "@cute.jit or @cute.kernel"
+            )
+        return builtins.range(*bounds)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.python())
+
+
+def as_python(bound: Any) -> int | None:
+    """A bound that is known now as an int, else None."""
+    if isinstance(bound, Numeric):
+        return int(bound.value) if bound.is_static else None
+    return int(bound)
+
+
+range = Range
+
+
+def range_constexpr(*bounds: Any) -> builtins.range:
+    """A ``for`` over it runs while staging: the body is unrolled and the index is a Python int.
+
+    >>> list(range_constexpr(1, 4))
+    [1, 2, 3]
+    """
+    known = [as_python(bound) if isinstance(bound, (int, Numeric)) else bound for bound in bounds]
+    if None in known:
+        raise StagingError(
+            f"range_constexpr({', '.join(map(repr, bounds))}): a bound is known only when the kernel runs; "
+            f"use `range` or "
+            "`cutlass.range` for a run-time loop"
+        )
+    return builtins.range(*known)  # type: ignore[arg-type]
+
+
+def range_dynamic(*bounds: Any, **options: Any) -> Range:
+    """The older name of ``cutlass.range``."""
+    return Range(*bounds, **options)
+
+
+def const_expr(value: Any) -> Any:
+    """``value``, which must be known while staging; ``if const_expr(...)`` is decided now.
+
+    >>> const_expr(3 > 2)
+    True
+    """
+    if isinstance(value, Numeric):
+        if not value.is_static:
+            raise StagingError(
+                f"const_expr: the {type(value).__name__} is known only when the kernel runs; leave const_expr "
+                f"out to branch "
+                "at run time, or pass the number as a cutlass.Constexpr argument"
+            )
+        return value.value
+    return value
+
+
+def dynamic_expr(value: Any) -> Any:
+    """Marks a predicate as a run-time one; run-time is what predicates are unless they are known."""
+    return value

@@ -1,0 +1,297 @@
+"""The layout algebra on layouts *and* tensors, under CuTe's names.
+
+Each function takes what its namesake in :mod:`tilewright.layout` takes; given a tensor it acts on the tensor's layout
+and gives a tensor of the same elements. Integers that are known while staging count as static.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from tilewright import layout as _layout
+from tilewright.errors import ConstraintError
+from tilewright.lang.numbers.numeric import Integer
+from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.tensors.registers import Registers, alloc
+from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.layout import ComposedLayout, Layout
+from tilewright.layout.tuples import is_static
+
+
+def _on_layout(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` of a layout as a function of a layout or tensor."""
+
+    @wraps(f)
+    def act(input: Any, *args: Any, **kwargs: Any) -> Any:
+        options = _options(kwargs)
+        rest = [unwrap_tree(a) for a in args]
+        if isinstance(input, Tensor):
+            return input.with_layout(f(input.layout, *rest, **options))
+        return f(unwrap_tree(input), *rest, **options)
+
+    act.__doc__ = f"{f.__doc__}\n    Also on tensors: acts on the layout and keeps the elements.\n"
+    return act
+
+
+def _of_layout(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` that measures a layout or tree as a function of tensors and TensorSSAs, too."""
+
+    @wraps(f)
+    def measure(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(input, Tensor):
+            input = input.layout
+        elif isinstance(input, TensorSSA):
+            input = input.shape
+        else:
+            input = _shape_of(input)
+        return f(unwrap_tree(input), *[unwrap_tree(a) for a in args], **_options(kwargs))
+
+    return measure
+
+
+def _options(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {k: unwrap_tree(v) for k, v in kwargs.items() if k not in ("loc", "ip")}
+
+
+def _shape_of(x: Any) -> Any:
+    """Objects with a ``shape`` that are no layouts (host arrays, tiled objects) measure as their shape."""
+    if isinstance(x, (tuple, list, int, Integer, Layout, ComposedLayout)):
+        return tuple(x) if isinstance(x, list) else x
+    found = getattr(x, "shape", None)
+    return tuple(found) if isinstance(found, (tuple, list)) else x
+
+
+append, prepend = _on_layout(_layout.append), _on_layout(_layout.prepend)
+coalesce, filter, filter_zeros = (
+    _on_layout(_layout.coalesce),
+    _on_layout(_layout.filter),
+    _on_layout(_layout.filter_zeros),
+)
+composition, flatten = _on_layout(_layout.composition), _on_layout(_layout.flatten)
+with_shape, append_ones = _on_layout(_layout.with_shape), _on_layout(_layout.append_ones)
+prepend_ones = _on_layout(_layout.prepend_ones)
+get, group_modes, select = _on_layout(_layout.get), _on_layout(_layout.group_modes), _on_layout(_layout.select)
+logical_divide, zipped_divide = _on_layout(_layout.logical_divide), _on_layout(_layout.zipped_divide)
+tiled_divide, flat_divide = _on_layout(_layout.tiled_divide), _on_layout(_layout.flat_divide)
+logical_product, zipped_product = _on_layout(_layout.logical_product), _on_layout(_layout.zipped_product)
+tiled_product, flat_product = _on_layout(_layout.tiled_product), _on_layout(_layout.flat_product)
+blocked_product, raked_product = _on_layout(_layout.blocked_product), _on_layout(_layout.raked_product)
+
+size, rank, depth, shape = (_of_layout(f) for f in (_layout.size, _layout.rank, _layout.depth, _layout.shape))
+stride, cosize, coshape = (_of_layout(f) for f in (_layout.stride, _layout.cosize, _layout.coshape))
+crd2idx, idx2crd, ceil_div, round_up = (
+    _of_layout(f) for f in (_layout.crd2idx, _layout.idx2crd, _layout.ceil_div, _layout.round_up)
+)
+complement, left_inverse, right_inverse = (
+    _of_layout(f) for f in (_layout.complement, _layout.left_inverse, _layout.right_inverse)
+)
+nullspace, upcast, downcast = (_of_layout(f) for f in (_layout.nullspace, _layout.upcast, _layout.downcast))
+recast_layout, max_alignment = _of_layout(_layout.recast_layout), _of_layout(_layout.max_alignment)
+tile_to_shape, make_layout_tv = _of_layout(_layout.tile_to_shape), _of_layout(_layout.make_layout_tv)
+make_layout_like = _of_layout(_layout.make_layout_like)
+
+
+def _of_extents(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` of a shape whose run-time extents are known not to be negative, as extents are."""
+    measured = _of_layout(f)
+
+    @wraps(f)
+    def make(shape: Any, *args: Any, **kwargs: Any) -> Any:
+        return measured(_extents(shape), *args, **kwargs)
+
+    return make
+
+
+def _extents(shape: Any) -> Any:
+    if isinstance(shape, (tuple, list)):
+        return tuple(map(_extents, shape))
+    return shape.assume_nonneg() if isinstance(shape, Integer) and not shape.nonneg else shape
+
+
+make_layout, make_identity_layout = _of_extents(_layout.make_layout), _of_extents(_layout.make_identity_layout)
+make_ordered_layout = _of_extents(_layout.make_ordered_layout)
+
+
+def max_common_layout(a: Any, b: Any, **_: Any) -> Any:
+    """The longest layout of elements that both layouts (or tensors) keep contiguous and in order."""
+    return _layout.max_common_layout(*(getattr(x, "layout", x) for x in (a, b)))
+
+
+def max_common_vector(a: Any, b: Any, **_: Any) -> int:
+    """How many elements both layouts (or tensors) keep contiguous and in order."""
+    return _layout.max_common_vector(*(getattr(x, "layout", x) for x in (a, b)))
+
+
+def is_congruent(a: Any, b: Any) -> bool:
+    """Whether two trees, layouts or tensors have the same profile."""
+    return _layout.is_congruent(a, b)
+
+
+def size_in_bytes(dtype: Any, layout: Any, **_: Any) -> int:
+    """Bytes that a tensor of ``dtype`` with this layout (shape) spans; zero for no layout.
+
+    >>> from tilewright.lang.numbers.numeric import Float16
+    >>> size_in_bytes(Float16, Layout((8, 4), (1, 10)))
+    76
+    """
+    if layout is None:
+        return 0
+    if isinstance(layout, ComposedLayout):
+        layout = layout.outer
+    return cosize(layout if isinstance(layout, Layout) else make_layout(layout)) * max(dtype.width, 8) // 8  # type: ignore[no-any-return]
+
+
+def slice_(src: Any, coord: Any, **_: Any) -> Any:
+    """The modes of ``src`` (tensor, layout or tree) where ``coord`` has None; a tensor also moves to the slice."""
+    return src[coord] if isinstance(src, Tensor) else _layout.slice_(src, unwrap_tree(coord))
+
+
+def dice(src: Any, dicer: Any, **_: Any) -> Any:
+    """The modes of ``src`` where ``dicer`` has a number."""
+    return src.with_layout(_layout.dice(src.layout, dicer)) if isinstance(src, Tensor) else _layout.dice(src, dicer)
+
+
+def domain_offset(coord: Any, tensor: Any, **_: Any) -> Any:
+    """The tensor (or layout) whose origin is at ``coord``."""
+    coord = unwrap_tree(coord)
+    if not isinstance(tensor, Tensor):
+        return _layout.domain_offset(coord, tensor)
+    return _moved(tensor, lambda c: _layout.domain_offset(c, tensor.layout), coord)
+
+
+def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, **_: Any) -> Any:
+    """Tile ``coord`` of a tensor: the tile's modes first, then the modes of tiles that ``coord`` leaves open (None).
+
+    ``proj`` has 1 for the modes of ``tiler`` and ``coord`` that this tensor has, None for the others, so that one
+    (M, N, K) tiler serves A, B and C.
+    """
+    tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
+    if not isinstance(input, Tensor):
+        return _layout.local_tile(input, tiler, coord, proj)[0]
+    return _moved(input, lambda c: _layout.local_tile(input.layout, tiler, c, proj), coord)
+
+
+def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, **_: Any) -> Any:
+    """The elements of thread ``index`` when the thread layout ``tiler`` is repeated over the tensor."""
+    tiler, index = unwrap_tree(tiler), unwrap_tree(index)
+    if not isinstance(target, Tensor):
+        return _layout.local_partition(target, tiler, index, proj)[0]
+    return _moved(target, lambda i: _layout.local_partition(target.layout, tiler, i, proj), index)
+
+
+def inner_partition(input: Any, tiler: Any, coord: Any, **_: Any) -> Any:
+    """The tile at ``coord`` among the tiles."""
+    return _partition(_layout.inner_partition, input, tiler, coord)
+
+
+def outer_partition(input: Any, tiler: Any, coord: Any, **_: Any) -> Any:
+    """Element ``coord`` of every tile."""
+    return _partition(_layout.outer_partition, input, tiler, coord)
+
+
+def _partition(f: Callable[..., tuple[Any, Any]], input: Any, tiler: Any, coord: Any) -> Any:
+    tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
+    if not isinstance(input, Tensor):
+        return f(input, tiler, coord)[0]
+    return _moved(input, lambda c: f(input.layout, tiler, c), coord)
+
+
+def _moved(tensor: Tensor, f: Callable[[Any], tuple[Any, Any]], coord: Any) -> Tensor:
+    """The tensor at the (layout, offset) of ``f(coord)``; static and run-time parts of the offset are added apart."""
+    if tensor.is_coordinate or isinstance(tensor.layout, ComposedLayout) or is_static(coord):
+        layout, offset = f(coord)
+        return tensor.with_layout(layout, unwrap_tree(offset))
+    layout, static = f(_only(coord, False))
+    _, dynamic = f(_only(tensor.widened(coord), True))
+    return Tensor(tensor.iterator + unwrap_tree(dynamic) + unwrap_tree(static), layout)
+
+
+def _only(coord: Any, dynamic: bool) -> Any:
+    """``coord`` with its static (``dynamic``) or run-time numbers as zero; None stays."""
+    if isinstance(coord, tuple):
+        return tuple([_only(c, dynamic) for c in coord])
+    return coord if coord is None or isinstance(coord, Integer) == dynamic else 0
+
+
+def _tuple(x: Any) -> Any:
+    return tuple(map(_tuple, x)) if isinstance(x, (tuple, list)) else x
+
+
+# -- making tensors --------------------------------------------------------------------------------------------------
+
+
+def make_identity_tensor(shape: Any, **_: Any) -> Tensor:
+    """The tensor whose element at a coordinate is that coordinate.
+
+    >>> make_identity_tensor((8, 4))[3, 2]
+    (3, 2)
+    """
+    shape = unwrap_tree(_tuple(shape.shape if isinstance(shape, (Tensor, Layout)) else shape))
+    return Tensor(_layout.repeat_like(0, shape), _layout.make_identity_layout(shape))
+
+
+def make_rmem_tensor(layout_or_shape: Any, dtype: Any, **_: Any) -> Tensor:
+    """Fresh registers of ``dtype`` under a static layout (a shape means column-major). Their contents are undefined."""
+    if isinstance(layout_or_shape, type):
+        layout_or_shape, dtype = dtype, layout_or_shape
+    layout = layout_or_shape if isinstance(layout_or_shape, (Layout, ComposedLayout)) else make_layout(layout_or_shape)
+    if not is_static(layout):
+        raise ConstraintError(f"make_rmem_tensor: registers need a static layout, not {layout}")
+    return make_tensor(alloc(dtype, cosize(layout)), layout)
+
+
+make_fragment = make_rmem_tensor
+
+
+def make_rmem_tensor_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
+    """Fresh registers with the shape of a tensor (or layout), compact and column-major."""
+    return make_rmem_tensor(make_layout(src.shape), _element(src, dtype))
+
+
+def make_fragment_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
+    """Fresh registers with the shape of a tensor (or layout): mode 0 column-major, the others by ``src``'s strides."""
+    layout = src.layout if isinstance(src, Tensor) else src
+    if _layout.has_scaled_basis(layout):
+        layout = Layout(layout.shape)
+    made = _layout.make_fragment_like_layout(layout)
+    if not _layout.is_congruent(
+        made, layout
+    ):  # CuTe wraps the last mode of a rank-2 fragment; here profiles stay alike
+        made = Layout(layout.shape, _layout.unflatten(_layout.flatten_to_tuple(made.stride), layout.shape))
+    return make_rmem_tensor(made, _element(src, dtype))
+
+
+def _element(src: Any, dtype: Any) -> Any:
+    if dtype is None and not isinstance(src, Tensor):
+        raise ConstraintError(f"a fragment like the layout {src} needs a dtype")
+    return src.element_type if dtype is None else dtype
+
+
+def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, **_: Any) -> Tensor:
+    """The same bits as elements of ``dtype``: the layout is recast with the element width."""
+    if src.is_coordinate:
+        raise ConstraintError(f"recast_tensor: {src} is a coordinate tensor")
+    layout = _layout.recast_layout(dtype.width, src.element_type.width, src.layout)
+    if isinstance(src.iterator, Registers):
+        return Tensor(src.iterator.recast(dtype), layout)
+    assert isinstance(src.iterator, Pointer)
+    return Tensor(recast_ptr(src.iterator, swizzle_, dtype), layout)
+
+
+def make_layout_image_mask(lay: Layout, coord: Any, mode: int, **_: Any) -> Any:
+    """The multicast mask (Int16) of the blocks that differ from ``coord`` only in ``mode``: bit ``lay(c)`` for each.
+
+    >>> make_layout_image_mask(Layout((2, 4)), (1, 0), mode=1).value
+    170
+    """
+    from tilewright.lang.numbers.numeric import Int16
+
+    coord = tuple(unwrap_tree(_tuple(coord)))
+    image = 0
+    for i in range(size(lay, mode=[mode])):
+        image |= 1 << lay[mode](i)
+    origin = unwrap_tree(lay(tuple(0 if k == mode else c for k, c in enumerate(coord))))
+    return Int16(image << origin) if isinstance(origin, int) else (origin * 0 + image << origin).to(Int16)

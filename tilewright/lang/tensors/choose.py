@@ -1,0 +1,42 @@
+"""Choices without a branch: ``min``, ``max`` and ``select`` of numerics and Python numbers."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from tilewright.lang.numbers import operators
+from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
+
+
+def min(*values: Any) -> Any:
+    """The least of two or more numbers; Python's own ``min`` where no run-time value takes part.
+
+    >>> from tilewright.lang.numbers.numeric import Int32
+    >>> min(3, 2), min(Int32(5), 4)
+    (2, Int32(4))
+    """
+    return _fold("min", builtins.min, values)
+
+
+def max(*values: Any) -> Any:
+    """The greatest of two or more numbers."""
+    return _fold("max", builtins.max, values)
+
+
+def _fold(opcode: str, plain: Any, values: tuple[Any, ...]) -> Any:
+    if len(values) == 1:
+        values = tuple(values[0])
+    if not any(isinstance(v, (Numeric, TensorSSA)) for v in values):
+        return plain(values)
+    result = values[0]
+    for value in values[1:]:
+        vector = next((v for v in (result, value) if isinstance(v, TensorSSA)), None)
+        result = (
+            vector.combine(opcode, result, value) if vector is not None else operators.binary(opcode, result, value)
+        )
+    return result
+
+
+select = operators.select

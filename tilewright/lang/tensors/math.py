@@ -1,0 +1,143 @@
+"""``cute.math``: elementary functions of numerics, TensorSSAs and Python numbers.
+
+``fastmath=True`` allows the approximate hardware instructions. Integers compute in Float32; the 8-bit floats and
+TFloat32 in Float32, Float16 and BFloat16 in their own type.
+"""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.lang.numbers import operators
+from tilewright.lang.numbers.numeric import Numeric, as_numeric, class_of
+from tilewright.lang.numbers.operators import unary_float_type
+from tilewright.lang.tensors.tensor_ssa import TensorSSA, broadcast_operand
+
+
+def _guarded(f: Callable[[float], float]) -> Callable[[float], float]:
+    def act(x: float) -> float:
+        try:
+            return f(x)
+        except OverflowError:
+            return _math.inf
+        except (ValueError, ZeroDivisionError):
+            return _edge(f, x)
+
+    return act
+
+
+def _edge(f: Callable[[float], float], x: float) -> float:
+    """What the machines give where Python raises: log(0) = -inf, rsqrt(0) = inf, else NaN."""
+    if x == 0:
+        return -_math.inf if f in (_math.log, _math.log2, _math.log10) else _math.inf
+    return _math.nan
+
+
+def _unary(opcode: str, f: Callable[[float], float], text: str) -> Callable[..., Any]:
+    plain = _guarded(f)
+
+    def function(a: Any, fastmath: bool = False, **_: Any) -> Any:
+        attrs = {"fastmath": True} if fastmath else {}
+        if isinstance(a, TensorSSA):
+            cls = class_of(unary_float_type(a.dtype.ir_type))
+            return a.to(cls).map(opcode, **attrs)
+        number = as_numeric(a)
+        cls = class_of(unary_float_type(number.ir_type))
+        number = number.to(cls)
+        if isinstance(number.value, Value):
+            return cls(Builder.current().unary(opcode, number.value, **attrs))
+        result = plain(float(number.value))
+        return cls(result) if isinstance(a, Numeric) else result
+
+    function.__name__ = function.__qualname__ = opcode
+    function.__doc__ = f"{text} of every element; ``fastmath`` allows an approximation."
+    return function
+
+
+exp = _unary("exp", _math.exp, "e to the power")
+exp2 = _unary("exp2", _math.exp2, "2 to the power")
+log = _unary("log", _math.log, "Natural logarithm")
+log2 = _unary("log2", _math.log2, "Logarithm to base 2")
+log10 = _unary("log10", _math.log10, "Logarithm to base 10")
+sin = _unary("sin", _math.sin, "Sine")
+cos = _unary("cos", _math.cos, "Cosine")
+tan = _unary("tan", _math.tan, "Tangent")
+asin = _unary("asin", _math.asin, "Arc sine")
+acos = _unary("acos", _math.acos, "Arc cosine")
+atan = _unary("atan", _math.atan, "Arc tangent")
+tanh = _unary("tanh", _math.tanh, "Hyperbolic tangent")
+sqrt = _unary("sqrt", _math.sqrt, "Square root")
+rsqrt = _unary("rsqrt", lambda x: 1 / _math.sqrt(x), "Reciprocal square root")
+erf = _unary("erf", _math.erf, "Error function")
+floor = _unary("floor", _math.floor, "Greatest integer not above")
+ceil = _unary("ceil", _math.ceil, "Least integer not below")
+round = _unary("round", lambda x: float(_nearest(x)), "Nearest integer, ties to even,")
+trunc = _unary("trunc", _math.trunc, "Integer part")
+
+
+def _nearest(x: float) -> float:
+    import builtins
+
+    return builtins.round(x) if _math.isfinite(x) else x
+
+
+def _binary(opcode: str, text: str) -> Callable[..., Any]:
+    def function(a: Any, b: Any, fastmath: bool = False, **_: Any) -> Any:
+        tensor = next((x for x in (a, b) if isinstance(x, TensorSSA)), None)
+        if tensor is not None:
+            return tensor.combine(opcode, a, b)
+        first, second = as_numeric(a), as_numeric(b)
+        cls = class_of(unary_float_type(first.ir_type))
+        result = operators.binary(opcode, first.to(cls), second)
+        return result if isinstance(a, Numeric) or isinstance(b, Numeric) else result.value
+
+    function.__name__ = function.__qualname__ = opcode
+    function.__doc__ = f"{text}, element by element."
+    return function
+
+
+atan2 = _binary("atan2", "The angle of the point (b, a)")
+copysign = _binary("copysign", "The magnitude of a with the sign of b")
+pow = _binary("pow", "a to the power b")
+
+
+def absf(a: Any, **_: Any) -> Any:
+    """Absolute value."""
+    return abs(a)
+
+
+def fma(a: Any, b: Any, c: Any, **_: Any) -> Any:
+    """``a * b + c`` with one rounding."""
+    tensors = [x for x in (a, b, c) if isinstance(x, TensorSSA)]
+    if tensors:
+        shape, cls = tensors[0].shape, tensors[0].dtype
+        values = [broadcast_operand(x, cls, shape) for x in (a, b, c)]
+        return TensorSSA(Builder.current().fma(*values), shape, cls)
+    cls = type(operators.binary("add", operators.binary("add", as_numeric(a), b), c))
+    numbers = [cls(x) for x in (a, b, c)]
+    if all(x.is_static for x in numbers):
+        return cls(numbers[0].value * numbers[1].value + numbers[2].value)
+    return cls(Builder.current().fma(*[x.ir_value() for x in numbers]))
+
+
+def _predicate(opcode: str, f: Callable[[float], bool]) -> Callable[..., Any]:
+    def function(a: Any, **_: Any) -> Any:
+        from tilewright.lang.numbers.numeric import Boolean
+
+        if isinstance(a, TensorSSA):
+            return TensorSSA(Builder.current().predicate(opcode, a.value), a.shape, Boolean)
+        number = as_numeric(a)
+        if number.is_static:
+            return Boolean(f(float(number.value))) if isinstance(a, Numeric) else f(float(number.value))
+        return Boolean(Builder.current().predicate(opcode, number.value))
+
+    function.__name__ = function.__qualname__ = opcode
+    function.__doc__ = f"Whether a number {'is not a number' if opcode == 'isnan' else 'is infinite'}."
+    return function
+
+
+isnan, isinf = _predicate("isnan", _math.isnan), _predicate("isinf", _math.isinf)

@@ -1,0 +1,378 @@
+"""Pointers: an element type, a memory space, a known alignment, and offsets that are added as late as possible.
+
+A pointer keeps the static part of its offset apart from the address, so that ``p + i + 8`` and ``p + i`` share
+``p + i`` and alignment facts survive. A *swizzled* pointer keeps its whole offset apart and permutes it at each
+access: layouts on top of it stay linear. Its swizzle is stated in bytes and counts from the pointer's base, which lies
+on a multiple of the swizzle's span, so that it is the same permutation of address bits that TMA and wgmma apply.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Any
+
+from tilewright.errors import ArgumentError, ConstraintError, StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.types import I64, MemSpace, PtrType, Type
+from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
+from tilewright.lang.numbers.numeric import Int32, Integer, class_of, is_number, unwrap, wrap
+from tilewright.lang.tensors.swizzled import Bits, bits_of, split
+
+
+class AddressSpace(Enum):
+    """Where a pointer points to."""
+
+    generic = "generic"
+    gmem = "gmem"
+    smem = "smem"
+    rmem = "rmem"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_SPACES = {space: MemSpace(space.value) for space in AddressSpace}
+
+
+def element_bytes(dtype: Any) -> int:
+    return dtype.ir_type.bytes  # type: ignore[no-any-return]
+
+
+class Pointer:
+    """A pointer to elements of ``dtype`` in memory.
+
+    While staging it holds an ``ir.Value``; on the host a :class:`~tilewright.ir.runtime.DevicePointer`.
+    ``const`` (elements, static) and ``pending`` (elements, run-time, only under a swizzle) are still to be added.
+    ``wide``: the array behind it has more elements than 32 bits count.
+    """
+
+    __slots__ = ("base", "const", "dtype", "pending", "swizzle", "wide")
+
+    def __init__(
+        self, base: Value | DevicePointer, dtype: Any, const: int = 0, pending: Any = 0, swizzle: Bits | None = None,
+        wide: bool = False,
+    ) -> None:  # fmt: skip
+        self.base = base
+        self.dtype = dtype
+        self.const = const
+        self.pending = pending
+        self.swizzle = swizzle
+        self.wide = wide
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def _type(self) -> PtrType:
+        kind = self.base.type if isinstance(self.base, Value) else None
+        if not isinstance(kind, PtrType):
+            raise StagingError("a host pointer has no place in a kernel: pass it as an argument")
+        return kind
+
+    value_type = element_type = property(lambda self: self.dtype)
+
+    @property
+    def memspace(self) -> AddressSpace:
+        return AddressSpace(self._type.space.value)
+
+    @property
+    def base_align(self) -> int:
+        """Known alignment of the base address, in bytes."""
+        return self._type.align
+
+    @property
+    def alignment(self) -> int:
+        """Known alignment in bytes of the address with every offset added."""
+        size = element_bytes(self.dtype)
+        align = math.gcd(self.base_align, self.const * size) if self.const else self.base_align
+        pending = unwrap(self.pending)
+        if not isinstance(pending, int):
+            align = math.gcd(align, pending.divisibility * size)
+        elif pending:
+            align = math.gcd(align, pending * size)
+        moved = self.const or not isinstance(pending, int) or pending
+        return math.gcd(align, 1 << self.swizzle.base) if self.swizzle and moved else align
+
+    max_alignment = alignment
+
+    # -- moving --------------------------------------------------------------------------------------------------
+
+    def _with(self, **changes: Any) -> Pointer:
+        made = type(self).__new__(type(self))
+        for name in Pointer.__slots__:
+            setattr(made, name, changes.get(name, getattr(self, name)))
+        return made
+
+    def __add__(self, offset: Any) -> Pointer:
+        offset = unwrap(offset)
+        if isinstance(offset, bool) or not (isinstance(offset, int) or is_number(offset)):
+            return NotImplemented
+        if isinstance(offset, int):
+            return self._with(const=self.const + offset) if offset else self
+        if not isinstance(offset, Integer):
+            raise ConstraintError(f"a pointer moves by whole elements, not by a {type(offset).__name__}")
+        if self.swizzle is not None:
+            size = element_bytes(self.dtype)
+            if offset.divisibility * size % self.swizzle.span:
+                nothing = isinstance(self.pending, int) and self.pending == 0
+                return self._with(pending=offset if nothing else self.pending + offset)
+        return self._with(base=_moved(self.base, offset))
+
+    __radd__ = __add__
+
+    def __sub__(self, offset: Any) -> Pointer:
+        return self + (-offset)
+
+    def value(self, extra: int = 0) -> Value:
+        """The address ``extra`` elements on, as an operand of the IR: offsets added, swizzle applied."""
+        const = self.const + extra
+        if self.swizzle is None:
+            return _shift(self.base, const)
+        pending = self.pending
+        dynamic, static = split(self.swizzle.in_units(element_bytes(self.dtype)), pending, const)
+        base = self.base if isinstance(dynamic, int) else _moved(self.base, dynamic)
+        return _shift(base, static)
+
+    def ir_value(self) -> Value:
+        return self.value()
+
+    llvm_ptr = property(value)
+
+    # -- access --------------------------------------------------------------------------------------------------
+
+    def load(self, offset: Any = 0) -> Any:
+        """The element ``offset`` elements on."""
+        return wrap(Builder.current().load((self + offset).value()))
+
+    def store(self, value: Any, offset: Any = 0) -> None:
+        Builder.current().store((self + offset).value(), self.dtype(value).ir_value())
+
+    def __getitem__(self, offset: Any) -> Any:
+        return self.load(offset)
+
+    def __setitem__(self, offset: Any, value: Any) -> None:
+        self.store(value, offset)
+
+    def align(self, min_align: int, **_: Any) -> Pointer:
+        """The pointer rounded up to a multiple of ``min_align`` bytes; unchanged if it is known to be one."""
+        if min_align < 1 or min_align & (min_align - 1):
+            raise ConstraintError(f"align({min_align}): an alignment is a power of two")
+        if self.alignment % min_align == 0:
+            return self
+        builder = Builder.current()
+        number = wrap(builder.emit("ptr.toint", (self.value(),), (I64,)).result)
+        raised = (number + (min_align - 1)) & -min_align
+        kind = PtrType(self._type.elem, self._type.space, min_align)
+        return Pointer(builder.emit("ptr.fromint", (raised.ir_value(),), (kind,)).result, self.dtype)
+
+    def toint(self, **_: Any) -> Any:
+        """The address: Int32 in shared memory, Int64 elsewhere; on the host a Python int."""
+        if isinstance(self.base, DevicePointer):
+            return self.base.address + self.const * element_bytes(self.dtype)
+        number = wrap(Builder.current().emit("ptr.toint", (self.value(),), (I64,)).result)
+        return Int32(number) if self._type.space is MemSpace.SMEM else number
+
+    # -- the protocol --------------------------------------------------------------------------------------------
+
+    __carry_immutable__ = True
+
+    def __extract_mlir_values__(self) -> list[Value]:
+        if self.swizzle is None:
+            return [self.value()]
+        span = self.swizzle.in_units(element_bytes(self.dtype)).span
+        whole = self.const // span * span
+        return [_shift(self.base, whole), Int32(self.pending + (self.const - whole)).ir_value()]
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> Pointer:
+        if self.swizzle is None:
+            return Pointer(values[0], self.dtype, wide=self.wide)
+        divisor, bits = self._offset_facts()
+        pending = wrap(values[1], Facts(bits is not None, divisor, None, None, bits))
+        return self._with(base=values[0], pending=pending, const=0)
+
+    def __get_mlir_types__(self) -> list[Type]:
+        if isinstance(self.base, DevicePointer):
+            raise ArgumentError("this pointer has no alignment: make it with make_ptr")
+        return [v.type for v in self.__extract_mlir_values__()]
+
+    def __carry_key__(self) -> Any:
+        return (self.dtype, self.swizzle, self.wide, self._offset_facts() if self.swizzle else None)
+
+    def __carry_join__(self, other: Any) -> Pointer | None:
+        """A pointer that stands for both in a loop or branch: less is known of its offset under the swizzle."""
+        if (self.dtype, self.swizzle, self.wide) != (other.dtype, other.swizzle, other.wide) or self.swizzle is None:
+            return None
+        pending = Int32(0)
+        pending.facts = Facts(False, min(self._offset_facts()[0], other._offset_facts()[0]))
+        return self._with(pending=pending, const=0)
+
+    def _offset_facts(self) -> tuple[int, int | None]:
+        """(the power of two that divides the offset under the swizzle, as far as it matters; the bits it can have)."""
+        assert self.swizzle is not None
+        swizzle = self.swizzle.in_units(element_bytes(self.dtype))
+        known = self.pending.facts if isinstance(self.pending, Integer) else of_number(self.pending)
+        if self.const % swizzle.span:
+            known = combine("add", known, of_number(self.const % swizzle.span))
+        return min(low_bit(known), 1 << swizzle.base), possible_bits(known)
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, Pointer):
+            return NotImplemented
+        return wrap(Builder.current().compare("eq", self.value(), other.value()))
+
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        swizzle = f", {self.swizzle}" if self.swizzle else ""
+        kind = self._type
+        return f"ptr<{kind.elem}, {kind.space.value}, align<{self.alignment}>{swizzle}>"
+
+    __repr__ = __str__
+
+
+class HostPointer(Pointer):
+    """A pointer that the host holds: a device address with what the caller promises of its alignment."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, base: DevicePointer, dtype: Any, space: MemSpace, align: int, wide: bool = False) -> None:
+        super().__init__(base, dtype, wide=wide)
+        self._kind = PtrType(dtype.ir_type, space, align)
+
+    def _with(self, **changes: Any) -> Pointer:
+        made = super()._with(**changes)
+        made._kind = self._kind  # type: ignore[attr-defined]
+        return made
+
+    @property
+    def _type(self) -> PtrType:
+        return self._kind
+
+    def with_dtype(self, dtype: Any) -> HostPointer:
+        """The same address as a pointer to other elements."""
+        return HostPointer(self.device_pointer(), dtype, self._kind.space, self.alignment, self.wide)
+
+    def device_pointer(self) -> DevicePointer:
+        assert isinstance(self.base, DevicePointer)
+        return self.base._replace(address=self.base.address + self.const * element_bytes(self.dtype))
+
+    def value(self, extra: int = 0) -> Value:
+        raise StagingError("a host pointer has no place in a kernel: pass it (or its tensor) as an argument")
+
+    def __extract_mlir_values__(self) -> list[Value]:
+        return [self.value()]
+
+    def __get_mlir_types__(self) -> list[Type]:
+        return [PtrType(self._kind.elem, self._kind.space, self.alignment)]
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> Pointer:
+        return Pointer(values[0], self.dtype, wide=self.wide)
+
+    def __carry_key__(self) -> Any:
+        return (self.dtype, self.swizzle, self.wide)
+
+    def __c_pointers__(self) -> list[Any]:
+        return [self.device_pointer()]
+
+
+def _shift(base: Value | DevicePointer, offset: int) -> Value:
+    if not isinstance(base, Value):
+        raise StagingError("a host pointer has no place in a kernel: pass it (or its tensor) as an argument")
+    return Builder.current().ptr_add(base, offset) if offset else base
+
+
+def _moved(base: Value | DevicePointer, offset: Integer) -> Value:
+    """``base + offset`` with the alignment that the offset's divisor leaves."""
+    if not isinstance(base, Value):
+        raise StagingError("a host pointer moves by Python ints only")
+    kind = base.type
+    assert isinstance(kind, PtrType)
+    return Builder.current().ptr_add(
+        base, offset.ir_value(), math.gcd(kind.align, offset.divisibility * kind.elem.bytes)
+    )
+
+
+def make_ptr(dtype: Any, value: Any, mem_space: AddressSpace = AddressSpace.generic, assumed_align: int | None = None,
+             **_: Any) -> Pointer:  # fmt: skip
+    """A pointer from an address.
+
+    On the host ``value`` is a Python int (or a ctypes pointer) and the result is an argument for a jit function; in a
+    kernel it is an integer numeric. ``assumed_align`` (bytes) defaults to the element's size.
+
+    >>> make_ptr(class_of(Int32.ir_type), 0x1000, AddressSpace.gmem, assumed_align=16)
+    ptr<i32, gmem, align<16>>
+    """
+    align = assumed_align or element_bytes(dtype)
+    if align & (align - 1):
+        raise ArgumentError(f"make_ptr: an alignment is a power of two, not {align}")
+    space = _SPACES[mem_space]
+    if isinstance(unwrap(value), Integer):
+        kind = PtrType(dtype.ir_type, space, align)
+        number = value.to(class_of(I64)).ir_value()
+        return Pointer(Builder.current().emit("ptr.fromint", (number,), (kind,)).result, dtype)
+    address = int(getattr(value, "value", value) or 0)
+    if address % align:
+        raise ArgumentError(f"make_ptr: the address {address:#x} is not a multiple of {align} bytes")
+    device = "cuda:0" if mem_space is AddressSpace.gmem and _looks_like_device(address) else "cpu"
+    return HostPointer(DevicePointer(address, device, address, 1 << 63, None), dtype, space, align)
+
+
+def _looks_like_device(address: int) -> bool:
+    """Whether the CUDA driver, if the program already uses it, knows the address as device memory."""
+    import sys
+
+    if not any(name.startswith(("torch", "cuda", "tilewright.cuda.libcuda")) for name in sys.modules):
+        return False
+    try:
+        from cuda.bindings import driver
+
+        error, kind = driver.cuPointerGetAttribute(
+            driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, driver.CUdeviceptr(address)
+        )
+        return int(error) == 0 and int(kind) == int(driver.CUmemorytype.CU_MEMORYTYPE_DEVICE)
+    except Exception:  # no driver, no device: the address is the host's
+        return False
+
+
+def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, **_: Any) -> Any:
+    """``ptr`` as a pointer to ``dtype``, and under ``swizzle_`` (a Swizzle on offsets in elements of the result, as in
+    the composed layouts of that element type).
+
+    Raises ConstraintError when the base is not aligned to the swizzle's span: the permutation of address bits would
+    not be one of offsets.
+    """
+    if dtype is not None and dtype is not ptr.dtype:
+        ptr = ptr.with_dtype(dtype) if hasattr(ptr, "with_dtype") else _recast(ptr, dtype)
+    if swizzle_ is None:
+        return ptr
+    swizzle = bits_of(swizzle_).of_units(element_bytes(ptr.dtype))
+    if swizzle.bits == 0:
+        return ptr
+    if ptr.swizzle is not None and ptr.swizzle != swizzle:
+        raise ConstraintError(f"recast_ptr: {ptr} is swizzled already; it cannot take {swizzle} as well")
+    if ptr.alignment % swizzle.span:
+        raise ConstraintError(
+            f"recast_ptr: {swizzle} permutes blocks of {swizzle.span} bytes, but {ptr} is aligned to {ptr.alignment}; "
+            f"allocate it with byte_alignment={swizzle.span}"
+        )
+    return with_swizzle(ptr, swizzle)
+
+
+def with_swizzle(ptr: Pointer, swizzle: Bits) -> Pointer:
+    """``ptr`` permuted by ``swizzle`` (bytes), counted from where it points to now."""
+    return Pointer(ptr.value(), ptr.dtype, swizzle=swizzle)
+
+
+def _recast(ptr: Pointer, dtype: Any) -> Pointer:
+    old, new = element_bytes(ptr.dtype), element_bytes(dtype)
+    const_bytes = ptr.const * old
+    pending = unwrap(ptr.pending)
+    if not isinstance(pending, int):
+        pending = pending * old // new if old >= new or pending.divisibility * old % new == 0 else None
+    if const_bytes % new or pending is None or ptr.alignment % new:
+        raise ConstraintError(f"recast_ptr: {ptr} is not known to be aligned to {dtype} ({new} bytes)")
+    kind = ptr._type
+    base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))  # type: ignore[arg-type]
+    return Pointer(base, dtype, const=const_bytes // new, pending=pending, swizzle=ptr.swizzle, wide=ptr.wide)

@@ -1,0 +1,154 @@
+"""Registers as an iterator: a fragment of the IR seen from an element on, possibly as another element type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.types import FragType, Type, VecType
+from tilewright.lang.numbers.numeric import class_of, unwrap, wrap
+from tilewright.lang.tensors.pointer import AddressSpace
+
+
+class Registers:
+    """The iterator of a register tensor.
+
+    ``frag`` is the fragment, ``offset`` where this iterator points to (elements of ``dtype``, an int or a run-time
+    integer). ``dtype`` may differ from the fragment's own type by a whole ratio of widths (see :func:`recast`).
+    """
+
+    __slots__ = ("dtype", "frag", "offset")
+    memspace = AddressSpace.rmem
+    swizzle = None
+
+    def __init__(self, frag: Value, dtype: Any = None, offset: Any = 0) -> None:
+        self.frag = frag
+        self.dtype = dtype if dtype is not None else class_of(frag.type.elem)  # type: ignore[attr-defined]
+        self.offset = offset
+
+    value_type = element_type = property(lambda self: self.dtype)
+
+    @property
+    def count(self) -> int:
+        """Registers in the fragment, in elements of its own type."""
+        kind = self.frag.type
+        assert isinstance(kind, FragType)
+        return kind.n
+
+    @property
+    def alignment(self) -> int:
+        return 16
+
+    @property
+    def is_recast(self) -> bool:
+        return self.dtype.ir_type != self.frag.type.elem  # type: ignore[attr-defined]
+
+    def __add__(self, offset: Any) -> Registers:
+        if isinstance(unwrap(offset), int) and unwrap(offset) == 0:
+            return self
+        return Registers(self.frag, self.dtype, unwrap(self.offset + offset))
+
+    def recast(self, dtype: Any) -> Registers:
+        """The same registers as elements of ``dtype``."""
+        old, new = self.dtype.width, dtype.width
+        if isinstance(self.offset, int):
+            offset = self.offset * old
+            if offset % new or self.count * self.frag.type.elem.width % new:  # type: ignore[attr-defined]
+                raise ConstraintError(
+                    f"recast of registers from {self.dtype} to {dtype}: they do not come in whole {dtype}s"
+                )
+            return Registers(self.frag, dtype, offset // new)
+        if old != new:
+            raise ConstraintError(f"recast of registers from {self.dtype} to {dtype} at a run-time offset")
+        return Registers(self.frag, dtype, self.offset)
+
+    # -- access --------------------------------------------------------------------------------------------------
+
+    def load(self, offsets: Sequence[int], index: Any = 0, scalar: bool = False) -> Value:
+        """Elements at ``offset + index + offsets[k]`` as a vector, or one as a scalar."""
+        base, dynamic = self._base(index)
+        builder = Builder.current()
+        if not self.is_recast:
+            return builder.frag_load(self.frag, [base + o for o in offsets], dynamic, scalar)
+        self._need_static(dynamic)
+        own, new = self.frag.type.elem, self.dtype.ir_type  # type: ignore[attr-defined]
+        if own.width <= new.width:
+            ratio = new.width // own.width
+            parts = builder.frag_load(self.frag, [(base + o) * ratio + r for o in offsets for r in range(ratio)])
+            vector = builder.bitcast(parts, VecType(new, len(offsets)))
+        else:
+            ratio = own.width // new.width
+            words = sorted({(base + o) // ratio for o in offsets})
+            whole = builder.bitcast(builder.frag_load(self.frag, words), VecType(new, len(words) * ratio))
+            place = {word: i for i, word in enumerate(words)}
+            vector = builder.shuffle(whole, [place[(base + o) // ratio] * ratio + (base + o) % ratio for o in offsets])
+        return builder.extract(vector, 0) if scalar else vector
+
+    def store(self, value: Value, offsets: Sequence[int], index: Any = 0) -> None:
+        """Write a vector (or one scalar) to ``offset + index + offsets[k]``."""
+        base, dynamic = self._base(index)
+        builder = Builder.current()
+        if not self.is_recast:
+            builder.frag_store(self.frag, value, [base + o for o in offsets], dynamic)
+            return
+        self._need_static(dynamic)
+        own, new = self.frag.type.elem, self.dtype.ir_type  # type: ignore[attr-defined]
+        vector = value if isinstance(value.type, VecType) else builder.build([value])
+        if own.width <= new.width:
+            ratio = new.width // own.width
+            parts = builder.bitcast(vector, VecType(own, len(offsets) * ratio))
+            builder.frag_store(self.frag, parts, [(base + o) * ratio + r for o in offsets for r in range(ratio)])
+            return
+        ratio = own.width // new.width
+        places = [base + o for o in offsets]
+        words = sorted({p // ratio for p in places})
+        old = builder.bitcast(builder.frag_load(self.frag, words), VecType(new, len(words) * ratio))
+        lanes = list(range(len(words) * ratio))
+        for k, place in enumerate(places):
+            lanes[words.index(place // ratio) * ratio + place % ratio] = len(lanes) + k
+        merged = builder.shuffle(builder.concat([old, vector]), lanes)
+        builder.frag_store(self.frag, builder.bitcast(merged, VecType(own, len(words))), words)
+
+    def _base(self, index: Any) -> tuple[int, Value | None]:
+        """(static offset, run-time index operand or None)."""
+        offset, index = unwrap(self.offset), unwrap(index)
+        if isinstance(offset, int) and isinstance(index, int):
+            return offset + index, None
+        if isinstance(offset, int):
+            return offset, index.ir_value()
+        return (index, offset.ir_value()) if isinstance(index, int) else (0, (offset + index).ir_value())
+
+    def _need_static(self, dynamic: Value | None) -> None:
+        if dynamic is not None:
+            raise ConstraintError(
+                f"registers seen as {self.dtype} can be indexed only with numbers known while staging"
+            )
+
+    # -- the protocol --------------------------------------------------------------------------------------------
+
+    __carry_immutable__ = True
+
+    def __extract_mlir_values__(self) -> list[Value]:
+        return [] if isinstance(self.offset, int) else [self.offset.ir_value()]
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> Registers:
+        return Registers(self.frag, self.dtype, wrap(values[0])) if values else self
+
+    def __get_mlir_types__(self) -> list[Type]:
+        return [v.type for v in self.__extract_mlir_values__()]
+
+    def __carry_key__(self) -> Any:
+        return (self.frag, self.dtype, self.offset if isinstance(self.offset, int) else None)
+
+    def __str__(self) -> str:
+        return f"ptr<{self.dtype.ir_type}, rmem, align<32>>"
+
+    __repr__ = __str__
+
+
+def alloc(dtype: Any, count: int, hint: str | None = None) -> Registers:
+    """Fresh registers: ``count`` elements of ``dtype``, undefined."""
+    return Registers(Builder.current().frag_alloc(dtype.ir_type, count, hint), dtype)

@@ -1,0 +1,292 @@
+"""``cute.struct``: a class of annotations as a layout of bytes, for shared storage.
+
+    @cute.struct
+    class SharedStorage:
+        barriers: cute.struct.MemRange[cutlass.Int64, 4]
+        sA: cute.struct.Align[cute.struct.MemRange[cutlass.Float16, 4096], 1024]
+        ticket: cutlass.Int32
+
+Members follow each other in order, each at the next multiple of its alignment; ``SharedStorage(pointer)`` (or
+``SmemAllocator().allocate(SharedStorage)``) gives an object whose members are memory: a range has ``data_ptr()`` and
+``get_tensor(layout)``, a scalar reads and assigns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.types import PtrType
+from tilewright.lang.numbers.numeric import ARITHMETIC, Numeric, NumericMeta
+from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
+
+Locate = Callable[[int, int, Any, str], Pointer]
+"""``(offset, bytes, dtype, name) -> pointer`` to a member of a struct."""
+
+
+class MemRangeType:
+    """``count`` elements of ``dtype``, one after another."""
+
+    def __init__(self, dtype: Any, count: int) -> None:
+        if not isinstance(dtype, NumericMeta) or not isinstance(count, int) or count < 0:
+            raise ArgumentError(
+                f"struct.MemRange[dtype, count] takes a numeric type and a count, not [{dtype}, {count}]"
+            )
+        self.dtype, self.count = dtype, count
+        self.size_in_bytes = element_bytes(dtype) * count
+        self.align = element_bytes(dtype)
+
+    def at(self, locate: Locate, offset: int, name: str) -> MemRange:
+        return MemRange(self, locate(offset, self.size_in_bytes, self.dtype, name), name)
+
+
+class AlignType:
+    """``inner`` at a multiple of ``align`` bytes."""
+
+    def __init__(self, inner: Any, align: int) -> None:
+        self.inner = as_member(inner)
+        if not isinstance(align, int) or align < 1 or align & (align - 1):
+            raise ArgumentError(f"struct.Align: an alignment is a power of two, not {align}")
+        self.align = max(align, self.inner.align)
+        self.size_in_bytes = self.inner.size_in_bytes
+
+    def at(self, locate: Locate, offset: int, name: str) -> Any:
+        return self.inner.at(locate, offset, name)
+
+
+class ScalarType:
+    """One number."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        self.size_in_bytes = self.align = element_bytes(dtype)
+
+    def at(self, locate: Locate, offset: int, name: str) -> Scalar:
+        return Scalar(locate(offset, self.size_in_bytes, self.dtype, name))
+
+
+class StructType:
+    """A struct: ``fields`` maps names to (member type, offset in bytes). Calling it with a pointer gives the object."""
+
+    def __init__(self, name: str, members: dict[str, Any]) -> None:
+        self.__name__ = name
+        self.fields: dict[str, tuple[Any, int]] = {}
+        self.align, end = 1, 0
+        for field, annotation in members.items():
+            member = as_member(annotation, f"{name}.{field}")
+            offset = -(-end // member.align) * member.align
+            self.fields[field] = (member, offset)
+            self.align, end = max(self.align, member.align), offset + member.size_in_bytes
+        self._size = -(-end // self.align) * self.align
+
+    def size_in_bytes(self) -> int:
+        """Bytes of one object, padded to its alignment."""
+        return self._size
+
+    __sizeof__ = size_in_bytes
+
+    def alignment(self) -> int:
+        return self.align
+
+    __alignof__ = alignment
+
+    def __call__(self, base: Any) -> Struct:
+        pointer = base if isinstance(base, Pointer) else base.data_ptr()
+        return Struct(self, _in_memory(pointer), 0)
+
+    def at(self, locate: Locate, offset: int, name: str) -> Struct:
+        return Struct(self, lambda o, n, dtype, field: locate(o, n, dtype, f"{name}_{field}"), offset)
+
+    def __repr__(self) -> str:
+        return f"struct {self.__name__} ({self._size} bytes, align {self.align})"
+
+
+class _Nested:
+    """A struct as a member of another."""
+
+    def __init__(self, kind: StructType) -> None:
+        self.kind, self.size_in_bytes, self.align = kind, kind.size_in_bytes(), kind.align
+
+    def at(self, locate: Locate, offset: int, name: str) -> Struct:
+        return self.kind.at(locate, offset, name)
+
+
+class Struct:
+    """An object of a struct type in memory; its attributes are the members."""
+
+    __slots__ = ("_kind", "_locate", "_offset")
+
+    def __init__(self, kind: StructType, locate: Locate, offset: int) -> None:
+        object.__setattr__(self, "_kind", kind)
+        object.__setattr__(self, "_locate", locate)
+        object.__setattr__(self, "_offset", offset)
+
+    def _member(self, name: str) -> Any:
+        found = self._kind.fields.get(name)
+        if found is None:
+            raise AttributeError(f"{self._kind} has no member {name!r}; it has {', '.join(self._kind.fields)}")
+        member, offset = found
+        return member.at(self._locate, self._offset + offset, name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._member(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        member = self._member(name)
+        if not isinstance(member, Scalar):
+            raise ConstraintError(f"{self._kind.__name__}.{name} is not a number: it cannot be assigned as a whole")
+        member.store(value)
+
+    def size_in_bytes(self) -> int:
+        return int(self._kind.size_in_bytes())
+
+
+class Scalar:
+    """A number in memory: reads where it is used as one, ``.ptr`` is its address."""
+
+    __slots__ = ("ptr",)
+
+    def __init__(self, ptr: Pointer) -> None:
+        self.ptr = ptr
+
+    def load(self) -> Any:
+        return self.ptr.load()
+
+    def store(self, value: Any) -> None:
+        self.ptr.store(value)
+
+    value = property(load)
+
+    def to(self, dtype: Any) -> Any:
+        return self.load().to(dtype)
+
+    def __repr__(self) -> str:
+        return f"{self.ptr.dtype} at {self.ptr}"
+
+
+def _install_reads() -> None:
+    def forwarded(name: str) -> Any:
+        return lambda self, *other: getattr(self.load(), name)(
+            *[o.load() if isinstance(o, Scalar) else o for o in other]
+        )
+
+    for name in [*ARITHMETIC, *(f"r{n}" for n in ARITHMETIC), "eq", "ne", "lt", "le", "gt", "ge", "neg"]:
+        setattr(Scalar, f"__{name}__", forwarded(f"__{name}__"))
+
+
+_install_reads()
+
+
+class MemRange:
+    """A range of elements in memory."""
+
+    __slots__ = ("_kind", "_name", "_pointer")
+
+    def __init__(self, kind: MemRangeType, pointer: Pointer, name: str) -> None:
+        self._kind, self._pointer, self._name = kind, pointer, name
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        return self._kind.count
+
+    @property
+    def elem_width(self) -> int:
+        """Bits of an element."""
+        return int(self._kind.dtype.width)
+
+    dtype = property(lambda self: self._kind.dtype)
+
+    def data_ptr(self) -> Pointer:
+        """The address of the first element."""
+        return self._pointer
+
+    def get_tensor(self, layout: Any, swizzle: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+        """The range as a tensor; ``swizzle`` (in elements of the tensor) permutes its offsets."""
+        from tilewright.lang.tensors.algebra import size_in_bytes
+
+        pointer = recast_ptr(self._pointer, swizzle, dtype)
+        needed = size_in_bytes(pointer.dtype, layout)
+        if isinstance(needed, int) and needed > self._kind.size_in_bytes:
+            raise ConstraintError(
+                f"get_tensor: {layout} of {pointer.dtype} needs {needed} bytes, but the range {self._name!r} has "
+                f"{self._kind.size_in_bytes}"
+            )
+        return make_tensor(pointer, layout)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._pointer[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._pointer[index] = value
+
+    def __repr__(self) -> str:
+        return f"MemRange[{self._kind.dtype}, {self._kind.count}] at {self._pointer}"
+
+
+class struct:
+    """The decorator; see the module's docstring. ``struct.MemRange`` and ``struct.Align`` annotate members."""
+
+    class _MemRangeMaker:
+        def __getitem__(self, params: Any) -> MemRangeType:
+            if not isinstance(params, tuple) or len(params) != 2:
+                raise ArgumentError("struct.MemRange takes [dtype, count]")
+            return MemRangeType(*params)
+
+    class _AlignMaker:
+        def __getitem__(self, params: Any) -> AlignType:
+            if not isinstance(params, tuple) or len(params) != 2:
+                raise ArgumentError("struct.Align takes [member, alignment in bytes]")
+            return AlignType(*params)
+
+    MemRange = _MemRangeMaker()
+    Align = _AlignMaker()
+
+    def __new__(cls, declared: type) -> Any:
+        frame = sys._getframe(1)
+        annotations = {
+            name: eval(text, frame.f_globals, {**frame.f_locals, **vars(declared)}) if isinstance(text, str) else text
+            for name, text in declared.__dict__.get("__annotations__", {}).items()
+        }
+        if not annotations:
+            raise ArgumentError(f"@cute.struct: the class {declared.__name__} annotates no members")
+        return StructType(declared.__name__, annotations)
+
+
+def as_member(annotation: Any, where: str = "struct") -> Any:
+    if isinstance(annotation, StructType):
+        return _Nested(annotation)
+    if isinstance(annotation, (MemRangeType, AlignType, _Nested)):
+        return annotation
+    if isinstance(annotation, NumericMeta) and issubclass(annotation, Numeric):
+        return ScalarType(annotation)
+    raise ArgumentError(
+        f"{where}: {annotation!r} is no member type: use a numeric type, struct.MemRange[...], struct.Align[...] "
+        "or a struct"
+    )
+
+
+def _in_memory(base: Pointer) -> Locate:
+    def locate(offset: int, _: int, dtype: Any, __: str) -> Pointer:
+        size = element_bytes(base.dtype)
+        if offset % size == 0:
+            moved = base + offset // size
+            return moved if moved.dtype is dtype else _cast(moved, dtype)
+        from tilewright.lang.numbers.numeric import Uint8
+
+        return _cast(_cast(base, Uint8) + offset, dtype)
+
+    return locate
+
+
+def _cast(pointer: Pointer, dtype: Any) -> Pointer:
+    value = pointer.value()
+    kind = value.type
+    assert isinstance(kind, PtrType)
+    return Pointer(Builder.current().ptr_cast(value, PtrType(dtype.ir_type, kind.space, kind.align)), dtype)

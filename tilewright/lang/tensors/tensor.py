@@ -1,0 +1,395 @@
+"""Tensors: an iterator and a layout.
+
+The iterator is a :class:`~tilewright.lang.tensors.pointer.Pointer` (global and shared memory, the host's arrays),
+:class:`~tilewright.lang.tensors.registers.Registers` (fragments of one thread) or a coordinate (identity tensors,
+whose layouts have basis strides). Everything that only rearranges elements acts on the layout; see
+:mod:`tilewright.lang.tensors.algebra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.errors import ConstraintError, StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.types import Type
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
+from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.tensors import access
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer, with_swizzle
+from tilewright.lang.tensors.registers import Registers
+from tilewright.lang.tensors.swizzled import bits_of
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.layout.basis import ScaledBasis, add_coords
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.ints import RuntimeInt
+from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
+from tilewright.layout.modes import cosize, slice_, slice_and_offset, zeros_for_none
+from tilewright.layout.swizzle import Swizzle
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import is_static, product
+
+
+class Tensor:
+    """Elements in memory, in registers, or coordinates, seen through a layout.
+
+    ``t[coord]`` reads an element (or slices where ``coord`` has None), ``t[coord] = x`` writes, ``t.load()`` and
+    ``t.store()`` move all elements as a :class:`~tilewright.lang.tensors.tensor_ssa.TensorSSA`.
+    """
+
+    __slots__ = ("iterator", "layout")
+    __array_priority__ = 1000
+
+    def __init__(self, iterator: Any, layout: Any) -> None:
+        self.iterator = iterator
+        self.layout = layout
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Any:
+        return self.layout.shape
+
+    @property
+    def stride(self) -> Any:
+        return self.layout.stride
+
+    @property
+    def element_type(self) -> Any:
+        """The numeric class of an element; for coordinate tensors Int32."""
+        found = getattr(self.iterator, "dtype", None)
+        if found is None:
+            from tilewright.lang.numbers.numeric import Int32
+
+            return Int32
+        return found
+
+    dtype = property(lambda self: self.element_type)
+
+    @property
+    def memspace(self) -> AddressSpace:
+        found = getattr(self.iterator, "memspace", None)
+        if found is None:
+            raise ConstraintError(f"{self} is a coordinate tensor: it lies in no memory")
+        return found  # type: ignore[no-any-return]
+
+    @property
+    def is_coordinate(self) -> bool:
+        """Whether the elements are coordinates (an identity tensor or a view of one)."""
+        return not isinstance(self.iterator, (Pointer, Registers))
+
+    @property
+    def leading_dim(self) -> int | tuple[int, ...] | None:
+        """The first mode with stride 1, or None."""
+        from tilewright.layout.tuples import find
+
+        return find(self.stride, 1)
+
+    # -- views ---------------------------------------------------------------------------------------------------
+
+    def with_layout(self, layout: Any, offset: Any = 0) -> Tensor:
+        """The same elements, ``offset`` on, through another layout."""
+        return type(self)(self.advanced(offset), layout)
+
+    def advanced(self, offset: Any) -> Any:
+        """The iterator ``offset`` on; ``offset`` is an int, a run-time integer, a coordinate, or (run-time, static)."""
+        if self.is_coordinate:
+            return add_coords(self.iterator, offset)
+        return self.iterator + offset
+
+    def __getitem__(self, coord: Any) -> Any:
+        coord = _tree(coord)
+        if has_underscore(coord):
+            return self._slice(coord)
+        if self.is_coordinate:
+            return add_coords(self.iterator, self.layout(coord))
+        _check_bounds(unwrap_tree(coord), self)
+        dynamic, static = self._place(coord)
+        if isinstance(self.iterator, Registers):
+            return wrap(self.iterator.load([static], dynamic, scalar=True))
+        return wrap(Builder.current().load((self.iterator + dynamic).value(static)))
+
+    def __setitem__(self, coord: Any, value: Any) -> None:
+        coord = _tree(coord)
+        if has_underscore(coord):
+            part = self._slice(coord)
+            return part.store(value) if isinstance(value, TensorSSA) else part.fill(value)
+        self._need_elements("assignment")
+        if isinstance(value, Undefined):
+            value._use()
+        if not (is_number(value) or isinstance(value, (Value, Numeric))):
+            raise ConstraintError(f"an element of {self} takes a number, not {value!r} ({type(value).__name__})")
+        number = self.element_type(value).ir_value()
+        _check_bounds(unwrap_tree(coord), self)
+        dynamic, static = self._place(coord)
+        if isinstance(self.iterator, Registers):
+            return self.iterator.store(number, [static], dynamic)
+        return Builder.current().store((self.iterator + dynamic).value(static), number)
+
+    def _slice(self, coord: Any) -> Tensor:
+        if isinstance(self.layout, ComposedLayout):
+            layout, offset = slice_and_offset(coord, self.layout)
+            return self.with_layout(layout, offset)
+        layout = slice_(self.layout, coord)
+        if self.is_coordinate:
+            return Tensor(add_coords(self.iterator, self.layout(zeros_for_none(coord))), layout)
+        dynamic, static = self._place(zeros_for_none(coord))
+        return Tensor(self.iterator + dynamic + static, layout)
+
+    def _place(self, coord: Any) -> access.Place:
+        self._need_elements("indexing")
+        if unwrap_tree(coord) is not coord:
+            coord = unwrap_tree(coord)
+        return access.split_offset(self.widened(coord), self.layout)
+
+    def widened(self, coord: Any) -> Any:
+        """``coord`` with run-time numbers as Int64 where 32 bits cannot count the elements that it may reach."""
+        if is_static(coord) or not isinstance(self.iterator, Pointer) or not isinstance(self.layout, Layout):
+            return coord
+        if not (cosize(self.layout) > _WIDE if is_static(self.layout) else self.iterator.wide):
+            return coord
+        return _widen(coord)
+
+    def __iter__(self) -> Iterator[Any]:
+        for i in range(access.element_count(self.layout, "iteration")):
+            yield self[i]
+
+    # -- all elements --------------------------------------------------------------------------------------------
+
+    def load(self, **_: Any) -> TensorSSA:
+        """All elements as a TensorSSA; the shape must be static."""
+        self._need_elements("load()")
+        count = access.element_count(self.layout, "load()")
+        where = access.places(self.layout, count)
+        if isinstance(self.iterator, Registers):
+            vector = self.iterator.load([_static(o) for o in where])
+        else:
+            vector = access.load_memory(self.iterator, where)
+        return TensorSSA(vector, self.shape, self.element_type)
+
+    def store(self, data: Any, **_: Any) -> None:
+        """Write all elements: a TensorSSA of this shape's size and element type, or a number."""
+        self._need_elements("store()")
+        count = access.element_count(self.layout, "store()")
+        if not isinstance(data, TensorSSA):
+            return self.fill(data)
+        if data.numel != count:
+            data = data.broadcast_to(self.shape)
+        if data.dtype is not self.element_type:
+            raise ConstraintError(
+                f"store: a TensorSSA of {data.dtype} into {self}; convert it with .to({self.element_type})"
+            )
+        where = access.places(self.layout, count)
+        if isinstance(self.iterator, Registers):
+            return self.iterator.store(data.value, [_static(o) for o in where])
+        return access.store_memory(self.iterator, where, data.value)
+
+    def fill(self, value: Any, **_: Any) -> None:
+        """Set every element to ``value``."""
+        self._need_elements("fill()")
+        count = access.element_count(self.layout, "fill()")
+        number = self.element_type(value).ir_value()
+        vector = Builder.current().splat(number, count)
+        return self.store(TensorSSA(vector, self.shape, self.element_type))
+
+    def to(self, dtype: Any) -> Any:
+        raise StagingError(f"a tensor has no .to({dtype}): load() it first, then .to() the TensorSSA")
+
+    def _need_elements(self, what: str) -> None:
+        if self.is_coordinate:
+            raise ConstraintError(f"{what} on {self}: a coordinate tensor has coordinates for elements, not numbers")
+
+    # -- arguments and control flow ------------------------------------------------------------------------------
+
+    __carry_immutable__ = True
+
+    def __extract_mlir_values__(self) -> list[Value]:
+        if self.is_coordinate:
+            own = _dynamic_leaves(self.iterator)
+        else:
+            own = self.iterator.__extract_mlir_values__()
+        return [*_plain_values(own), *_plain_values(_dynamic_leaves(self.layout))]
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> Any:
+        rest = iter(values)
+        if self.is_coordinate:
+            iterator = _rebuild(self.iterator, rest)
+        else:
+            count = len(self.iterator.__get_mlir_types__())
+            iterator = self.iterator.__new_from_mlir_values__([next(rest) for _ in range(count)])
+        return Tensor(iterator, _rebuild(self.layout, rest))
+
+    def __get_mlir_types__(self) -> list[Type]:
+        own = [] if self.is_coordinate else self.iterator.__get_mlir_types__()
+        leaves = _dynamic_leaves(self.iterator) if self.is_coordinate else []
+        return [*own, *[type(x).ir_type for x in [*leaves, *_dynamic_leaves(self.layout)]]]
+
+    def __carry_key__(self) -> Any:
+        own = _pattern(self.iterator) if self.is_coordinate else self.iterator.__carry_key__()
+        return (type(self.iterator), own, _pattern(self.layout))
+
+    def __carry_join__(self, other: Any) -> Tensor | None:
+        """A tensor that stands for both in a loop or branch, where only what is known of the pointers differs."""
+        if not isinstance(self.iterator, Pointer) or not isinstance(other.iterator, Pointer):
+            return None
+        if _pattern(self.layout) != _pattern(other.layout):
+            return None
+        iterator = self.iterator.__carry_join__(other.iterator)
+        return None if iterator is None else Tensor(iterator, self.layout)
+
+    def __carry_facts__(self) -> Any:
+        return tuple((x.nonneg, x.divisibility) for x in _dynamic_leaves(self.layout))
+
+    # -- text ----------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        iterator = format_tree(self.iterator) if self.is_coordinate else str(self.iterator)
+        return f"tensor<{iterator} o {self.layout}>"
+
+    __repr__ = __str__
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return len(self.layout)
+
+
+def make_tensor(iterator: Any, layout: Any, **_: Any) -> Tensor:
+    """A tensor from an iterator (pointer, registers, coordinate) and a layout or shape.
+
+    A swizzled layout gives the pointer its swizzle; the tensor's layout is then the plain outer one.
+    """
+    if isinstance(iterator, Tensor):
+        iterator = iterator.iterator
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        from tilewright.layout.layout import make_layout
+
+        layout = make_layout(layout)
+    if isinstance(layout, ComposedLayout) and isinstance(iterator, Pointer) and isinstance(layout.inner, Swizzle):
+        iterator, layout = _swizzled(iterator, layout)
+    if isinstance(iterator, (Pointer, Registers)) and isinstance(layout, Layout) and has_scaled_basis(layout):
+        raise ConstraintError(f"make_tensor: the layout {layout} gives coordinates; {iterator} needs offsets")
+    return Tensor(iterator, layout)
+
+
+def _swizzled(pointer: Pointer, layout: ComposedLayout) -> tuple[Pointer, Any]:
+    """The swizzle moves from the layout into the pointer, where slices leave it alone."""
+    from tilewright.lang.tensors.pointer import element_bytes
+
+    swizzle = bits_of(layout.inner).of_units(element_bytes(pointer.dtype))
+    if swizzle.bits:
+        if pointer.swizzle is not None:
+            raise ConstraintError(f"make_tensor: {pointer} is swizzled already; take {layout}'s outer layout")
+        pointer = with_swizzle(pointer, swizzle)
+    return pointer + layout.offset, layout.outer
+
+
+def unwrap_tree(x: Any) -> Any:
+    """Integer numerics whose numbers are known become ints, at every leaf; the same object if nothing changes."""
+    if isinstance(x, tuple):
+        made = tuple([unwrap_tree(i) for i in x])
+        return made if any(a is not b for a, b in zip(made, x, strict=True)) else x
+    return unwrap(x)
+
+
+def _tree(coord: Any) -> Any:
+    if isinstance(coord, list):
+        coord = tuple(coord)
+    if isinstance(coord, tuple):
+        return tuple([_tree(c) for c in coord])
+    if isinstance(coord, slice):
+        if coord == slice(None):
+            return None
+        raise StagingError(
+            f"tensors take no Python slices such as {coord}; use None for a whole mode, local_tile for a part"
+        )
+    coord = unwrap(coord)
+    if isinstance(coord, Value):
+        return wrap(coord)
+    if coord is None or isinstance(coord, (int, RuntimeInt, ScaledBasis)):
+        return int(coord) if isinstance(coord, bool) else coord
+    index = getattr(coord, "__index__", None)
+    if index is not None and not isinstance(coord, Numeric):
+        return index()
+    raise StagingError(f"{coord!r} ({type(coord).__name__}) is no coordinate: use ints, None, or tuples of them")
+
+
+def _check_bounds(coord: Any, tensor: Tensor) -> None:
+    """Static coordinates are checked at once, so that the error names the line that is wrong."""
+    if isinstance(tensor.layout, Layout) and not _inside(coord, tensor.layout.shape):
+        raise ConstraintError(f"the coordinate {format_tree(coord)} lies outside {tensor}")
+
+
+def _inside(coord: Any, shape: Any) -> bool:
+    """False where a static index is provably outside its static extent."""
+    if isinstance(coord, tuple):
+        return not isinstance(shape, tuple) or all(map(_inside, coord, shape))
+    extent = product(shape)
+    return not isinstance(coord, int) or not isinstance(extent, int) or 0 <= coord < extent
+
+
+_WIDE = 1 << 31
+
+
+def _widen(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple([_widen(part) for part in x])
+    return Int64(x) if isinstance(x, Integer) else x
+
+
+def _static(place: access.Place) -> int:
+    if not isinstance(place[0], int):
+        raise ConstraintError("registers have static layouts")
+    return place[1]
+
+
+def _dynamic_leaves(x: Any) -> list[Any]:
+    if isinstance(x, Layout):
+        return [*_dynamic_leaves(x.shape), *_dynamic_leaves(x.stride)]
+    if isinstance(x, ComposedLayout):
+        return [*_dynamic_leaves(x.offset), *_dynamic_leaves(x.outer)]
+    if isinstance(x, tuple):
+        return [leaf for part in x for leaf in _dynamic_leaves(part)]
+    if isinstance(x, ScaledBasis):
+        return _dynamic_leaves(x.value)
+    return [x] if isinstance(x, Integer) else []
+
+
+def _plain_values(found: list[Any]) -> list[Value]:
+    return [x if isinstance(x, Value) else x.ir_value() for x in found]
+
+
+def _rebuild(x: Any, values: Iterator[Value], keep: bool = False) -> Any:
+    """``x`` with its run-time leaves replaced, in order; with ``keep`` sign and divisor stay known of them."""
+    if isinstance(x, Layout):
+        return Layout(_rebuild(x.shape, values, True), _rebuild(x.stride, values, True))
+    if isinstance(x, ComposedLayout):
+        return ComposedLayout(x.inner, _rebuild(x.offset, values), _rebuild(x.outer, values))
+    if isinstance(x, tuple):
+        return tuple([_rebuild(part, values, keep) for part in x])
+    if isinstance(x, ScaledBasis):
+        return ScaledBasis(_rebuild(x.value, values, keep), x.mode)
+    if not isinstance(x, Integer):
+        return x
+    value = next(values)
+    if value is x.value:
+        return x
+    made = type(x)(value)
+    return made.learn(Facts(x.nonneg, x.divisibility, None)) if keep else made
+
+
+def _pattern(x: Any) -> Any:
+    """``x`` with run-time leaves as None: hashable and comparable."""
+    if isinstance(x, Layout):
+        return ("layout", _pattern(x.shape), _pattern(x.stride))
+    if isinstance(x, ComposedLayout):
+        return ("composed", x.inner, _pattern(x.offset), _pattern(x.outer))
+    if isinstance(x, tuple):
+        return tuple([_pattern(part) for part in x])
+    if isinstance(x, ScaledBasis):
+        return ("basis", _pattern(x.value), x.mode)
+    return None if isinstance(x, Integer) else x

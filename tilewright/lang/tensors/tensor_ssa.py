@@ -1,0 +1,373 @@
+"""TensorSSA: the value of a whole (register-sized) tensor, with elementwise arithmetic, broadcasting and reductions.
+
+Elements are held in one IR vector in colexicographic order of the shape (mode 0 fastest), which is the order of a
+tensor's 1-D coordinates. A TensorSSA is immutable; a tensor's ``load()`` makes one and ``store()`` takes one.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.ir import types as ir
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Constant, Value
+from tilewright.ir.types import BOOL, Type, VecType
+from tilewright.lang.numbers import operators, promote
+from tilewright.lang.numbers.numeric import (
+    ARITHMETIC,
+    BITWISE,
+    Boolean,
+    Numeric,
+    as_numeric,
+    class_of,
+    is_number,
+    unwrap,
+    wrap,
+)
+from tilewright.lang.tensors.tensor_shapes import broadcast_picks, broadcast_shape, joined, reduction_groups, rescaled
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import as_int_tuple, flatten_to_tuple, product
+
+
+class ReductionOp(Enum):
+    """How :meth:`TensorSSA.reduce` combines two elements."""
+
+    ADD = "add"
+    MUL = "mul"
+    MAX = "max"
+    MIN = "min"
+    INC = "inc"
+    DEC = "dec"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+
+
+class TensorSSA:
+    """The elements ``value`` (an IR vector) of a tensor of static ``shape`` with elements of class ``dtype``."""
+
+    __slots__ = ("dtype", "shape", "value")
+    __array_priority__ = 1001
+
+    def __init__(self, value: Any, shape: Any, dtype: Any) -> None:
+        self.value: Value = value.value if isinstance(value, TensorSSA) else value
+        self.shape = as_int_tuple(shape)
+        self.dtype = dtype
+
+    element_type = property(lambda self: self.dtype)
+
+    @property
+    def numel(self) -> int:
+        """How many elements."""
+        return int(product(self.shape))
+
+    def ir_value(self, **_: Any) -> Value:
+        return self.value
+
+    def __str__(self) -> str:
+        extents = "x".join(map(str, flatten_to_tuple(self.shape)))
+        return f"tensor_value<vector<{extents}x{self.dtype.ir_type}> o {format_tree(self.shape)}>"
+
+    __repr__ = __str__
+
+    # -- elements ------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, coord: Any) -> Any:
+        """An element as a numeric, or a slice (None keeps a mode) as a TensorSSA."""
+        from tilewright.layout.layout import Layout, has_underscore
+        from tilewright.layout.modes import slice_and_offset
+
+        layout = Layout(self.shape)
+        coord = tuple(map(unwrap, coord)) if isinstance(coord, (tuple, list)) else unwrap(coord)
+        if has_underscore(coord):
+            part, offset = slice_and_offset(coord, layout)
+            picks = [offset + part(i) for i in range(product(part.shape))]
+            return TensorSSA(Builder.current().shuffle(self.value, picks), part.shape, self.dtype)
+        index = unwrap(layout(coord))
+        if not isinstance(index, int):
+            return self._pick(index)
+        if not 0 <= index < self.numel:
+            raise ConstraintError(f"index {coord} lies outside the shape {format_tree(self.shape)}")
+        return wrap(Builder.current().extract(self.value, index))
+
+    def _pick(self, index: Any) -> Any:
+        """An element at a run-time index: through registers."""
+        from tilewright.lang.tensors.registers import alloc
+
+        registers = alloc(self.dtype, self.numel)
+        registers.store(self.value, list(range(self.numel)))
+        return wrap(registers.load([0], index, scalar=True))
+
+    def reshape(self, shape: Any, **_: Any) -> TensorSSA:
+        """The same elements in the same order under another shape."""
+        shape = as_int_tuple(shape)
+        if product(shape) != self.numel:
+            raise ConstraintError(
+                f"reshape from {format_tree(self.shape)} to {format_tree(shape)} changes the number of elements"
+            )
+        return TensorSSA(self.value, shape, self.dtype)
+
+    def to(self, dtype: Any, **_: Any) -> TensorSSA:
+        """Every element converted."""
+        if dtype is self.dtype:
+            return self
+        if not (isinstance(dtype, type) and hasattr(dtype, "ir_type")):
+            raise ConstraintError(f"a TensorSSA converts to numeric classes such as Float16, not to {dtype!r}")
+        builder = Builder.current()
+        if dtype.ir_type == BOOL:
+            zero = Constant(self.value.type, 0.0 if self.dtype.is_float else 0)
+            return TensorSSA(builder.compare("ne", self.value, zero), self.shape, dtype)
+        return TensorSSA(builder.cast(self.value, dtype.ir_type), self.shape, dtype)
+
+    def bitcast(self, dtype: Any, **_: Any) -> TensorSSA:
+        """The same bits as ``dtype``; where the width changes, mode 0 shrinks or grows."""
+        count = self.numel * self.dtype.width // dtype.width
+        shape = self.shape
+        if count != self.numel:
+            if self.numel * self.dtype.width % dtype.width:
+                raise ConstraintError(f"bitcast of {self} to {dtype}: the bits do not come in whole {dtype}s")
+            shape = rescaled(shape, self.dtype.width, dtype.width)
+        vector = Builder.current().bitcast(self.value, VecType(dtype.ir_type, count))
+        return TensorSSA(vector, shape, dtype)
+
+    # -- broadcasting --------------------------------------------------------------------------------------------
+
+    def broadcast_to(self, target_shape: Any, **_: Any) -> TensorSSA:
+        """The elements repeated along modes of extent 1 (missing trailing modes count as 1) to ``target_shape``."""
+        target = as_int_tuple(target_shape)
+        if target == self.shape:
+            return self
+        picks = broadcast_picks(self.shape, target)
+        return TensorSSA(Builder.current().shuffle(self.value, picks), target, self.dtype)
+
+    # -- arithmetic ----------------------------------------------------------------------------------------------
+
+    def combine(self, opcode: str, left: Any, right: Any, compare: bool = False) -> TensorSSA:
+        """``left opcode right`` elementwise after promotion and broadcasting; one of them is this value."""
+        kind = self._common(opcode, left, right, compare)
+        if opcode == "truediv":
+            kind, opcode = promote.quotient(kind), "div"
+        cls = class_of(kind)
+        shape = broadcast_shape(left, right)
+        a, b = broadcast_operand(left, cls, shape), broadcast_operand(right, cls, shape)
+        builder = Builder.current()
+        if compare:
+            return TensorSSA(builder.compare(opcode, a, b), shape, Boolean)
+        if opcode == "floordiv" and kind.is_float:
+            return TensorSSA(builder.unary("floor", builder.binary("div", a, b)), shape, cls)
+        return TensorSSA(builder.binary(opcode, a, b), shape, cls)
+
+    def _common(self, opcode: str, left: Any, right: Any, compare: bool) -> Any:
+        types = [getattr(x, "dtype", None) for x in (left, right)]
+        kinds = [t.ir_type if t is not None else None for t in types]
+        if opcode in ("and", "or", "xor") or compare:
+            if all(k == BOOL or (k is None and isinstance(x, bool)) for k, x in zip(kinds, (left, right), strict=True)):
+                return BOOL
+        if None in kinds:
+            known = next(k for k in kinds if k is not None)
+            number = right if kinds[1] is None else left
+            return promote.common(known, promote.literal(number, known))
+        return promote.common(*kinds)  # type: ignore[arg-type]
+
+    def map(self, opcode: str, **attrs: Any) -> TensorSSA:
+        """A unary op on every element."""
+        kind = self.dtype.ir_type if opcode == "not" else promote.arithmetic(self.dtype.ir_type)
+        value = self.to(class_of(kind)).value
+        return TensorSSA(Builder.current().unary(opcode, value, **attrs), self.shape, class_of(kind))
+
+    def __neg__(self) -> TensorSSA:
+        return self.map("neg")
+
+    def __pos__(self) -> TensorSSA:
+        return self
+
+    def __abs__(self) -> TensorSSA:
+        return self.map("abs")
+
+    def __invert__(self) -> TensorSSA:
+        return self.map("not")
+
+    def __bool__(self) -> bool:
+        raise ConstraintError("a TensorSSA has no truth value: reduce it with cute.any_() or cute.all_()")
+
+    __hash__ = object.__hash__
+
+    # -- reduction -----------------------------------------------------------------------------------------------
+
+    def reduce(self, op: Any, init_val: Any = None, reduction_profile: Any = 0, **_: Any) -> Any:
+        """Fold elements with ``op`` (ADD, MUL, MAX, MIN), starting from ``init_val``.
+
+        ``reduction_profile``: 0 reduces everything to a numeric; a tuple has None for the modes that stay and 1 (any
+        number) for those that are reduced, e.g. ``(None, 1)`` gives one result per element of mode 0.
+
+        The folding order is by 1-D coordinate, so that results are the same on every machine.
+        """
+        kind = _reduction_kind(op)
+        groups, shape = reduction_groups(self.shape, reduction_profile)
+        value = (
+            self
+            if promote.arithmetic(self.dtype.ir_type) == self.dtype.ir_type
+            else self.to(class_of(promote.arithmetic(self.dtype.ir_type)))
+        )
+        if init_val is None:
+            init_val = _neutral(kind, value.dtype)
+        start = _start(init_val, value.dtype, kind)
+        result = Builder.current().reduce(value.value, kind, groups, start)
+        return wrap(result) if shape is None else TensorSSA(_as_vector(result, len(groups)), shape, value.dtype)
+
+    def any(self) -> Any:
+        return any_(self)
+
+    def all(self) -> Any:
+        return all_(self)
+
+    # -- the protocol --------------------------------------------------------------------------------------------
+
+    __carry_immutable__ = True
+
+    def __extract_mlir_values__(self) -> list[Value]:
+        return [self.value]
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> TensorSSA:
+        return TensorSSA(values[0], self.shape, self.dtype)
+
+    def __get_mlir_types__(self) -> list[Type]:
+        return [self.value.type]
+
+    def __carry_key__(self) -> Any:
+        return (self.shape, self.dtype)
+
+
+def _install() -> None:
+    def add(name: str, opcode: str, compare: bool = False) -> None:
+        def forward(self: TensorSSA, other: Any) -> Any:
+            return self.combine(opcode, self, other, compare) if _is_operand(other) else NotImplemented
+
+        def reflected(self: TensorSSA, other: Any) -> Any:
+            return self.combine(opcode, other, self, compare) if _is_operand(other) else NotImplemented
+
+        setattr(TensorSSA, f"__{name}__", forward)
+        if not compare:
+            setattr(TensorSSA, f"__r{name}__", reflected)
+
+    for name, opcode in {**ARITHMETIC, **BITWISE}.items():
+        add(name, opcode)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        add(name, name, compare=True)
+
+
+_install()
+
+
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, TensorSSA) or is_number(x)
+
+
+def broadcast_operand(x: Any, cls: Any, shape: Any) -> Value:
+    """A TensorSSA or a number as the vector of ``cls`` elements of ``shape``."""
+    if isinstance(x, TensorSSA):
+        return x.to(cls).broadcast_to(shape).value
+    return Builder.current().splat(cls(x).ir_value(), int(product(shape)))
+
+
+def _reduction_kind(op: Any) -> str:
+    kind = op.value if isinstance(op, ReductionOp) else str(op).lower()
+    if kind not in ("add", "mul", "max", "min"):
+        raise ConstraintError(f"reduce: {op} is none of ADD, MUL, MAX, MIN")
+    return kind
+
+
+def _neutral(kind: str, dtype: Any) -> Any:
+    if kind in ("add", "mul"):
+        return 0 if kind == "add" else 1
+    if dtype.is_float:
+        return -math.inf if kind == "max" else math.inf
+    return dtype.min if kind == "max" else dtype.max
+
+
+def _start(init: Any, dtype: Any, kind: str) -> Value | None:
+    """The first operand of the fold; None where it changes nothing."""
+    number = as_numeric(init)
+    if number.is_static and number.value == _neutral(kind, dtype) and kind != "add":
+        return None
+    if number.is_static and number.value == 0 and kind == "add":
+        return None
+    return dtype(number).ir_value()  # type: ignore[no-any-return]
+
+
+def _as_vector(result: Value, count: int) -> Value:
+    return result if isinstance(result.type, VecType) or count > 1 else Builder.current().build([result])
+
+
+# -- making and choosing -------------------------------------------------------------------------------------------
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+    """A TensorSSA of ``shape`` with every element ``fill_value``."""
+    number = as_numeric(fill_value) if dtype is None else dtype(fill_value)
+    shape = as_int_tuple(getattr(shape, "shape", shape))
+    return TensorSSA(Builder.current().splat(number.ir_value(), int(product(shape))), shape, type(number))
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+    """:func:`full` with the shape (and the element type, unless given) of a tensor or TensorSSA."""
+    return full(a.shape, fill_value, dtype if dtype is not None else a.element_type)
+
+
+def zeros_like(a: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+    return full_like(a, 0, dtype)
+
+
+def ones_like(a: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+    return full_like(a, 1, dtype)
+
+
+def empty_like(a: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+    """A TensorSSA whose elements are of no interest (they are zero)."""
+    return full_like(a, 0, dtype)
+
+
+def where(cond: Any, x: Any, y: Any, **_: Any) -> Any:
+    """``x`` where ``cond``, else ``y``; numbers broadcast. With three numbers: a choice without a branch."""
+    tensors = [t for t in (cond, x, y) if isinstance(t, TensorSSA)]
+    if not tensors:
+        return operators.select(cond, x, y)
+    shape = tensors[0].shape
+    for tensor in tensors[1:]:
+        shape = joined(shape, tensor.shape, shape, tensor.shape) if shape != tensor.shape else shape
+    cls = _result_class(x, y)
+    test = broadcast_operand(cond, Boolean, shape) if isinstance(cond, TensorSSA) else Boolean(cond).ir_value()
+    chosen = Builder.current().select(test, broadcast_operand(x, cls, shape), broadcast_operand(y, cls, shape))
+    return TensorSSA(chosen, shape, cls)
+
+
+def _result_class(x: Any, y: Any) -> Any:
+    a: Any = x.dtype if isinstance(x, (TensorSSA, Numeric)) else None
+    b: Any = y.dtype if isinstance(y, (TensorSSA, Numeric)) else None
+    if a is b and a is not None:
+        return a
+    if a is None and b is None:
+        return class_of(promote.common(promote.default(x), promote.default(y)))
+    if a is None or b is None:
+        known, literal = (b, x) if a is None else (a, y)
+        return class_of(promote.literal(literal, known.ir_type)) if known.ir_type not in promote.STORAGE_ONLY else known
+    return class_of(promote.common(a.ir_type, b.ir_type))
+
+
+def any_(x: TensorSSA, **_: Any) -> Any:
+    """Whether any element is true (non-zero)."""
+    return _bool_reduce(x, "max")
+
+
+def all_(x: TensorSSA, **_: Any) -> Any:
+    """Whether every element is true (non-zero)."""
+    return _bool_reduce(x, "min")
+
+
+def _bool_reduce(x: TensorSSA, kind: str) -> Any:
+    numbers = Builder.current().cast(x.to(Boolean).value, ir.I32)
+    result = Builder.current().reduce(numbers, kind, [range(x.numel)])
+    return wrap(result) != 0

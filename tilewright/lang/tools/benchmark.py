@@ -1,0 +1,134 @@
+"""Timing compiled functions: ``benchmark`` and its workspaces.
+
+On a GPU time is taken by events around all iterations (or around a CUDA graph of them); in the simulator by the clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.errors import ArgumentError, MachineError
+from tilewright.lang.arguments.kinds import stream_handle
+
+
+class JitArguments:
+    """The arguments of one call. ``add_to_scope`` keeps objects alive that the arguments only point to."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args, self.kwargs = args, kwargs
+        self.references: list[Any] = []
+
+    def add_to_scope(self, references: Sequence[Any]) -> None:
+        self.references += list(references)
+
+
+def benchmark(
+    callable: Callable[..., Any], *, warmup_iterations: int = 10, iterations: int = 100, stream: Any = None,
+    kernel_arguments: JitArguments | None = None, workspace_generator: Callable[[], JitArguments] | None = None,
+    workspace_count: int = 1, use_cuda_graphs: bool = False,
+) -> float:  # fmt: skip
+    """Microseconds of one call of ``callable`` (a compiled function), on average over ``iterations`` calls.
+
+    Calls take ``kernel_arguments``, or in turn the ``workspace_count`` sets that ``workspace_generator`` makes, so that
+    the caches are cold. ``stream`` is the stream that the calls use; a graph needs one that is not the default.
+    """
+    if iterations < 1 or warmup_iterations < 0 or workspace_count < 1:
+        raise ArgumentError(
+            "benchmark: iterations and workspace_count must be positive, warmup_iterations not negative"
+        )
+    if workspace_generator is None:
+        sets = [kernel_arguments or JitArguments()] * workspace_count
+    else:
+        sets = [workspace_generator() for _ in range(workspace_count)]
+    turn = 0
+
+    def calls(count: int) -> None:
+        nonlocal turn
+        for _ in range(count):
+            chosen = sets[turn % len(sets)]
+            turn += 1
+            callable(*chosen.args, **chosen.kwargs)
+
+    if not any(_on_gpu(value) for chosen in sets for value in (*chosen.args, *chosen.kwargs.values())):
+        calls(warmup_iterations)
+        begin = time.perf_counter()
+        calls(iterations)
+        return (time.perf_counter() - begin) * 1e6 / iterations
+    clock = _GpuClock(stream_handle(stream) or 0 if stream is not None else 0)
+    return (
+        clock.graph(calls, warmup_iterations, iterations)
+        if use_cuda_graphs
+        else clock.events(calls, warmup_iterations, iterations)
+    )
+
+
+def _on_gpu(value: Any) -> bool:
+    device = getattr(value, "device", None)
+    if device is None and hasattr(value, "device_pointer"):
+        device = value.device_pointer().device
+    return str(getattr(device, "type", device)).startswith("cuda")
+
+
+class _GpuClock:
+    """CUDA events on one stream."""
+
+    def __init__(self, stream: int) -> None:
+        from cuda.bindings import driver
+
+        self.driver, self.stream = driver, stream
+
+    def ask(self, name: str, *args: Any) -> Any:
+        error, *rest = getattr(self.driver, name)(*args)
+        if int(error):
+            raise MachineError(f"{name} failed with error {int(error)}")
+        return rest[0] if rest else None
+
+    def events(self, calls: Callable[[int], None], warmup: int, iterations: int) -> float:
+        calls(warmup)
+        return self.between(lambda: calls(iterations)) / iterations
+
+    def between(self, work: Callable[[], None]) -> float:
+        """Microseconds between events before and after ``work``."""
+        first, last = self.ask("cuEventCreate", 0), self.ask("cuEventCreate", 0)
+        self.ask("cuEventRecord", first, self.stream)
+        work()
+        self.ask("cuEventRecord", last, self.stream)
+        self.ask("cuEventSynchronize", last)
+        milliseconds = float(self.ask("cuEventElapsedTime", first, last))
+        self.ask("cuEventDestroy", first)
+        self.ask("cuEventDestroy", last)
+        return milliseconds * 1e3
+
+    def graph(self, calls: Callable[[int], None], warmup: int, iterations: int) -> float:
+        if self.stream == 0:
+            raise ArgumentError(
+                "benchmark(use_cuda_graphs=True) needs a stream of its own: the default one cannot be captured"
+            )
+        calls(1)  # modules are loaded before the capture begins
+        graphs = [self.captured(calls, n) for n in (max(warmup, 1), iterations)]
+        self.ask("cuGraphLaunch", graphs[0], self.stream)
+        return self.between(lambda: self.ask("cuGraphLaunch", graphs[1], self.stream)) / iterations
+
+    def captured(self, calls: Callable[[int], None], count: int) -> Any:
+        mode = self.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self.ask("cuStreamBeginCapture", self.stream, mode)
+        try:
+            calls(count)
+        finally:
+            graph = self.ask("cuStreamEndCapture", self.stream)
+        return self.ask("cuGraphInstantiate", graph, 0)
+
+
+def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterations: int) -> int:
+    """How many workspaces of this size overflow the L2 cache three times, at most one for each call.
+
+    >>> get_workspace_count(1 << 40, 10, 100), get_workspace_count(1, 10, 100)
+    (1, 110)
+    """
+    from tilewright.lang.tools.hardware import HardwareInfo
+
+    cache = HardwareInfo().get_l2_cache_size_in_bytes()
+    wanted = -(-3 * cache // max(one_workspace_bytes, 1))
+    return max(1, min(wanted, warmup_iterations + iterations))

@@ -1,0 +1,249 @@
+"""``cute.printf`` and ``cute.print_tensor``.
+
+A format has Python's fields (``{}``, ``{:.3f}``) or C's (``%d``, ``%f``). Inside a staged function the text is printed
+when the program runs, by every thread that gets there; outside, at once. Layouts, tuples and tensors print in CuTe
+notation with the run-time numbers in them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tilewright.errors import ArgumentError, StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.registers import Registers
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.layout.basis import ScaledBasis
+from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.ints import RuntimeInt
+from tilewright.layout.layout import Layout
+from tilewright.layout.text import format_tree
+
+_FIELD = re.compile(r"\{\{|\}\}|\{(\d*)(:[^{}]*)?\}")
+_C_FIELD = re.compile(r"%%|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j)?[diouxXeEfFgGcsp]")
+
+
+def printf(*args: Any, end: str = "\n", **_: Any) -> None:
+    """Print ``args[1:]`` in the format ``args[0]``; without a format string, the values one after another.
+
+    A newline is added where the format does not end in one.
+    """
+    if not args:
+        raise ArgumentError("printf needs a format or a value")
+    template, values = (
+        (args[0], list(args[1:])) if isinstance(args[0], str) else (" ".join("{}" for _ in args), list(args))
+    )
+    template = template if template.endswith("\n") or not end else template + end
+    python = _is_python(template, values)
+    text, operands = _expand(template, values) if python else _expand_c(template, values)
+    if not Builder.active():
+        shown = [_number(v) for v in operands]
+        print(text.format(*shown) if python else text % tuple(shown), end="")
+        return
+    Builder.current().emit("printf", [_operand(v) for v in operands], (), {"format": text})
+
+
+def _is_python(template: str, values: list[Any]) -> bool:
+    """Whether the fields are Python's; a format without any field is taken as it is."""
+    found = [m for m in _FIELD.finditer(template) if m.group(0) not in ("{{", "}}")]
+    return bool(found) or not _C_FIELD.search(template)
+
+
+def _expand(template: str, values: list[Any]) -> tuple[str, list[Any]]:
+    """The format with structured values written out, and the numbers for its remaining fields."""
+    operands: list[Any] = []
+    taken = 0
+
+    def field(match: re.Match[str]) -> str:
+        nonlocal taken
+        if match.group(0) in ("{{", "}}"):
+            return match.group(0)
+        position = int(match.group(1)) if match.group(1) else taken
+        taken += 1
+        if position >= len(values):
+            raise ArgumentError(f"printf: {template!r} has more fields than its {len(values)} values")
+        return _written(values[position], match.group(2) or "", operands)
+
+    text = _FIELD.sub(field, template)
+    if taken < len(values):
+        raise ArgumentError(f"printf: {template!r} has no field for {len(values) - taken} of its {len(values)} values")
+    return text, operands
+
+
+def _expand_c(template: str, values: list[Any]) -> tuple[str, list[Any]]:
+    fields = [m for m in _C_FIELD.finditer(template) if m.group(0) != "%%"]
+    if len(fields) != len(values):
+        raise ArgumentError(f"printf: {template!r} has {len(fields)} fields for {len(values)} values")
+    for value in values:
+        if not isinstance(value, (Numeric, int, float, Pointer, Value)):
+            raise ArgumentError(f"printf: {value!r} has no C format; use {{}}")
+    return template, list(values)
+
+
+def _written(value: Any, spec: str, operands: list[Any]) -> str:
+    """Text for one value with fields for the run-time numbers in it."""
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(_written(v, spec, operands) for v in value)})"
+    if isinstance(value, Layout):
+        return f"{_written(value.shape, '', operands)}:{_written(value.stride, '', operands)}"
+    if isinstance(value, ComposedLayout):
+        inner, offset, outer = (_written(v, "", operands) for v in (value.inner, value.offset, value.outer))
+        return f"{inner} o {offset} o {outer}"
+    if isinstance(value, ScaledBasis):
+        return _written(value.value, "", operands) + "".join(f"@{i}" for i in reversed(value.mode))
+    if isinstance(value, Tensor):
+        iterator = value.iterator if value.is_coordinate else _literal(str(value.iterator))
+        text = iterator if isinstance(iterator, str) else _written(iterator, "", operands)
+        return f"tensor<{text} o {_written(value.layout, '', operands)}>"
+    if isinstance(value, (Numeric, Value, TensorSSA, Pointer, RuntimeInt)) or type(value) in (int, float, bool):
+        operands.append(value)
+        return f"{{{spec}}}"
+    return _literal(str(value))
+
+
+def _literal(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _operand(value: Any) -> Value:
+    if isinstance(value, Value):
+        return value
+    if isinstance(value, TensorSSA):
+        return value.value
+    if isinstance(value, Pointer):
+        return value.value()
+    number = as_numeric(value)
+    return number.ir_value()  # type: ignore[no-any-return]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, Numeric):
+        return value.value
+    return value.toint() if isinstance(value, Pointer) else value
+
+
+# -- tensors -------------------------------------------------------------------------------------------------------
+
+
+def print_tensor(tensor: Any, *, verbose: bool = False, **_: Any) -> None:
+    """Print a tensor or TensorSSA: its type and, row by row, its elements.
+
+    With ``verbose`` each element is followed by its address, counted in bytes from the first: ``7(0x18)``. In a
+    kernel the shape must be static.
+    """
+    from tilewright.lang.arguments.dlpack import HostTensor
+
+    if isinstance(tensor, HostTensor):
+        print(_host_text(tensor, verbose))
+        return
+    if isinstance(tensor, TensorSSA):
+        layout, values, size = Layout(tensor.shape), tensor, tensor.dtype.ir_type.bytes
+        head = f"tensor_value({tensor.dtype.ir_type} o {format_tree(tensor.shape)}"
+    elif not isinstance(tensor, Tensor):
+        raise ArgumentError(f"print_tensor needs a tensor, not {tensor!r}")
+    elif tensor.is_coordinate:
+        return printf("{}", tensor)
+    else:
+        head, layout, values = _raw(tensor), tensor.layout, tensor.load()
+        size = tensor.element_type.ir_type.bytes
+    lines = [f"{_literal(head)}, data="]
+    operands: list[Any] = []
+    for prefix, row, suffix in _rows(tensor.shape):
+        fields = []
+        for coord in row:
+            operands.append(_printable(values[coord]))
+            address = _offset_text(layout, coord, size) if verbose else ""
+            fields.append(f"{{{_spec(values.dtype)}}}{address}")
+        lines.append(f"{prefix}{', '.join(fields)}{suffix}")
+    printf("\n".join(lines) + ")", *operands)
+    return None
+
+
+def _spec(dtype: Any) -> str:
+    return ":.6f" if dtype.is_float else ""
+
+
+def _printable(value: Any) -> Any:
+    from tilewright.lang.numbers.numeric import Int32
+
+    return Int32(value) if isinstance(value, Boolean) else value
+
+
+def _raw(tensor: Tensor) -> str:
+    iterator = tensor.iterator
+    space = "rmem" if isinstance(iterator, Registers) else str(iterator.memspace)
+    return f"tensor(raw_ptr({tensor.element_type.ir_type}, {space}) o {tensor.layout}"
+
+
+def _offset_text(layout: Any, coord: Any, size: int) -> str:
+    offset = layout(coord)
+    if not isinstance(offset, int):
+        raise StagingError("print_tensor(verbose=True) in a kernel needs a static layout")
+    return f"(0x{offset * size:02X})"
+
+
+def _rows(shape: Any) -> Any:
+    """(opening, coordinates, closing) for each line: the last mode runs along the line, brackets nest as NumPy's do."""
+    from tilewright.layout.tuples import flatten_to_tuple, product
+
+    modes = shape if isinstance(shape, tuple) else (shape,)
+    sizes = [product(m) for m in modes]
+    if not all(isinstance(n, int) for n in flatten_to_tuple(tuple(sizes))):
+        raise StagingError(f"print_tensor in a kernel needs a static shape, not {shape}")
+    *outer, last = sizes
+    count = 1
+    for n in outer:
+        count *= n
+    for line in range(count):
+        index: list[int] = []
+        rest = line
+        for n in reversed(outer):
+            index.insert(0, rest % n)
+            rest //= n
+        opening = _brackets(index, [0] * len(outer))
+        closing = _brackets(index, [n - 1 for n in outer])
+        coords = [(*index, j) if isinstance(shape, tuple) else j for j in range(last)]
+        pad = " " * (7 + len(outer) - opening)
+        yield f"{pad}{'[' * (opening + 1)}", coords, f"{']' * (closing + 1)}{'' if line == count - 1 else ','}"
+
+
+def _brackets(index: list[int], edge: list[int]) -> int:
+    """How many of the innermost outer modes stand at ``edge``."""
+    found = 0
+    for i, e in zip(reversed(index), reversed(edge), strict=True):
+        if i != e:
+            break
+        found += 1
+    return found
+
+
+def _host_text(tensor: Any, verbose: bool) -> str:
+    array = tensor.numpy()
+    kind, align = tensor.element_type.ir_type, tensor.iterator.alignment
+    head = f"tensor(raw_ptr(0x{tensor.data_ptr:016x}: {kind}, gmem, align<{align}>) "
+    shape = array.shape or (1,)
+    array = array.reshape(shape) if not array.shape else array
+    size = tensor.element_type.ir_type.bytes
+    is_float = tensor.element_type.is_float
+    lines = [f"{head}o {tensor.layout}, data="]
+    strides = [s // size for s in array.strides]
+    for prefix, row, suffix in _rows(tuple(shape)):
+        fields = []
+        for coord in row:
+            number = array[coord]
+            text = (
+                f"{float(number):.6f}"
+                if is_float and not verbose
+                else f"{float(number):g}"
+                if is_float
+                else f"{int(number)}"
+            )
+            offset = sum(c * d for c, d in zip(coord, strides, strict=True)) * size
+            fields.append(f"{text}(0x{offset:02X})" if verbose else text)
+        lines.append(f"{prefix}{', '.join(fields)}{suffix}")
+    return "\n".join(lines) + ")"

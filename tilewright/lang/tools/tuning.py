@@ -1,0 +1,123 @@
+"""Choosing the fastest of several configurations, and small helpers for tests of kernels."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from tilewright.errors import ArgumentError, TilewrightError
+from tilewright.ir.builder import Builder
+from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.tools.benchmark import JitArguments, benchmark
+
+
+class CantImplementError(TilewrightError):
+    """A configuration that a kernel cannot run; :func:`tune` passes over it."""
+
+
+def tune(
+    func: Callable[..., Callable[[], Any]], params_dict: dict[str, Sequence[Any]] | None = None,
+    kernel_arguments: JitArguments | None = None, warmup_iterations: int = 10, iterations: int = 100,
+    stream: Any = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The fastest choice of parameters, one from each list of ``params_dict``.
+
+    ``func(*arguments, **parameters)`` compiles one configuration and gives a function without arguments that runs it.
+    Configurations that raise an error of this library are passed over; if all do, the last error is raised.
+    """
+    arguments = kernel_arguments or JitArguments()
+    best: tuple[float, dict[str, Any]] | None = None
+    failure: TilewrightError | None = None
+    for parameters in _configurations(params_dict or {}):
+        try:
+            runner = func(*arguments.args, **{**arguments.kwargs, **parameters})
+            took = benchmark(
+                _Timed(runner), warmup_iterations=warmup_iterations, iterations=iterations, stream=stream,
+                kernel_arguments=arguments,
+            )  # fmt: skip
+        except TilewrightError as error:
+            failure = error
+            continue
+        if best is None or took < best[0]:
+            best = took, parameters
+    if best is None:
+        raise failure or ArgumentError("tune: there is no configuration to try")
+    return best[1]
+
+
+class _Timed:
+    """A runner without arguments as a function that ignores the arguments, by which the benchmark finds the device."""
+
+    def __init__(self, runner: Callable[[], Any]) -> None:
+        self.runner = runner
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        self.runner()
+
+
+def _configurations(params: dict[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(params, choice, strict=True)) for choice in itertools.product(*params.values())]
+
+
+def autotune_jit(
+    params_dict: dict[str, Sequence[Any]] | None = None, update_on_change: Sequence[str] | None = None,
+    warmup_iterations: int = 10, iterations: int = 100,
+) -> Callable[[Any], Any]:  # fmt: skip
+    """Decorator of a ``@cute.jit`` function: the keyword parameters of ``params_dict`` are chosen by timing.
+
+    They are chosen at the first call and again whenever one of the arguments named in ``update_on_change`` has a new
+    value; then the chosen configuration is used.
+    """
+
+    def decorate(function: Any) -> Any:
+        import inspect
+
+        signature = inspect.signature(getattr(function, "function", function))
+        chosen: dict[Any, dict[str, Any]] = {}
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind_partial(*args, **kwargs).arguments
+            key = tuple(_key(bound.get(name)) for name in update_on_change or ())
+            if key not in chosen:
+                chosen[key] = tune(
+                    lambda **parameters: lambda: function(*args, **kwargs, **parameters), params_dict,
+                    warmup_iterations=warmup_iterations, iterations=iterations,
+                )  # fmt: skip
+            return function(*args, **kwargs, **chosen[key])
+
+        return call
+
+    return decorate
+
+
+def _key(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
+
+
+def convert(src: Any, dst: Any) -> None:
+    """Copy the elements of tensor ``src`` into ``dst`` (on the same device), converted to its element type."""
+    if src.array.shape != dst.array.shape:
+        raise ArgumentError(f"convert: the shapes {src.array.shape} and {dst.array.shape} differ")
+    if dst.device == "cpu" and src.device == "cpu":
+        dst.numpy()[...] = src.numpy().astype(dst.element_type.dtype)
+        return
+    target, source = dst.array.owner, src.array.owner
+    converted = source.to(dst.element_type.torch_dtype)
+    target.copy_(converted if converted.dtype == target.dtype else converted.view(target.dtype))
+
+
+def assert_(cond: Any, msg: str | None = None, **_: Any) -> None:
+    """Stop the program when ``cond`` is false as it runs (or at once, if ``cond`` is known now)."""
+    condition = Boolean(cond)
+    if condition.is_static:
+        if not condition.value:
+            raise AssertionError(msg or "assertion failed")
+        return
+    Builder.current().emit("assert", (condition.ir_value(),), (), {"message": msg or "assertion failed"})
