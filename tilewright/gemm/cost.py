@@ -38,7 +38,9 @@ def estimate(
     blocks = plan.sk_blocks
     share = plan.sk_tiles / blocks
     peers = max(1, blocks / plan.sk_tiles)
-    shared = _waves(blocks, multiprocessors, at_once, share * tile) + SHARING + PER_PEER * (1 + peers)
+    # A share of more than a tile mostly has a tile cut at either end, and starts the pipeline for each of its tiles.
+    shared = _waves(blocks, multiprocessors, at_once, share * tile) + PER_TILE * (share if share > 1 else 0)
+    shared += SHARING + PER_PEER * (1 + peers)
     rest = _waves(tiles - plan.sk_tiles, multiprocessors, at_once, tile)
     return shared + rest * (UNEVEN if at_once > 1 else 1.0)
 
