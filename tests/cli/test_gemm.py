@@ -25,6 +25,7 @@ class Report:
     d: np.ndarray
     kernel: str = "stand-in"
     tile: tuple[int, ...] = (128, 128, 32)
+    decomposition: str = "data_parallel"
     grid: tuple[int, ...] = (2, 1, 1)
     instructions: dict[str, int] = field(default_factory=lambda: {"mma": 4096, "ldmatrix": 512, "add": 7, "mul": 4})
     bank_conflicts: int | None = 0

@@ -39,6 +39,14 @@ def test_the_table_of_a_simulated_product(command, save, tmp_path) -> None:
         assert text in out, text
 
 
+@pytest.mark.parametrize("decomposition", ["data_parallel", "stream_k"])
+def test_the_decomposition_is_chosen(command, save, tmp_path, decomposition: str) -> None:
+    a, b, _ = matrices(64, 64, 4096, np.float16)
+    files = save("a.npy", a), save("b.npy", b)
+    arguments = ["--machine", "cpu", "--check", "--decomposition", decomposition]
+    assert decomposition in command("gemm", *files, "-o", tmp_path / "d.npy", *arguments).out
+
+
 def test_operands_that_no_kernel_takes(command, save, tmp_path) -> None:
     a = save("a.npy", np.eye(4, dtype=np.int16))
     assert "int16" in command("gemm", a, a, "-o", tmp_path / "d.npy").complaint.lower()

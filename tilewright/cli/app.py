@@ -17,6 +17,14 @@ app = typer.Typer(
 )
 
 
+class Decomposition(StrEnum):
+    """How a product is shared among thread blocks; ``auto`` takes what should be faster."""
+
+    auto = "auto"
+    data_parallel = "data_parallel"
+    stream_k = "stream_k"
+
+
 class Machine(StrEnum):
     """Where a kernel runs; ``auto`` takes the GPU if there is one."""
 
@@ -46,6 +54,9 @@ def gemm(
     alpha: Annotated[float, typer.Option(help="factor of A·B")] = 1.0,
     beta: Annotated[float | None, typer.Option(help="factor of C; 1 if --c is given")] = None,
     kernel: Annotated[str | None, typer.Option(help="a kernel by name (tilewright show lists them)")] = None,
+    decomposition: Annotated[
+        Decomposition, typer.Option(help="a tile for each thread block, or the work dealt out evenly")
+    ] = Decomposition.auto,
     machine: MachineOption = Machine.auto,
     check: Annotated[bool, typer.Option("--check", help="compare with a float64 product before writing")] = False,
 ) -> None:
@@ -56,7 +67,10 @@ def gemm(
     """
     from tilewright.cli.gemm import run
 
-    run(a, b, output, c_path=c, alpha=alpha, beta=beta, kernel=kernel, machine=machine.value, check=check)
+    run(
+        a, b, output, c_path=c, alpha=alpha, beta=beta, kernel=kernel, decomposition=decomposition.value,
+        machine=machine.value, check=check,
+    )  # fmt: skip
 
 
 @app.command()

@@ -23,6 +23,7 @@ def run(
     alpha: float,
     beta: float | None,
     kernel: str | None,
+    decomposition: str,
     machine: str,
     check: bool,
 ) -> None:
@@ -39,7 +40,10 @@ def run(
     where = where_to_run(machine)
     with pending_output(output) as write:
         with ProgressBar("simulating") as progress:
-            report = library.gemm(a, b, c, alpha=alpha, beta=beta, kernel=kernel, machine=where, progress=progress)
+            report = library.gemm(
+                a, b, c, alpha=alpha, beta=beta, kernel=kernel, decomposition=decomposition, machine=where,
+                progress=progress,
+            )  # fmt: skip
         verdict: Check | None = compare(report.d, a, b, c, alpha, beta) if check else None
         if verdict is not None and not verdict.passed:
             raise SimulationError(f"{report.kernel} is wrong: {verdict}; {output} was not written")

@@ -71,6 +71,7 @@ def print_report(
     table.add_row("kernel", report.kernel)
     table.add_row("machine", report.machine)
     table.add_row("tile (m, n, k)", " x ".join(map(str, report.tile)))
+    table.add_row("decomposition", report.decomposition)
     table.add_row("thread blocks", " x ".join(map(str, report.grid)))
     if report.instructions:
         table.add_section()
