@@ -234,8 +234,8 @@ def launcher(
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
 
     All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays
-    must stay alive; their extents must not be 0. Launches of one callable must not overlap: where blocks share tiles
-    they share the callable's workspace.
+    must stay alive, and so must the callable while a graph has captured it; extents must not be 0. Launches of one
+    callable must not overlap: where blocks share tiles they share the callable's workspace.
     """
     A, B, D = Matrix.of("a", a), Matrix.of("b", b), Matrix.of("out", out)
     C = Matrix.of("c", c) if c is not None else None
