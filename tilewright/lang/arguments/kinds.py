@@ -22,7 +22,7 @@ from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.signature import is_constexpr, numeric_annotation
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric
-from tilewright.lang.staging import carry
+from tilewright.lang.staging import carry, objects, specs
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 
@@ -100,12 +100,12 @@ class Fixed(Argument):
         return self.value
 
     def read(self, value: Any) -> list[Any]:
-        if value is not self.value and not carry.same_static(self.value, value):
+        if value is not self.value and not objects.same_static(self.value, value):
             raise self.wrong(f"{describe(self.value)}, with which the function was compiled", value)
         return []
 
     def key(self) -> Any:
-        return carry.StaticKey(self.value)
+        return objects.StaticKey(self.value)
 
 
 class Scalar(Argument):
@@ -171,8 +171,8 @@ class Protocol(Argument):
         self.convert = convert
         self.template = template
         self.type_list: list[Type] = list(template.__get_mlir_types__())
-        self.static = carry.static_part(template)
-        self.facts = carry.known_facts(template)
+        self.static = objects.static_part(template)
+        self.facts = objects.known_facts(template)
         self.token = object()
 
     def types(self) -> list[Type]:
@@ -194,7 +194,7 @@ class Protocol(Argument):
         types = list(value.__get_mlir_types__())
         if value is not self.template and not self._fits(value, types):
             raise self.wrong(describe(self.template), value)
-        if not covers(carry.known_facts(value), self.facts):
+        if not covers(objects.known_facts(value), self.facts):
             raise self.wrong(f"{describe(self.template)} with divisors {self.facts}", value)
         found = [_plain(v) for v in value.__c_pointers__()]
         for kind, leaf in zip(self.type_list, found, strict=True):
@@ -238,7 +238,7 @@ class Protocol(Argument):
         return self.read(value)
 
     def _fits(self, value: Any, types: list[Type]) -> bool:
-        if not carry.same_static(self.static, carry.static_part(value)) or len(types) != len(self.type_list):
+        if not objects.same_static(self.static, objects.static_part(value)) or len(types) != len(self.type_list):
             return False
         return all(fits_type(want, got) for want, got in zip(self.type_list, types, strict=True))
 
@@ -250,13 +250,13 @@ class Protocol(Argument):
             raise ArgumentError(f"argument '{self.name}': {wrong}") from None
 
     def key(self) -> Any:
-        return (type(self.template), tuple(self.type_list), carry.StaticKey(self.static), self.facts)
+        return (type(self.template), tuple(self.type_list), objects.StaticKey(self.static), self.facts)
 
 
 class Group(Argument):
     """A tuple, list, dict, named tuple or dataclass of arguments."""
 
-    def __init__(self, name: str, spec: carry.Compound, value: Any, parts: list[Argument]) -> None:
+    def __init__(self, name: str, spec: specs.Compound, value: Any, parts: list[Argument]) -> None:
         super().__init__(name)
         self.spec, self.value, self.parts = spec, value, parts
 
@@ -270,12 +270,12 @@ class Group(Argument):
         return self.spec.make([part.rebuild(values) for part in self.parts])
 
     def read(self, value: Any) -> list[Any]:
-        if type(value) is not self.spec.type or carry.labels_of(value) != self.spec.labels:
+        if type(value) is not self.spec.type or objects.labels_of(value) != self.spec.labels:
             raise self.wrong(describe(self.value), value)
         return [leaf for part, item in zip(self.parts, self.spec.split(value), strict=True) for leaf in part.read(item)]
 
     def exact(self, value: Any) -> list[Any]:
-        if type(value) is not self.spec.type or carry.labels_of(value) != self.spec.labels:
+        if type(value) is not self.spec.type or objects.labels_of(value) != self.spec.labels:
             raise self.wrong(describe(self.value), value)
         return [
             leaf for part, item in zip(self.parts, self.spec.split(value), strict=True) for leaf in part.exact(item)
@@ -307,21 +307,21 @@ def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
         return Protocol(name, value)
     if is_array(value):
         return Protocol(name, implicit_tensor(value), implicit_tensor)
-    if isinstance(value, (tuple, list, dict)) or carry.is_record(value):
+    if isinstance(value, (tuple, list, dict)) or objects.is_record(value):
         return _group(name, value)
     return Fixed(name, value)
 
 
 def _group(name: str, value: Any) -> Argument:
-    split, make = carry._codec(value)
-    labels = carry.labels_of(value)
-    notes = {f".{f.name}": f.type for f in dataclasses.fields(value)} if carry.is_record(value) else {}
+    split, make = objects.codec(value)
+    labels = objects.labels_of(value)
+    notes = {f".{f.name}": f.type for f in dataclasses.fields(value)} if objects.is_record(value) else {}
     parts = [
         argument_of(f"{name}{label}", item, notes.get(label)) for label, item in zip(labels, split(value), strict=True)
     ]
     if all(isinstance(part, Fixed) for part in parts):
         return Fixed(name, value)
-    return Group(name, carry.Compound(type(value), labels, [], split, make), value, parts)
+    return Group(name, specs.Compound(type(value), labels, [], split, make), value, parts)
 
 
 def _number_class(value: Any, annotation: Any) -> Any:
@@ -346,10 +346,10 @@ def _check_annotation(name: str, value: Any, annotation: Any) -> None:
         return
     number = numeric_annotation(annotation)
     if number is not None and not (isinstance(value, (Numeric, numbers.Real)) or _numpy_scalars(value)):
-        raise ArgumentError(f"argument '{name}': expected a number ({number.__name__}), got {carry.describe(value)}")
+        raise ArgumentError(f"argument '{name}': expected a number ({number.__name__}), got {objects.describe(value)}")
     if issubclass(annotation, Tensor) and not (isinstance(value, Tensor) or is_array(value) or _has_tensor_face(value)):
         advice = "; an array (NumPy, PyTorch, DLPack) or from_dlpack(array) is wanted"
-        raise ArgumentError(f"argument '{name}': expected a Tensor, got {carry.describe(value)}{advice}")
+        raise ArgumentError(f"argument '{name}': expected a Tensor, got {objects.describe(value)}{advice}")
     if issubclass(annotation, Pointer) and not isinstance(value, Pointer) and not hasattr(value, "__c_pointers__"):
         raise ArgumentError(f"argument '{name}': expected a Pointer (cute.runtime.make_ptr), got {describe(value)}")
 
@@ -424,4 +424,4 @@ def describe(value: Any) -> str:
     if is_array(value):
         shape, dtype = tuple(value.shape), str(value.dtype).removeprefix("torch.")
         return f"{type(value).__name__} of {dtype}, shape {shape}"
-    return carry.describe(value)
+    return objects.describe(value)

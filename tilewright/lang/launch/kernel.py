@@ -18,10 +18,10 @@ from tilewright.ir.verify import verify
 from tilewright.lang.arguments.signature import Signature, is_constexpr, numeric_annotation
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
-from tilewright.lang.staging import carry
+from tilewright.lang.staging import carry, objects, specs
 from tilewright.lang.staging.build import staged
-from tilewright.lang.staging.carry import Spec
 from tilewright.lang.staging.location import StagingBuilder, fail, here
+from tilewright.lang.staging.specs import Spec
 
 MAX_THREADS = 1024
 MAX_SMEM = 232448
@@ -188,14 +188,14 @@ def stage_kernel(
 
 def _spec(name: str, annotation: Any, value: Any) -> Spec:
     if is_constexpr(annotation):
-        return carry.Static(value)
-    if type(value) in carry.LITERALS:
-        return carry.Number(numeric_annotation(annotation) or carry.number_class(value), True)
+        return specs.Static(value)
+    if type(value) in objects.LITERALS:
+        return specs.Number(numeric_annotation(annotation) or objects.number_class(value), True)
     wanted = numeric_annotation(annotation)
     if wanted is not None and not isinstance(value, Numeric):
-        raise fail(f"kernel argument '{name}': expected a {wanted.__name__}, got {carry.describe(value)}")
+        raise fail(f"kernel argument '{name}': expected a {wanted.__name__}, got {objects.describe(value)}")
     if isinstance(value, Numeric) and wanted not in (None, type(value)):
-        raise fail(f"kernel argument '{name}': expected {wanted.__name__}, got {carry.describe(value)}; convert it")
+        raise fail(f"kernel argument '{name}': expected {wanted.__name__}, got {objects.describe(value)}; convert it")
     spec = carry.spec_of(value, promote=False)
     _learn(spec, value)
     return spec
@@ -203,9 +203,9 @@ def _spec(name: str, annotation: Any, value: Any) -> Spec:
 
 def _learn(spec: Spec, value: Any) -> None:
     """What is known of run-time integers stays known inside the kernel."""
-    if isinstance(spec, carry.Number) and isinstance(value, Integer) and not value.is_static:
+    if isinstance(spec, specs.Number) and isinstance(value, Integer) and not value.is_static:
         spec.facts = Facts(value.facts.nonneg, value.facts.divisibility, value.facts.bound)
-    elif isinstance(spec, carry.Compound):
+    elif isinstance(spec, specs.Compound):
         for part, item in zip(spec.parts, spec.split(value), strict=True):
             _learn(part, item)
 

@@ -14,7 +14,7 @@ from tilewright.ir.verify import verify
 from tilewright.lang.arguments.kinds import Argument, argument_of
 from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.jit import JitFunction
-from tilewright.lang.staging import carry
+from tilewright.lang.staging import carry, objects, specs
 from tilewright.lang.staging.blame import blamed
 from tilewright.lang.staging.location import StagingBuilder, fail
 
@@ -25,7 +25,7 @@ class Program(NamedTuple):
     host: Function
     kernels: list[Function]
     arguments: list[Argument]
-    result: carry.Spec
+    result: specs.Spec
     functions: list[FunctionType]
 
 
@@ -68,27 +68,27 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     return Program(host, kernels, arguments, result, list(dict.fromkeys(builder.dependencies)))
 
 
-def _result(target: JitFunction, returned: Any) -> tuple[list[Value], carry.Spec]:
+def _result(target: JitFunction, returned: Any) -> tuple[list[Value], specs.Spec]:
     values, spec = carry.flatten(returned)
     if _has_foreign(spec):
         raise ArgumentError(
-            f"{target.function.__qualname__} returns {carry.describe(returned)} to Python; a compiled function returns "
-            "numbers (or tuples of them); results that are tensors go into arrays passed as arguments"
+            f"{target.function.__qualname__} returns {objects.describe(returned)} to Python; a compiled function "
+            "returns numbers (or tuples of them); results that are tensors go into arrays passed as arguments"
         )
     return values, spec
 
 
-def _has_foreign(spec: carry.Spec) -> bool:
-    if isinstance(spec, carry.Compound):
+def _has_foreign(spec: specs.Spec) -> bool:
+    if isinstance(spec, specs.Compound):
         return any(map(_has_foreign, spec.parts))
-    return isinstance(spec, carry.Protocol) or isinstance(spec, carry.Raw)
+    return isinstance(spec, specs.Protocol) or isinstance(spec, specs.Raw)
 
 
-def python_result(spec: carry.Spec, values: Any) -> Any:
+def python_result(spec: specs.Spec, values: Any) -> Any:
     """The returned object with Python numbers in the place of run-time ones."""
-    if isinstance(spec, carry.Number):
+    if isinstance(spec, specs.Number):
         return next(values)
-    if isinstance(spec, carry.Compound):
+    if isinstance(spec, specs.Compound):
         return spec.make([python_result(part, values) for part in spec.parts])
     return spec.rebuild(values)
 

@@ -14,11 +14,11 @@ from typing import Any
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.staging import carry, cells
-from tilewright.lang.staging.carry import Mismatch, Number, Spec
+from tilewright.lang.staging import carry, cells, objects, specs
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.regions import Region, changed_type, hints, poison_fresh, same_value, state_object
+from tilewright.lang.staging.specs import Mismatch, Number, Spec
 
 _CHANGING: dict[Any, set[str]] = {}
 """For each loop's place in the source, the paths of the cells that it was seen to change."""
@@ -71,7 +71,7 @@ class Carried:
         while True:
             try:
                 return [v for place in self.places for v in place.values()]
-            except carry.Weaker:
+            except specs.Weaker:
                 continue
 
     def arguments(self) -> list[Value]:
@@ -106,7 +106,7 @@ class Carried:
                 continue
             try:
                 found += self._conform(place, value)
-            except carry.Weaker:
+            except specs.Weaker:
                 again = True
             if isinstance(place.spec, Number) and place.spec.facts and not place.lost and not _nonneg(value):
                 place.spec.facts, again = None, True
@@ -157,9 +157,9 @@ class Carried:
             raise fail(f"'{cell.path}' has no value after one turn of the {self.region}: {after.reason}")
         if not carry.spec_of(before).types():
             raise fail(
-                f"'{cell.path}' changes in the {self.region} from {carry.describe(before)} to {carry.describe(after)}, "
-                "but it is known only while staging; give it a run-time value before the loop (Int32(...), "
-                "Boolean(...))"
+                f"'{cell.path}' changes in the {self.region} from {objects.describe(before)} to "
+                f"{objects.describe(after)}, but it is known only while staging; "
+                "give it a run-time value before the loop (Int32(...), Boolean(...))"
             )
 
     def _rewind(self) -> None:

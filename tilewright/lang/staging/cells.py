@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.ir.core import Constant, Value
 from tilewright.lang.numbers.numeric import Numeric
-from tilewright.lang.staging import carry
+from tilewright.lang.staging import objects
 from tilewright.lang.staging.poison import Undefined
 
 MISSING = object()
@@ -75,7 +75,7 @@ class Cell:
 
     def get(self) -> Any:
         if self.kind == "protocol":
-            return tuple(carry.extract(self.holder)[0]), content(self.holder)
+            return tuple(objects.extract(self.holder)[0]), content(self.holder)
         if self.kind == "object":
             return vars(self.holder).get(self.key, MISSING)
         if self.kind == "list":

@@ -12,10 +12,10 @@ from tilewright.ir.core import Block, Constant, Location, Op, Value
 from tilewright.ir.ops import PURE
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers.numeric import Boolean, Numeric
-from tilewright.lang.staging import carry, cells
-from tilewright.lang.staging.carry import Mismatch, Spec
+from tilewright.lang.staging import carry, cells, specs
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.staging.specs import Mismatch, Spec
 
 MEND = "keep one type (convert with Int32(...), Float32(...) or .to(...)) or use another variable"
 _DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
@@ -145,7 +145,7 @@ class Join:
                 for side, arm in zip(sides, arms, strict=True):
                     with builder.inside(arm):
                         listed.append(spec.conform(side, self.name))
-            except carry.Weaker:
+            except specs.Weaker:
                 continue
             self.spec, self.pairs = spec, list(zip(*listed, strict=True))
 

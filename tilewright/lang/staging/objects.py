@@ -1,0 +1,157 @@
+"""What staging sees in a Python object: a number, a container and its parts, the value protocol, what stands still.
+
+Here is told, once for all who ask, how a Python object comes apart; :mod:`specs` puts like objects together again.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tilewright.ir.core import Value
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric
+
+LITERALS = (bool, int, float)
+Values = Iterator[Value]
+
+
+def number_class(value: Any) -> Any:
+    """The numeric class of a numeric or Python number, else None."""
+    if isinstance(value, Numeric):
+        return type(value)
+    kind = type(value)
+    if kind is int:
+        return Int32 if -(1 << 31) <= value < 1 << 31 else Int64
+    return Boolean if kind is bool else Float32 if kind is float else None
+
+
+def accepts_literal(cls: Any, literal: Any) -> bool:
+    """Whether a Python literal may stand where a number of ``cls`` is: it must keep its kind."""
+    if type(literal) is bool:
+        return bool(cls is Boolean)
+    if type(literal) is int:
+        return cls is not Boolean
+    return bool(cls.is_float)
+
+
+def is_record(value: Any) -> bool:
+    """A dataclass instance that is carried field by field."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type) and not has_protocol(value)
+
+
+def labels_of(value: Any) -> tuple[str, ...]:
+    if isinstance(value, dict):
+        return tuple(f"[{k!r}]" for k in value)
+    if isinstance(value, (tuple, list)):
+        return (
+            tuple(f".{n}" for n in value._fields)
+            if hasattr(value, "_fields")
+            else tuple(f"[{i}]" for i in range(len(value)))
+        )
+    return tuple(f".{f.name}" for f in dataclasses.fields(value)) if is_record(value) else ()
+
+
+def codec(value: Any) -> tuple[Callable[[Any], list[Any]], Callable[[list[Any]], Any]]:
+    kind: Any = type(value)
+    if isinstance(value, dict):
+        keys = list(value)
+        return (lambda d: list(d.values())), (lambda items: kind(zip(keys, items, strict=True)))
+    if isinstance(value, (tuple, list)):
+        return list, (lambda items: kind(*items)) if hasattr(value, "_fields") else kind
+    names = [f.name for f in dataclasses.fields(value)]
+
+    def make(items: list[Any]) -> Any:
+        made = copy.copy(value)
+        for name, item in zip(names, items, strict=True):
+            object.__setattr__(made, name, item)
+        return made
+
+    return (lambda record: [getattr(record, n) for n in names]), make
+
+
+def has_protocol(value: Any) -> bool:
+    cls = type(value)
+    return hasattr(cls, "__extract_mlir_values__") and hasattr(cls, "__new_from_mlir_values__")
+
+
+def extract(value: Any) -> tuple[list[Value], Any]:
+    """The values of a protocol object, flat, and how they were nested (an int: a flat list of that many)."""
+    found = value.__extract_mlir_values__()
+    if not any(isinstance(v, (list, tuple)) for v in found):
+        return list(found), len(found)
+    flat: list[Value] = []
+    nesting: list[int | None] = []
+    for item in found:
+        if isinstance(item, (list, tuple)):
+            flat += item
+            nesting.append(len(item))
+        else:
+            flat.append(item)
+            nesting.append(None)
+    return flat, nesting
+
+
+def nest(nesting: Any, values: Values) -> list[Any]:
+    if isinstance(nesting, int):
+        return list(values)
+    return [next(values) if n is None else [next(values) for _ in range(n)] for n in nesting]
+
+
+def static_part(value: Any) -> Any:
+    """What must be equal for two protocol objects to be alike besides their values (a tensor's static layout)."""
+    asked = getattr(value, "__carry_key__", None)
+    return asked() if asked is not None else None
+
+
+def known_facts(value: Any) -> Any:
+    asked = getattr(value, "__carry_facts__", None)
+    return asked() if asked is not None else None
+
+
+def same_static(a: Any, b: Any) -> bool:
+    """Whether two objects without run-time parts are equal; objects that cannot tell are compared by identity."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    try:
+        return bool(a == b)
+    except Exception:  # an == of somebody else's class; whatever it raises, the two are not known to be equal
+        return False
+
+
+class StaticKey:
+    """A static object as part of a key: by value where it hashes, by identity otherwise. Keeps the object alive."""
+
+    __slots__ = ("hash", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        try:
+            self.hash = hash((type(value), value))
+        except TypeError:
+            self.hash = id(value) if not isinstance(value, (list, dict, tuple)) else hash(repr(value))
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StaticKey) and same_static(self.value, other.value)
+
+
+def describe(value: Any) -> str:
+    """A value in an error message."""
+    if isinstance(value, Numeric):
+        return f"{type(value).__name__}{f' {value}' if value.is_static else ''}"
+    if isinstance(value, Value):
+        return str(value.type)
+    if type(value) in LITERALS:
+        return f"Python {type(value).__name__} {value!r}"
+    if value is None or isinstance(value, str):
+        return repr(value)
+    if isinstance(value, (tuple, list, dict)):
+        return f"{type(value).__name__} of {len(value)}"
+    text = str(value)
+    return f"{type(value).__name__} {text}" if len(text) < 60 and "object at 0x" not in text else type(value).__name__

@@ -1,0 +1,241 @@
+"""Specs: the shapes of Python objects, with the places of their run-time values.
+
+A spec lists the values of an object of its shape (``conform``) and makes a like object around new values
+(``rebuild``). :func:`tilewright.lang.staging.carry.spec_of` finds the spec of an object.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.types import PtrType, Type
+from tilewright.lang.numbers import facts
+from tilewright.lang.staging.objects import (
+    LITERALS,
+    StaticKey,
+    Values,
+    accepts_literal,
+    describe,
+    extract,
+    known_facts,
+    labels_of,
+    nest,
+    number_class,
+    same_static,
+    static_part,
+)
+
+
+class Mismatch(Exception):
+    """Two objects do not have one shape. ``path`` leads into the object; ``hard`` if a number's type differs."""
+
+    def __init__(self, path: str, expected: str, got: str, hard: bool = False) -> None:
+        super().__init__(f"{path}: {expected} against {got}")
+        self.path, self.expected, self.got, self.hard = path, expected, got, hard
+
+
+class Weaker(Exception):
+    """A pointer comes with less alignment than the spec assumes: the spec was weakened, start again."""
+
+
+class Spec:
+    """Base of the shapes."""
+
+    __slots__ = ()
+
+    def types(self) -> list[Type]:
+        return []
+
+    def conform(self, value: Any, path: str) -> list[Value]:
+        raise NotImplementedError
+
+    def rebuild(self, values: Values) -> Any:
+        raise NotImplementedError
+
+    def key(self) -> Any:
+        """Hashable; equal for shapes that stage to the same program."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        raise NotImplementedError
+
+
+class Number(Spec):
+    """One numeric. ``weak``: it began as a Python number. ``facts`` are told of the rebuilt number."""
+
+    __slots__ = ("cls", "facts", "weak")
+
+    def __init__(self, cls: Any, weak: bool, known: facts.Facts | None = None) -> None:
+        self.cls, self.weak, self.facts = cls, weak, known
+
+    def types(self) -> list[Type]:
+        return [self.cls.ir_type]
+
+    def conform(self, value: Any, path: str) -> list[Value]:
+        found = number_class(value)
+        if found is None:
+            raise Mismatch(path, self.describe(), describe(value))
+        if found is not self.cls:
+            literal = type(value) in LITERALS
+            fits = literal and accepts_literal(self.cls, value)
+            if not fits:
+                raise Mismatch(path, self.describe(), describe(value), hard=True)
+        return [self.cls(value).ir_value()]
+
+    def rebuild(self, values: Values) -> Any:
+        made = self.cls(next(values))
+        return made.learn(self.facts) if self.facts is not None and not made.is_static else made
+
+    def key(self) -> Any:
+        return (self.cls, self.facts)
+
+    def describe(self) -> str:
+        return f"{self.cls.__name__}{' (from a Python number)' if self.weak else ''}"
+
+
+class Raw(Spec):
+    """A bare IR value."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type_: Type) -> None:
+        self.type = type_
+
+    def types(self) -> list[Type]:
+        return [self.type]
+
+    def conform(self, value: Any, path: str) -> list[Value]:
+        if not isinstance(value, Value) or value.type != self.type:
+            raise Mismatch(path, str(self.type), describe(value), hard=True)
+        return [value]
+
+    def rebuild(self, values: Values) -> Any:
+        return next(values)
+
+    def key(self) -> Any:
+        return self.type
+
+    def describe(self) -> str:
+        return str(self.type)
+
+
+class Static(Spec):
+    """An object without run-time parts: it stands still."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def conform(self, value: Any, path: str) -> list[Value]:
+        if not same_static(self.value, value):
+            raise Mismatch(path, describe(self.value), describe(value))
+        return []
+
+    def rebuild(self, values: Values) -> Any:
+        return self.value
+
+    def key(self) -> Any:
+        return StaticKey(self.value)
+
+    def describe(self) -> str:
+        return describe(self.value)
+
+
+class Compound(Spec):
+    """A container: its parts by position, ``split`` takes a like container apart and ``make`` puts one together."""
+
+    __slots__ = ("labels", "make", "parts", "split", "type")
+
+    def __init__(
+        self, type_: type, labels: Sequence[str], parts: list[Spec],
+        split: Callable[[Any], list[Any]], make: Callable[[list[Any]], Any],
+    ) -> None:  # fmt: skip
+        self.type, self.labels, self.parts, self.split, self.make = type_, tuple(labels), parts, split, make
+
+    def types(self) -> list[Type]:
+        return [t for part in self.parts for t in part.types()]
+
+    def conform(self, value: Any, path: str) -> list[Value]:
+        if type(value) is not self.type or labels_of(value) != self.labels:
+            raise Mismatch(path, self.describe(), describe(value))
+        items = self.split(value)
+        return [
+            v
+            for part, label, item in zip(self.parts, self.labels, items, strict=True)
+            for v in part.conform(item, f"{path}{label}")
+        ]
+
+    def rebuild(self, values: Values) -> Any:
+        return self.make([part.rebuild(values) for part in self.parts])
+
+    def key(self) -> Any:
+        return (self.type, self.labels, tuple(part.key() for part in self.parts))
+
+    def describe(self) -> str:
+        return f"{self.type.__name__} of {len(self.parts)}"
+
+
+class Protocol(Spec):
+    """An object of the documented protocol."""
+
+    __slots__ = ("nesting", "template", "type_list")
+
+    def __init__(self, template: Any, values: list[Value], nesting: Any) -> None:
+        self.template, self.nesting = template, nesting
+        self.type_list = [v.type for v in values]
+
+    def types(self) -> list[Type]:
+        return self.type_list
+
+    def conform(self, value: Any, path: str) -> list[Value]:
+        if type(value) is not type(self.template):
+            raise Mismatch(path, describe(self.template), describe(value))
+        values, _ = extract(value)
+        mine, other = static_part(self.template), static_part(value)
+        if len(values) != len(self.type_list) or not (same_static(mine, other) or self._stands_for(value, mine)):
+            raise Mismatch(path, describe(self.template), describe(value))
+        return [self._fit(i, v, path) for i, v in enumerate(values)]
+
+    def _stands_for(self, value: Any, mine: Any) -> bool:
+        """Whether the template covers ``value``, of which other facts are known; Weaker once it has forgotten some."""
+        join = getattr(self.template, "__carry_join__", None)
+        joined = join(value) if join is not None else None
+        if joined is None:
+            return False
+        if not same_static(mine, static_part(joined)):
+            self.template = joined
+            raise Weaker
+        return True
+
+    def _fit(self, i: int, value: Value, path: str) -> Value:
+        want, got = self.type_list[i], value.type
+        if want == got:
+            return value
+        if isinstance(want, PtrType) and isinstance(got, PtrType) and (want.elem, want.space) == (got.elem, got.space):
+            if got.align % want.align == 0:
+                return Builder.current().ptr_cast(value, want)
+            self.type_list[i] = PtrType(want.elem, want.space, math.gcd(want.align, got.align))
+            raise Weaker
+        raise Mismatch(
+            path, f"{describe(self.template)} with {want}", f"{describe(self.template)} with {got}", hard=True
+        )
+
+    def rebuild(self, values: Values) -> Any:
+        taken = [next(values) for _ in self.type_list]
+        return self.template.__new_from_mlir_values__(nest(self.nesting, iter(taken)))
+
+    def key(self) -> Any:
+        return (
+            type(self.template),
+            tuple(self.type_list),
+            StaticKey(static_part(self.template)),
+            known_facts(self.template),
+        )
+
+    def describe(self) -> str:
+        return describe(self.template)
