@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.atoms.warp import ElectOne, Shuffle, Vote
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import BOOL, I32
 from tilewright.lang.device.barriers import FULL_MASK
@@ -31,8 +31,10 @@ def make_warp_uniform(value: Any, **_: Any) -> Any:
     number = as_numeric(value)
     if number.is_static:
         return number
-    result = shuffle_sync(number.to(Int32), 0)
-    return result.learn(number.facts)
+    if type(number).is_float:
+        raise StagingError(f"make_warp_uniform takes an integer, got a run-time {type(number).__name__}")
+    word = number.to(Int32)
+    return shuffle_sync(word, 0).learn(word.facts)
 
 
 def shuffle_sync(value: Any, offset: Any = 0, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:

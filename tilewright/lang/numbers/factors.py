@@ -1,7 +1,7 @@
 """Quotients that need no division: the multiplications that made a number are read back.
 
-``(m*64) // 64`` is ``m`` and ``(m*n*8) // (n*2)`` is ``m*4``. Signed numbers only: they do not overflow by contract,
-whereas unsigned ones wrap around.
+``(m*64) // 64`` is ``m`` and ``(m*n*8) // (n*2)`` is ``m*4``. Signed numbers of 32 and 64 bits only: they do not
+overflow by contract, whereas unsigned and narrower ones wrap around.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def quotient(a: Value, b: Value | int) -> Value | int | None:
     Of two numbers computed alike, each is the quotient of the other times 1, whether or not they are one value.
     """
     kind = a.type
-    if not isinstance(kind, ScalarType) or kind.kind != "int":
+    if not isinstance(kind, ScalarType) or kind.kind != "int" or kind.width < 32:
         return None
     number, rest = _factors(a)
     divisor, others = (b, []) if isinstance(b, int) else _factors(b)

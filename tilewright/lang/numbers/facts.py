@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from tilewright.ir.types import ScalarType
+
 
 class Facts(NamedTuple):
     """``value >= 0`` if ``nonneg``; ``value % divisibility == 0``; ``value < bound`` unless ``bound`` is None.
@@ -48,6 +50,40 @@ def possible_bits(known: Facts) -> int | None:
 def low_bit(known: Facts) -> int:
     """The largest power of two that is known to divide the value."""
     return known.divisibility & -known.divisibility
+
+
+def cut(known: Facts, kind: ScalarType) -> Facts:
+    """What is left of the facts of a whole number once it is reduced to the width of ``kind``: all where it fits.
+
+    >>> from tilewright.ir.types import U8
+    >>> cut(Facts(True, 12, 200), U8) == Facts(True, 12, 200), cut(Facts(True, 12, 400), U8)
+    (True, Facts(nonneg=True, divisibility=4, bound=None, exact=None, bits=None))
+    """
+    if kind.kind == "bool":
+        return Facts(True, 1, 2)
+    limit = 1 << (kind.width - (kind.kind == "int"))
+    if known.nonneg and known.bound is not None and known.bound <= limit:
+        return known
+    divisor = min(low_bit(known), limit)
+    bits = None if known.bits is None else known.bits & ((1 << kind.width) - 1)
+    if bits is not None and bits < limit:
+        return Facts(True, divisor, bits + 1, None, bits)
+    return Facts(kind.kind == "uint", divisor, None)
+
+
+def converted(known: Facts, source: ScalarType, to: ScalarType) -> Facts:
+    """The facts of a number of type ``source`` as one of type ``to``."""
+    signed = source.kind == "int"
+    if to.kind == "int" and (to.width > source.width or (signed and to.width == source.width)):
+        return known
+    if (known.nonneg or not signed) and known.bound is None:
+        known = known._replace(nonneg=True, bound=1 << (source.width - signed))
+    return cut(known, to)
+
+
+def overflows(kind: ScalarType) -> bool:
+    """Whether results of this type wrap around; signed ones of 32 and 64 bits fit by contract."""
+    return kind.kind == "uint" or kind.width < 32
 
 
 def combine(opcode: str, a: Facts, b: Facts) -> Facts:

@@ -28,7 +28,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
 from tilewright.lang.numbers import factors, facts, operators
-from tilewright.lang.numbers.facts import UNKNOWN, Facts
+from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.literals import plain_number
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.layout.ints import RuntimeInt
@@ -198,8 +198,8 @@ class Integer(Numeric, RuntimeInt):
         if not isinstance(self.value, Value):
             self.facts = facts.of_number(int(self.value))
         elif isinstance(value, Integer):
-            kept = type(self).ir_type.kind != "uint" or value.facts.nonneg
-            self.facts = value.facts if kept else UNKNOWN
+            same = type(value) is type(self)
+            self.facts = value.facts if same else facts.converted(value.facts, type(value).ir_type, type(self).ir_type)
         elif type(self).ir_type.kind == "bool":
             self.facts = Facts(True, 1, 2)
         else:

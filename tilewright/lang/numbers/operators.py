@@ -68,7 +68,8 @@ def unary(opcode: str, a: Any) -> Any:
         return a
     made = cls(Builder.current().unary(opcode, a.value))
     if opcode != "not" and cls.is_integer:
-        made.learn(facts.Facts(opcode == "abs" or cls.ir_type.kind == "uint", a.divisibility, None))
+        known = facts.Facts(opcode == "abs", a.divisibility, None)
+        made.learn(facts.cut(known, kind) if facts.overflows(kind) else known)
     return made
 
 
@@ -105,7 +106,8 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
         return cls(_fold(opcode, a, b, kind))
     made = cls(Builder.current().binary(opcode, a.ir_value(), b.ir_value()))
     if isinstance(made.value, Value) and cls.is_integer:
-        made.learn(facts.combine(opcode, a.facts, b.facts))
+        known = facts.combine(opcode, a.facts, b.facts)
+        made.learn(facts.cut(known, kind) if facts.overflows(kind) else known)
     return made
 
 
