@@ -76,14 +76,16 @@ def measure(kernel: str, m: int, n: int, k: int, integers: bool = False) -> dict
     return measure_entry(kernels()[kernel], m, n, k, integers)
 
 
-def measure_entry(entry: Any, m: int, n: int, k: int, integers: bool = False) -> dict[str, Any]:
+def measure_entry(
+    entry: Any, m: int, n: int, k: int, integers: bool = False, decomposition: str = "auto"
+) -> dict[str, Any]:  # fmt: skip
     """One record of the results file: the kernel and cuBLAS on one shape, interleaved."""
     from tilewright.gemm import launcher
 
     short = entry.name.split("_")[1]
     dtype = DTYPES[short]
     sets = rotation(m, n, k, dtype, integers)
-    by_address = {s[2].data_ptr(): launcher(s[0], s[1], s[2], kernel=entry) for s in sets}
+    by_address = {s[2].data_ptr(): launcher(s[0], s[1], s[2], kernel=entry, decomposition=decomposition) for s in sets}
 
     def ours(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, _: torch.Tensor) -> None:
         by_address[out.data_ptr()]()

@@ -246,4 +246,5 @@ def launcher(
     alpha, beta = _scales(entry, D, alpha, beta)
     target = machine_of("cpu" if where == "cpu" else "cuda")
     run, args = _prepare(entry, [A, B, C if C is not None else D, D], alpha, beta, plan, _zeros(target, D))
-    return lambda: run(*args)
+    bound: Callable[[], None] = run.bind(*args)
+    return bound

@@ -49,6 +49,20 @@ def test_compile_then_call_with_run_time_arguments_only():
         compiled(x, y, 1.5, True)
 
 
+def test_bound_calls_read_their_arguments_once():
+    x, y = arrays()
+    compiled = cute.compile(scale, x, y)
+    bound = compiled.bind(y=y, x=x, factor=3)
+    for _ in range(2):
+        y[:] = 0
+        bound()
+        assert np.array_equal(y, x * 3.0)
+    with pytest.raises(ArgumentError, match="the argument 'y' is missing"):
+        compiled.bind(x)
+    with pytest.raises(ArgumentError, match="argument 'y': expected"):
+        compiled.bind(x, y.astype(np.int32))
+
+
 def test_defaults_and_keywords():
     x, y = arrays()
     compiled = cute.compile(scale, x, y)

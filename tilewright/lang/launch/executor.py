@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -89,6 +91,15 @@ class Executor:
         if rest:
             raise ArgumentError(f"{self.host.name} has no run-time argument {', '.join(map(repr, rest))}")
         return tuple(values)
+
+    def bind(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+        """The call with these arguments, which are read and checked now: of the call itself only the launch is left.
+
+        Arrays are remembered by what they are now (address, extents, strides) and kept alive by the callable.
+        """
+        given = self.arrange(args, kwargs)
+        read = (p.argument.read(a) for p, a in zip(self.parameters, given, strict=True))
+        return partial(self.run, [value for values in read for value in values])
 
     def run(self, values: list[Any]) -> Any:
         """Run with the flat run-time values of all arguments, which were checked before."""
