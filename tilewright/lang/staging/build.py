@@ -9,7 +9,8 @@ from typing import Any
 
 from tilewright.lang.staging import runtime
 from tilewright.lang.staging.location import register_code
-from tilewright.lang.staging.rewrite import TOOL, rewrite
+from tilewright.lang.staging.nodes import TOOL
+from tilewright.lang.staging.rewrite import rewrite
 from tilewright.lang.staging.source import tree_of
 
 _FUTURES = 0x1FF0000  # the compiler flags that `from __future__ import ...` sets

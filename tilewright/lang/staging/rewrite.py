@@ -10,20 +10,21 @@ Statements stay in their frame and keep their lines. ``if c: A else: B`` becomes
         B
         x, y = branch.join(x, y)
 
-so that one code runs as Python does when ``c`` is known, and traces both arms when it is not. ``for`` and ``while``
-are in :mod:`loops`. Predicates written ``const_expr(...)`` and loops over ``range_constexpr(...)`` are left alone.
+so that one code runs as Python does when ``c`` is known, and traces both arms when it is not. How ``for`` and
+``while`` run is in :mod:`loops`; expressions are in :mod:`rewrite_expressions`. Predicates written ``const_expr(...)``
+and loops over ``range_constexpr(...)`` are left alone.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any, TypeVar
+from typing import Any
 
 from tilewright.errors import StagingError
+from tilewright.lang.staging.nodes import TOOL, called_name
+from tilewright.lang.staging.rewrite_expressions import Expressions
 from tilewright.lang.staging.scopes import Uses, assigned_first, parameters
 
-TOOL = "_tw"
-_BUILTINS = frozenset(("min", "max", "any", "all", "bool"))
 _DECORATORS = frozenset(("jit", "kernel"))
 
 
@@ -35,40 +36,14 @@ def rewrite(node: ast.FunctionDef, filename: str, free: set[str]) -> ast.Functio
     return ast.fix_missing_locations(node)
 
 
-def called_name(node: ast.AST | None) -> str:
-    """``f`` for the calls ``f(...)`` and ``a.b.f(...)``."""
-    if not isinstance(node, ast.Call):
-        return ""
-    return (
-        node.func.attr
-        if isinstance(node.func, ast.Attribute)
-        else node.func.id
-        if isinstance(node.func, ast.Name)
-        else ""
-    )
-
-
-N = TypeVar("N", bound=ast.AST)
-
-
-def place(node: N, at: Any) -> N:
-    """Give a new node the line on which ``at`` begins (a node that spans lines would report its last one)."""
-    made: Any = node
-    made.lineno = made.end_lineno = at.lineno
-    made.col_offset = made.end_col_offset = at.col_offset
-    return node
-
-
-class _Function(ast.NodeTransformer):
+class _Function(Expressions):
     """Rewrites one function body; nested functions get their own."""
 
     def __init__(self, filename: str, outer: set[str]) -> None:
+        super().__init__(outer)
         self.filename = filename
-        self.outer = outer
-        self.locals: set[str] = set()
         self.declared: set[str] = set()
         self.tracked: dict[str, None] = {}
-        self.counter = 0
         self.level = ""
         self.nesting = 0
         self.loops: list[str] = []
@@ -108,58 +83,12 @@ class _Function(ast.NodeTransformer):
         finally:
             self.nesting -= 1
 
-    # -- small builders ------------------------------------------------------------------------------------------
-
-    def fresh(self, what: str) -> str:
-        self.counter += 1
-        return f"{TOOL}_{what}{self.counter}"
-
-    def name(self, name: str, at: ast.AST, store: bool = False) -> ast.Name:
-        return place(ast.Name(name, ast.Store() if store else ast.Load()), at)
-
-    def call(self, owner: str, method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
-        function = place(ast.Attribute(self.name(owner, at), method, ast.Load()), at)
-        return self.spread(place(ast.Call(function, list(args), []), at), at)
-
-    def tool(self, method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
-        return self.call(TOOL, method, at, *args)
-
-    @staticmethod
-    def spread(node: Any, at: ast.AST) -> Any:
-        """Give ``node`` and what lies under it without a place the place of ``at``."""
-        for child in ast.walk(node):
-            if isinstance(child, (ast.expr, ast.stmt, ast.arg)) and not hasattr(child, "lineno"):
-                place(child, at)
-        return node
-
-    def assign(self, target: str, value: ast.expr, at: ast.AST) -> ast.stmt:
-        return self.spread(ast.Assign([self.name(target, at, True)], value), at)  # type: ignore[no-any-return]
-
-    def unpack(self, targets: list[str], value: ast.expr, at: ast.AST) -> ast.stmt:
-        """``a, b = value``; a bare call when there is nothing to assign."""
-        if not targets:
-            return self.spread(ast.Expr(value), at)  # type: ignore[no-any-return]
-        into = ast.Tuple([self.name(t, at, True) for t in targets], ast.Store())
-        return self.spread(ast.Assign([into], value), at)  # type: ignore[no-any-return]
-
-    def texts(self, names: Any) -> ast.expr:
-        return ast.Tuple([ast.Constant(name) for name in names], ast.Load())
-
-    def loads(self, names: Any, at: ast.AST) -> list[ast.expr]:
-        return [self.name(name, at) for name in names]
-
-    def thunk(self, body: ast.expr) -> ast.expr:
-        empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        return ast.copy_location(ast.Lambda(empty, body), body)
-
     def variables(self, *nodes: ast.AST) -> tuple[list[str], list[str]]:
         """The variables that a region assigns, and the others whose objects it may change."""
         uses = Uses(nodes)
-        assigned = [n for n in uses.bound if n in self.locals and not n.startswith(f"{TOOL}_")]
-        known = self.locals | self.outer
-        touched = [
-            n for n in uses.read if n in known and n not in uses.bound and n != TOOL and not n.startswith(f"{TOOL}_")
-        ]
+        ours = tuple(n for n in (*uses.bound, *uses.read) if n == TOOL or n.startswith(f"{TOOL}_"))
+        assigned = [n for n in uses.bound if n in self.locals and n not in ours]
+        touched = [n for n in uses.read if n in self.known and n not in uses.bound and n not in ours]
         self.tracked.update(dict.fromkeys(assigned + touched))
         return assigned, touched
 
@@ -177,14 +106,8 @@ class _Function(ast.NodeTransformer):
         branch = self.fresh("if")
         values = self.loads(assigned, node)
         test = self.visit(node.test)
-        made = self.tool(
-            "If",
-            node,
-            test,
-            self.texts(assigned),
-            self.texts(touched),
-            ast.Tuple(self.loads(touched, node), ast.Load()),
-        )
+        objects = ast.Tuple(self.loads(touched, node), ast.Load())
+        made = self.tool("If", node, test, self.texts(assigned), self.texts(touched), objects)
         then = self.nested(node.body) + [self.unpack(assigned, self.call(branch, "swap", node, *values), node)]
         other = self.nested(node.orelse) + [self.unpack(assigned, self.call(branch, "join", node, *values), node)]
         return [
@@ -314,7 +237,7 @@ class _Function(ast.NodeTransformer):
         out: list[ast.stmt] = [self.unpack(gone, self.tool("undefined", node, *texts), node)] if gone else []
         return out + ([ast.copy_location(ast.Delete(rest), node)] if rest else [])
 
-    # -- expressions ---------------------------------------------------------------------------------------------
+    # -- assignments ---------------------------------------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         self.generic_visit(node)
@@ -342,57 +265,6 @@ class _Function(ast.NodeTransformer):
         plain = ast.copy_location(ast.Assign([node.target], node.value), node)
         return self.visit_Assign(plain)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        self.generic_visit(node)
-        word = "and_" if isinstance(node.op, ast.And) else "or_"
-        return self.tool(word, node, node.values[0], *(self.thunk(v) for v in node.values[1:]))
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        self.generic_visit(node)
-        return self.tool("not_", node, node.operand) if isinstance(node.op, ast.Not) else node
-
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
-        self.generic_visit(node)
-        return self.tool("if_", node, node.test, self.thunk(node.body), self.thunk(node.orelse))
-
-    def visit_Compare(self, node: ast.Compare) -> Any:
-        """One comparison as it is (``in`` as a call); a chain as their conjunction, each operand evaluated once."""
-        self.generic_visit(node)
-        if len(node.ops) == 1:
-            return self.comparison(node, node.left, node.ops[0], node.comparators[0])
-        return self.chain(node, node.left, list(zip(node.ops, node.comparators, strict=True)))
-
-    def chain(self, at: ast.AST, left: ast.expr, rest: list[tuple[ast.cmpop, ast.expr]]) -> ast.expr:
-        (op, right), *rest = rest
-        if not rest:
-            return self.comparison(at, left, op, right)
-        following = right
-        if not isinstance(right, (ast.Constant, ast.Name)):
-            temporary = self.fresh("value")
-            right = ast.copy_location(ast.NamedExpr(self.name(temporary, right, True), right), right)
-            following = self.name(temporary, right)
-        return self.tool("and_", at, self.comparison(at, left, op, right), self.thunk(self.chain(at, following, rest)))
-
-    def comparison(self, at: ast.AST, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
-        if isinstance(op, (ast.In, ast.NotIn)):
-            return self.tool("contains" if isinstance(op, ast.In) else "excludes", at, right, left)
-        return ast.copy_location(ast.Compare(left, [op], [right]), at)
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        self.generic_visit(node)
-        if (
-            isinstance(node.func, ast.Name)
-            and node.func.id in _BUILTINS
-            and node.func.id not in self.locals | self.outer
-        ):
-            node.func = self.tool("builtin", node.func, node.func)
-        return node
-
-    def visit_Assert(self, node: ast.Assert) -> Any:
-        self.generic_visit(node)
-        message = [self.thunk(node.msg)] if node.msg else []
-        return self.spread(ast.Expr(self.tool("assert_", node, node.test, *message)), node)
-
     # -- nested scopes and what has no meaning here --------------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -402,7 +274,7 @@ class _Function(ast.NodeTransformer):
         }
         if not names & _DECORATORS:  # those are rewritten by their own decorator
             kept = (node.args.defaults, node.args.kw_defaults)
-            _Function(self.filename, self.locals | self.outer).function(node)
+            _Function(self.filename, self.known).function(node)
             node.args.defaults, node.args.kw_defaults = kept
         return node
 
