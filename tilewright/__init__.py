@@ -18,7 +18,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.tensors.choose": "min max",
         "tilewright.lang.staging.ranges": "range range_constexpr const_expr dynamic_expr",
         "tilewright.lang.arguments.signature": "Constexpr",
-        "tilewright.lang.arguments.kinds": "register_jit_arg_adapter",
+        "tilewright.lang.arguments.protocol": "register_jit_arg_adapter",
         "tilewright.lang.numbers.dtypes": "dtype",
         "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },

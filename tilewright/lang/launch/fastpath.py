@@ -13,8 +13,9 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import PtrType, ScalarType
 from tilewright.lang.arguments.dlpack import HostTensor
-from tilewright.lang.arguments.kinds import Argument, Fixed, Protocol, Scalar, StreamArgument
-from tilewright.lang.arguments.kinds import implicit_tensor as implicit
+from tilewright.lang.arguments.kinds import Argument, Fixed, Scalar, StreamArgument
+from tilewright.lang.arguments.protocol import Protocol
+from tilewright.lang.arguments.protocol import implicit_tensor as implicit
 from tilewright.lang.numbers.numeric import Boolean
 
 MISS = object()

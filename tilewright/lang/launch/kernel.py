@@ -13,9 +13,10 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Value
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
-from tilewright.ir.types import I32
+from tilewright.ir.types import I32, I64
 from tilewright.ir.verify import verify
 from tilewright.lang.arguments.signature import Signature, is_constexpr, numeric_annotation
+from tilewright.lang.arguments.streams import stream_handle
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
 from tilewright.lang.staging import carry, objects, specs
@@ -157,9 +158,6 @@ def _smem(smem: Any, needed: int, name: str) -> Value:
 
 
 def _stream(stream: Any) -> Value:
-    from tilewright.ir.types import I64
-    from tilewright.lang.arguments.kinds import stream_handle
-
     values = getattr(stream, "__extract_mlir_values__", None)
     if values is not None:
         return values()[0]  # type: ignore[no-any-return]

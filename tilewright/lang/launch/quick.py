@@ -14,7 +14,8 @@ from tilewright.errors import StagingError
 from tilewright.ir.core import Function, Op
 from tilewright.ir.types import PtrType
 from tilewright.lang.arguments.dlpack import HostTensor
-from tilewright.lang.arguments.kinds import Fixed, Protocol, Scalar, StreamArgument, implicit_tensor
+from tilewright.lang.arguments.kinds import Fixed, Scalar, StreamArgument
+from tilewright.lang.arguments.protocol import Protocol, implicit_tensor
 from tilewright.lang.launch.fastpath import MISS, Caller
 from tilewright.lang.launch.host import HostWriter
 

@@ -11,7 +11,8 @@ from tilewright.ir.core import Block, Function, Value
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.verify import verify
-from tilewright.lang.arguments.kinds import Argument, argument_of
+from tilewright.lang.arguments.argument import argument_of
+from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.staging import carry, objects, specs

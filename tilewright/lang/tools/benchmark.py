@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.errors import ArgumentError, MachineError
-from tilewright.lang.arguments.kinds import stream_handle
+from tilewright.lang.arguments.streams import stream_handle
 
 
 class JitArguments:

@@ -1,0 +1,82 @@
+"""Which kind of argument an object makes for a parameter."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.lang.arguments.arrays import is_array
+from tilewright.lang.arguments.kinds import (
+    Argument,
+    Fixed,
+    Group,
+    Scalar,
+    StreamArgument,
+    describe,
+    number_class,
+    numpy_scalars,
+)
+from tilewright.lang.arguments.protocol import ADAPTERS, Protocol, implicit_tensor
+from tilewright.lang.arguments.signature import is_constexpr, numeric_annotation
+from tilewright.lang.arguments.streams import is_stream, wants_stream
+from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.staging import objects, specs
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor
+
+
+def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
+    """The argument that ``value`` makes for a parameter with ``annotation``."""
+    if is_constexpr(annotation) or value is None:
+        return Fixed(name, value)
+    _check_annotation(name, value, annotation)
+    if wants_stream(annotation) or is_stream(value):
+        return StreamArgument(name)
+    if type(value) in ADAPTERS:
+        adapter = ADAPTERS[type(value)]
+        return Protocol(name, adapter(value), adapter)
+    number = None if _is_tensor(annotation) else number_class(value, annotation)
+    if number is not None:
+        return Scalar(name, number)
+    if hasattr(type(value), "__get_mlir_types__") and hasattr(type(value), "__c_pointers__"):
+        return Protocol(name, value)
+    if is_array(value):
+        return Protocol(name, implicit_tensor(value), implicit_tensor)
+    if isinstance(value, (tuple, list, dict)) or objects.is_record(value):
+        return _group(name, value)
+    return Fixed(name, value)
+
+
+def _group(name: str, value: Any) -> Argument:
+    split, make = objects.codec(value)
+    labels = objects.labels_of(value)
+    notes = {f".{f.name}": f.type for f in dataclasses.fields(value)} if objects.is_record(value) else {}
+    parts = [
+        argument_of(f"{name}{label}", item, notes.get(label)) for label, item in zip(labels, split(value), strict=True)
+    ]
+    if all(isinstance(part, Fixed) for part in parts):
+        return Fixed(name, value)
+    return Group(name, specs.Compound(type(value), labels, [], split, make), value, parts)
+
+
+def _check_annotation(name: str, value: Any, annotation: Any) -> None:
+    if not isinstance(annotation, type):
+        return
+    number = numeric_annotation(annotation)
+    if number is not None and not (isinstance(value, (Numeric, numbers.Real)) or numpy_scalars(value)):
+        raise ArgumentError(f"argument '{name}': expected a number ({number.__name__}), got {objects.describe(value)}")
+    if issubclass(annotation, Tensor) and not (isinstance(value, Tensor) or is_array(value) or _has_tensor_face(value)):
+        advice = "; an array (NumPy, PyTorch, DLPack) or from_dlpack(array) is wanted"
+        raise ArgumentError(f"argument '{name}': expected a Tensor, got {objects.describe(value)}{advice}")
+    if issubclass(annotation, Pointer) and not isinstance(value, Pointer) and not hasattr(value, "__c_pointers__"):
+        raise ArgumentError(f"argument '{name}': expected a Pointer (cute.runtime.make_ptr), got {describe(value)}")
+
+
+def _is_tensor(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Tensor)
+
+
+def _has_tensor_face(value: Any) -> bool:
+    return hasattr(type(value), "__c_pointers__") and not isinstance(value, Numeric)

@@ -1,0 +1,153 @@
+"""Arguments with the documented methods: tensors, arrays, pointers, users' classes, adapted objects."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.types import PtrType, Type
+from tilewright.lang.arguments.arrays import array_of, is_array
+from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
+from tilewright.lang.arguments.kinds import Argument, Values, describe
+from tilewright.lang.numbers.numeric import Integer, Numeric
+from tilewright.lang.staging import carry, objects
+
+ADAPTERS: dict[type, Callable[[Any], Any]] = {}
+
+
+def register_jit_arg_adapter(cls: type) -> Callable[[Any], Any]:
+    """Decorator of an adapter class, called with an object of ``cls`` to make it an argument: the adapter has
+    ``__c_pointers__``, ``__get_mlir_types__`` and ``__new_from_mlir_values__``."""
+
+    def register(adapter: Any) -> Any:
+        ADAPTERS[cls] = adapter
+        return adapter
+
+    return register
+
+
+def implicit_tensor(array: Any) -> Any:
+    """An array passed as it is: a tensor with a run-time layout, but for the stride 1 of its leading mode."""
+    tensor = from_dlpack(array)
+    return tensor.mark_layout_dynamic() if array.ndim else tensor
+
+
+class Protocol(Argument):
+    """An object with the documented methods: host tensors and pointers, users' classes, adapted objects.
+
+    ``convert`` makes such an object from what the caller passes (an array, an adapted class)."""
+
+    def __init__(self, name: str, template: Any, convert: Callable[[Any], Any] | None = None) -> None:
+        super().__init__(name)
+        self.convert = convert
+        self.template = template
+        self.type_list: list[Type] = list(template.__get_mlir_types__())
+        self.static = objects.static_part(template)
+        self.facts = objects.known_facts(template)
+        self.token = object()
+
+    def types(self) -> list[Type]:
+        return self.type_list
+
+    def labels(self) -> list[str]:
+        return carry.object_names(self.template, self.name, len(self.type_list))
+
+    def rebuild(self, values: Values) -> Any:
+        return self.template.__new_from_mlir_values__([next(values) for _ in self.type_list])
+
+    def read(self, value: Any) -> list[Any]:
+        if self.convert is not None and type(value) is not type(self.template):
+            value = self.converted(value)
+        if type(value) is not type(self.template):
+            if isinstance(self.template, HostTensor) and is_array(value):
+                return self._read_array(value)
+            raise self.wrong(describe(self.template), value)
+        types = list(value.__get_mlir_types__())
+        if value is not self.template and not self._fits(value, types):
+            raise self.wrong(describe(self.template), value)
+        if not covers(objects.known_facts(value), self.facts):
+            raise self.wrong(f"{describe(self.template)} with divisors {self.facts}", value)
+        found = [_plain(v) for v in value.__c_pointers__()]
+        for kind, leaf in zip(self.type_list, found, strict=True):
+            if isinstance(kind, PtrType) and isinstance(leaf, DevicePointer) and leaf.address % kind.align:
+                raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{leaf.address:#x}")
+        if isinstance(value, HostTensor):
+            value.passed = (self.token, found)
+        return found
+
+    def _read_array(self, value: Any) -> list[Any]:
+        """A plain array for a parameter that was compiled with a tensor: it must be what the tensor's layout says."""
+        array, layout, kind = array_of(value), self.template.layout, self.type_list[0]
+        assert isinstance(kind, PtrType)
+        shape, stride = layout.shape, layout.stride
+        if array.dtype is not self.template.element_type or len(array.shape) != len(shape):
+            raise self.wrong(describe(self.template), value)
+        if array.is_wide and not self.template.iterator.wide:
+            raise self.wrong(f"{describe(self.template)} with offsets of 32 bits", value)
+        leaves: list[Any] = []
+        free = [False] * len(shape) + [n == 1 for n in array.shape]  # the stride of a single element says nothing
+        for want, got, any_fits in zip((*shape, *stride), (*array.shape, *array.stride), free, strict=True):
+            if isinstance(want, Integer):
+                low = 0 if want.facts.nonneg else -(1 << (want.width - 1))
+                if got % want.divisibility or not low <= got < 1 << (want.width - 1):
+                    raise self.wrong(f"{describe(self.template)}, whose leaves have known divisors and widths,", value)
+                leaves.append(got)
+            elif want != got and not any_fits:
+                raise self.wrong(describe(self.template), value)
+        if array.address % kind.align:
+            raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{array.address:#x}")
+        low, high = array.bounds
+        return [DevicePointer(array.address, array.device, low, high, array.owner), *leaves]
+
+    def release(self) -> None:
+        if isinstance(self.template, HostTensor):
+            self.template = self.template.without_memory()
+
+    def exact(self, value: Any) -> list[Any]:
+        if self.convert is None and type(value) is not type(self.template):
+            raise self.wrong(describe(self.template), value)
+        return self.read(value)
+
+    def _fits(self, value: Any, types: list[Type]) -> bool:
+        if not objects.same_static(self.static, objects.static_part(value)) or len(types) != len(self.type_list):
+            return False
+        return all(fits_type(want, got) for want, got in zip(self.type_list, types, strict=True))
+
+    def converted(self, value: Any) -> Any:
+        assert self.convert is not None
+        try:
+            return self.convert(value)
+        except (ArgumentError, TypeError, AttributeError, BufferError) as wrong:
+            raise ArgumentError(f"argument '{self.name}': {wrong}") from None
+
+    def key(self) -> Any:
+        return (type(self.template), tuple(self.type_list), objects.StaticKey(self.static), self.facts)
+
+
+def fits_type(want: Type, got: Type) -> bool:
+    if isinstance(want, PtrType) and isinstance(got, PtrType):
+        return (want.elem, want.space) == (got.elem, got.space) and got.align % want.align == 0
+    return want == got
+
+
+def covers(got: Any, want: Any) -> bool:
+    """Whether the (sign, divisor) pairs known of one object's leaves imply those of another."""
+    if got == want or want is None:
+        return True
+    if got is None or len(got) != len(want):
+        return False
+    return all((g[0] or not w[0]) and g[1] % w[1] == 0 for g, w in zip(got, want, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    """What a user's ``__c_pointers__`` lists, as numbers: ctypes objects are read."""
+    if isinstance(value, Numeric):
+        return value.value
+    if isinstance(value, ctypes._SimpleCData):
+        return value.value
+    if isinstance(value, ctypes._Pointer):
+        return value.contents.value
+    return value
