@@ -52,11 +52,6 @@ class SmemAllocator:
     def __init__(self, **_: Any) -> None:
         Builder.current()
 
-    @property
-    def allocated_bytes(self) -> int:
-        """Bytes handed out so far in this kernel."""
-        return int(getattr(Builder.current(), "smem_bytes", 0))
-
     def allocate(self, size_or_type: Any, byte_alignment: int | None = None, **_: Any) -> Any:
         """Bytes (an int: a Uint8 pointer), one number of a numeric type (a pointer) or a struct (an object of it)."""
         if isinstance(size_or_type, StructType):

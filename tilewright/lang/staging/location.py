@@ -6,7 +6,6 @@ costs about half a microsecond.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import os
@@ -108,15 +107,3 @@ class StagingBuilder(Builder):
 def depth() -> int:
     """How many run-time regions are open."""
     return len(Builder.current().regions) if Builder.active() else 0  # type: ignore[attr-defined]
-
-
-@contextlib.contextmanager
-def open_region(owner: Any, block: Any) -> Any:
-    """Append to ``block`` while the region of ``owner`` (which knows ``what`` and ``line``) is open."""
-    builder = Builder.current()
-    builder.regions.append(owner)  # type: ignore[attr-defined]
-    try:
-        with builder.inside(block):
-            yield block
-    finally:
-        builder.regions.pop()  # type: ignore[attr-defined]
