@@ -44,8 +44,8 @@ def figures() -> dict[str, Figure]:
         "threads_values.svg": tv_figure(threads_values, tiler),
         "mma.svg": mma_atom_figure(mma),
         "retile.svg": retile_figure(store, wide_mma, "C", thread=5, tile=(32, 16)),
-        "raster.svg": raster_figure("grouped_n", (6, 8), group=4),
-        "stream_k.svg": divide_figure(Layout((8, 9)), 18),
+        "raster.svg": raster_figure("grouped_n", (6, 8), group=4, concurrent=12),
+        "stream_k.svg": divide_figure(Layout((8, 9)), 18, names=("step", "multiprocessor")),
     }
 
 

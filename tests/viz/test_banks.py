@@ -31,10 +31,10 @@ def test_an_access_is_counted_without_and_with_the_swizzle() -> None:
     swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, TILE)
     captions = read_svg(bank_figure(swizzled, 16, vector=8, access=column).svg()).captions
     start = "access (8,8):(1,8)"
-    assert f"{start} without the swizzle: 8 wavefronts, 1 would do" in captions
-    assert f"{start} with it: 1 wavefronts, 1 would do" in captions
+    assert f"{start} without the swizzle: wavefronts 8, ideal 1" in captions
+    assert f"{start} with it: wavefronts 1, ideal 1" in captions
     plain = read_svg(bank_figure(TILE, 16, vector=8, access=column).svg()).captions
-    assert f"{start}: 8 wavefronts, 1 would do" in plain
+    assert f"{start}: wavefronts 8, ideal 1" in plain
 
 
 def test_vectors_must_be_rows_of_neighbours() -> None:

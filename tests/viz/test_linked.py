@@ -70,6 +70,12 @@ def test_a_tile_that_hangs_over_is_white_where_nothing_is() -> None:
         assert (cell.fill == BLANK) == (not elem_less(where(place), (5, 6)))
 
 
+def test_the_modes_of_a_division_have_the_names_that_the_caller_gives() -> None:
+    drawn = read_svg(divide_figure(Layout((8, 9)), 18, names=("step", "multiprocessor")).svg())
+    assert drawn.panels[1].title == "(18,4):(1,18): step x multiprocessor"
+    assert drawn.captions[-1] == "colour: the multiprocessor"
+
+
 def test_what_does_not_exist_is_refused() -> None:
     with pytest.raises(LayoutError, match="shape divisibility"):
         composition_figure(Layout((4, 6), (1, 10)), Layout(5))

@@ -42,7 +42,7 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
         counts = [(title, bank_conflicts(version, access, element_bits, vector)) for title, version in versions]
         for title, report in counts:
             where = f"access {access} {title}".strip()
-            notes = (*notes, f"{where}: {report.cost} wavefronts, {report.ideal} would do")
+            notes = (*notes, f"{where}: wavefronts {report.cost}, ideal {report.ideal}")
     cell = "an element" if vector == 1 else f"{vector} elements"
     what = f"number and colour: bank of the first byte; a cell is {cell} of {element_bits} bits"
     return Figure(f"banks of {layout}", tuple(panels), notes=(*notes, what))

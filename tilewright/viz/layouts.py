@@ -68,7 +68,7 @@ def swizzle_figure(layout: ComposedLayout, *, show: str | Sequence[str] = "offse
        0  1
     0  0  1
     1  3  2
-    colour: the bits of the offset that Sw<1,0,1> changes (offset / 1 modulo 2)
+    colour: the bits of the offset that Sw<1,0,1> changes (offset modulo 2)
     """
     require_static(layout)
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle):
@@ -83,7 +83,8 @@ def swizzle_figure(layout: ComposedLayout, *, show: str | Sequence[str] = "offse
         row, column = panel.at
         at = (row + below, column + int(beside))
         panels.append(replace(panel, title=f"after {panel.title}".strip(), at=at))
-    meaning = f"offset / {1 << _lowest_changed_bit(swizzle)} modulo {1 << swizzle.num_bits}"
+    lowest = _lowest_changed_bit(swizzle)
+    meaning = f"offset{f' / {1 << lowest}' if lowest else ''} modulo {1 << swizzle.num_bits}"
     colours = f"colour: the bits of the offset that {swizzle} changes ({meaning})"
     return Figure(str(layout), tuple(panels), notes=(*notes, colours))
 

@@ -64,8 +64,10 @@ def composition_figure(a: AnyLayout, b: Any) -> Figure:
     return _figure(f"{a} o {format_tree(given)} = {result}", shown, "colour: the element of A that B picks")
 
 
-def divide_figure(layout: AnyLayout, tiler: Any) -> Figure:
+def divide_figure(layout: AnyLayout, tiler: Any, *, names: tuple[str, str] = ("place in the tile", "tile")) -> Figure:
     """Draw a layout cut into tiles, and its ``zipped_divide``: down within a tile, across from tile to tile.
+
+    ``names`` is what the two modes of the result are called in the picture.
 
     Raises:
         ArgumentError: not a layout, or one with run-time integers.
@@ -103,11 +105,11 @@ def divide_figure(layout: AnyLayout, tiler: Any) -> Figure:
 
     shown = [
         (str(layout), layout, layout, lambda i: thread_colour(tile_of[i])),
-        (f"{divided}: place in the tile x tile", divided, divided, linked),
+        (f"{divided}: {names[0]} x {names[1]}", divided, divided, linked),
     ]
     title = f"zipped_divide({layout}, {format_tree(tiler)}) = {divided}"
     hangs_over = size(where) > len(tile_of)
-    return _figure(title, shown, "colour: the tile" + "; white: past the end of the layout" * hangs_over)
+    return _figure(title, shown, f"colour: the {names[1]}" + "; white: past the end of the layout" * hangs_over)
 
 
 def _figure(title: str, shown: list[tuple[str, Any, Any, Colour]], meaning: str) -> Figure:

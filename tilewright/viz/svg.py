@@ -10,6 +10,7 @@ from tilewright.viz.figure import Figure, Panel
 
 FONT = 11.0  # of the cells, in pixels
 GLYPH = 0.61  # width of a monospace glyph, in ems
+BOLD = 0.64  # and of a bold one: renderers round it up to whole pixels
 LINE = 1.2  # line distance, in ems
 PADDING = 4.0
 LABEL = 10.0  # font of the row and column numbers
@@ -109,7 +110,7 @@ def figure_to_svg(figure: Figure) -> str:
     if figure.title:
         y += TITLE
         out.text(MARGIN, y, figure.title, "t")
-        out.reach(MARGIN + len(figure.title) * TITLE * GLYPH, y)
+        out.reach(MARGIN + len(figure.title) * TITLE * BOLD, y)
         y += GAP - TITLE / 2
     bottom = _draw_panels(out, figure, metrics, y)
     bottom = _draw_legend(out, figure, bottom + CAPTION)
