@@ -3,7 +3,6 @@ live."""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,6 +13,7 @@ import numpy as np
 from tilewright import cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix, operand_of
+from tilewright.gemm.checks import check_output, problem_of, scales_of
 from tilewright.gemm.choice import best
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.decomposition import decomposition_of
@@ -60,14 +60,15 @@ def gemm(
     """
     A, B = Matrix.of("a", a), Matrix.of("b", b)
     C = Matrix.of("c", c) if c is not None else None
-    m, n, k, batch = _problem(A, B, C, beta)
+    m, n, k, batch = problem_of(A, B, C, beta)
     where = _machine_name(machine, A)
-    entry, plan = best(choose(A.dtype, kernel), decomposition, (m, n, k, batch), _room(where))
+    entry = choose(A.dtype, kernel)
     if out is None:
         out = _empty(a, (m, n) if len(a.shape) == 2 else (batch, m, n), C.dtype if C else entry.config.c.dtype)
     D = Matrix.of("out", out)
-    _check_output(A, B, C, D, (m, n, batch))
-    alpha, beta = _scales(entry, D, alpha, beta)
+    check_output(A, B, C, D, (m, n, batch))
+    alpha, beta = scales_of(entry, D, alpha, beta)
+    entry, plan = best(_suited(entry, A, B, C, D), decomposition, (m, n, k, batch), _room(where))
     how = "data_parallel" if plan is None else "stream_k"
     report = GemmReport(out, entry.name, where, entry.config.tile, how, (0, 0, 0), 0.0)
     if 0 in (m, n, batch):
@@ -85,55 +86,6 @@ def gemm(
     report.instructions = profile.instructions or {}
     report.grid = profile.launches[-1][1].grid
     return report
-
-
-def _problem(A: Matrix, B: Matrix, C: Matrix | None, beta: float) -> tuple[int, int, int, int]:
-    (m, k, batch), (k_b, n, batch_b) = A.shape, B.shape
-    if k != k_b:
-        raise ArgumentError(f"inner dimensions differ: a is {m} x {k}, b is {k_b} x {n}")
-    if batch != batch_b:
-        raise ArgumentError(f"a has {batch} matrices, b has {batch_b}")
-    if A.dtype is not B.dtype:
-        raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
-    if C is None and beta:
-        raise ArgumentError(f"beta = {beta} needs a matrix c")
-    if C is not None and C.shape != (m, n, batch):
-        raise ArgumentError(f"c must be {_shape((m, n, batch))}, got {_shape(C.shape)}")
-    return m, n, k, batch
-
-
-def _check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple[int, int, int]) -> None:
-    if D.shape != shape:
-        raise ArgumentError(f"out must be {_shape(shape)}, got {_shape(D.shape)}")
-    if C is not None and C.dtype is not D.dtype:
-        raise ArgumentError(f"c is {C.dtype}, out is {D.dtype}; both must have one dtype")
-    for other in (A, B):
-        if D.overlaps(other):
-            raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
-    if C is not None and D.overlaps(C) and not D.same_view(C):
-        raise ArgumentError("out overlaps c without being the same matrix; give it memory of its own or pass c itself")
-    if 0 not in D.shape and any(s == 0 and extent > 1 for s, extent in zip(D.stride, D.shape, strict=True)):
-        raise ArgumentError("out has a broadcast (zero) stride: several elements would share one place")
-    devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
-    if len(devices) > 1:
-        raise ArgumentError(f"the matrices live on different devices: {', '.join(sorted(devices))}")
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape[:2] if shape[2] == 1 else (shape[2], *shape[:2])))
-
-
-def _scales(entry: KernelEntry, D: Matrix, alpha: float, beta: float) -> tuple[Any, Any]:
-    """alpha and beta in the accumulator's type; ArgumentError when D cannot take what the kernel computes."""
-    acc = entry.config.acc_dtype
-    if not acc.is_same_kind(D.dtype) or D.dtype.width > acc.width or D.dtype.width < 16:
-        raise ArgumentError(f"kernel {entry.name} accumulates in {acc}, which cannot be written as {D.dtype}")
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not isinstance(value, (numbers.Real, np.number)):
-            raise ArgumentError(f"{name} must be a number, got {value!r}")
-        if acc.is_integer and not float(value).is_integer():
-            raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
-    return (acc(int(alpha)), acc(int(beta))) if acc.is_integer else (acc(float(alpha)), acc(float(beta)))
 
 
 def _machine_name(machine: str, A: Matrix) -> str:
@@ -157,14 +109,9 @@ def _prepare(
     entry: KernelEntry, matrices: list[Matrix], alpha: Any, beta: Any, plan: StreamK | None, zeros: Callable[..., Any]
 ) -> tuple[Any, list[Any]]:  # fmt: skip
     A, B, C, D = matrices
+    config = _with_operands(entry, A, B, C, D)
     A, B = (matrix.read_as(entry.config.a.dtype) for matrix in (A, B))
     BN = B.transposed()
-    bM, bN, bK = entry.config.tile
-    config = entry.with_operands(
-        operand_of((A,), {Major.K: bK, Major.MN: bM}),
-        operand_of((BN,), {Major.K: bK, Major.MN: bN}),
-        operand_of((D, C), {Major.K: bN, Major.MN: bM}),
-    )
     tensors = [
         matrix.tensor(operand) for matrix, operand in ((A, config.a), (BN, config.b), (C, config.c), (D, config.c))
     ]
@@ -173,6 +120,23 @@ def _prepare(
     if key not in _COMPILED:
         _COMPILED[key] = cute.compile(MultistageGemm(config), *args)
     return _COMPILED[key], args
+
+
+def _with_operands(entry: KernelEntry, A: Matrix, B: Matrix, C: Matrix, D: Matrix) -> GemmConfig:
+    """The entry's configuration for matrices that lie as these do."""
+    A, B = (matrix.read_as(entry.config.a.dtype) for matrix in (A, B))
+    bM, bN, bK = entry.config.tile
+    return entry.with_operands(
+        operand_of((A,), {Major.K: bK, Major.MN: bM}),
+        operand_of((B.transposed(),), {Major.K: bK, Major.MN: bN}),
+        operand_of((D, C), {Major.K: bN, Major.MN: bM}),
+    )
+
+
+def _suited(entry: KernelEntry, A: Matrix, B: Matrix, C: Matrix | None, D: Matrix) -> KernelEntry:
+    """The entry, or its form for matrices that cannot be read 16 bytes at a time."""
+    config = _with_operands(entry, A, B, C if C is not None else D, D)
+    return entry if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128 else entry.narrow
 
 
 def _zeros(target: Any, beside: Matrix) -> Callable[[int, Any], Any]:
@@ -239,11 +203,12 @@ def launcher(
     """
     A, B, D = Matrix.of("a", a), Matrix.of("b", b), Matrix.of("out", out)
     C = Matrix.of("c", c) if c is not None else None
-    m, n, k, batch = _problem(A, B, C, beta)
-    _check_output(A, B, C, D, (m, n, batch))
+    m, n, k, batch = problem_of(A, B, C, beta)
+    check_output(A, B, C, D, (m, n, batch))
     where = _machine_name("auto", A)
-    entry, plan = best(choose(A.dtype, kernel), decomposition, (m, n, k, batch), _room(where))
-    alpha, beta = _scales(entry, D, alpha, beta)
+    entry = choose(A.dtype, kernel)
+    alpha, beta = scales_of(entry, D, alpha, beta)
+    entry, plan = best(_suited(entry, A, B, C, D), decomposition, (m, n, k, batch), _room(where))
     target = machine_of("cpu" if where == "cpu" else "cuda")
     run, args = _prepare(entry, [A, B, C if C is not None else D, D], alpha, beta, plan, _zeros(target, D))
     bound: Callable[[], None] = run.bind(*args)

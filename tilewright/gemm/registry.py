@@ -33,6 +33,13 @@ class KernelEntry:
             return self.config
         return replace(self.config, tile=(bM, bN, 2 * bK), warps=(2, 4), stages=4)
 
+    @property
+    def narrow(self) -> KernelEntry:
+        """The kernel for operands that cannot be read 16 bytes at a time. Eight warps instead of four, so that a thread
+        has half as many accesses to predicate: with all of them its registers would not do."""
+        warps = (2, 4) if self.config.warps == (2, 2) else self.config.warps
+        return replace(self, config=replace(self.config, warps=warps), large=None)
+
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
         """The configuration for other majors, vector widths and output types."""
         return replace(self.config, a=self.config.loadable(a), b=self.config.loadable(b), c=c)
