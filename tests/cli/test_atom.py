@@ -36,4 +36,8 @@ def test_mistakes(command, tmp_path) -> None:
     assert "did you mean SM75_U32x4_LDSM_N?" in command("atom", "SM75_U32x4_LDSM").complaint
     assert "must end in .svg" in command("atom", "SM75_U32x4_LDSM_N", "--svg", tmp_path / "a.png").complaint
     assert "value-bits" in command("atom", "SM75_U32x4_LDSM_N", "--value-bits", 0).complaint
-    command("atom", "SM75_U32x4_LDSM_N", "--value-bits", 7).complaint  # noqa: B018
+    for bits in (7, 64, 4096):  # its destination gives each thread pieces of 32 bits
+        complaint = command("atom", "SM75_U32x4_LDSM_N", "--value-bits", bits).complaint
+        assert f"values of {bits} bits do not fit the" in complaint and "of SM75_U32x4_LDSM_N" in complaint
+    assert "did you mean SM80_16x8x16_F16F16F16F16_TN?" in command("atom", "SM80_16x8x16").complaint
+    assert "`tilewright atom` lists them" in command("atom", "ldmatrix").complaint

@@ -73,3 +73,12 @@ def test_show_compiled(command) -> None:
 
 def test_show_for_no_architecture(command) -> None:
     assert "sm_12" in command("show", "simt_f32", "--ptx", "--arch", "sm_12").complaint
+
+
+def test_tilewright_alone_prints_its_help(command) -> None:
+    done = command()
+    assert "Usage: tilewright" in done.out and done.err == ""
+
+
+def test_an_unknown_architecture_is_a_mistake(command) -> None:
+    assert "unknown architecture 'foo'" in command("show", "simt_f32", "--arch", "foo").complaint

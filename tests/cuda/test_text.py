@@ -7,7 +7,7 @@ import pytest
 from tests.cuda.build import HERE, Kernel, pointer
 from tests.cuda.test_semantics import branch, loop
 from tilewright.cuda import emit
-from tilewright.errors import CompileError
+from tilewright.errors import ArgumentError, CompileError
 from tilewright.ir.core import Block, Function, Location
 from tilewright.ir.types import F16, F32, I32, U64, FragType, MemSpace, VecType
 
@@ -167,7 +167,7 @@ def test_host_functions_are_refused() -> None:
 
 @pytest.mark.parametrize("arch", ("90", "sm_", "hopper"))
 def test_unknown_architectures_are_refused(arch: str) -> None:
-    with pytest.raises(CompileError, match="unknown architecture"):
+    with pytest.raises(ArgumentError, match="unknown architecture"):
         emit(saxpy().done(), arch)
 
 

@@ -32,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(error))
     except usage_error as error:
         message = getattr(error, "format_message", error.__str__)()
+        if not message:  # `tilewright` alone: its help is out already
+            return 2
         return _complain(f"{message} (see: tilewright --help)")
     except (KeyboardInterrupt, typer.Abort):
         print("tilewright: interrupted", file=sys.stderr)

@@ -113,7 +113,7 @@ def layout(
     """Evaluate an expression of the layout algebra, and draw the layout it yields.
 
     Operands are in CuTe notation: layouts (4,8):(13,1), tuples, `_`, swizzles Sw<3,3,3>, swizzled layouts
-    Sw<3,3,3> o 0 o (8,64):(64,1). A result can be called: right_inverse((4,8):(8,1))(5).
+    Sw<3,3,3> o 0 o (8,64):(64,1). A layout can be called: right_inverse((4,8):(8,1))(5).
     """
     from tilewright.cli.layout import run
 

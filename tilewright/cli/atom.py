@@ -15,8 +15,8 @@ from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.names import copy_by_name, mma_by_name
 from tilewright.cli.drawing import check_names, draw
 from tilewright.errors import ArgumentError, ConstraintError
-from tilewright.layout import recast_layout
 from tilewright.viz import copy_atom_figure, mma_atom_figure
+from tilewright.viz.thread_values import in_values
 
 WGMMA = "SM90_64x64x16_F32F16F16_SS<K,K>"  # wgmma atoms have too many names to list; this one shows how they look
 
@@ -43,8 +43,10 @@ def find(name: str) -> Mma | CopyInstruction:
             return lookup(name)
         except ConstraintError:
             continue
-    near = difflib.get_close_matches(name, (*FMA, *MMA_SYNC, WGMMA, *COPIES), 1)
-    raise ArgumentError(f"there is no atom {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+    known = (*FMA, *MMA_SYNC, WGMMA, *COPIES)
+    near = [k for k in known if k.startswith(name)] or difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else "`tilewright atom` lists them"
+    raise ArgumentError(f"there is no atom {name!r}; {hint}")
 
 
 def layouts(atom: Mma | CopyInstruction, value_bits: int) -> list[tuple[str, object]]:
@@ -53,5 +55,5 @@ def layouts(atom: Mma | CopyInstruction, value_bits: int) -> list[tuple[str, obj
         m, n, k = atom.shape_mnk
         shape = ("Shape MNK", f"({m},{n},{k})")
         return [("ThrID", atom.thr_id), shape, ("A", atom.layout_a), ("B", atom.layout_b), ("C", atom.layout_c)]
-    source, destination = (recast_layout(value_bits, 1, bits) for bits in (atom.src_bits, atom.dst_bits))
+    source, destination = in_values(atom, value_bits)
     return [("ThrID", atom.thr_id), ("Value bits", value_bits), ("Source", source), ("Destination", destination)]

@@ -1,6 +1,6 @@
 """Expressions of the layout algebra: calls of its functions on operands in CuTe notation. Nothing else is evaluated.
 
-expression = function "(" [argument {"," argument}] ")" {"(" coordinate ")"}  |  notation
+expression = (function "(" [argument {"," argument}] ")"  |  notation) {"(" coordinate ")"}
 argument   = [name "="] expression
 """
 
@@ -25,6 +25,7 @@ FUNCTIONS = tuple(
     name for name in algebra.__all__ if isfunction(getattr(algebra, name)) and name not in NOT_OPERATIONS
 )
 NAME = re.compile(r"\s*([A-Za-z]\w*)\s*\(")
+COMPLETE = re.compile(r"[\d)>]\s*$")  # behind this, notation has no parenthesis
 KEYWORD = re.compile(r"\s*([A-Za-z]\w*)\s*=")
 
 
@@ -38,6 +39,8 @@ def evaluate(text: str, explain: bool = False) -> Any:
     (2,4):(26,1)
     >>> evaluate("right_inverse((4,8):(8,1))(5)")
     20
+    >>> evaluate("(4,8):(8,1)(3,2)")
+    26
     """
     reader = _Reader(text, explain)
     value = reader.expression()
@@ -65,9 +68,18 @@ class _Reader:
         raise ParseError(message, self.text, at)
 
     def expression(self) -> Any:
-        call = NAME.match(self.text, self.at)
-        if call is None:
-            return self.notation()
+        start = self.at
+        call = NAME.match(self.text, start)
+        value = self.notation() if call is None else self.called(call)
+        while self.rest().startswith("("):
+            if not callable(value):
+                self.fail(f"{value} is not a layout: it takes no coordinate")
+            self.at = self.text.index("(", self.at) + 1
+            value = self.apply(value, str(value), start)
+        return value
+
+    def called(self, call: re.Match[str]) -> Any:
+        """The result of the function whose name and parenthesis ``call`` matched."""
         name, start = call.group(1), call.start(1)
         if name not in FUNCTIONS:
             near = difflib.get_close_matches(name, FUNCTIONS, 1)
@@ -75,14 +87,7 @@ class _Reader:
         self.at = call.end()
         explain, self.explain = self.explain, False
         function = partial(algebra.explain, name) if explain else getattr(algebra, name)
-        value = self.apply(function, name, start)
-        while self.rest().startswith("("):
-            if not callable(value):
-                self.fail(f"{value} is not a layout: it takes no coordinate")
-            start = self.at
-            self.at = self.text.index("(", self.at) + 1
-            value = self.apply(value, str(value), start)
-        return value
+        return self.apply(function, name, start)
 
     def apply(self, function: Any, name: str, start: int) -> Any:
         """Call ``function`` with the arguments up to the closing parenthesis."""
@@ -116,6 +121,8 @@ class _Reader:
         start = end = self.at
         nested = 0
         while end < len(self.text) and (nested or self.text[end] not in ",)"):
+            if not nested and self.text[end] == "(" and COMPLETE.search(self.text, start, end):
+                break  # a coordinate
             nested += (self.text[end] in "(<") - (self.text[end] in ")>")
             end += 1
         literal = self.text[start:end].rstrip()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from tilewright.cuda.expressions import UNARY, Expr, literal
 from tilewright.cuda.names import Names
 from tilewright.cuda.source import Source
-from tilewright.errors import CompileError, ConstraintError
+from tilewright.errors import ArgumentError, CompileError, ConstraintError
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
 from tilewright.ir.ops import PURE
 from tilewright.ir.types import I32, FragType, PtrType, ScalarType, Type, VecType, element_of
@@ -39,7 +39,8 @@ def prints(*opcodes: str) -> Callable[[Printer], Printer]:
 def emit(function: Function, arch: str = "sm_90a") -> Source:
     """``function`` (kind ``kernel``) as CUDA C++ for ``arch``.
 
-    Raises CompileError for what has no CUDA form and ConstraintError for instructions that ``arch`` does not have.
+    Raises CompileError for what has no CUDA form, ConstraintError for instructions that ``arch`` does not have and
+    ArgumentError for an ``arch`` that is none.
     """
     import tilewright.cuda.control
     import tilewright.cuda.diagnostics
@@ -54,7 +55,7 @@ def capability(arch: str) -> int:
     """``"sm_90a"`` as 90."""
     digits = arch.removeprefix("sm_").rstrip("af")
     if not arch.startswith("sm_") or not digits.isdigit():
-        raise CompileError(f"unknown architecture {arch!r}: expected a name like sm_80, sm_89 or sm_90a")
+        raise ArgumentError(f"unknown architecture {arch!r}: expected a name like sm_80, sm_89 or sm_90a")
     return int(digits)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.errors import ArgumentError
-from tilewright.layout import product, upcast
+from tilewright.errors import ArgumentError, LayoutError
+from tilewright.layout import product, size, upcast
 from tilewright.viz.figure import Figure
 from tilewright.viz.grids import AnyLayout, Owners, extents_of_tile, require_static, thread_legend
 
@@ -87,10 +87,34 @@ def copy_atom_figure(atom: Any, value_bits: int = 16) -> Figure:
     """
     source, destination = _attributes(atom, ("layout_src_tv", "layout_dst_tv"), ("src_bits", "dst_bits"))
     if not hasattr(atom, "layout_src_tv"):
-        source, destination = (upcast(layout, value_bits) for layout in (source, destination))
+        source, destination = in_values(atom, value_bits)
     row = int(product(source.shape[1]))
     rows = max(_reach(source), _reach(destination)) // row + 1
     return _source_and_destination(_name(atom), source, destination, (row, rows), transposed=True)
+
+
+def in_values(instruction: Any, value_bits: int) -> tuple[AnyLayout, AnyLayout]:
+    """The source and destination layouts of a copy instruction, which are in bits, in values of ``value_bits``.
+
+    Raises:
+        ArgumentError: such values do not fit what one thread reads or writes in a row.
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> in_values(copy_by_name("SM75_U32x4_LDSM_N"), 32)
+    ((32,4):(4,1), (32,(1,4)):(1,(1,32)))
+    """
+    found = []
+    for side, bits in (("source", instruction.src_bits), ("destination", instruction.dst_bits)):
+        try:
+            values = upcast(bits, value_bits)
+        except LayoutError:
+            values = None
+        if values is None or size(values, [0]) != size(bits, [0]):  # a wider value would swallow threads
+            raise ArgumentError(
+                f"values of {value_bits} bits do not fit the {side} of {_name(instruction)}, in bits {bits}"
+            )
+        found.append(values)
+    return found[0], found[1]
 
 
 def tiled_copy_figure(tiled_copy: Any, tile_mn: Any = None, *, thread: int | None = None) -> Figure:
