@@ -1,4 +1,4 @@
-"""The README is true: its programs run and print what it says, its links lead somewhere, its targets exist."""
+"""The README and docs/ are true: programs run and print what stands there, links lead somewhere, targets exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md")
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{page.name}" for page in ROOT.glob("docs/*.md"))]
 PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 ON_A_GPU = [program for program in PROGRAMS if '"cuda"' in program]
 ON_THE_CPU = [program for program in PROGRAMS if '"cuda"' not in program]
@@ -37,6 +37,12 @@ def test_the_programs_print_what_the_readme_says(tmp_path: Path, monkeypatch: py
     printed, expected = run(ON_THE_CPU, tmp_path, monkeypatch)
     assert printed == expected and len(expected) >= 4
     assert {path.name for path in tmp_path.iterdir()} >= {"swizzle.svg", "banks.svg", "mma_c.tex"}
+
+
+def test_the_program_of_the_cuda_page_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "cuda.md").read_text()
+    printed, expected = run(re.findall(r"```python\n(.*?)```", page, re.DOTALL), tmp_path, monkeypatch)
+    assert printed == expected and len(expected) == 3
 
 
 @pytest.mark.gpu

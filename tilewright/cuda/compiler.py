@@ -28,7 +28,8 @@ def compile(
     """Compile a kernel for ``arch`` (``sm_80``, ``sm_89``, ``sm_90a``, ...); no GPU is needed.
 
     ``options`` are further NVRTC options (``--maxrregcount=128``); ``lineinfo`` None follows the environment.
-    Raises CompileError, ConstraintError (an instruction that ``arch`` lacks), MachineError (no NVRTC installed).
+    Raises CompileError, ConstraintError (an instruction that ``arch`` lacks), ArgumentError (no such ``arch``) and
+    MachineError (no NVRTC installed).
     """
     if lineinfo is None:
         lineinfo = os.environ.get("TILEWRIGHT_LINEINFO", "0") not in ("", "0")
