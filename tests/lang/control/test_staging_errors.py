@@ -235,7 +235,7 @@ def test_value_of_a_region_that_escaped_through_a_list(staged):
             seen.append(i * 2)
         return seen[0]
 
-    refuse(program, staged, 3, match="outside its scope")
+    refuse(program, staged, 3, match="'seen' changes its length in the run-time for loop at line")
 
 
 def test_endless_python_while(staged, monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
@@ -17,6 +17,7 @@ from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.staging import carry, objects, specs
 from tilewright.lang.staging.blame import blamed
+from tilewright.lang.staging.build import names_of
 from tilewright.lang.staging.location import StagingBuilder, fail
 
 
@@ -114,7 +115,7 @@ def outside_of(functions: list[FunctionType]) -> list[Outside]:
     found: dict[tuple[int, str], Outside] = {}
     for function in functions:
         scope = function.__globals__
-        for name in _names(function.__code__):
+        for name in names_of(function.__code__):
             if name in scope:
                 found.setdefault((id(scope), name), Outside(scope, name, scope[name]))
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -127,11 +128,3 @@ def _contents(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return None
-
-
-def _names(code: CodeType) -> set[str]:
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names |= _names(constant)
-    return names

@@ -25,7 +25,7 @@ class If:
     ``names`` are the variables that an arm assigns, ``touched`` those whose objects an arm may change.
     """
 
-    __slots__ = ("after", "arms", "before", "cells", "names", "region", "states", "test", "touched")
+    __slots__ = ("after", "arms", "before", "cells", "names", "reach", "region", "states", "test", "touched")
 
     def __init__(self, test: Any, names: tuple[str, ...], touched: tuple[str, ...], objects: tuple[Any, ...]) -> None:
         self.test = decide(test)
@@ -37,7 +37,8 @@ class If:
         if not isinstance(self.test, Value):
             return self.test
         self.before = values
-        self.cells = cells.reach(zip(*self.touched, strict=True))
+        self.reach = cells.Reach(zip(*self.touched, strict=True), zip(self.names, values, strict=True))
+        self.cells = self.reach.cells
         self.arms = (Block(), Block())
         self.region.open(self.arms[0])
         return True
@@ -46,12 +47,11 @@ class If:
         if not isinstance(self.test, Value):
             return values
         self.region.close()
+        self.reach.check(self.region)
         self.after = values
         poison_fresh(self.cells, self.region)
         self.states = [cell.get() for cell in self.cells]
-        for cell, state in zip(self.cells, self.states, strict=True):
-            if not cell.same(state, cell.before):
-                cell.put(cell.before)
+        self.reach.restore()
         return self.before
 
     def other(self) -> bool:
@@ -64,6 +64,7 @@ class If:
         if not isinstance(self.test, Value):
             return values
         self.region.close()
+        self.reach.check(self.region)
         poison_fresh(self.cells, self.region)
         joins = [
             Join(name, before, (first, last), self.arms, self.region)

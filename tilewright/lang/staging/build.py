@@ -7,12 +7,13 @@ import weakref
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from tilewright.lang.staging import runtime
+from tilewright.lang.staging import cells, runtime
 from tilewright.lang.staging.location import register_code
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.rewrite import rewrite
 from tilewright.lang.staging.source import tree_of
 
+_STILL = ("fixed", "callable")
 _FUTURES = 0x1FF0000  # the compiler flags that `from __future__ import ...` sets
 _STAGED: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
 _CODES: weakref.WeakKeyDictionary[CodeType, CodeType] = weakref.WeakKeyDictionary()
@@ -34,7 +35,7 @@ def _compile(function: FunctionType) -> CodeType:
     original = function.__code__
     node, owner = tree_of(function)
     free = [name for name in original.co_freevars if name != TOOL]
-    rewrite(node, original.co_filename, set(free))
+    rewrite(node, original.co_filename, set(free), _shared(function))
     body: list[ast.stmt] = [node]
     if owner:  # private names are mangled, and super() finds its class, as in the original place
         body = [ast.ClassDef(owner, bases=[], keywords=[], body=body, decorator_list=[])]
@@ -49,6 +50,17 @@ def _compile(function: FunctionType) -> CodeType:
     code = _find(compiled, original.co_name, ("_tw_factory", owner)).replace(co_qualname=function.__qualname__)
     _register(code)
     return code
+
+
+def _shared(function: FunctionType) -> set[str]:
+    """The names of the global variables whose contents could change: containers and objects of the user's."""
+    scope = function.__globals__
+    return {name for name in names_of(function.__code__) if cells.kind_of(type(scope.get(name))) not in _STILL}
+
+
+def names_of(code: CodeType) -> set[str]:
+    """The global names that a code object and those inside it mention."""
+    return set(code.co_names).union(*(names_of(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 
 def _find(code: CodeType, name: str, through: tuple[str, ...]) -> CodeType:

@@ -55,7 +55,8 @@ class Carried:
     ) -> None:  # fmt: skip
         self.region = region
         self.variables = [Place(n, v, n in fresh) for n, v in zip(names, values, strict=True)]
-        self.cells = cells.reach(touched)
+        self.reach = cells.Reach(touched, zip(names, values, strict=True))
+        self.cells = self.reach.cells
         self.changing = _CHANGING.setdefault(region.where, set())
         self.places = list(self.variables)
         self._choose_cells()
@@ -99,6 +100,7 @@ class Carried:
 
     def gather(self, values: Sequence[Any], again: bool = False) -> list[Value] | None:
         """The values at the end of a trace, or None when it must be done again."""
+        self.reach.check(self.region)
         again |= self._find_changes()
         found: list[Value] = []
         for place, value in zip(self.places, [*values, *self._cell_states()], strict=True):
@@ -165,9 +167,7 @@ class Carried:
     def _rewind(self) -> None:
         for thing, name, _ in cells.fresh_attributes(self.cells):
             del vars(thing)[name]
-        for cell in self.cells:
-            if not cell.same(cell.get(), cell.before):
-                cell.put(cell.before)
+        self.reach.restore()
         self._choose_cells()
 
     def settle(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewright.ir.core import Value
 from tilewright.lang.numbers import facts
-from tilewright.lang.numbers.numeric import Int64, Numeric
+from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.staging.objects import (
     LITERALS,
     accepts_literal,
@@ -87,8 +87,9 @@ def _unify_numbers(a: Any, b: Any, first: Any, second: Any, path: str) -> Spec:
     weak_a, weak_b = type(a) in LITERALS, type(b) in LITERALS
     if weak_a and weak_b:
         if type(a) is type(b):
-            same = a == b or (a != a and b != b)
-            return Static(a) if same else Number(first if first is Int64 else second, True)
+            if same_static(a, b):
+                return Static(a)
+            return Number(first if first.width > second.width else second, True)
     elif first is second or (weak_b and accepts_literal(first, b)):
         return Number(first, False, _joined(a, b))
     elif weak_a and accepts_literal(second, a):

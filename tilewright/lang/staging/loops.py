@@ -13,7 +13,7 @@ from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators, promote
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Boolean, Integer, as_numeric
-from tilewright.lang.staging import location
+from tilewright.lang.staging import cells, location
 from tilewright.lang.staging.carried import Carried, invariants, substitute
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.poison import Undefined
@@ -202,7 +202,7 @@ class While:
     """
 
     __slots__ = (
-        "afters", "arguments", "before", "blocks", "carried", "condition", "config", "finished", "level",
+        "afters", "arguments", "before", "blocks", "carried", "condition", "config", "finished", "level", "reach",
         "region", "state", "turns",
     )  # fmt: skip
 
@@ -227,6 +227,7 @@ class While:
     def enter(self, *values: Any) -> tuple[Any, ...]:
         if self.state == "probe":
             self.before = values
+            self.reach = cells.Reach(zip(*self.config[2:], strict=True), zip(self.config[0], values, strict=True))
             self.blocks = [Block()]
             self.region.open(self.blocks[0])
             return values
@@ -256,6 +257,8 @@ class While:
             Builder.current().block.ops += self.blocks[0].ops
             self.finished = not known
             return known
+        self.reach.check(self.region)
+        self.reach.restore()
         names, fresh, touched, objects = self.config
         self.carried = Carried(self.region, names, fresh, self.before, zip(touched, objects, strict=True))
         self.state = "trace"

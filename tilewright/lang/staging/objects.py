@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewright.ir.core import Value
-from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric
+from tilewright.ir.fold import normalise
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric, Uint64
 
 LITERALS = (bool, int, float)
 Values = Iterator[Value]
@@ -23,16 +24,16 @@ def number_class(value: Any) -> Any:
         return type(value)
     kind = type(value)
     if kind is int:
-        return Int32 if -(1 << 31) <= value < 1 << 31 else Int64
+        return Int32 if -(1 << 31) <= value < 1 << 31 else Int64 if value < 1 << 63 else Uint64
     return Boolean if kind is bool else Float32 if kind is float else None
 
 
 def accepts_literal(cls: Any, literal: Any) -> bool:
-    """Whether a Python literal may stand where a number of ``cls`` is: it must keep its kind."""
+    """Whether a Python literal may stand where a number of ``cls`` is: it must keep its kind, and fit."""
     if type(literal) is bool:
         return bool(cls is Boolean)
     if type(literal) is int:
-        return cls is not Boolean
+        return cls is not Boolean and (cls.is_float or normalise(cls.ir_type, literal) == literal)
     return bool(cls.is_float)
 
 
@@ -111,15 +112,31 @@ def known_facts(value: Any) -> Any:
 
 
 def same_static(a: Any, b: Any) -> bool:
-    """Whether two objects without run-time parts are equal; objects that cannot tell are compared by identity."""
+    """Whether two objects without run-time parts are equal; objects that cannot tell are compared by identity.
+
+    Python's ``==`` does not suffice: ``1``, ``1.0`` and ``True``, or ``0.0`` and ``-0.0``, make different programs.
+
+    >>> same_static((1, 0.0), (1, 0.0)), same_static((1, 0.0), (True, 0.0)), same_static((1, 0.0), (1, -0.0))
+    (True, False, False)
+    """
     if a is b:
         return True
     if type(a) is not type(b):
         return False
+    if type(a) is float:
+        return repr(a) == repr(b)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same_static, a, b))
+    if isinstance(a, dict):
+        return len(a) == len(b) and all(same_static(x, y) for x, y in zip(a.items(), b.items(), strict=True))
     try:
-        return bool(a == b)
+        equal = bool(a == b)
     except Exception:  # an == of somebody else's class; whatever it raises, the two are not known to be equal
         return False
+    if equal and is_record(a):
+        missing = object()
+        return all(same_static(getattr(a, f.name, missing), getattr(b, f.name, missing)) for f in dataclasses.fields(a))
+    return equal
 
 
 class StaticKey:

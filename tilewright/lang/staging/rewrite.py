@@ -21,29 +21,30 @@ import ast
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.lang.staging.nodes import TOOL, called_name
+from tilewright.lang.staging.nodes import called_name
 from tilewright.lang.staging.rewrite_expressions import Expressions
 from tilewright.lang.staging.scopes import Uses, assigned_first, parameters
 
 _DECORATORS = frozenset(("jit", "kernel"))
 
 
-def rewrite(node: ast.FunctionDef, filename: str, free: set[str]) -> ast.FunctionDef:
-    """``node`` (a fresh copy) rewritten; ``free`` are the free variables of the function."""
+def rewrite(node: ast.FunctionDef, filename: str, free: set[str], shared: set[str]) -> ast.FunctionDef:
+    """``node`` (a fresh copy) rewritten; ``free`` are the free variables of the function, ``shared`` the global ones
+    that hold something a region could change."""
     node.decorator_list = []
     node.returns = None
-    _Function(filename, free).function(node)
+    _Function(filename, free, shared).function(node)
     return ast.fix_missing_locations(node)
 
 
 class _Function(Expressions):
     """Rewrites one function body; nested functions get their own."""
 
-    def __init__(self, filename: str, outer: set[str]) -> None:
+    def __init__(self, filename: str, outer: set[str], shared: set[str]) -> None:
         super().__init__(outer)
         self.filename = filename
+        self.shared = shared
         self.declared: set[str] = set()
-        self.tracked: dict[str, None] = {}
         self.level = ""
         self.nesting = 0
         self.loops: list[str] = []
@@ -82,15 +83,6 @@ class _Function(Expressions):
             return self.statements(body)
         finally:
             self.nesting -= 1
-
-    def variables(self, *nodes: ast.AST) -> tuple[list[str], list[str]]:
-        """The variables that a region assigns, and the others whose objects it may change."""
-        uses = Uses(nodes)
-        ours = tuple(n for n in (*uses.bound, *uses.read) if n == TOOL or n.startswith(f"{TOOL}_"))
-        assigned = [n for n in uses.bound if n in self.locals and n not in ours]
-        touched = [n for n in uses.read if n in self.known and n not in uses.bound and n not in ours]
-        self.tracked.update(dict.fromkeys(assigned + touched))
-        return assigned, touched
 
     def error(self, node: ast.AST, message: str) -> StagingError:
         return StagingError(f"{self.filename}:{getattr(node, 'lineno', 0)}: {message}")
@@ -210,15 +202,16 @@ class _Function(Expressions):
         return [self.assign(level, self.tool("depth", node), node), node]
 
     def visit_With(self, node: ast.With) -> Any:
-        assigned, _ = self.variables(*node.body)
+        assigned, touched = self.variables(*node.body)
         block = self.fresh("with")
         values = self.loads(assigned, node)
         node.items = [self.visit(item) for item in node.items]
         entered = self.spread(ast.Expr(self.call(block, "enter", node, *values)), node)
         node.body = [entered, *self.nested(node.body)]
-        texts = [ast.Constant(name) for name in assigned]
+        objects = self.thunk(ast.copy_location(ast.Tuple(self.loads(touched, node), ast.Load()), node))
+        made = self.tool("With", node, self.texts(assigned), self.texts(touched), objects)
         return [
-            self.assign(block, self.tool("With", node, *texts), node),
+            self.assign(block, made, node),
             node,
             self.unpack(assigned, self.call(block, "leave", node, *values), node),
         ]
@@ -274,7 +267,7 @@ class _Function(Expressions):
         }
         if not names & _DECORATORS:  # those are rewritten by their own decorator
             kept = (node.args.defaults, node.args.kw_defaults)
-            _Function(self.filename, self.known).function(node)
+            _Function(self.filename, self.known, self.shared).function(node)
             node.args.defaults, node.args.kw_defaults = kept
         return node
 

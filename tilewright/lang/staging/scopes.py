@@ -47,6 +47,8 @@ class Uses(ast.NodeVisitor):
         for node in ast.walk(inner):  # what a closure may read, and so may change the contents of
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self.read.setdefault(node.id)
+            elif isinstance(node, ast.Nonlocal):
+                self.bound.update(dict.fromkeys(node.names))
 
     def _comprehension(self, node: ast.AST) -> None:
         inner = Uses([])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
-from tilewright.lang.staging import carry
+from tilewright.lang.staging import carry, cells, objects
 from tilewright.lang.staging.location import depth, here
 from tilewright.lang.staging.poison import Undefined
-from tilewright.lang.staging.regions import Region
+from tilewright.lang.staging.regions import Region, poison_fresh
 
 
 @contextlib.contextmanager
@@ -35,12 +35,12 @@ def only_if(condition: Value, what: str) -> Iterator[None]:
 
 class With:
     """One execution of a ``with`` statement by the rewritten code: what the body of a run-time region assigned holds
-    nothing usable after it."""
+    nothing usable after it, unless it is known while staging and had no other value before."""
 
-    __slots__ = ("before", "level", "names", "region")
+    __slots__ = ("before", "level", "load", "names", "reach", "region", "touched")
 
-    def __init__(self, *names: str) -> None:
-        self.names = names
+    def __init__(self, names: tuple[str, ...], touched: tuple[str, ...], load: Callable[[], tuple[Any, ...]]) -> None:
+        self.names, self.touched, self.load = names, touched, load
         self.level = depth()
         self.region: Any = None
 
@@ -48,16 +48,28 @@ class With:
         if depth() > self.level:
             self.region = Builder.current().regions[-1]  # type: ignore[attr-defined]
             self.before = values
+            named = zip(self.touched, self.load(), strict=True)
+            self.reach = cells.Reach(named, zip(self.names, values, strict=True))
 
     def leave(self, *values: Any) -> tuple[Any, ...]:
         if self.region is None:
             return values
+        self.reach.check(self.region)
+        poison_fresh(self.reach.cells, self.region)
         reason = f"it is assigned inside the {self.region}, whose values stay there"
+        for cell in self.reach.cells:
+            if cell.kind != "protocol" and not _same(cell.before, cell.get()):
+                cell.put(Undefined(cell.path, reason))
         return tuple(
-            value if value is before or not _is_runtime(value) else Undefined(name, reason)
+            value if _same(before, value) else Undefined(name, reason)
             for name, before, value in zip(self.names, self.before, values, strict=True)
         )
 
 
-def _is_runtime(value: Any) -> bool:
-    return not isinstance(value, Undefined) and bool(carry.spec_of(value, promote=False).types())
+def _same(before: Any, after: Any) -> bool:
+    """Whether the value after the region holds for those who did not run it."""
+    if before is after or isinstance(after, Undefined):
+        return True
+    if carry.spec_of(after, promote=False).types():
+        return False
+    return isinstance(before, Undefined) or objects.same_static(before, after)

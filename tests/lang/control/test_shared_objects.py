@@ -1,0 +1,317 @@
+"""Python objects that a run-time region changes: as Python does it where that can be carried, refused elsewhere; never
+done at once for all paths. Each program runs with -1, for which its branch is not taken, and with 2."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import math
+
+import numpy as np
+import pytest
+
+import tilewright.cute as cute
+from tilewright.errors import StagingError
+
+SHARED = [0, 0]
+
+
+class Counter:
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 1
+
+    def bump(self) -> None:
+        self.count += 1
+
+
+def nonlocal_of_a_called_function(n):
+    count = 0
+
+    def bump():
+        nonlocal count
+        count += 5
+
+    if n > 0:
+        bump()
+    return count
+
+
+def nonlocal_of_a_function_made_inside(n):
+    count = 0
+    if n > 0:
+
+        def bump():
+            nonlocal count
+            count += 5
+
+        bump()
+    return count
+
+
+def element_behind_a_closure(n):
+    box = [0]
+
+    def put(x):
+        box[0] = x
+
+    if n > 0:
+        put(n + 3)
+    return box[0]
+
+
+def element_behind_a_lambda(n):
+    box = [0]
+    put = lambda x: box.__setitem__(0, x)  # noqa: E731
+    if n > 0:
+        put(5)
+    return box[0]
+
+
+def element_behind_a_partial(n):
+    box = [0]
+    put = functools.partial(box.__class__.__setitem__, box, 0)
+    if n > 0:
+        put(5)
+    return box[0]
+
+
+def slot_behind_a_bound_method(n):
+    counter = Counter()
+    bump = counter.bump
+    if n > 0:
+        bump()
+    return counter.count
+
+
+def element_of_a_list_that_is_replaced(n):
+    box = [0]
+    alias = box
+    if n > 0:
+        box[0] = 5
+        box = [9]
+    return alias[0], box[0]
+
+
+def element_of_a_global(n):
+    SHARED[0] = 0
+    if n > 0:
+        SHARED[0] = 7
+    return SHARED[0]
+
+
+def counted_in_a_loop(n):
+    total = 0
+
+    def add(x):
+        nonlocal total
+        total += x
+
+    for i in range(n + 3):
+        add(i)
+    return total
+
+
+def changed_by_a_condition(n):
+    box = [0]
+
+    def following():
+        box[0] = box[0] + 1
+        return box[0]
+
+    turns = 0
+    while following() < n + 3:
+        turns += 1
+    return turns, box[0]
+
+
+CARRIED = [
+    nonlocal_of_a_called_function,
+    nonlocal_of_a_function_made_inside,
+    element_behind_a_closure,
+    element_behind_a_lambda,
+    element_behind_a_partial,
+    slot_behind_a_bound_method,
+    element_of_a_list_that_is_replaced,
+    element_of_a_global,
+    counted_in_a_loop,
+    changed_by_a_condition,
+]
+
+
+@pytest.mark.parametrize("program", CARRIED, ids=lambda f: f.__name__)
+def test_changes_are_carried(program, both) -> None:
+    both(program, -1)
+    both(program, 2)
+
+
+LIST = "changes its length in the run-time if"
+REFUSED = [
+    (lambda: [1], lambda box: box.append(2), LIST),
+    (lambda: [1], lambda box: box.pop(), LIST),
+    (lambda: [1], lambda box: box.__iadd__([2]), LIST),
+    (dict, lambda box: box.update(a=5), "changes its keys"),
+    (set, lambda box: box.add(2), "changes its contents"),
+    (lambda: collections.deque([1]), lambda box: box.append(2), "changes its contents"),
+    (lambda: np.zeros(2, np.int32), lambda box: box.__setitem__(0, 7), "changes its contents"),
+]
+
+
+@pytest.mark.parametrize(("make", "change", "match"), REFUSED)
+def test_what_cannot_be_carried_is_refused(make, change, match, staged) -> None:
+    def program(n):
+        box = make()
+        if n > 0:
+            change(box)
+        return len(box)
+
+    def inside(n):
+        found = 0
+        if n > 0:
+            box = make()
+            change(box)
+            found = len(box)
+        return found
+
+    with pytest.raises(StagingError, match=f"'box' {match}"):
+        staged(program, -1)
+    assert staged(inside, -1) == (0.0,)
+
+
+def test_a_list_that_grows_by_an_assignment(staged) -> None:
+    def program(n):
+        box = [1]
+        if n > 0:
+            box += [2]
+        return len(box)
+
+    with pytest.raises(StagingError, match=f"'box' {LIST}"):
+        staged(program, -1)
+
+
+@pytest.mark.parametrize("word", ["and", "or", "else"])
+def test_sides_that_may_not_run_change_nothing(word, staged) -> None:
+    def program(n):
+        box = [0]
+
+        def put():
+            box[0] = 5
+            return True
+
+        found = (n > 0 and put()) if word == "and" else (n > 0 or put()) if word == "or" else put() if n > 0 else False
+        return box[0], found
+
+    with pytest.raises(StagingError, match=r"'box\[0\]' changes in a side of the run-time .* write an `if` statement"):
+        staged(program, -1)
+
+
+def test_a_variable_of_before_after_a_block_for_one_lane(staged) -> None:
+    def program(n):
+        x = 0
+        with cute.arch.elect_one():
+            x = 5
+        return x
+
+    with pytest.raises(StagingError, match="'x' has no value here: it is assigned inside the run-time elect_one block"):
+        staged(program, 1)
+
+
+# -- ``:=`` where Python evaluates only on demand ----------------------------------------------------------------
+
+
+def walrus_in_and(n):
+    y = 3
+    found = n > 0 and (y := n + 4) > 5
+    return y, found
+
+
+def walrus_read_by_the_next(n):
+    y = 3
+    found = n > 0 and (y := n + 4) > 5 and y < 7
+    return y, found
+
+
+def walrus_in_or(n):
+    y = 3
+    found = n > 0 or (y := n + 40) > 100
+    return y, found
+
+
+def walrus_in_a_conditional(n):
+    y, z = 3, 4
+    found = (y := n + 1) if n > 0 else (z := n - 1)
+    return y, z, found
+
+
+def walrus_in_a_chain(n):
+    y = 3
+    found = 0 < n < (y := n + 5) < 100
+    return y, found
+
+
+def walrus_known_now(n):
+    y = 3
+    if True and (y := 4) > 2:
+        n += y
+    return y, n
+
+
+def walrus_of_a_new_variable(n):
+    found = 0
+    if n > 0 and (y := n * 3) > 4:
+        found = y
+    return found
+
+
+def walrus_in_a_loop(n):
+    best = 0
+    for i in range(5):
+        if i > n and (best := i) > 3:
+            n += 1
+    return best, n
+
+
+WALRUS = [
+    walrus_in_and, walrus_read_by_the_next, walrus_in_or, walrus_in_a_conditional, walrus_in_a_chain, walrus_known_now,
+    walrus_of_a_new_variable, walrus_in_a_loop,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", WALRUS, ids=lambda f: f.__name__)
+def test_walrus(program, both) -> None:
+    both(program, -1)
+    both(program, 2)
+
+
+# -- literals ----------------------------------------------------------------------------------------------------------
+
+
+def test_literals_that_do_not_fit_the_variable_are_refused(staged) -> None:
+    def branch(n):
+        v = n
+        if n > 0:
+            v = 5_000_000_000
+        return v
+
+    def loop(n):
+        v = 1
+        for _ in range(n):
+            v = v + 1
+            v = 5_000_000_000
+        return v
+
+    for program in branch, loop:
+        with pytest.raises(StagingError, match="'v' changes its type"):
+            staged(program, 2)
+
+
+def test_the_sign_of_zero_is_no_detail(both) -> None:
+    def signs(n):
+        pair = (0.0, 1)
+        if n > 0:
+            pair = (-0.0, 1)
+        return cute.math.copysign(2.0, pair[0]) if not isinstance(n, int) else math.copysign(2.0, pair[0])
+
+    both(signs, -1)
+    both(signs, 2)
