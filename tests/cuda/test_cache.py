@@ -76,6 +76,11 @@ def test_everything_that_decides_the_result_is_in_the_key(
     assert len(compiler) == 5 == len(entries(own_cache))
 
 
+def test_the_parts_of_a_key_are_kept_apart() -> None:
+    keys = {cache.key(*parts) for parts in (("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), (b"abc", b"", b""))}
+    assert len(keys) == 5 and cache.key("ab", "c") in keys
+
+
 @pytest.mark.parametrize("damage", ("emptied", "cut", "changed", "other format", "bad header"))
 def test_damaged_entries_are_made_anew(own_cache: Path, compiler: list[str], damage: str) -> None:
     good = compile(saxpy().done(), "sm_90a")

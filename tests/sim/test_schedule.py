@@ -336,3 +336,14 @@ def test_one_barrier_completes_twice_in_one_step() -> None:
     with sim.options(schedule="lockstep"):
         k.run(y, block=128)
     assert (y == 1).all()
+
+
+def test_a_barrier_may_meet_with_another_count_once_it_is_complete() -> None:
+    k = Kernel(gptr(I32))
+    k.bar_sync(3, 128)
+    k.bar_sync(3, 64)
+    k.store(k.at(k.args[0], k.tid()), c(1))
+    y = np.zeros(128, np.int32)
+    with sim.options(schedule="lockstep"):
+        k.run(y, block=128)
+    assert (y == 1).all()
