@@ -16,6 +16,7 @@ SHARING = 2.0  # what the shared loop costs once
 PER_PEER = 1.2  # handing a tile's sums over
 SMALL = 1.1  # a tile of 128 x 128 or less alone on a multiprocessor, against one twice as large
 CROWDED = 1.06  # two blocks on a multiprocessor, against one with a tile twice as large
+NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in accesses of so many bits, not of 128
 UNEVEN = 1.1  # tiles of their own beside shared ones where several blocks live on a multiprocessor
 
 
@@ -32,6 +33,7 @@ def estimate(
     at_once = min(2, config.blocks_at_once(smem))
     tiles = -(-m // bM) * -(-n // bN) * batch
     slower = 2 * CROWDED if at_once > 1 else SMALL if bM * bN <= 128 * 128 else 1.0
+    slower *= NARROW.get(min(config.a.copy_bits, config.b.copy_bits), 1.0)
     tile = -(-k // bK) * 2 * bM * bN * bK / FLOPS_PER_US * slower
     if plan is None:
         return _waves(tiles, multiprocessors, at_once, tile)

@@ -4,7 +4,7 @@ live."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -134,9 +134,12 @@ def _with_operands(entry: KernelEntry, A: Matrix, B: Matrix, C: Matrix, D: Matri
 
 
 def _suited(entry: KernelEntry, A: Matrix, B: Matrix, C: Matrix | None, D: Matrix) -> KernelEntry:
-    """The entry, or its form for matrices that cannot be read 16 bytes at a time."""
+    """The entry for matrices that lie as these do; in its form for narrow accesses where it takes them."""
     config = _with_operands(entry, A, B, C if C is not None else D, D)
-    return entry if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128 else entry.narrow
+    if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:
+        return entry
+    narrow = entry.narrow
+    return replace(narrow, config=_with_operands(narrow, A, B, C if C is not None else D, D))
 
 
 def _zeros(target: Any, beside: Matrix) -> Callable[[int, Any], Any]:
