@@ -49,6 +49,26 @@ class CopyInstruction(Instruction):
         return repetitions(op)
 
 
+class OneThreadCopy(CopyInstruction):
+    """A copy of ``bits`` contiguous bits, by each thread for itself."""
+
+    bits: int
+
+    thr_id = Layout(1, 0)
+
+    @property
+    def src_bits(self) -> Layout:  # type: ignore[override]
+        return Layout((1, self.bits), (0, 1))
+
+    @property
+    def dst_bits(self) -> Layout:  # type: ignore[override]
+        return self.src_bits
+
+    @property
+    def ref_bits(self) -> Layout:  # type: ignore[override]
+        return self.src_bits
+
+
 def repetitions(op: Op) -> int:
     """How many instructions one call stands for."""
     return len(op.attrs["registers"]) if "registers" in op.attrs else int(op.attrs["count"])

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tilewright.atoms.copy import CopyInstruction, check_pointer, check_width, combine, split_operands
+from tilewright.atoms.copy import OneThreadCopy, check_pointer, check_width, combine, split_operands
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.types import MemSpace, ScalarType, element_of
-from tilewright.layout import Layout
 
 AGENT = "cp.async"
 
@@ -24,7 +23,7 @@ class LoadCacheMode(Enum):
 
 
 @dataclass(frozen=True, repr=False)
-class CpAsync(CopyInstruction):
+class CpAsync(OneThreadCopy):
     """One ``cp.async``. With ``zero_fill`` a false predicate writes zeros instead of nothing.
 
     >>> CpAsync(128, LoadCacheMode.GLOBAL), CpAsync(64, zero_fill=True)
@@ -36,7 +35,6 @@ class CpAsync(CopyInstruction):
     zero_fill: bool = False
 
     name = "cp.async"
-    thr_id = Layout(1, 0)
 
     def __post_init__(self) -> None:
         if self.bits not in (32, 64, 128):
@@ -50,18 +48,6 @@ class CpAsync(CopyInstruction):
             )
 
     @property
-    def src_bits(self) -> Layout:  # type: ignore[override]
-        return Layout((1, self.bits), (0, 1))
-
-    @property
-    def dst_bits(self) -> Layout:  # type: ignore[override]
-        return self.src_bits
-
-    @property
-    def ref_bits(self) -> Layout:  # type: ignore[override]
-        return self.src_bits
-
-    @property
     def cute_name(self) -> str:
         cache = "ALWAYS" if self.cache is LoadCacheMode.ALWAYS else "GLOBAL"
         return f"SM80_CP_ASYNC_CACHE{cache}{'_ZFILL' if self.zero_fill else ''}<uint{self.bits}_t>"
@@ -69,7 +55,7 @@ class CpAsync(CopyInstruction):
     def mnemonic(self) -> str:
         return f"cp.async.{self.cache.value}.b{self.bits}{'.zfill' if self.zero_fill else ''}"
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CopyInstruction:
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CpAsync:
         return self if num_bits in (0, self.bits) else CpAsync(num_bits, self.cache, self.zero_fill)
 
     def verify(self, op: Op) -> None:

@@ -38,16 +38,9 @@ class LdMatrix(MatrixCopy):
         return self.register_bits
 
     @property
-    def ref_bits(self) -> Layout:  # type: ignore[override]
-        return self.register_bits
-
-    @property
     def cute_name(self) -> str:
         n = self.num_matrices
         return f"SM75_U16x{2 * n}_LDSM_T" if self.transpose else f"SM75_U32x{n}_LDSM_N"
-
-    def mnemonic(self) -> str:
-        return f"ldmatrix.x{self.num_matrices}{'.trans' if self.transpose else ''}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         (fragment,), pointers, _ = split_operands(op, operands)
@@ -61,7 +54,7 @@ class LdMatrix(MatrixCopy):
 
     def emit(self, out: Emitter, op: Op) -> None:
         n = self.num_matrices
-        name = f"ldmatrix_x{n}{'_trans' if self.transpose else ''}"
+        name = self.mnemonic().replace(".", "_")
         registers = ", ".join(f"uint32_t& r{i}" for i in range(n))
         slots = ", ".join(f"%{i}" for i in range(n))
         outs = ", ".join(f'"=r"(r{i})' for i in range(n))

@@ -51,6 +51,13 @@ class MatrixCopy(CopyInstruction):
             )
         return Layout((32, (32, n)), (32, (1, 1024))) if n > 1 else Layout((32, 32), (32, 1))
 
+    @property
+    def ref_bits(self) -> Layout:  # type: ignore[override]
+        return self.register_bits
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.x{self.num_matrices}{'.trans' if self.transpose else ''}"
+
     def verify(self, op: Op) -> None:
         _, pointers, predicates = split_operands(op, op.operands)
         if op.attrs.get("predicated"):

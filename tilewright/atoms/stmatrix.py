@@ -40,16 +40,9 @@ class StMatrix(MatrixCopy):
         return self.memory_bits
 
     @property
-    def ref_bits(self) -> Layout:  # type: ignore[override]
-        return self.register_bits
-
-    @property
     def cute_name(self) -> str:
         n = self.num_matrices
         return f"SM90_U16x{2 * n}_STSM_T" if self.transpose else f"SM90_U32x{n}_STSM_N"
-
-    def mnemonic(self) -> str:
-        return f"stmatrix.x{self.num_matrices}{'.trans' if self.transpose else ''}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         import numpy as np
@@ -69,7 +62,7 @@ class StMatrix(MatrixCopy):
                 f"{self}: needs sm_90, but the kernel is compiled for sm_{out.arch}: store with CopyUniversalOp"
             )
         n = self.num_matrices
-        name = f"stmatrix_x{n}{'_trans' if self.transpose else ''}"
+        name = self.mnemonic().replace(".", "_")
         registers = ", ".join(f"uint32_t r{i}" for i in range(n))
         slots = ", ".join(f"%{i + 1}" for i in range(n))
         ins = ", ".join(f'"r"(r{i})' for i in range(n))

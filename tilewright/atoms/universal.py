@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.atoms.copy import (
     VECTOR_TYPES,
     CopyInstruction,
+    OneThreadCopy,
     as_index,
     check_fragment,
     check_pointer,
@@ -27,7 +28,7 @@ ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
 
 
 @dataclass(frozen=True, repr=False)
-class UniversalCopy(CopyInstruction):
+class UniversalCopy(OneThreadCopy):
     """One load, store or both of ``bits`` contiguous bits by one thread.
 
     ``auto`` marks the copy whose width was left open: ``cute.copy`` then picks the widest that the layouts and the
@@ -41,25 +42,12 @@ class UniversalCopy(CopyInstruction):
     auto: bool = False
 
     name = "copy"
-    thr_id = Layout(1, 0)
 
     def __post_init__(self) -> None:
         if self.bits not in VECTOR_TYPES:
             raise ConstraintError(
                 f"a copy moves 8, 16, 32, 64 or 128 bits at a time, not {self.bits}: set num_bits_per_copy to one"
             )
-
-    @property
-    def src_bits(self) -> Layout:  # type: ignore[override]
-        return Layout((1, self.bits), (0, 1))
-
-    @property
-    def dst_bits(self) -> Layout:  # type: ignore[override]
-        return self.src_bits
-
-    @property
-    def ref_bits(self) -> Layout:  # type: ignore[override]
-        return self.src_bits
 
     @property
     def cute_name(self) -> str:
