@@ -7,6 +7,9 @@ The software pipeline, per k block of the current tile:
     first block of a tile: issue cp.async for the tile ``stages - 1`` ahead
     every block:           multiply block
 
+What cp.async cannot copy (elements of less than 4 bytes one by one) goes through registers: loaded in the first block,
+stored in the last.
+
 Source of the scheme: CUTLASS "Efficient GEMM in CUDA", section Pipelining.
 """
 
@@ -100,6 +103,9 @@ class MultistageMainloop:
                 ahead = cute.min(k_tile + (stages - 1), k_end - 1)
                 for k_block in cutlass.range_constexpr(k_blocks):
                     if cutlass.const_expr(k_block == k_blocks - 1):
+                        loader_A.finish(write)
+                        loader_B.finish(write)
+                        write = advance(write, stages)
                         read = advance(read, stages)
                         cute.arch.cp_async_wait_group(stages - 2)
                         cute.arch.sync_threads()
@@ -107,10 +113,9 @@ class MultistageMainloop:
                     cute.copy(to_rA, tXsA[None, None, following, read], tXrA[None, None, following])
                     cute.copy(to_rB, tXsB[None, None, following, read], tXrB[None, None, following])
                     if cutlass.const_expr(k_block == 0):
-                        loader_A.load(ahead, write)
-                        loader_B.load(ahead, write)
+                        loader_A.begin(ahead, write)
+                        loader_B.begin(ahead, write)
                         cute.arch.cp_async_commit_group()
-                        write = advance(write, stages)
                     cute.gemm(tiled_mma, acc, tCrA[None, None, k_block], tCrB[None, None, k_block], acc)
             cute.arch.cp_async_wait_group(0)
 

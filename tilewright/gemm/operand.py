@@ -94,6 +94,8 @@ class TileLoader:
         self.target = slice_.partition_D(sX)  # (CPY, CPY_MN, CPY_K, stages)
         coordinates = slice_.partition_S(cX)
         vectors, rows, columns = (cute.size(self.target, mode=mode) for mode in ([0, 1], [1], [2]))
+        if not self.asynchronous:
+            self.staging = cute.make_fragment_like(self.source[None, None, None, 0])
         self.inside = cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns), stride=(rows, 1, 0)), Boolean)
         self.ragged = cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns)), Boolean)
         for v in range_constexpr(vectors):
@@ -106,22 +108,30 @@ class TileLoader:
 
     def load_first(self, stage: int) -> None:
         """Tile ``k_begin``; elements before the matrix's beginning become zero."""
-        self._copy(self.k_begin, stage, self.ragged)
+        self._begin(self.k_begin, stage, self.ragged)
+        self.finish(stage)
 
     def load(self, k_tile: Any, stage: Any) -> None:
-        self._copy(k_tile, stage, self.inside)
+        self.begin(k_tile, stage)
+        self.finish(stage)
+
+    def begin(self, k_tile: Any, stage: Any) -> None:
+        """Start a load that ``finish`` completes: what cp.async cannot do goes through registers, and the MMAs between
+        the two hide the wait for memory."""
+        self._begin(k_tile, stage, self.inside)
+
+    def finish(self, stage: Any) -> None:
+        if not self.asynchronous:
+            cute.copy(self.atom, self.staging, self.target[None, None, None, stage])
 
     def stop(self) -> None:
         """No more tiles: later loads only write zeros to shared memory."""
         self.inside.fill(False)
 
-    def _copy(self, k_tile: Any, stage: Any, predicate: Any) -> None:
+    def _begin(self, k_tile: Any, stage: Any, predicate: Any) -> None:
         source = self.source[None, None, None, k_tile]
-        target = self.target[None, None, None, stage]
         if self.asynchronous:
-            cute.copy(self.atom, source, target, pred=predicate)
+            cute.copy(self.atom, source, self.target[None, None, None, stage], pred=predicate)
         else:
-            staging = cute.make_fragment_like(source)
-            staging.fill(0)
-            cute.copy(self.atom, source, staging, pred=predicate)
-            cute.copy(self.atom, staging, target)
+            self.staging.fill(0)
+            cute.copy(self.atom, source, self.staging, pred=predicate)
