@@ -1,10 +1,8 @@
-"""Compiled functions: what they take, what they refuse, what they remember."""
+"""Compiled functions: what they take, what they refuse, what they cost."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,32 +10,10 @@ import torch
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tests.lang.host.programs import THREADS, arrays, scale, scale_kernel
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, MachineError
-from tilewright.lang.launch.machine import machine_of, register_machine
-
-THREADS = 64
-
-
-@cute.kernel
-def scale_kernel(x: cute.Tensor, y: cute.Tensor, factor: cutlass.Float32, count: cutlass.Int32):
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    i = bidx * THREADS + tidx
-    if i < count:
-        y[i] = x[i] * factor
-
-
-@cute.jit
-def scale(x: cute.Tensor, y: cute.Tensor, factor: cutlass.Float32 = 2.0, twice: cutlass.Constexpr = False):
-    count = cute.size(x)
-    if cutlass.const_expr(twice):
-        factor = factor * 2.0
-    scale_kernel(x, y, factor, count).launch(grid=(cute.ceil_div(count, THREADS), 1, 1), block=(THREADS, 1, 1))
-
-
-def arrays(n=100, dtype=np.float32):
-    return np.arange(n, dtype=dtype), np.zeros(n, dtype)
+from tilewright.lang.launch.machine import machine_of
 
 
 def test_compile_then_call_with_run_time_arguments_only():
@@ -251,209 +227,8 @@ def test_locations_are_the_users_lines():
     kernel = cute.compile(scale, x, y, 1.0).kernels[0]
     lines, first = inspect.getsourcelines(scale_kernel.function)
     store = next(op for op in kernel.walk() if op.opcode == "store")
-    assert store.loc.file == __file__
+    assert store.loc.file == inspect.getsourcefile(scale_kernel.function)
     assert "y[i] = x[i] * factor" in lines[store.loc.line - first]
-
-
-class Point(NamedTuple):
-    a: Any
-    b: Any
-
-
-@dataclass
-class Problem:
-    x: Any
-    factor: float
-    name: str
-    tile: cutlass.Constexpr[int] = 4
-
-
-def test_arguments_in_groups():
-    @cute.jit
-    def group(problem: Problem, pair: Point, table: dict, y: cute.Tensor):
-        assert problem.name == "p" and problem.tile == 4
-        scale_kernel(problem.x, y, problem.factor + table["bias"], pair.a + pair.b).launch(grid=1, block=THREADS)
-        return pair.b
-
-    x, y = arrays(8)
-    compiled = cute.compile(group, Problem(x, 1.0, "p"), Point(1, 2), {"bias": 0.5}, y)
-    assert compiled(Problem(x, 2.0, "p"), Point(3, 4), {"bias": 1.0}, y) == 4
-    assert y.tolist() == [0, 3, 6, 9, 12, 15, 18, 0]
-    with pytest.raises(ArgumentError, match="argument 'problem.name'|argument 'problem'"):
-        compiled(Problem(x, 2.0, "q"), Point(3, 4), {"bias": 1.0}, y)
-    with pytest.raises(ArgumentError, match="argument 'table'"):
-        compiled(Problem(x, 2.0, "p"), Point(3, 4), {"other": 1.0}, y)
-
-
-class Scaled:
-    """A user's class with the documented protocol."""
-
-    def __init__(self, tensor: Any, factor: Any) -> None:
-        self.tensor, self.factor = tensor, factor
-
-    def __get_mlir_types__(self):
-        return [*self.tensor.__get_mlir_types__(), *self.factor.__get_mlir_types__()]
-
-    def __c_pointers__(self):
-        return [*self.tensor.__c_pointers__(), *self.factor.__c_pointers__()]
-
-    def __extract_mlir_values__(self):
-        return [*self.tensor.__extract_mlir_values__(), *self.factor.__extract_mlir_values__()]
-
-    def __new_from_mlir_values__(self, values):
-        *tensor, factor = values
-        return Scaled(self.tensor.__new_from_mlir_values__(tensor), self.factor.__new_from_mlir_values__([factor]))
-
-
-@cute.kernel
-def scaled_kernel(scaled: Scaled, y: cute.Tensor):
-    tidx, _, _ = cute.arch.thread_idx()
-    if tidx < cute.size(y):
-        y[tidx] = scaled.tensor[tidx] * scaled.factor
-
-
-@cute.jit
-def run_scaled(scaled: Scaled, y: cute.Tensor):
-    scaled_kernel(scaled, y).launch(grid=1, block=32)
-
-
-def test_users_classes_by_the_protocol():
-    x, y = arrays(8)
-    compiled = cute.compile(run_scaled, Scaled(from_dlpack(x), cutlass.Float32(2)), y)
-    compiled(Scaled(from_dlpack(x), cutlass.Float32(5)), y)
-    assert np.array_equal(y, x * 5)
-
-
-class Foreign:
-    def __init__(self, array, factor):
-        self.array, self.factor = array, factor
-
-
-@cutlass.register_jit_arg_adapter(Foreign)
-class ForeignAdapter:
-    def __init__(self, arg):
-        self.arg = Scaled(from_dlpack(arg.array), cutlass.Float32(arg.factor))
-
-    def __c_pointers__(self):
-        return self.arg.__c_pointers__()
-
-    def __get_mlir_types__(self):
-        return self.arg.__get_mlir_types__()
-
-    def __new_from_mlir_values__(self, values):
-        return self.arg.__new_from_mlir_values__(values)
-
-
-def test_adapters():
-    x, y = arrays(8)
-    compiled = cute.compile(run_scaled.function, Foreign(x, 2.0), y)
-    compiled(Foreign(x, 7.0), y)
-    assert np.array_equal(y, x * 7)
-
-
-class Gemm:
-    """A kernel in an object, the documented way."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-
-    @cute.jit
-    def __call__(self, x: cute.Tensor, y: cute.Tensor, stream: Any = None):
-        self.count = cute.size(x)
-        self.kernel(x, y, self.count).launch(grid=1, block=self.threads, stream=stream)
-
-    @cute.kernel
-    def kernel(self, x: cute.Tensor, y: cute.Tensor, count: cutlass.Int32):
-        tidx, _, _ = cute.arch.thread_idx()
-        for i in range(tidx, count, self.threads):
-            y[i] = x[i] + self.helper(i)
-
-    @cute.jit
-    def helper(self, i):
-        if i > 3:
-            result = i * 10
-        else:
-            result = i
-        return result
-
-
-def test_objects_with_methods():
-    x, y = arrays(40)
-    gemm = Gemm(32)
-    expected = x + np.where(np.arange(40) > 3, np.arange(40) * 10, np.arange(40))
-    compiled = cute.compile(gemm, x, y)
-    compiled(x, y)
-    assert np.array_equal(y, expected)
-    y[:] = 0
-    gemm(x, y)
-    assert np.array_equal(y, expected)
-    again = cute.compile(gemm.__call__, x, y, 0)
-    again(x, y, 0)
-    assert [kernel.name for kernel in again.kernels] == ["Gemm_kernel"]  # a method bears its class
-
-
-def test_annotations_are_checked():
-    @cute.jit
-    def typed(x: cute.Tensor, y: cutlass.Float16):
-        pass
-
-    a = np.zeros((10, 10), np.float16)
-    typed(a, 32)
-    with pytest.raises(ArgumentError, match="argument 'x': expected a Tensor, got Python int 32"):
-        typed(32, a)
-
-
-def test_pointers():
-    @cute.kernel
-    def fill(p: cute.Pointer, n: cutlass.Int32):
-        tidx, _, _ = cute.arch.thread_idx()
-        tensor = cute.make_tensor(p, cute.make_layout(n))
-        if tidx < n:
-            tensor[tidx] = tidx
-
-    @cute.jit
-    def host(p: cute.Pointer, n: cutlass.Int32):
-        fill(p + 1, n - 1).launch(grid=1, block=32)
-
-    y = np.zeros(8, np.int32)
-    pointer = cute.runtime.make_ptr(cutlass.Int32, y.ctypes.data, cute.AddressSpace.gmem, assumed_align=4)
-    cute.compile(host, pointer, 8)(pointer, 8)
-    assert y.tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
-
-
-def test_streams_are_taken_in_every_form():
-    class CUstream:
-        def __int__(self):
-            return 17
-
-    seen = []
-
-    class Recorder:
-        def load(self, function, options):
-            return lambda config, args: seen.append((config, args))
-
-    class Module:
-        @staticmethod
-        def machine():
-            return Recorder()
-
-    @cute.jit
-    def host(x: cute.Tensor, stream):
-        scale_kernel(x, x, 1.0, 1).launch(grid=1, block=32, cluster=(1, 1, 1), smem=100, stream=stream)
-
-    import sys
-
-    sys.modules["recording_machine"] = Module
-    register_machine("cpu", "recording_machine")
-    try:
-        x = np.zeros(4, np.float32)
-        compiled = cute.compile(host, x, CUstream())
-        for stream in (CUstream(), 23):
-            compiled(x, stream)
-    finally:
-        register_machine("cpu", "tilewright.sim.machine")
-    assert [c.stream for c, _ in seen] == [17, 23]
-    assert seen[0][0].smem == 100 and seen[0][0].grid == (1, 1, 1) and seen[0][0].block == (32, 1, 1)
 
 
 def test_machines_are_found_by_name():
@@ -507,6 +282,11 @@ def test_options():
         cute.compile["--keep-ptx"]
 
 
+@cute.jit
+def lambda_like(x):
+    return x
+
+
 def test_what_can_be_compiled():
     with pytest.raises(ArgumentError, match="cannot be compiled alone"):
         cute.compile(scale_kernel, 1)
@@ -516,179 +296,3 @@ def test_what_can_be_compiled():
         cute.compile(scale)
     with pytest.raises(ArgumentError, match="returns HostTensor|returns Tensor|results that are tensors"):
         cute.compile(lambda_like, np.zeros(3))
-
-
-@cute.jit
-def lambda_like(x):
-    return x
-
-
-def test_direct_calls_find_their_specialisation():
-    traced = []
-
-    @cute.jit
-    def f(x, k, mode: cutlass.Constexpr = "a"):
-        traced.append(mode)
-        return k * 2 if mode == "a" else k * 3
-
-    x, y = torch.zeros(3), torch.zeros(4)
-    assert [f(x, 1), f(y, 5), f(x, 2.5), f(x, True), f(x, 7)] == [2, 10, 5.0, 2, 14]
-    assert [f(x, 1, "b"), f(x, 1), f(x, 2, "b"), f(x, mode="b", k=4)] == [3, 2, 6, 12]
-    assert f(x.double(), 1) == 2 and f(x.numpy(), 2) == 4
-    assert traced == ["a", "a", "a", "b", "a"]
-
-
-def test_direct_calls_look_into_groups():
-    traced = []
-
-    @cute.jit
-    def f(pair):
-        traced.append(type(pair[0]).__name__)
-        return pair[0]
-
-    assert [f((1, 2)), f((3, 4)), f((2.0, 1)), f((True, 1)), f((5, 6))] == [1, 3, 2.0, True, 5]
-    assert traced == ["Int32", "Float32", "Boolean"]
-    x = np.arange(4, dtype=np.float32)
-    shapes = []
-
-    @cute.jit
-    def g(pair):
-        shapes.append(str(pair[0].layout))
-
-    for tensor in (from_dlpack(x), from_dlpack(x), x, from_dlpack(x)):
-        g((tensor, 1))
-    assert shapes == ["(4):(1)", "(?):(1)"]
-
-
-def test_compiled_functions_do_not_keep_arrays_alive():
-    import gc
-    import weakref
-
-    @cute.jit
-    def f(pair, y: cute.Tensor):
-        scale_kernel(pair[0], y, 2.0, 4).launch(grid=1, block=THREADS)
-
-    x, y = torch.ones(8), torch.zeros(8)
-    dead = [weakref.ref(x), weakref.ref(y)]
-    f((x, x), from_dlpack(y))
-    compiled = cute.compile(f, (x, x), from_dlpack(y))
-    compiled((x, x), from_dlpack(y))
-    assert y[3] == 2
-    del x, y
-    gc.collect()
-    assert [ref() for ref in dead] == [None, None]
-    x, y = torch.ones(8), torch.zeros(8)
-    compiled((x, x), from_dlpack(y))
-    f((x, x), from_dlpack(y))
-    assert y[3] == 2
-    with pytest.raises(ArgumentError, match=r"argument 'pair\[0\]': expected HostTensor .*f32"):
-        compiled((x.double(), x), from_dlpack(y))
-
-
-def test_tensors_that_were_passed_before_are_read_at_once():
-    x, y = arrays(64)
-    tensors = [from_dlpack(a).mark_layout_dynamic() for a in (x, y)]
-    compiled = cute.compile(scale, *tensors, 2.0)
-    compiled(*tensors, 3.0)
-    assert tensors[0].passed[1] and np.array_equal(y, x * 3)
-    compiled(*tensors, 4.0)
-    assert np.array_equal(y, x * 4)
-    other = cute.compile(scale, from_dlpack(x), from_dlpack(y), 2.0)
-    with pytest.raises(ArgumentError, match="argument 'x'"):
-        other(*tensors, 5.0)
-    integers = from_dlpack(x.view(np.int32)).mark_layout_dynamic()
-    with pytest.raises(ArgumentError, match="argument 'x'.*i32"):
-        compiled(integers, tensors[1], 2.0)
-    integers.element_type = cutlass.Float32
-    compiled(integers, tensors[1], 6.0)
-    assert np.array_equal(y, x * 6)
-
-
-def test_threads_stage_side_by_side():
-    from concurrent.futures import ThreadPoolExecutor
-
-    def work(k):
-        @cute.jit
-        def f(n):
-            total = k
-            for i in range(n):
-                if i % 2 == 0:
-                    total += i
-            return total
-
-        return [f(n) for n in range(6)]
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(work, range(16))) == [[k, k, k, k + 2, k + 2, k + 6] for k in range(16)]
-
-
-def test_tensors_that_a_loop_only_reads_do_not_travel():
-    @cute.kernel
-    def body(x: cute.Tensor, y: cute.Tensor):
-        row = x[3, None]
-        last = cute.domain_offset((1, 2), x)
-        total = cutlass.Float32(0)
-        for i in range(cute.size(row)):
-            if i > 0:
-                total += row[i] + last[0, 0]
-        y[0] = total
-
-    @cute.jit
-    def host(x: cute.Tensor, y: cute.Tensor):
-        body(x, y).launch(grid=1, block=1)
-
-    x, y = np.arange(20, dtype=np.float32).reshape(4, 5), np.zeros(1, np.float32)
-    compiled = cute.compile(host, x, y)
-    loop = next(op for op in compiled.kernels[0].walk() if op.opcode == "for")
-    assert [result.hint for result in loop.results] == ["total"]
-    compiled(x, y)
-    assert y[0] == 16 + 17 + 18 + 19 + 4 * 7
-
-
-def test_plain_arrays_for_a_function_compiled_with_tensors():
-    x, y = arrays(64)
-    dynamic = [from_dlpack(a).mark_compact_shape_dynamic(0, divisibility=8) for a in (x, y)]
-    compiled = cute.compile(scale, *dynamic, 2.0)
-    for make in (np.asarray, torch.from_numpy):
-        a, b = arrays(32)
-        compiled(make(a), make(b), 3.0)
-        assert np.array_equal(b, a * 3)
-        a, b = arrays(36)
-        with pytest.raises(ArgumentError, match="argument 'x': expected .*div=8.*known divisors"):
-            compiled(make(a), make(b), 3.0)
-    static = cute.compile(scale, from_dlpack(x), from_dlpack(y), 2.0)
-    static(x, y, 5.0)
-    assert np.array_equal(y, x * 5)
-    with pytest.raises(ArgumentError, match=r"argument 'x': .*\(64\):\(1\)>, got ndarray of float32, shape \(32,\)"):
-        static(x[:32], y, 5.0)
-    with pytest.raises(ArgumentError, match="argument 'y': expected .*f32.*, got ndarray of int64"):
-        static(x, y.astype(np.int64), 5.0)
-
-
-def test_plain_arrays_must_be_what_the_tensors_promised():
-    @cute.jit
-    def host(x: cute.Tensor):
-        scale_kernel(x, x, 1.0, 0).launch(grid=1, block=32)
-
-    memory = np.zeros(128, np.float32)
-    static = cute.compile(host, from_dlpack(memory.reshape(2, 64)))
-    with pytest.raises(ArgumentError, match=r"argument 'x': .*\(2,64\):\(64,1\).*shape \(1, 64\)"):
-        static(memory[:64].reshape(1, 64))  # one row where two are read
-    single = cute.compile(host, from_dlpack(memory[:1].reshape(1, 1)))
-    single(np.lib.stride_tricks.as_strided(memory, (1, 1), (12, 20)))  # the strides of a single element do not matter
-    dynamic = cute.compile(host, from_dlpack(memory[::2]).mark_layout_dynamic())
-    with pytest.raises(ArgumentError, match="argument 'x': .*known divisors"):
-        dynamic(memory[::-2])  # a stride that was known not to be negative
-    vast = np.lib.stride_tricks.as_strided(memory, (1 << 16, 1 << 16), (1 << 18, 4))
-    narrow = cute.compile(host, from_dlpack(memory.reshape(2, 64)).mark_all_dynamic(1))
-    narrow(memory.reshape(4, 32))
-    with pytest.raises(ArgumentError, match="argument 'x': .*offsets of 32 bits"):
-        narrow(vast)
-
-
-def test_compiling_ahead_of_the_data():
-    fake = cute.runtime.make_fake_compact_tensor(cutlass.Float32, (64,))
-    compiled = cute.compile(scale, fake, fake, 1.0)
-    x, y = arrays(64)
-    compiled(x, y, 3.0)
-    assert np.array_equal(y, x * 3)
