@@ -460,3 +460,18 @@ def test_a_failed_assertion_names_line_and_thread(place: None, capfd: pytest.Cap
     k.emit("assert", (k.compare("lt", k.sreg("tid.x"), k.number(3)),), (), {"message": "few threads"})
     run(k, np.zeros(1, np.int32), threads=4)
     assert capfd.readouterr().err == "/user/kernel.py:12: checked: thread: [3,0,0] Assertion `few threads` failed.\n"
+
+
+@pytest.mark.parametrize("source", [F16, F32, F64], ids=str)
+@pytest.mark.parametrize("vector", [0, 4])
+def test_floats_beyond_narrow_integers_saturate(source: ScalarType, vector: int) -> None:
+    """The machine converts to 32 bits: what 8 or 16 cannot hold must not be cut off. A NaN of f64 is the least."""
+    edges = [0, -0.0, -1.5, 127.5, 128, 200, -200, 300, 40000, -40000, 70000, 3e9, -3e9, np.inf, -np.inf, np.nan]
+    with np.errstate(over="ignore"):
+        a = np.tile(np.array(edges), COUNT // len(edges)).astype(source.dtype)
+    targets = (I8, I16, U8, U16)
+    outs = results(source, [("cast", 1, to) for to in targets], a, a, vector)
+    for out, to in zip(outs, targets, strict=True):
+        low, high = np.iinfo(to.dtype).min, np.iinfo(to.dtype).max
+        want = np.clip(np.trunc(np.nan_to_num(a.astype(np.float64), nan=low if source == F64 else 0)), low, high)
+        assert np.array_equal(out, want.astype(to.dtype)), to

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tilewright as cutlass
+import tilewright.cute as cute
 from tilewright.errors import StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Function, Value
@@ -149,3 +152,33 @@ def test_as_numeric() -> None:
 def test_comparison_with_other_things_is_false() -> None:
     assert (Int32(3) == None) is False  # noqa: E711
     assert Int32(3) != "3"
+
+
+@pytest.mark.parametrize("source", ["Float16", "BFloat16", "Float32", "Float64"])
+def test_conversions_known_now_are_those_of_the_machine(source) -> None:
+    names = "Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 Float8E4M3FN Float8E5M2"
+    kinds = [getattr(cutlass, name) for name in [*names.split(), "Boolean", "Float32", "Float64"]]
+    finite = [0.0, -0.0, 1.5, -2.5, 127.5, 200, -200, 300, 3e9, -3e9, 1e19, -1e19, 470, 61000, 1e-10, 1.00048828125]
+    numbers = [*finite, float("inf"), -float("inf"), float("nan")]
+    cls = getattr(cutlass, source)
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        i, _, _ = cute.arch.thread_idx()
+        for j in cutlass.range_constexpr(len(kinds)):
+            number = kinds[j](cls(x[i]))
+            out[i, j] = cutlass.Int64(number) if kinds[j].is_integer else cutlass.Float64(number).bitcast(cutlass.Int64)
+
+    @cute.jit
+    def run(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=len(numbers))
+
+    out = np.zeros((len(numbers), len(kinds)), np.int64)
+    run(np.array(numbers), out)
+    for number, row in zip(numbers, out, strict=True):
+        for kind, bits in zip(kinds, row, strict=True):
+            here = cls(number)
+            if kind.is_float:
+                assert repr(float(kind(here).value)) == repr(float(bits.view(np.float64))), (number, kind)
+            elif np.isfinite(here.value):
+                assert kind(here).value == kind(int(bits)).value, (number, kind)

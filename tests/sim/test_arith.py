@@ -235,6 +235,8 @@ def test_a_nan_as_an_integer() -> None:
     assert run_elementwise(lambda k, v: k.cast(v, I32), [nan], [F32], I32)[0] == 0
     assert run_elementwise(lambda k, v: k.cast(v, I64), [nan], [F32], I64)[0] == -(2**63)
     assert run_elementwise(lambda k, v: k.cast(v, I32), [nan.astype(np.float64)], [F64], I32)[0] == -(2**31)
+    assert run_elementwise(lambda k, v: k.cast(v, U8), [nan.astype(np.float64)], [F64], U8)[0] == 0
+    assert run_elementwise(lambda k, v: k.cast(v, I8), [nan.astype(np.float64)], [F64], I8)[0] == -128
 
 
 def test_integer_casts_wrap_and_booleans_test() -> None:

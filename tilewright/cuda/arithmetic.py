@@ -75,6 +75,8 @@ def cast(a: Expr, source: ScalarType, to: ScalarType) -> Expr:
     if is_small(to):
         wide = a if source in (F32, TF32, F64) else as_float(a)
         return call(f"tw::to<{to.cuda}>", wide)
+    if source.is_float and to.is_integer and to.width < 32:  # the machine converts to 32 bits; the rest would wrap
+        return call(f"tw::whole<{to.cuda}>", as_float(a) if is_small(source) else a)
     if is_small(source):
         return as_float(a) if to in (F32, TF32) else call(to.cuda, as_float(a))
     if to == TF32 and source != TF32:

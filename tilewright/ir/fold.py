@@ -24,6 +24,9 @@ COMPARE: dict[str, Callable[[Number, Number], bool]] = {
 }  # fmt: skip
 
 
+_LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
+
+
 def normalise(elem: ScalarType, value: Number) -> Number:
     """``value`` as a number of type ``elem``: integers wrap, floats round, Booleans test for non-zero."""
     if elem.kind == "bool":
@@ -31,12 +34,25 @@ def normalise(elem: ScalarType, value: Number) -> Number:
     if elem.is_float:
         if elem.width == 64:
             return float(value)
-        import numpy as np
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.asarray(float(value)).astype(elem.dtype))
+        return _rounded(elem, float(value))
     wrapped = int(value) & ((1 << elem.width) - 1)
     return wrapped - (1 << elem.width) if elem.kind == "int" and wrapped >> (elem.width - 1) else wrapped
+
+
+def _rounded(elem: ScalarType, value: float) -> float:
+    """To nearest; the 8-bit floats saturate (an infinity stays one where the type has it), tf32 keeps 10 fraction bits,
+    ties away from zero."""
+    import numpy as np
+
+    if elem.width == 8 and not math.isnan(value) and (math.isfinite(value) or elem.name == "e4m3"):
+        largest = _LARGEST[elem.name]
+        value = min(max(value, -largest), largest)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.asarray(value).astype(elem.dtype)
+        if elem.name == "tf32" and np.isfinite(rounded):
+            bits = (int(rounded.view(np.uint32)) + 0x1000) & 0xFFFFE000
+            rounded = np.uint32(bits).view(np.float32)
+        return float(rounded)
 
 
 def common_alignment(align: int, step: int) -> int:
@@ -114,7 +130,14 @@ def cast(a: Value, elem: ScalarType) -> Value | None:
     if isinstance(a.value, float) and not elem.is_float:
         if not math.isfinite(a.value) or (elem.kind != "bool" and not _fits(int(a.value), elem)):
             return None
-    return Constant(with_element(a.type, elem), normalise(elem, a.value))
+    return Constant(with_element(a.type, elem), convert(elem, a.value))
+
+
+def convert(elem: ScalarType, value: Number) -> Number:
+    """A number of another type as one of type ``elem``: as :func:`normalise`, but e5m2 has no infinities then."""
+    if elem.name == "e5m2" and math.isinf(value):
+        return math.copysign(_LARGEST["e5m2"], value)
+    return normalise(elem, value)
 
 
 def _fits(value: int, elem: ScalarType) -> bool:

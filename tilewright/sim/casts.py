@@ -1,8 +1,9 @@
 """Conversions between element types, as CUDA does them.
 
 Float to integer truncates and saturates (``cvt.rzi``; a NaN gives 0, or 2**(bits-1) when f64 or a 64-bit integer is
-involved); float to float rounds to nearest even, saturating for the 8-bit floats (``satfinite``); f32 to tf32 keeps 10
-fraction bits, ties away from zero (``cvt.rna``).
+involved; 8 and 16 bits are the nearest to what a signed 32-bit integer would hold); float to float rounds to nearest
+even, saturating for the 8-bit floats (``satfinite``); f32 to tf32 keeps 10 fraction bits, ties away from zero
+(``cvt.rna``).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _float_to_integer(src: ScalarType, dst: ScalarType) -> Function:
     low = -(1 << (dst.width - 1)) if dst.kind == "int" else 0
     high = low + (1 << dst.width) - 1
     of_nan = 1 << (dst.width - 1) if src.width == 64 or dst.width == 64 else 0
-    of_nan = low if of_nan and dst.kind == "int" else of_nan
+    of_nan = low if dst.width < 32 and src.width == 64 or of_nan and dst.kind == "int" else of_nan
     dtype = dst.dtype
     work = F64 if src.width == 64 or dst.width > 16 else F32
     below, above = work.type(low), work.type(float(high) + (0.0 if dst.width < 64 else 1.0))

@@ -20,6 +20,10 @@ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 template <class T> inline std::enable_if_t<std::is_integral_v<T>, T> min(T a, T b) { return b < a ? b : a; }
 template <class T> inline std::enable_if_t<std::is_integral_v<T>, T> max(T a, T b) { return a < b ? b : a; }
+inline int __double2int_rz(double x) {
+  return std::isnan(x) ? INT32_MIN : x <= INT32_MIN ? INT32_MIN : x >= INT32_MAX ? INT32_MAX : int(x);
+}
+inline int __float2int_rz(float x) { return std::isnan(x) ? 0 : __double2int_rz(x); }
 using std::abs;
 using std::isinf;
 using std::isnan;

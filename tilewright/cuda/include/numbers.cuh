@@ -194,6 +194,14 @@ __device__ __forceinline__ double floormod(double a, double b) {
 __device__ __forceinline__ float floordiv(float a, float b) { return b == 0.0f ? a / b : rintf((a - floormod(a, b)) / b); }
 __device__ __forceinline__ double floordiv(double a, double b) { return b == 0.0 ? a / b : rint((a - floormod(a, b)) / b); }
 
+template <class T> __device__ __forceinline__ T whole(int x) {  // the nearest number of an integer type of 8 or 16 bits
+  constexpr bool is_signed = T(-1) < T(0);
+  constexpr int bits = 8 * sizeof(T), low = is_signed ? -(1 << (bits - 1)) : 0, high = low + ((1 << bits) - 1);
+  return T(::min(::max(x, low), high));
+}
+template <class T> __device__ __forceinline__ T whole(float x) { return whole<T>(__float2int_rz(x)); }
+template <class T> __device__ __forceinline__ T whole(double x) { return whole<T>(__double2int_rz(x)); }
+
 template <class T> __device__ __forceinline__ T power(T base, T exponent) {  // integers; a negative exponent gives 0 (or +-1)
   if (exponent < 0) return base == 1 ? T(1) : base == T(-1) ? (exponent & 1 ? T(-1) : T(1)) : T(0);
   T result = 1;

@@ -13,11 +13,12 @@ from tilewright.lang.numbers import operators
 def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | float:
     """``value`` as a Python number, a whole one where ``kind`` is an integer type.
 
-    Raises StagingError for what is no number, and for an infinity or NaN that should become an integer.
+    Fractions are cut off and what is too large becomes the largest, as the machine converts. Raises StagingError for
+    what is no number, and for an infinity or NaN that should become an integer.
 
     >>> from tilewright.ir.types import I32
-    >>> plain_number(2.5), plain_number(2.5, I32)
-    (2.5, 2)
+    >>> plain_number(2.5), plain_number(2.5, I32), plain_number(-3e9, I32)
+    (2.5, 2, -2147483648)
     """
     if isinstance(value, (bool, int, float)):
         return value if kind is None or kind.is_float or not isinstance(value, float) else _whole(value, kind)
@@ -31,7 +32,8 @@ def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | flo
 def _whole(value: float, kind: ScalarType) -> int | bool:
     if kind == BOOL:
         return bool(value)
+    low = -(1 << (kind.width - 1)) if kind.kind == "int" else 0
     try:
-        return int(value)
+        return min(max(int(value), low), low + (1 << kind.width) - 1)
     except (OverflowError, ValueError):
         raise StagingError(f"{value} does not convert to {operators.CLASS_OF[kind].__name__}") from None

@@ -385,7 +385,9 @@ def unwrap(x: Any) -> Any:
 
 def _convert(value: Any, kind: ScalarType) -> Any:
     if isinstance(value, Numeric):
-        value = value.value
+        other, value = type(value).ir_type, value.value
+        if other != kind and not isinstance(value, Value):
+            return fold.convert(kind, plain_number(value, kind))
     if isinstance(value, Constant) and not isinstance(value.type, VecType):
         value = value.value
     if not isinstance(value, Value):
