@@ -119,3 +119,40 @@ def test_capacity() -> None:
     assert utils.get_smem_capacity_in_bytes("sm_90a") == 227 * 1024
     with pytest.raises(ArgumentError, match="unknown compute capability"):
         utils.get_smem_capacity_in_bytes("sm_11")
+
+
+def test_a_swizzle_that_reaches_past_the_layout_stays_in_its_allocation() -> None:
+    swizzle, plain = cute.make_swizzle(3, 3, 3), cute.make_layout((8, 56), stride=(64, 1))
+
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        smem = utils.SmemAllocator()
+        first = smem.allocate_tensor(cutlass.Float16, cute.make_composed_layout(swizzle, 0, plain))
+        second = smem.allocate_tensor(cutlass.Float16, plain, swizzle=swizzle)
+        after = smem.allocate_tensor(cutlass.Float16, cute.make_layout(8))
+        for i in cutlass.range_constexpr(8):
+            after[i] = cutlass.Float16(7)
+        for j in range(56):
+            first[7, j] = cutlass.Float16(1)
+            second[7, j] = cutlass.Float16(2)
+        for i in cutlass.range_constexpr(8):
+            out[i] = after[i] + first[7, 55]
+
+    @cute.jit
+    def host(out: cute.Tensor) -> None:
+        kernel(out).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    out = np.zeros(8, np.float16)
+    host(from_dlpack(out))
+    assert out.tolist() == [8] * 8
+    assert cute.size_in_bytes(cutlass.Float16, cute.make_composed_layout(swizzle, 0, plain)) == 1024
+
+
+def test_a_swizzled_view_of_a_range_that_is_too_short(stage) -> None:
+    @cute.struct
+    class Short:
+        tile: cute.struct.MemRange[cutlass.Float16, 504]
+
+    plain = cute.make_layout((8, 56), stride=(64, 1))
+    with pytest.raises(ConstraintError, match="needs 1024 bytes"):
+        utils.SmemAllocator().allocate(Short).tile.get_tensor(plain, swizzle=cute.make_swizzle(3, 3, 3))

@@ -56,6 +56,9 @@ class SwizzleSolution:
         lines = [f"{self.layout} (the least of {self.tried} tried)"]
         for i, (with_, without) in enumerate(zip(self.reports, self.plain, strict=True)):
             lines.append(f"access {i}: {with_}; without the swizzle {without.cost} {without.unit}")
+        spanned = cosize(self.layout)
+        if self.swizzle.reach(spanned) > spanned:
+            lines.append(f"allocate {self.swizzle.reach(spanned)} elements: the swizzle reaches past {spanned}")
         return "\n".join(lines)
 
 

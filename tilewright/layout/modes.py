@@ -200,7 +200,8 @@ def last_offset(s: Any, d: Any) -> Any:
 
 
 def cosize(a: Any, mode: Any = None) -> Any:
-    """Size of the codomain: the largest offset plus one.
+    """Size of the codomain: the largest offset plus one. Of a composed layout, that of the layout below its swizzle,
+    which may move offsets further, to :meth:`Swizzle.reach` of it.
 
     >>> cosize(Layout((4, (3, 2)), (2, (8, 1))))
     24
@@ -297,8 +298,8 @@ def slice_and_offset(coord: Coord, src: Any) -> tuple[Any, Any]:
 
         return slice_composed(coord, src)
     if not has_underscore(coord):
-        return Layout(1, 0), offset_of(coord, src.shape, src.stride)
-    return slice_(src, coord), offset_of(zeros_for_none(coord), src.shape, src.stride)
+        return Layout(1, 0), src(coord)
+    return slice_(src, coord), src(zeros_for_none(coord))
 
 
 def domain_offset(coord: Coord, layout: Any) -> tuple[Any, Any]:

@@ -58,6 +58,15 @@ class Swizzle:
         y = offset & self.yyy_mask
         return offset ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
+    def reach(self, count: int) -> int:
+        """How many offsets from 0 on hold what the swizzle makes of the first ``count``.
+
+        >>> Swizzle(3, 3, 3).reach(504), Swizzle(3, 3, 3).reach(512)
+        (512, 512)
+        """
+        block = 1 << self.zzz_mask.bit_length()
+        return -(-count // block) * block
+
     def merge(self, other: Swizzle) -> Swizzle:
         """``self o other`` of two swizzles of one shift, as a single swizzle.
 
@@ -131,7 +140,8 @@ def compose_swizzle(lhs: Any, rhs: Swizzle) -> ComposedLayout:
     pairs = [(y, rhs(y) ^ y) for y in sources if y < count]  # a source bit beyond the domain is never set
     moved = [(lhs(y), lhs(z)) for y, z in pairs]
     straight = all(z < count for _, z in pairs) and all(a * moved[0][1] == b * moved[0][0] for a, b in moved)
-    if reachable_bits(lhs) is None or not straight:
+    lower = flatten_to_tuple(lhs.shape)[:-1]  # what stands below a bit of the index must be whole bits
+    if reachable_bits(lhs) is None or any(s & (s - 1) for s in lower) or not straight:
         raise LayoutError(f"composition({lhs}, {rhs}): the layout does not move the bits of the swizzle as one")
     try:
         return ComposedLayout(swizzle_of_masks(sum(a for a, _ in moved), sum(b for _, b in moved)), 0, lhs)

@@ -90,7 +90,7 @@ class SmemAllocator:
             raise ConstraintError(f"allocate_tensor: shared memory needs a static layout, not {layout}")
         inner = swizzle if swizzle is not None else layout.inner if isinstance(layout, ComposedLayout) else None
         align = max(byte_alignment, element_bytes(element_type), _span(inner, element_type))
-        size = size_in_bytes(element_type, layout)
+        size = size_in_bytes(element_type, layout, swizzle)
         pointer = _place(self._reserve(size, min(align, BASE_ALIGNMENT)), size, element_type, "smem")
         return make_tensor(recast_ptr(pointer, swizzle) if swizzle is not None else pointer, layout)
 

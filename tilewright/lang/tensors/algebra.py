@@ -17,7 +17,7 @@ from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
-from tilewright.layout import ComposedLayout, Layout
+from tilewright.layout import ComposedLayout, Layout, Swizzle
 from tilewright.layout.tuples import is_static
 
 
@@ -130,8 +130,10 @@ def is_congruent(a: Any, b: Any) -> bool:
     return _layout.is_congruent(a, b)
 
 
-def size_in_bytes(dtype: Any, layout: Any, **_: Any) -> int:
+def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, **_: Any) -> int:
     """Bytes that a tensor of ``dtype`` with this layout (shape) spans; zero for no layout.
+
+    A swizzle, given or in the layout, may reach past the last element of a layout that is no power of two.
 
     >>> from tilewright.lang.numbers.numeric import Float16
     >>> size_in_bytes(Float16, Layout((8, 4), (1, 10)))
@@ -140,8 +142,11 @@ def size_in_bytes(dtype: Any, layout: Any, **_: Any) -> int:
     if layout is None:
         return 0
     if isinstance(layout, ComposedLayout):
-        layout = layout.outer
-    return cosize(layout if isinstance(layout, Layout) else make_layout(layout)) * max(dtype.width, 8) // 8  # type: ignore[no-any-return]
+        swizzle, layout = swizzle or layout.inner, layout.outer
+    count = cosize(layout if isinstance(layout, Layout) else make_layout(layout))
+    if isinstance(swizzle, Swizzle) and isinstance(count, int):
+        count = swizzle.reach(count)
+    return count * max(dtype.width, 8) // 8  # type: ignore[no-any-return]
 
 
 def slice_(src: Any, coord: Any, **_: Any) -> Any:

@@ -212,7 +212,7 @@ class MemRange:
         from tilewright.lang.tensors.algebra import size_in_bytes
 
         pointer = recast_ptr(self._pointer, swizzle, dtype)
-        needed = size_in_bytes(pointer.dtype, layout)
+        needed = size_in_bytes(pointer.dtype, layout, swizzle)
         if isinstance(needed, int) and needed > self._kind.size_in_bytes:
             raise ConstraintError(
                 f"get_tensor: {layout} of {pointer.dtype} needs {needed} bytes, but the range {self._name!r} has "
