@@ -102,6 +102,27 @@ def test_a_broken_vector_is_named() -> None:
         bank_conflicts(Layout((4, 8), (8, 1)), Layout((8, 8), (1, 8)), 16)
 
 
+@pytest.mark.parametrize("bits,vector", [(48, 1), (96, 1), (6, 4), (4, 1), (16, 16), (8, 0)])
+def test_accesses_that_no_instruction_makes(bits: int, vector: int) -> None:
+    with pytest.raises(LayoutError, match=f"no instruction accesses {vector} x {bits} bits"):
+        bank_conflicts(Layout(64), Layout((8, 4), (4, 1)), bits, vector)
+
+
+def test_an_access_outside_of_the_layout_is_named() -> None:
+    with pytest.raises(LayoutError, match="reaches element -1 of 64:1"):
+        bank_conflicts(Layout(64), Layout((8, 1), (-1, 0)), 16)
+    with pytest.raises(LayoutError, match="reaches element 70 of 64:1"):
+        coalescing(Layout(64), Layout((8, 1), (10, 0)), 16)
+
+
+def test_a_solution_says_how_far_its_swizzle_reaches() -> None:
+    column = Layout((32, 1), (1, 32))
+    solution = solve_swizzle(Layout((32, 12), (32, 1)), [(column, 1)], 32)
+    assert max(solution.layout(i) for i in range(32 * 12)) == 1023
+    assert "allocate 1024 elements: the swizzle reaches past 1004" in str(solution)
+    assert "allocate" not in str(solve_swizzle(Layout((32, 32), (32, 1)), [(column, 1)], 32))
+
+
 def test_coalescing() -> None:
     row_major = Layout((32, 32), (32, 1))
     along, across = Layout((32, 1), (32, 0)), Layout((32, 1), (1, 0))

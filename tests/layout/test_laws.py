@@ -9,7 +9,7 @@ from hypothesis import assume as suppose
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.layout.strategies import EXTENTS, any_layouts, compact_layouts, injective_layouts
+from tests.layout.strategies import EXTENTS, any_layouts, compact_layouts, injective_layouts, shapes
 from tilewright.errors import LayoutError
 from tilewright.layout import (
     Layout,
@@ -24,11 +24,13 @@ from tilewright.layout import (
     flat_divide,
     flatten_to_tuple,
     format_tree,
+    idx2crd,
     is_congruent,
     is_weakly_congruent,
     left_inverse,
     logical_divide,
     logical_product,
+    make_identity_layout,
     make_ordered_layout,
     max_common_layout,
     max_common_vector,
@@ -78,6 +80,16 @@ def test_every_coordinate_of_an_element_has_its_offset(a: Layout) -> None:
             c * d for c, d in zip(flatten_to_tuple(coord), flatten_to_tuple(a.stride), strict=True)
         )
         assert a(i) == a(coord) == expected
+
+
+@given(shapes())
+def test_the_identity_layout_gives_every_coordinate_itself(shape: Any) -> None:
+    """Of a shape with one mode, too: a coordinate is no basis step."""
+    identity, natural = make_identity_layout(shape), Layout(shape)
+    for i in range(size(natural)):
+        coord = idx2crd(i, shape)
+        assert identity(i) == identity(coord) == coord
+    assert slice_and_offset(0, identity)[1] == idx2crd(0, shape)
 
 
 @given(any_layouts())

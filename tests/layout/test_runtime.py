@@ -223,3 +223,10 @@ def test_a_foreign_run_time_int_keeps_the_rule_on_hashing() -> None:
     assert str(zipped_divide(Layout((h, 4), (4, 1)), (16, 2))) == "((16,2),(?,2)):((4,1),(64,2))"
     with pytest.raises(TypeError, match="cannot be hashed"):
         hash(h)
+
+
+@pytest.mark.parametrize("text", ["(?,8,4):(5,5,40)", "(2,6,?):(5,1,1)", "(?,6):(1,1)"])
+def test_a_left_inverse_with_shared_strides_waits_for_run_time(text: str) -> None:
+    """One of the modes may have size 1: then its fellow's step is the answer, and which it is cannot be known."""
+    with pytest.raises(LayoutError, match="share offsets is not known before run time"):
+        left_inverse(parse(text))

@@ -11,7 +11,7 @@ from hypothesis import assume as suppose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.layout.strategies import compact_layouts
+from tests.layout.strategies import compact_layouts, injective_layouts
 from tests.layout.test_laws import SWIZZLES, values
 from tilewright.errors import LayoutError
 from tilewright.layout import (
@@ -31,6 +31,7 @@ from tilewright.layout import (
     logical_divide,
     make_composed_layout,
     max_alignment,
+    max_common_layout,
     max_common_vector,
     parse,
     recast_layout,
@@ -218,3 +219,89 @@ def test_any_function_may_stand_inside() -> None:
     assert values(doubled) == [2, 4, 6, 8]
     table = make_composed_layout(Layout((4, 4), (4, 1)), 0, Layout(16))
     assert values(table) == values(Layout((4, 4), (4, 1)))
+
+
+@given(st.one_of(compact_layouts(POWERS), injective_layouts()), SWIZZLES)
+@settings(max_examples=300)
+def test_left_inverse_of_any_swizzled_layout(outer: Layout, swizzle: Swizzle) -> None:
+    layout = composed(outer, swizzle, 0)
+    try:
+        inverse = left_inverse(layout)
+    except LayoutError:
+        return
+    assert [inverse(layout(i)) for i in range(size(layout))] == list(range(size(layout)))
+
+
+def test_a_gap_of_three_does_not_move_bits_as_one() -> None:
+    with pytest.raises(LayoutError, match="does not move the bits of the swizzle as one"):
+        left_inverse(parse("Sw<1,0,-1> o 0 o 8:3"))
+
+
+@given(compact_layouts(POWERS), compact_layouts(POWERS), SWIZZLES)
+@settings(max_examples=300)
+def test_composition_with_a_swizzled_layout_on_the_right(a: Layout, outer: Layout, swizzle: Swizzle) -> None:
+    right = composed(outer, swizzle, 0)
+    try:
+        result = composition(a, right)
+    except LayoutError:
+        return
+    assert values(result) == [a(right(i)) for i in range(size(right))]
+
+
+def test_a_swizzle_does_not_step_past_the_left_layout() -> None:
+    with pytest.raises(LayoutError, match="reaches 8 elements, the left one has 2"):
+        composition(parse("2:1"), parse("Sw<2,2,-5> o 0 o 8:1"))
+
+
+@given(compact_layouts(POWERS), compact_layouts(POWERS), SWIZZLES, OFFSETS)
+@settings(max_examples=300)
+def test_common_vectors_count_the_offset_before_the_swizzle(
+    a: Layout, b: Layout, swizzle: Swizzle, offset: int
+) -> None:
+    layout = composed(a, swizzle, offset)
+    common = max_common_layout(layout, b)
+    steps = list(range(size(common)))
+    assert [layout(common(i)) - layout(0) for i in steps] == [b(common(i)) for i in steps] == steps or steps == [0]
+    assert max_common_vector(layout, b) == size(common)
+
+
+def test_common_vectors_of_swizzled_layouts_that_are_odd() -> None:
+    assert max_common_vector(parse("Sw<2,1,3> o 59 o 8:1"), parse("8:1")) == 1
+    assert max_common_vector(parse("Sw<2,1,3> o 0 o 64:1"), parse("Sw<2,1,3> o 8 o 64:1")) == 2
+    assert max_common_vector(parse("Sw<2,1,3> o 8 o 64:1"), parse("Sw<2,1,3> o 8 o 64:1")) == 64
+    # 16 elements stay together, but no layout holds 16 of (10,6)
+    swizzled = parse("Sw<1,4,2> o 0 o (6,10):(10,1)")
+    assert str(max_common_layout(swizzled, parse("(6,10):(10,1)"))) == "8:6"
+
+
+@given(st.one_of(compact_layouts(POWERS), injective_layouts()), SWIZZLES, st.booleans(), st.sampled_from([2, 4, 8, 16]))
+@settings(max_examples=400)
+def test_a_recast_covers_the_same_bits(outer: Layout, swizzle: Swizzle, swizzled: bool, n: int) -> None:
+    layout = composed(outer, swizzle, 0) if swizzled else outer
+    suppose(size(layout) <= 256)
+    for old, new in ((1, n), (n, 1)):
+        try:
+            result = recast_layout(new, old, layout)
+        except LayoutError:
+            continue
+        if size(result) * new == size(layout) * old:  # else a mode of fewer elements than one unit was rounded up
+            assert bits_of(result, new) == bits_of(layout, old)
+
+
+def bits_of(layout: Any, width: int) -> list[int]:
+    return sorted({x * width + k for x in values(layout) for k in range(width)})
+
+
+def test_modes_of_one_element_are_not_split_twice() -> None:
+    assert str(downcast(parse("(4,1,8):(1,1,4)"), 2)) == "(8,1,8):(1,2,8)"
+    assert str(downcast(parse("(1,1):(1,1)"), 8)) == "(8,1):(1,8)"
+    with pytest.raises(LayoutError, match="two modes step by one element"):
+        downcast(parse("(2,2):(1,1)"), 2)
+    with pytest.raises(LayoutError, match="places within 8 elements decide where they go"):
+        upcast(parse("Sw<3,2,-6>"), 8)
+
+
+@given(SWIZZLES, st.integers(1, 700))
+def test_reach_holds_every_swizzled_offset(swizzle: Swizzle, count: int) -> None:
+    reach = swizzle.reach(count)
+    assert max(map(swizzle, range(count))) < reach and sorted(map(swizzle, range(reach))) == list(range(reach))

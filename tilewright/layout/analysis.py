@@ -120,12 +120,13 @@ def _vectors(layout: Any, access: Any, element_bits: int, vector: int) -> np.nda
     """Byte address of every (thread, vector); checks that each vector is contiguous and aligned."""
     import numpy as np
 
-    if vector * element_bits % 8 or vector * element_bits > 128:
-        raise LayoutError(f"an access of {vector} x {element_bits} bits is not 1 to 16 whole bytes")
+    if vector < 1 or vector * element_bits not in (8, 16, 32, 64, 128):
+        raise LayoutError(f"no instruction accesses {vector} x {element_bits} bits: they move 1, 2, 4, 8 or 16 bytes")
     table = offsets(layout)
     pattern = offsets(access, (size(access[0]), size(access[1])))
-    if pattern.max() >= len(table):
-        raise LayoutError(f"the access {access} reaches element {pattern.max()} of {layout}, which has {len(table)}")
+    beyond = pattern[(pattern < 0) | (pattern >= len(table))]
+    if len(beyond):
+        raise LayoutError(f"the access {access} reaches element {beyond[0]} of {layout}, which has {len(table)}")
     if pattern.shape[1] % vector:
         raise LayoutError(f"{pattern.shape[1]} values a thread are no whole number of vectors of {vector}")
     element = table[pattern].reshape(pattern.shape[0], -1, vector)

@@ -22,6 +22,7 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.ints import UNDECIDED, divisor_of, exact_quotient
 from tilewright.layout.layout import Layout
+from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import by_mode, merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
@@ -264,6 +265,11 @@ def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
     if isinstance(rhs, ComposedLayout):
         if not (isinstance(rhs.offset, int) and rhs.offset == 0):
             raise LayoutError(f"composition({lhs}, {rhs}): the right operand must have offset 0")
+        if isinstance(lhs, Layout) and isinstance(rhs.inner, Swizzle) and isinstance(rhs.outer, Layout):
+            count, reach = size(lhs), cosize(rhs.outer)
+            if isinstance(count, int) and isinstance(reach, int) and reach > count:  # a swizzle has no end to go past
+                why = f"the right operand reaches {reach} elements, the left one has {count}"
+                raise LayoutError(f"composition({lhs}, {rhs}) does not exist: {why}")
         return compose(compose(lhs, rhs.inner, static), rhs.outer, static)
     if not isinstance(lhs, Layout):
         return lifted(lhs, "composition", lambda outer: compose(outer, rhs, static))

@@ -37,9 +37,12 @@ def offset_of(coord: Any, shape: Any, stride: Any) -> Any:
         d = stride[i]
         if i < last:
             extent = product(s)
-            if type(extent) is int and extent == 1:
-                continue  # spare a run-time coordinate the division
-            part, coord = coord % extent, coord // extent
+            if type(extent) is int and extent == 1:  # spare a run-time coordinate the division
+                if not isinstance(d, tuple | ScaledBasis):
+                    continue
+                part = 0  # which has a place in a coordinate
+            else:
+                part, coord = coord % extent, coord // extent
         else:
             part = coord
         result = _add(result, offset_of(part, s, d) if type(s) is tuple else _scale(part, d))

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import takewhile
 from typing import Any, NoReturn
 
@@ -18,13 +19,13 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose, compose_layouts, composition
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact
-from tilewright.layout.ints import exact_quotient, same_int
+from tilewright.layout.ints import divisor_of, exact_quotient, same_int
 from tilewright.layout.layout import Layout, kept
 from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static
+from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static, same_tree
 
 
 def complement_of(layout: Layout, cotarget: Any) -> Layout:
@@ -225,6 +226,9 @@ def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
             digit = largest // d if i + 1 == len(modes) else min(largest // d, modes[i + 1][0] // d - 1)
             if digit >= s and step * s != unbounded:
                 raise LayoutError(f"left_inverse({layout}): coordinates share offsets in a way that no layout undoes")
+        elif i + 1 < len(modes) and _overlap(d, s, modes[i + 1][0]):
+            both = f"{_mode(d, s)} and {_mode(*modes[i + 1][:2])}"
+            raise LayoutError(f"left_inverse({layout}): whether {both} share offsets is not known before run time")
         out_shapes.append(bridged)
         out_strides.append(step)
         reached = d
@@ -232,11 +236,17 @@ def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
     return from_modes(*merged(tuple(out_shapes), tuple(out_strides)))
 
 
+def _overlap(d: Any, s: Any, above: Any) -> bool:
+    """Whether a mode and the one of stride ``above`` share offsets, as far as static ints tell, or start alike."""
+    return same_int(d, above) or (all(x.__class__ is int for x in (d, s, above)) and bool(s * d > above))
+
+
 def left_inverse(input: Any) -> Any:
     """A layout ``R`` with ``R(input(c)) == c`` (as 1-D index) for a one-to-one ``input``.
 
     In general ``input(R(input(c))) == input(c)``: of several coordinates with one offset R gives some one, perhaps past
-    the end of the last mode. Offsets that ``input`` skips are bridged by stride-0 modes.
+    the end of the last mode. Offsets that ``input`` skips are bridged by stride-0 modes. A run-time extent is taken to
+    end below the next larger stride.
 
     >>> left_inverse(Layout((2, 2), (24, 4))), left_inverse(Layout((8, 4), (4, 1)))
     ((4,6,2):(0,2,1), (4,8):(8,1))
@@ -302,7 +312,12 @@ def max_common_layout(a: Any, b: Any) -> Layout:
     if isinstance(a, ComposedLayout) or isinstance(b, ComposedLayout):
         limit = min(_chunk(a), _chunk(b))
         common = max_common_layout(getattr(a, "outer", a), getattr(b, "outer", b))
-        return composition(common, limit) if limit < size(common) else common
+        while limit < size(common):  # the modes may not hold this many, but fewer
+            try:
+                return composition(common, limit)  # type: ignore[no-any-return]
+            except LayoutError:
+                limit //= 2
+        return common
     inverse, count = _common(a, b)
     return composition(inverse, Layout(count, 1)) if count else Layout(1, 0)
 
@@ -310,12 +325,15 @@ def max_common_layout(a: Any, b: Any) -> Layout:
 def max_common_vector(a: Any, b: Any) -> int:
     """How many elements both layouts keep contiguous and in order: the widest vector for a copy between them.
 
+    A swizzle ends the run at its chunk, unless both layouts have the same one: then both permute the run alike.
+
     >>> max_common_vector(Layout((4, 8), (1, 4)), Layout((4, 8), (1, 4)))
     32
     """
     if isinstance(a, ComposedLayout) or isinstance(b, ComposedLayout):
         count = max_common_vector(getattr(a, "outer", a), getattr(b, "outer", b))
-        same = isinstance(a, ComposedLayout) and isinstance(b, ComposedLayout) and a.inner == b.inner
+        both = isinstance(a, ComposedLayout) and isinstance(b, ComposedLayout)
+        same = both and a.inner == b.inner and same_tree(a.offset, b.offset)
         return count if same else min(count, _chunk(a), _chunk(b))
     return _common(a, b)[1] or 1
 
@@ -324,4 +342,6 @@ def _chunk(layout: Any) -> int:
     """Elements that a layout's inner function certainly leaves in place."""
     if not isinstance(layout, ComposedLayout):
         return 1 << 62
-    return 1 << layout.inner.base if isinstance(layout.inner, Swizzle) else 1
+    if not isinstance(layout.inner, Swizzle):
+        return 1
+    return math.gcd(1 << layout.inner.base, divisor_of(layout.offset))

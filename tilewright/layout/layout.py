@@ -78,9 +78,10 @@ class Layout(Drawn):
 
             return slice_(self, c)
         try:
-            return offset_of(c, self.shape, self.stride)
+            result = offset_of(c, self.shape, self.stride)
         except TypeError as error:
             raise LayoutError(f"{self}: {c!r} is not a coordinate ({error})") from error
+        return result.to_tuple() if result.__class__ is ScaledBasis else result
 
     def __getitem__(self, mode: int | tuple[int, ...]) -> Layout:
         from tilewright.layout.modes import get

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.divides import logical_divide
-from tilewright.layout.ints import UNDECIDED, RuntimeInt, exact_quotient
+from tilewright.layout.ints import UNDECIDED, RuntimeInt, exact_quotient, same_int
 from tilewright.layout.inverse import right_inverse
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import coalesce, on_leaves
@@ -25,6 +26,8 @@ def _upcast(static: bool, x: Any, n: int) -> Any:
         return ComposedLayout(_upcast(x.inner, n), _upcast(x.offset, n), _upcast(x.outer, n))
     if isinstance(x, Swizzle):
         base = x.base - _log2(x, n, "upcast")
+        if base < 0 and x.shift < 0 and x.bits:
+            raise LayoutError(f"upcast({x}, {n}): places within {n} elements decide where they go")
         return Swizzle(x.bits, base, x.shift) if base >= 0 else Swizzle(max(x.bits + base, 0), 0, x.shift)
     if isinstance(x, Layout):
         return on_leaves(lambda s, d: _upcast_leaf(x, s, d, n), x)
@@ -69,6 +72,8 @@ def _log2(x: Any, n: int, name: str) -> int:
 def upcast(input: Any, n: int) -> Any:
     """The layout in units of ``n`` elements: strides are divided by ``n``, contiguous modes become shorter.
 
+    A swizzle loses what it permutes within a unit; a mode of fewer than ``n`` elements becomes one unit.
+
     >>> upcast(Layout((8, 4), (1, 8)), 4), upcast(Swizzle(3, 4, 3), 2)
     ((2,4):(1,2), Sw<3,3,3>)
     """
@@ -88,10 +93,22 @@ def _downcast(static: bool, x: Any, n: int) -> Any:
     if isinstance(x, Swizzle):
         return Swizzle(x.bits, x.base + _log2(x, n, "downcast"), x.shift)
     if isinstance(x, Layout):
-        if n != 1 and not any(isinstance(d, int) and abs(d) == 1 for d in flatten_to_tuple(x.stride)):
-            raise LayoutError(f"downcast({x}, {n}): needs a mode of stride 1, whose elements can be split")
-        return on_leaves(lambda s, d: (s * n, d) if isinstance(d, int) and abs(d) == 1 else (s, d * n), x)
+        split = _contiguous_mode(x, n) if n != 1 else -1
+        position = itertools.count()
+        return on_leaves(lambda s, d: (s * n, d) if next(position) == split else (s, d * n), x)
     return x * n
+
+
+def _contiguous_mode(x: Layout, n: int) -> int:
+    """Which leaf of ``x`` steps by one element; one of size 1 only if no other does."""
+    flat = list(zip(flatten_to_tuple(x.shape), flatten_to_tuple(x.stride), strict=True))
+    unit = [i for i, (_, d) in enumerate(flat) if isinstance(d, int) and abs(d) == 1]
+    moving = [i for i in unit if not same_int(flat[i][0], 1)]
+    if not unit:
+        raise LayoutError(f"downcast({x}, {n}): needs a mode of stride 1, whose elements can be split")
+    if len(moving) > 1:
+        raise LayoutError(f"downcast({x}, {n}): two modes step by one element, so that the layout is not one-to-one")
+    return (moving or unit)[0]
 
 
 def downcast(input: Any, n: int) -> Any:
