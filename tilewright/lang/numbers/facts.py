@@ -191,12 +191,12 @@ def _max(a: Facts, b: Facts) -> Facts:
 
 def _shl(a: Facts, b: Facts) -> Facts:
     amount = b.exact
-    return _mul(a, of_number(1 << amount)) if amount and amount < 31 else Facts(a.nonneg, a.divisibility, None)
+    return _mul(a, of_number(1 << amount)) if amount and 0 < amount < 31 else Facts(a.nonneg, a.divisibility, None)
 
 
 def _shr(a: Facts, b: Facts) -> Facts:
     amount = b.exact
-    if amount and amount < 31:
+    if amount and 0 < amount < 31:
         return _div(a, of_number(1 << amount))
     return Facts(a.nonneg, 1, a.bound if a.nonneg else None)
 

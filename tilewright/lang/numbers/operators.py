@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.errors import StagingError
 from tilewright.ir import fold
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
@@ -91,6 +92,8 @@ def select(condition: Any, a: Any, b: Any) -> Any:
 
 
 def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
+    if opcode in SHIFTS and not isinstance(b.value, Value) and not 0 <= b.value < kind.width:
+        raise StagingError(f"a shift of {cls.__name__} by {b.value}: it can be shifted by 0 to {kind.width - 1} bits")
     if opcode in ("div", "rem", "floordiv", "floormod"):
         quotient = a.known_quotient(b)
         if quotient is not None:
