@@ -64,6 +64,9 @@ class TwoPartitions:
                 for _ in cutlass.range(3):
                     cute.copy(by_columns, rC, gC)
                     rC.store(retiled.load())
+            elif cutlass.const_expr(self.way == "read before"):
+                cute.copy(by_columns, rC, gC)
+                rC.store(retiled.load())
         cute.copy(by_columns, rC, gC)
 
 
@@ -87,7 +90,7 @@ def test_a_retile_has_no_extra_registers() -> None:
     assert found.copies == () and "extra" not in str(found)
 
 
-@pytest.mark.parametrize("way", ["snapshot", "scaled", "changed", "carried"])
+@pytest.mark.parametrize("way", ["snapshot", "scaled", "changed", "carried", "read before"])
 def test_fragments_that_a_retile_could_not_replace(way: str) -> None:
     found = report(way)
     assert len(found.fragments) == 2 and found.copies == ()

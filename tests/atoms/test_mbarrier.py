@@ -259,6 +259,25 @@ def test_bytes_serve_again_after_inval() -> None:
     assert "where no mbarrier has been initialised" in refused(k)
 
 
+def test_a_second_life_begins_with_phase_0() -> None:
+    k = Barriers(gptr(I32), arrivals=64)
+    k.arrive()
+    k.wait(0)
+    k.sync()
+    with k.if_(k.compare("eq", k.t, c(0))):
+        k.call(MbarrierInval(), [k.bar])
+        k.call(MbarrierInit(), [k.bar, c(64)])
+        k.call(FenceMbarrierInit(), [])
+    k.sync()
+    k.store(k.at(k.args[0], k.t), k.cast(k.call(MbarrierTest(), [k.bar, c(0)], [BOOL])[0], I32))
+    k.sync()
+    k.arrive()
+    k.wait(0)
+    early = np.full(64, -1, np.int32)
+    k.run(early, block=64)
+    assert (early == 0).all()  # nobody has arrived in the new phase 0
+
+
 def test_a_parity_that_is_none() -> None:
     k = Barriers()
     k.wait(2)
