@@ -116,6 +116,29 @@ def test_a_failure_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["y.npy"]
 
 
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "y.npy"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # what the system says, root or not
+    with pytest.raises(ArgumentError, match=r"cannot write .*y.npy: permission denied"), pending_output(path):
+        pass
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["y.npy"]
+
+
+def test_the_bytes_are_on_the_disk_before_the_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, synced = tmp_path / "y.npy", []
+    real = os.fsync
+
+    def sync(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_size, path.exists()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with pending_output(path) as write:
+        write(ARRAY)
+    assert synced == [(path.stat().st_size, False)]
+
+
 def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "y.npy"
     path.write_bytes(b"old")

@@ -169,6 +169,19 @@ def test_an_address_in_no_known_array() -> None:
     assert x[0] == 7
 
 
+def test_exposing_an_empty_array_makes_nothing_known() -> None:
+    x, around = np.zeros(4, np.float32), np.full(8, 7, np.float32)
+    k = Kernel(gptr(F32), I64)
+    k.store(k.args[0], k.load(k.emit("ptr.fromint", (k.args[1],), (gptr(F32),)).result))
+    empty = around.reshape(4, 2)[2:2]
+    sim.expose(empty)
+    try:
+        for place in (around[2:], around[4:]):
+            assert "lies in no array" in fault(k, x, place.__array_interface__["data"][0])
+    finally:
+        sim.conceal(empty)
+
+
 class Broken(Instruction):
     name = "test.broken"
 

@@ -192,6 +192,8 @@ def expose(array: np.ndarray) -> np.ndarray:
     start = array.__array_interface__["data"][0]
     moves = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
     low, high = start + sum(m for m in moves if m < 0), start + sum(m for m in moves if m > 0) + array.itemsize
+    if not array.size:
+        low = high = start
     _exposed[id(array)] = (low, high)
     return array
 
