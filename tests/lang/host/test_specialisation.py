@@ -182,3 +182,24 @@ def test_compiling_ahead_of_the_data():
     x, y = arrays(64)
     compiled(x, y, 3.0)
     assert np.array_equal(y, x * 3)
+
+
+def test_what_is_known_of_an_argument_is_part_of_the_kernel():
+    known: list[int] = []
+
+    @cute.kernel
+    def kernel(y: cute.Tensor, n: cutlass.Int32):
+        known.append(n.divisibility)
+        y[n % 4] = n
+
+    @cute.jit
+    def run(y: cute.Tensor, n: cutlass.Int32):
+        kernel(y, n * 4).launch(grid=1, block=1)
+        kernel(y, n).launch(grid=1, block=1)
+        kernel(y, n * 4 + 8).launch(grid=1, block=1)
+
+    y = np.zeros(4, np.int32)
+    compiled = cute.compile(run, from_dlpack(y), 3)
+    assert known == [4, 1] and len(compiled.kernels) == 2
+    compiled(from_dlpack(y), 3)
+    assert y.tolist() == [20, 0, 0, 3]

@@ -174,12 +174,12 @@ def stage_kernel(
     signature = kernel.signature
     builder: Any = Builder.current()
     given = list(signature.parameters(bound))
-    specs = [_spec(name, note, value) for name, note, value in given]
-    values = [v for (name, _, value), spec in zip(given, specs, strict=True) for v in spec.conform(value, name)]
-    key = (kernel.function, tuple(spec.key() for spec in specs), tuple(bounds.values()), block_shape)
+    shapes = [_spec(name, note, value) for name, note, value in given]
+    values = [v for (name, _, value), spec in zip(given, shapes, strict=True) for v in spec.conform(value, name)]
+    key = (kernel.function, tuple(spec.key() for spec in shapes), tuple(bounds.values()), block_shape)
     made = builder.kernels.get(key)
     if made is None:
-        made = builder.kernels[key] = _trace(kernel, bound, given, specs, bounds, block_shape)
+        made = builder.kernels[key] = _trace(kernel, bound, given, shapes, bounds, block_shape)
     function, kept = made
     return [values[i] for i in kept], function
 
@@ -209,12 +209,12 @@ def _learn(spec: Spec, value: Any) -> None:
 
 
 def _trace(
-    kernel: KernelFunction, bound: Any, given: list[Any], specs: list[Spec], bounds: dict[str, Any],
+    kernel: KernelFunction, bound: Any, given: list[Any], shapes: list[Spec], bounds: dict[str, Any],
     block_shape: tuple[int | None, ...],
 ) -> tuple[Function, list[int]]:  # fmt: skip
     host: Any = Builder.current()
     params: list[Value] = []
-    for (name, _, value), spec in zip(given, specs, strict=True):
+    for (name, _, value), spec in zip(given, shapes, strict=True):
         labels = carry.value_names(spec, value, name)
         params += [Value(t, label) for t, label in zip(spec.types(), labels, strict=True)]
     function = Function(_name(host, kernel.name), "kernel", Block(list(params)))
@@ -225,7 +225,7 @@ def _trace(
     source = staged(kernel.function) if kernel.preprocessor else kernel.function
     rest = iter(params)
     with builder.activate():
-        result = kernel.signature.call(source, bound, [spec.rebuild(rest) for spec in specs])
+        result = kernel.signature.call(source, bound, [spec.rebuild(rest) for spec in shapes])
     if result is not None:
         raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
     function.attrs.update(
