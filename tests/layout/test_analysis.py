@@ -102,6 +102,10 @@ def test_a_broken_vector_is_named() -> None:
         bank_conflicts(Layout((4, 8), (8, 1)), Layout((8, 8), (1, 8)), 16)
 
 
+def test_the_stride_of_one_element_says_nothing() -> None:
+    assert is_bijective(Layout((1, 4), (-4, 1))) and not is_bijective(Layout((2, 4), (-4, 1)))
+
+
 @pytest.mark.parametrize("bits,vector", [(48, 1), (96, 1), (6, 4), (4, 1), (16, 16), (8, 0)])
 def test_accesses_that_no_instruction_makes(bits: int, vector: int) -> None:
     with pytest.raises(LayoutError, match=f"no instruction accesses {vector} x {bits} bits"):

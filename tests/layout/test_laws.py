@@ -165,7 +165,8 @@ def test_with_shape_keeps_the_order(a: Layout, data: Any) -> None:
     assert values(result) == values(a)
 
 
-@pytest.mark.parametrize("a,why", [("(2,2):(1,1)", "one-to-one"), ("(4,2):(1,2)", "one-to-one"), ("4:-1", "negative")])
+@pytest.mark.parametrize("a,why", [("(2,2):(1,1)", "one-to-one"), ("(4,2):(1,2)", "one-to-one"), ("4:-1", "negative"),
+    ("(3,2):(2,3)", "one-to-one, its modes nested: the mode 2:3 begins below 6")])
 def test_complements_that_do_not_exist(a: str, why: str) -> None:
     with pytest.raises(LayoutError, match=why):
         complement(parse(a), 64)

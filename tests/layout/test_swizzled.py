@@ -295,6 +295,7 @@ def bits_of(layout: Any, width: int) -> list[int]:
 def test_modes_of_one_element_are_not_split_twice() -> None:
     assert str(downcast(parse("(4,1,8):(1,1,4)"), 2)) == "(8,1,8):(1,2,8)"
     assert str(downcast(parse("(1,1):(1,1)"), 8)) == "(8,1):(1,8)"
+    assert str(downcast(parse("(8,1):(5,-1)"), 3)) == "(8,3):(15,1)"
     with pytest.raises(LayoutError, match="two modes step by one element"):
         downcast(parse("(2,2):(1,1)"), 2)
     with pytest.raises(LayoutError, match="places within 8 elements decide where they go"):

@@ -128,6 +128,14 @@ def test_rows_that_a_swizzle_leaves_alone(swizzle: tuple[int, int, int], fixed: 
     assert alone == fixed
 
 
+def test_a_shift_within_the_row_repeats_every_fourth_row() -> None:
+    """An article on swizzles reads a period of eight off the picture of the left half."""
+    layout = make_layout((32, 16), stride=(16, 1))
+    swizzled = make_composed_layout(make_swizzle(3, 0, 3), 0, layout)
+    for columns, alone in ((range(8), list(range(0, 32, 4))), (range(8, 16), [])):
+        assert [i for i in range(32) if all(swizzled(i, j) == layout(i, j) for j in columns)] == alone
+
+
 def test_a_shift_beyond_the_row_pairs_rows() -> None:
     swizzle = Swizzle(4, 0, 5)
     for i in range(0, 64, 2):

@@ -53,8 +53,8 @@ def is_bijective(layout: Any) -> bool:
     (True, False)
     """
     if isinstance(layout, Layout):
-        positive = all(d >= 0 for d in flatten_to_tuple(layout.stride))
-        return positive and bool(cosize(layout) == size(layout)) and is_injective(layout)
+        modes = zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True)
+        return all(d >= 0 or s == 1 for s, d in modes) and bool(cosize(layout) == size(layout)) and is_injective(layout)
     table = offsets(layout)
     return sorted(table.tolist()) == list(range(len(table)))
 

@@ -132,7 +132,9 @@ def _static_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
         s = extents[i]
         if r >= s:
             if r % s and n != 1:
-                raise _ConditionError(f"stride {r} is not divisible by {s} (stride divisibility condition)")
+                raise _ConditionError(
+                    f"stride {r} is not divisible by {s} (stride divisibility condition); take a multiple of {s}"
+                )
             r = -(-r // s)
             continue
         if n == 1:
@@ -146,7 +148,9 @@ def _static_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
             claims[i] += (n - 1) * r
         else:
             if n % count:
-                raise _ConditionError(f"{n} is not divisible by {count} (shape divisibility condition)")
+                raise _ConditionError(
+                    f"{n} is not divisible by {count} (shape divisibility condition); take fewer or a multiple"
+                )
             # A mode that goes on must use the digit up; if it overshoots, the carry check must see it.
             claims[i] += (count - 1) * r if count * r == s else s
         shapes.append(count)
@@ -242,7 +246,7 @@ def _check_no_carry(digits: _Digits) -> None:
                 return  # a coordinate that overflows its mode still names the same 1-D index: nothing aliases
             raise _ConditionError(
                 f"the right operand steps past the extent {s} of a mode of the left one, so that no stride describes "
-                "the result"
+                f"the result; let its modes divide {s} between them"
             )
 
 

@@ -49,8 +49,10 @@ def complement_of(layout: Layout, cotarget: Any) -> Layout:
             shapes.append(gap)
             strides.append(filled)
         elif gap < 1:
-            why = "not one-to-one" if d > 0 else "one with negative strides"
-            _cannot_fill(layout, cotarget, f"the layout is {why}")
+            if d < 0:
+                _cannot_fill(layout, cotarget, "the layout is one with negative strides")
+            why = f"{_mode(d, s)} begins below {filled}, where the modes under it end"
+            _cannot_fill(layout, cotarget, f"the layout is not one-to-one, its modes nested: {why}")
         filled = d * s
     # The gaps never merge: each ends before the mode above it begins.
     both_static = cotarget.__class__ is int and filled.__class__ is int

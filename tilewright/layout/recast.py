@@ -95,7 +95,7 @@ def _downcast(static: bool, x: Any, n: int) -> Any:
     if isinstance(x, Layout):
         split = _contiguous_mode(x, n) if n != 1 else -1
         position = itertools.count()
-        return on_leaves(lambda s, d: (s * n, d) if next(position) == split else (s, d * n), x)
+        return on_leaves(lambda s, d: (s * n, 1 if same_int(s, 1) else d) if next(position) == split else (s, d * n), x)
     return x * n
 
 
