@@ -52,7 +52,7 @@ def main() -> None:
         name = f"{config.tile} warps {config.warps} stages {config.stages} group {config.group}"
         try:
             resources = cross_compile(config, "sm_90a")
-            found = measure_entry(replace(entry, config=config, large=None), *shape, args.integers, "data_parallel")
+            found = measure_entry(entry.only(config), *shape, args.integers, "data_parallel")
         except TilewrightError as error:
             print(f"{name}: {str(error).splitlines()[0]}", flush=True)
             continue

@@ -80,9 +80,11 @@ def unturned(name: str) -> list[str]:
 @pytest.mark.parametrize(("name", "majors"), [(name, majors) for name in kernels() for majors in unturned(name)])
 def test_no_bank_conflicts(name: str, majors: str) -> None:
     rng = np.random.default_rng(0)
-    config = kernels()[name].config
-    dtype = np.dtype(np.float32) if name == "tensorop_tf32" else config.a.dtype.dtype
+    entry = kernels()[name]
+    dtype = np.dtype(np.float32) if name == "tensorop_tf32" else entry.config.a.dtype.dtype
     a, b = (rng.integers(-2, 3, (256, 256)).astype(dtype) for _ in range(2))
-    c = np.ones((256, 256), config.c.dtype.dtype)
-    report = gemm(a if majors[0] == "N" else a.T, b if majors[1] == "N" else b.T, c, beta=1.0, kernel=name)
-    assert report.bank_conflicts == 0
+    a, b = (a if majors[0] == "N" else a.T), (b if majors[1] == "N" else b.T)
+    c = np.ones((256, 256), entry.config.c.dtype.dtype)
+    for config in filter(None, (entry.config, entry.shared, entry.large, *entry.small)):
+        report = gemm(a, b, c, beta=1.0, kernel=entry.only(config), decomposition="data_parallel")
+        assert (report.tile, report.bank_conflicts) == (config.tile, 0)

@@ -121,10 +121,15 @@ def test_empty_output() -> None:
 def configured(name: str, **changes: object) -> KernelEntry:
     """A kernel of the library with other parameters."""
     entry = kernels()[name]
-    return replace(entry, config=replace(entry.config, **changes), large=None)  # type: ignore[arg-type]
+    return entry.only(replace(entry.config, **changes))  # type: ignore[arg-type]
 
 
 VARIANTS = {
+    "usual f16": ("tensorop_f16", {}),
+    "usual bf16": ("tensorop_bf16", {}),
+    "usual f16, f16 sums": ("tensorop_f16_f16", {}),
+    "small f16": ("tensorop_f16", vars(kernels()["tensorop_f16"].small[0])),
+    "half f16": ("tensorop_f16", vars(kernels()["tensorop_f16"].small[1])),
     "large f16": ("tensorop_f16", vars(kernels()["tensorop_f16"].large)),
     "large bf16": ("tensorop_bf16", vars(kernels()["tensorop_bf16"].large)),
     "two stages": ("tensorop_f16", {"stages": 2}),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,7 +23,7 @@ def plan(problem: tuple[int, int, int], entry: KernelEntry, **numbers: int) -> S
 
 def tile_of(name: str, which: str) -> KernelEntry:
     entry = kernels()[name]
-    return replace(entry, config=getattr(entry, which), large=None)
+    return entry.only(getattr(entry, which))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -95,9 +93,11 @@ def test_the_same_bits_each_time_and_flags_left_as_found() -> None:
     [
         ((5120, 5120, 5120), "stream_k", (128, 256, 32)),
         ((2048, 2048, 2048), "data_parallel", (128, 256, 32)),
-        ((1024, 1024, 64), "data_parallel", (128, 128, 32)),
+        ((3816, 272, 1440), "data_parallel", (128, 128, 32)),
         ((128, 4096, 14336), "stream_k", (128, 128, 64)),
-        ((512, 512, 4096), "stream_k", (128, 128, 64)),
+        ((512, 512, 4096), "stream_k", (64, 128, 64)),
+        ((64, 14336, 4096), "data_parallel", (64, 128, 64)),
+        ((16, 16, 16), "data_parallel", (64, 64, 64)),
     ],
 )
 def test_the_choice_on_a_large_gpu(problem: tuple[int, int, int], decomposition: str, tile: tuple[int, ...]) -> None:
@@ -127,11 +127,12 @@ def test_nothing_is_shared_in_a_batch_or_without_k() -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", ["tensorop_f16", "tensorop_bf16", "tensorop_f16_f16"])
-def test_large_and_shared_tiles_do_not_spill(name: str, arch: str) -> None:
-    for which in ("shared", "large"):
+def test_other_sizes_do_not_spill(name: str, arch: str) -> None:
+    entry = kernels()[name]
+    for config in (entry.shared, entry.large, *entry.small):
         for decomposition in ("data_parallel", "stream_k"):
-            artifact = cross_compile(tile_of(name, which).config, arch, decomposition)
-            assert (artifact.spills, artifact.registers <= 255) == (0, True), (which, decomposition)
+            artifact = cross_compile(config, arch, decomposition)
+            assert (artifact.spills, artifact.registers <= 255) == (0, True), (config.tile, decomposition)
 
 
 @pytest.mark.parametrize("name", [n for n in KERNELS if n not in ("tensorop_e4m3", "tensorop_e5m2")])

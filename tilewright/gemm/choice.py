@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from tilewright.errors import ArgumentError
@@ -22,13 +21,14 @@ def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, roo
     """The entry with the tile that suits the problem on a GPU of such room, and its Stream-K plan; None where every
     block makes a tile of its own."""
     entry.config.check()
+    others = (entry.large, *entry.small)
     if isinstance(decomposition, StreamK):
-        return fitting([entry, *with_tiles(entry, room, entry.shared, entry.large)], decomposition, problem)
+        return fitting([entry, *with_tiles(entry, room, entry.shared, *others)], decomposition, problem)
     if decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
         raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK or one of {known}")
-    whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, room, entry.large))]
-    shared = [(e, plan_of(e.config, problem, room)) for e in with_tiles(entry, room, entry.shared, entry.large)]
+    whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, room, *others))]
+    shared = [(e, plan_of(e.config, problem, room)) for e in with_tiles(entry, room, entry.shared, *others)]
     shared = [(e, plan) for e, plan in shared if plan is not None]
     options = {"auto": whole + shared, "data_parallel": whole, "stream_k": shared or whole}[decomposition]
     return min(options, key=lambda option: estimate(option[0].config, option[1], problem, room))
@@ -36,7 +36,7 @@ def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, roo
 
 def with_tiles(entry: KernelEntry, room: Room, *configs: GemmConfig | None) -> list[KernelEntry]:
     """The entry with each of these configurations that the GPU has the shared memory for."""
-    return [replace(entry, config=c, large=None) for c in configs if c is not None and c.smem_bytes <= room[1]]
+    return [entry.only(c) for c in configs if c is not None and c.smem_bytes <= room[1]]
 
 
 def plan_of(config: GemmConfig, problem: Problem, room: Room) -> StreamK | None:

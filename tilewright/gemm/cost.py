@@ -1,7 +1,7 @@
 """How long a kernel will take on a problem, compared with others of its library: the choice of tile and decomposition.
 
 Times are in microseconds for 16-bit tensor-core kernels on an H200, where the constants were fitted (products from
-64 x 4096 x 4096 to 8192^3, mostly within a tenth). Only their ratios matter, and these hold about as well elsewhere.
+16 x 4096 x 4096 to 8192^3, mostly within a fifth). Only their ratios matter, and these hold about as well elsewhere.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 from tilewright.gemm.config import GemmConfig
 from tilewright.gemm.streamk import StreamK
 
-FLOPS_PER_US = 4.2e6  # of one multiprocessor with its tensor pipes full
-ALONE = 0.6  # time of a block that has a multiprocessor to itself where two fit, in times of the two together
-PER_TILE = 4.5  # filling the pipeline, the epilogue
+FLOPS_PER_US = 4.2e6  # of one multiprocessor with its tensor pipes full, 16-bit operands
+RATES = {8: 2.0, 16: 1.0, 32: 0.5, 64: 0.1}  # of tensor cores by the width of their operands
+SIMT_RATE = 0.1
+BYTES_PER_US = 6.0e4  # of operands from L2 to one multiprocessor when all of them load
+FOUR_WARPS = 0.74  # how much of either a block of four warps reaches when it has a multiprocessor to itself
+LARGEST = 128 * 256
 SHARING = 2.0  # what the shared loop costs once
-PER_PEER = 1.2  # handing a tile's sums over
-SMALL = 1.1  # a tile of 128 x 128 or less alone on a multiprocessor, against one twice as large
-CROWDED = 1.06  # two blocks on a multiprocessor, against one with a tile twice as large
 NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in accesses of so many bits, not of 128
-UNEVEN = 1.1  # tiles of their own beside shared ones where several blocks live on a multiprocessor
 
 
 def estimate(
@@ -30,27 +29,38 @@ def estimate(
     bM, bN, bK = config.tile
     m, n, k, batch = problem
     multiprocessors, smem = room
-    at_once = min(2, config.blocks_at_once(smem))
-    tiles = -(-m // bM) * -(-n // bN) * batch
-    slower = 2 * CROWDED if at_once > 1 else SMALL if bM * bN <= 128 * 128 else 1.0
-    slower *= NARROW.get(min(config.a.copy_bits, config.b.copy_bits), 1.0)
-    tile = -(-k // bK) * 2 * bM * bN * bK / FLOPS_PER_US * slower
+    k_tiles, tiles = -(-k // bK), -(-m // bM) * -(-n // bN) * batch
+    blocks = Blocks(config, multiprocessors, smem)
     if plan is None:
-        return _waves(tiles, multiprocessors, at_once, tile)
-    blocks = plan.sk_blocks
-    share = plan.sk_tiles / blocks
-    peers = max(1, blocks / plan.sk_tiles)
+        return blocks.time(tiles, k_tiles)
+    share, peers = plan.sk_tiles / plan.sk_blocks, max(1, plan.sk_blocks / plan.sk_tiles)
+    per_peer = 0.5 + 0.7 * bM * bN / LARGEST
+    shared = blocks.time(plan.sk_blocks, share * k_tiles) + SHARING + per_peer * (1 + peers)
     # A share of more than a tile mostly has a tile cut at either end, and starts the pipeline for each of its tiles.
-    shared = _waves(blocks, multiprocessors, at_once, share * tile) + PER_TILE * (share if share > 1 else 0)
-    shared += SHARING + PER_PEER * (1 + peers)
-    rest = _waves(tiles - plan.sk_tiles, multiprocessors, at_once, tile)
-    return shared + rest * (UNEVEN if at_once > 1 else 1.0)
+    shared += blocks.ends * (share if share > 1 else 0)
+    return shared + blocks.time(tiles - plan.sk_tiles, k_tiles)
 
 
-def _waves(blocks: int, multiprocessors: int, at_once: int, block: float) -> float:
-    """Time of ``blocks`` equal blocks; ``block`` is the time of one where the multiprocessor is full."""
-    full, rest = divmod(blocks, multiprocessors * at_once)
-    alone = ALONE if at_once > 1 and rest <= multiprocessors else 1.0
-    # Blocks that share a multiprocessor hide each other's fill and epilogue but for the last.
-    ends = PER_TILE * (full / at_once + (rest > 0)) if at_once > 1 else PER_TILE * (full + (rest > 0))
-    return full * block + (rest > 0) * alone * block + ends
+class Blocks:
+    """Thread blocks of one kernel: ``full`` and ``alone``, the time of a k tile on a multiprocessor that holds as many
+    as it can, and one; ``ends``, the time of filling the pipeline and of the epilogue."""
+
+    def __init__(self, config: GemmConfig, multiprocessors: int, smem: int) -> None:
+        bM, bN, bK = config.tile
+        width = config.a.dtype.width
+        rate = SIMT_RATE if config.math == "simt" else RATES[width]
+        flops = 2 * bM * bN * bK / (FLOPS_PER_US * rate)
+        loads = (bM + bN) * bK * width / 8 / BYTES_PER_US
+        slower = NARROW.get(min(config.a.copy_bits, config.b.copy_bits), 1.0)
+        self.at_once = min(2, config.blocks_at_once(smem))
+        self.multiprocessors = multiprocessors
+        self.full = max(flops, loads) * slower * self.at_once
+        self.alone = max(flops / FOUR_WARPS, 0.9 * loads) * slower if self.at_once > 1 else self.full
+        self.ends = 2.0 + 2.5 * bM * bN / LARGEST
+
+    def time(self, count: int, k_tiles: float) -> float:
+        """Of ``count`` blocks with so many k tiles each."""
+        waves, rest = divmod(count, self.multiprocessors * self.at_once)
+        last = 0.0 if not rest else self.alone if rest <= self.multiprocessors else self.full
+        # Blocks that share a multiprocessor hide each other's ends but for the last.
+        return (waves * self.full + last) * k_tiles + self.ends * (waves / self.at_once + (rest > 0))

@@ -135,11 +135,13 @@ def _with_operands(entry: KernelEntry, A: Matrix, B: Matrix, C: Matrix, D: Matri
 
 def _suited(entry: KernelEntry, A: Matrix, B: Matrix, C: Matrix | None, D: Matrix) -> KernelEntry:
     """The entry for matrices that lie as these do; in its form for narrow accesses where it takes them."""
-    config = _with_operands(entry, A, B, C if C is not None else D, D)
+    matrices = (A, B, C if C is not None else D, D)
+    config = _with_operands(entry, *matrices)
     if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:
         return entry
     narrow = entry.narrow
-    return replace(narrow, config=_with_operands(narrow, A, B, C if C is not None else D, D))
+    config, *small = (_with_operands(narrow.only(c), *matrices) for c in (narrow.config, *narrow.small))
+    return replace(narrow, config=config, small=tuple(small))
 
 
 def _zeros(target: Any, beside: Matrix) -> Callable[[int, Any], Any]:

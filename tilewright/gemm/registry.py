@@ -15,14 +15,16 @@ from tilewright.gemm.config import GemmConfig, Major, Operand
 class KernelEntry:
     """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is.
 
-    ``large`` has a bigger tile, which moves fewer bytes, for problems with enough work for it. Where thread blocks
-    share tiles, ``shared`` takes the place of ``config``.
+    ``large`` has a bigger tile, which moves fewer bytes, for problems with enough work for it; ``small`` have smaller
+    ones, which are done sooner, for problems with little. Where thread blocks share tiles, ``shared`` takes the place
+    of ``config``.
     """
 
     name: str
     title: str
     config: GemmConfig
     large: GemmConfig | None = None
+    small: tuple[GemmConfig, ...] = ()
 
     @property
     def shared(self) -> GemmConfig:
@@ -35,10 +37,14 @@ class KernelEntry:
 
     @property
     def narrow(self) -> KernelEntry:
-        """The kernel for operands that cannot be read 16 bytes at a time. Eight warps instead of four, so that a thread
-        has half as many accesses to predicate: with all of them its registers would not do."""
+        """The kernel for operands that cannot be read 16 bytes at a time, in those sizes whose threads can keep the
+        predicates of so many accesses: eight warps instead of four, or the smallest tile."""
         warps = (2, 4) if self.config.warps == (2, 2) else self.config.warps
-        return replace(self, config=replace(self.config, warps=warps), large=None)
+        return replace(self, config=replace(self.config, warps=warps), large=None, small=self.small[:1])
+
+    def only(self, config: GemmConfig) -> KernelEntry:
+        """This kernel in one size."""
+        return replace(self, config=config, large=None, small=())
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
         """The configuration for other majors, vector widths and output types."""
@@ -81,6 +87,11 @@ def large(dtype: Any, acc: Any = Float32) -> GemmConfig:
     return replace(tensorop(dtype, acc=acc, tile=(128, 256, 32), warps=(2, 4)), stages=5, group=16)
 
 
+def small(dtype: Any, acc: Any = Float32) -> tuple[GemmConfig, ...]:
+    """Four warps on a quarter and a half of the usual tile, twice as deep: two blocks a multiprocessor."""
+    return tuple(tensorop(dtype, acc=acc, tile=tile) for tile in ((64, 64, 64), (64, 128, 64)))
+
+
 def simt() -> GemmConfig:
     # Row-major A needs one 4-byte cp.async an element (shared memory holds it M-major); B and C move 16 bytes at once.
     return GemmConfig(
@@ -90,18 +101,18 @@ def simt() -> GemmConfig:
     )  # fmt: skip
 
 
+def sizes(name: str, title: str, dtype: Any, acc: Any = Float32) -> KernelEntry:
+    """A kernel in all sizes."""
+    return KernelEntry(name, title, tensorop(dtype, acc=acc), large(dtype, acc), small(dtype, acc))
+
+
 TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"
 KERNELS = {
     entry.name: entry
     for entry in (
-        KernelEntry("tensorop_f16", f"fp16 tensor cores: {TENSOR_CORES}", tensorop(Float16), large(Float16)),
-        KernelEntry("tensorop_bf16", f"bf16 tensor cores: {TENSOR_CORES}", tensorop(BFloat16), large(BFloat16)),
-        KernelEntry(
-            "tensorop_f16_f16",
-            f"fp16 tensor cores with fp16 accumulators: {TENSOR_CORES}",
-            tensorop(Float16, acc=Float16),
-            large(Float16, Float16),
-        ),
+        sizes("tensorop_f16", f"fp16 tensor cores: {TENSOR_CORES}", Float16),
+        sizes("tensorop_bf16", f"bf16 tensor cores: {TENSOR_CORES}", BFloat16),
+        sizes("tensorop_f16_f16", f"fp16 tensor cores with fp16 accumulators: {TENSOR_CORES}", Float16, Float16),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
         KernelEntry(
             "tensorop_tf32",
