@@ -153,9 +153,8 @@ class Placed:
         self.threads = libcuda.function_attribute(self.handle, libcuda.FUNC_MAX_THREADS_PER_BLOCK)
         self.static_smem = libcuda.function_attribute(self.handle, libcuda.FUNC_SHARED_SIZE_BYTES)
         self._allowed_smem = DEFAULT_SMEM - self.static_smem
-        self._submit = libcuda.library()[
-            "cuLaunchKernelEx"
-        ]  # without argtypes: what it takes is made of ctypes already
+        # By item, and so without argtypes: what it takes is made of ctypes already.
+        self._submit = libcuda.library()["cuLaunchKernelEx"]
         self._configurations: dict[LaunchConfig, tuple[LaunchConfiguration, Callable[[], int]]] = {}
         self._config: LaunchConfig | None = None
         self._stream: int | None = None

@@ -61,8 +61,7 @@ def check_retiled(rC: Any, rA: Any, gA: Any, gC: Any) -> None:
         if given(i) != wanted(i):
             raise ConstraintError(
                 f"retile: coordinate {i} of {layout_of(gC)} is register {wanted(i)}, but {given} names register "
-                f"{given(i)}: "
-                f"use thr_copy.retile(rA), which gives {wanted}"
+                f"{given(i)}: use thr_copy.retile(rA), which gives {wanted}"
             )
 
 

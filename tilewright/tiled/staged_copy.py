@@ -87,8 +87,7 @@ def split_modes(atom: CopyAtom, src: Tensor, dst: Tensor) -> Split:
         else:
             raise ConstraintError(
                 f"{atom.instruction}: moves {n_src} x {atom.scalar} of the source and {n_dst} of the destination for "
-                "each "
-                f"thread, but mode 0 has {size(s[0])} in {src.layout} and {size(d[0])} in {dst.layout}: "
+                f"each thread, but mode 0 has {size(s[0])} in {src.layout} and {size(d[0])} in {dst.layout}: "
                 "partition (or retile) both with this copy"
             )
     rest_s, rest_d = make_layout(*s[1:], Layout(1, 0)), make_layout(*d[1:], Layout(1, 0))

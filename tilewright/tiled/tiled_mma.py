@@ -100,9 +100,8 @@ class TiledMma(MmaAtom):
         except LayoutError as error:
             m, n, k = self.tile_shape_mnk
             raise ConstraintError(
-                f"the tensor {layout} cannot be partitioned as {which} by a tiled MMA of {self.instruction} with the "
-                "tile "
-                f"({m},{n},{k}): {error}"
+                f"the tensor {layout} cannot be partitioned as {which} by a tiled MMA of {self.instruction} with "
+                f"the tile ({m},{n},{k}): {error}"
             ) from error
 
     def thrfrg_A(self, x: Any) -> Any:
@@ -172,8 +171,7 @@ class TiledMma(MmaAtom):
         if rank(layout) < 3 or size(layout[0]) != size(tv[1]):
             raise ConstraintError(
                 f"make_fragment_{which} takes a partitioned tensor (V,Rest,Rest) with {size(tv[1])} values in V, not "
-                f"{layout}: "
-                f"partition it first (partition_{which})"
+                f"{layout}: partition it first (partition_{which})"
             )
         if not is_static(layout.shape):
             raise ConstraintError(

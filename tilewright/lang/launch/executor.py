@@ -24,9 +24,9 @@ class Executor:
     """A compiled function.
 
     ``kernels`` are the staged kernels and ``host`` the host function (``ir.Function``, print them to read them);
-    ``source`` is
-    the Python that runs at each call. Arguments that are ``Constexpr`` (and a bound ``self``) are not passed again;
-    the others are checked against what the function was compiled for: dtype, rank, static extents, alignment, device.
+    ``source`` is the Python that runs at each call. Arguments that are ``Constexpr`` (and a bound ``self``) are not
+    passed again; the others are checked against what the function was compiled for: dtype, rank, static extents,
+    alignment, device.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """What a region may change behind a name: the contents of mutable objects that it can reach.
 
 A *cell* is one place in a mutable object: a list element, a dict value, an attribute of a user's object, or the
-run-time
-values inside an object of the carry protocol. Regions remember the cells of the objects that their body names, and
-afterwards see which ones differ. Library objects that are immutable (layouts, tensors, numerics) are never entered.
+run-time values inside an object of the carry protocol. Regions remember the cells of the objects that their
+body names, and afterwards see which ones differ. Library objects that are immutable (layouts, tensors, numerics) are
+never entered.
 Functions are entered for what their closures hold. What has no places that a region could choose or carry (the length
 of a list, the keys of a dict, sets, NumPy arrays) is *watched*: changing it in a region is an error.
 """

@@ -14,9 +14,8 @@ class Range:
     """The bounds and hints of a run-time loop; what the builtin ``range`` means in a staged ``for`` statement.
 
     ``unroll`` asks for that many copies of the body, ``unroll_full`` for all of them (with Python bounds the loop is
-    then
-    unrolled while staging and its index is a Python int). ``prefetch_stages`` is accepted; the software pipeline that
-    it asks for is the kernel author's to write here.
+    then unrolled while staging and its index is a Python int). ``prefetch_stages`` is accepted; the software pipeline
+    that it asks for is the kernel author's to write here.
     """
 
     def __init__(
@@ -95,8 +94,7 @@ def const_expr(value: Any) -> Any:
         if not value.is_static:
             raise StagingError(
                 f"const_expr: the {type(value).__name__} is known only when the kernel runs; leave const_expr "
-                f"out to branch "
-                "at run time, or pass the number as a cutlass.Constexpr argument"
+                "out to branch at run time, or pass the number as a cutlass.Constexpr argument"
             )
         return value.value
     return value

@@ -20,8 +20,7 @@ def tree_of(function: FunctionType) -> tuple[ast.FunctionDef, str]:
     if not lines:
         raise StagingError(
             f"the source of {function.__qualname__} ({code.co_filename}:{code.co_firstlineno}) is not to be "
-            f"found: staged "
-            "functions must come from a file or a notebook cell (or be marked with preprocessor=False)"
+            "found: staged functions must come from a file or a notebook cell (or be marked with preprocessor=False)"
         )
     found = _definitions("".join(lines), code.co_filename).get((code.co_name, code.co_firstlineno))
     if found is None:
