@@ -257,13 +257,6 @@ def walrus_known_now(n):
     return y, n
 
 
-def walrus_of_a_new_variable(n):
-    found = 0
-    if n > 0 and (y := n * 3) > 4:
-        found = y
-    return found
-
-
 def walrus_in_a_loop(n):
     best = 0
     for i in range(5):
@@ -274,7 +267,7 @@ def walrus_in_a_loop(n):
 
 WALRUS = [
     walrus_in_and, walrus_read_by_the_next, walrus_in_or, walrus_in_a_conditional, walrus_in_a_chain, walrus_known_now,
-    walrus_of_a_new_variable, walrus_in_a_loop,
+    walrus_in_a_loop,
 ]  # fmt: skip
 
 
@@ -282,6 +275,17 @@ WALRUS = [
 def test_walrus(program, both) -> None:
     both(program, -1)
     both(program, 2)
+
+
+def test_a_walrus_that_may_not_have_run(staged) -> None:
+    def program(n):
+        found = 0
+        if n > 0 and (y := n * 3) > 4:
+            found = y
+        return found
+
+    with pytest.raises(StagingError, match="'y' has no value here: it is assigned in only one branch of the run-time"):
+        staged(program, 2)
 
 
 # -- literals ----------------------------------------------------------------------------------------------------------

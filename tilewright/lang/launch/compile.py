@@ -13,7 +13,8 @@ from tilewright.lang.launch.executor import Executor
 from tilewright.lang.launch.fastpath import MISS
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.launch.kernel import KernelFunction
-from tilewright.lang.launch.stage import Outside, arguments_of, outside_of, stage
+from tilewright.lang.launch.outside import Outside, moves, snapshot
+from tilewright.lang.launch.stage import arguments_of, stage
 
 
 class Compiler:
@@ -93,13 +94,13 @@ def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     key = tuple(argument.key() for argument in arguments)
     entry = None if fresh else _known(target, key, arguments)
     if entry is None:
-        before = _fingerprint(arguments)
+        before, around = _fingerprint(arguments), Outside([target.function])
         program = stage(target, bound, arguments)
         executor = Executor(program, target.signature, bound, 0, opts.CompileOptions())
-        outside = outside_of(program.functions)
+        outside = Outside(program.functions, around)
         kept = target.cache.setdefault(key, [])
-        states = dict.fromkeys((before, _fingerprint(arguments)))
-        kept += [Entry(state, executor, outside) for state in states]
+        after = _fingerprint(arguments)
+        kept += [Entry(state, executor, outside) for state in ([before, after] if after != before else [after])]
         entry = kept[-1]
         target.recent = _recent(target, entry, bound, arguments)
         executor.release()
@@ -111,9 +112,9 @@ def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 class Entry(NamedTuple):
     """One compiled specialisation: the state of the objects that it was staged from, and what it read from outside."""
 
-    state: tuple[Any, ...]
+    state: list[Any]
     executor: Executor
-    outside: list[Outside]
+    outside: Outside
 
 
 def _recent(target: JitFunction, entry: Entry, bound: Any, arguments: list[Any]) -> Any:
@@ -122,8 +123,9 @@ def _recent(target: JitFunction, entry: Entry, bound: Any, arguments: list[Any])
         return None
     direct, count = entry.executor.direct(bound), len(arguments)
     defaults = tuple(p.default for p in target.signature.python.parameters.values())
-    objects = [a for a in arguments if isinstance(a, Fixed) and _has_state(a.value)]
-    outside, state, result = entry.outside, entry.state, entry.executor.result
+    objects = [a for a in arguments if isinstance(a, Fixed) and moves(a.value)]
+    variables, moving, contents = entry.outside.variables, entry.outside.moving, entry.outside.contents
+    state, result = entry.state, entry.executor.result
 
     def recent(args: tuple[Any, ...]) -> Any:
         if len(args) != count:
@@ -133,9 +135,11 @@ def _recent(target: JitFunction, entry: Entry, bound: Any, arguments: list[Any])
                 return MISS
         if objects and _fingerprint(objects) != state:
             return MISS
-        for scope, name, value in outside:
+        for scope, name, value in variables:
             if (scope.get(name) if type(scope) is dict else scope.cell_contents) is not value:
                 return MISS
+        if moving and entry.outside.contain() != contents:
+            return MISS
         values = direct(*args)
         return MISS if values is MISS else result(values)
 
@@ -146,27 +150,11 @@ def _known(target: JitFunction, key: Any, arguments: list[Any]) -> Entry | None:
     """What was compiled for such arguments, if everything that it was staged from is still as it was."""
     state = _fingerprint(arguments)
     for entry in reversed(target.cache.get(key, ())):
-        if entry.state == state and all(item.holds() for item in entry.outside):
+        if entry.state == state and entry.outside.holds():
             return entry
     return None
 
 
-def _fingerprint(arguments: list[Any]) -> tuple[Any, ...]:
-    """The plain attributes of the objects that a program was specialised for: when one changes, so does the program."""
-    found: list[Any] = []
-    for argument in arguments:
-        if isinstance(argument, Fixed) and _has_state(argument.value):
-            found += [(name, _plain(value)) for name, value in vars(argument.value).items()]
-    return tuple(found)
-
-
-def _has_state(value: Any) -> bool:
-    return bool(getattr(value, "__dict__", None)) and not isinstance(value, (type, FunctionType))
-
-
-def _plain(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value
+def _fingerprint(arguments: list[Any]) -> list[Any]:
+    """What the objects contain that a program was specialised for: when it changes, so does the program."""
+    return [snapshot(a.value) for a in arguments if isinstance(a, Fixed) and moves(a.value)]

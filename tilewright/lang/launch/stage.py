@@ -17,7 +17,6 @@ from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.staging import carry, objects, specs
 from tilewright.lang.staging.blame import blamed
-from tilewright.lang.staging.build import names_of
 from tilewright.lang.staging.location import StagingBuilder, fail
 
 
@@ -93,38 +92,3 @@ def python_result(spec: specs.Spec, values: Any) -> Any:
     if isinstance(spec, specs.Compound):
         return spec.make([python_result(part, values) for part in spec.parts])
     return spec.rebuild(values)
-
-
-class Outside(NamedTuple):
-    """One global or closure variable that a staged function reads, with the value that it had."""
-
-    scope: Any
-    name: str
-    value: Any
-
-    def holds(self) -> bool:
-        now = self.scope.get(self.name, self) if isinstance(self.scope, dict) else _contents(self.scope)
-        return now is self.value or (type(now) is type(self.value) and type(now) in _PLAIN and now == self.value)
-
-
-_PLAIN = (int, float, bool, str, tuple)
-
-
-def outside_of(functions: list[FunctionType]) -> list[Outside]:
-    """What the functions read from outside: when one of it changes, they must be staged again."""
-    found: dict[tuple[int, str], Outside] = {}
-    for function in functions:
-        scope = function.__globals__
-        for name in names_of(function.__code__):
-            if name in scope:
-                found.setdefault((id(scope), name), Outside(scope, name, scope[name]))
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            found.setdefault((id(cell), name), Outside(cell, name, _contents(cell)))
-    return list(found.values())
-
-
-def _contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
