@@ -169,6 +169,24 @@ def test_an_address_in_no_known_array() -> None:
     assert x[0] == 7
 
 
+@pytest.mark.parametrize("first", ["view", "array"])
+def test_an_array_and_a_read_only_view_of_it(first: str) -> None:
+    """The same bytes twice: what may be written is a matter of the argument, whichever came first."""
+    x = np.arange(4, dtype=np.float32)
+    view = x[:]
+    view.flags.writeable = False
+    arrays = (view, x) if first == "view" else (x, view)
+    for place, array in enumerate(arrays):
+        k = Kernel(gptr(F32), gptr(F32))
+        k.load(k.args[0])
+        k.store(k.args[place], k.load(k.at(k.args[1 - place], 3)))
+        if array is x:
+            k.run(*arrays)
+            assert x[0] == 3
+        else:
+            assert "read-only" in fault(k, *arrays)
+
+
 def test_exposing_an_empty_array_makes_nothing_known() -> None:
     x, around = np.zeros(4, np.float32), np.full(8, 7, np.float32)
     k = Kernel(gptr(F32), I64)
