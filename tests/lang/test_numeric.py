@@ -182,3 +182,30 @@ def test_conversions_known_now_are_those_of_the_machine(source) -> None:
                 assert repr(float(kind(here).value)) == repr(float(bits.view(np.float64))), (number, kind)
             elif np.isfinite(here.value):
                 assert kind(here).value == kind(int(bits)).value, (number, kind)
+
+
+def test_float_arithmetic_known_now_is_that_of_the_machine() -> None:
+    numbers = [0.0, 1.0, -1.0, 2.5, -2.5, 0.1, 7.0, float("inf"), -float("inf"), float("nan"), 1e38, 3.0, -8.0, 0.5]
+    actions = [
+        lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: a // b,
+        lambda a, b: a % b, lambda a, b: a**b, cutlass.min, cutlass.max, lambda a, b: abs(a), lambda a, b: -a,
+    ]  # fmt: skip
+    count = len(numbers)
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        i, j, _ = cute.arch.thread_idx()
+        for k in cutlass.range_constexpr(len(actions)):
+            out[k, i, j] = actions[k](x[i], x[j])
+
+    @cute.jit
+    def run(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=(count, count, 1))
+
+    out = np.zeros((len(actions), count, count), np.float32)
+    run(np.array(numbers, np.float32), out)
+    for k, action in enumerate(actions):
+        for i, a in enumerate(numbers):
+            for j, b in enumerate(numbers):
+                here = np.float32(action(cutlass.Float32(a), cutlass.Float32(b)).value)
+                assert np.allclose(here, out[k, i, j], rtol=3e-7, atol=0, equal_nan=True), (k, a, b)

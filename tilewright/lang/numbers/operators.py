@@ -23,7 +23,7 @@ CLASS_OF: dict[ScalarType, Any] = {}
 SHIFTS = ("shl", "shr")
 _FLOAT: dict[str, Callable[[float, float], float]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: _divide(a, b),
-    "min": min, "max": max, "pow": math.pow, "floordiv": lambda a, b: math.floor(_divide(a, b)),
+    "min": lambda a, b: _extreme(min, a, b), "max": lambda a, b: _extreme(max, a, b), "pow": lambda a, b: _pow(a, b),
     "floormod": lambda a, b: a % b if b else math.nan, "atan2": math.atan2, "copysign": math.copysign,
     "rem": lambda a, b: math.fmod(a, b) if b else math.nan,
 }  # fmt: skip
@@ -65,7 +65,7 @@ def unary(opcode: str, a: Any) -> Any:
         if opcode == "not":
             return cls(not a.value if kind == BOOL else ~a.value)
         return cls(-a.value if opcode == "neg" else abs(a.value))
-    if opcode == "abs" and a.nonneg:
+    if opcode == "abs" and cls.is_integer and a.nonneg:
         return a
     made = cls(Builder.current().unary(opcode, a.value))
     if opcode != "not" and cls.is_integer:
@@ -187,13 +187,34 @@ def _power(a: Any, b: Any, cls: Any) -> Any:
 def _float(opcode: str, a: Any, b: Any, kind: ScalarType) -> Any:
     if _static(a, b):
         try:
+            if opcode == "floordiv":  # of the rounded quotient, as the machine has it
+                return _floor(fold.normalise(kind, _divide(a.value, b.value)))
             return _FLOAT[opcode](a.value, b.value)
         except (OverflowError, ValueError):
-            return math.inf if opcode == "pow" else math.nan
+            return math.nan
     builder = Builder.current()
     if opcode == "floordiv":
         return builder.unary("floor", builder.binary("div", a.ir_value(), b.ir_value()))
     return builder.binary(opcode, a.ir_value(), b.ir_value())
+
+
+def _floor(x: float) -> float:
+    return float(math.floor(x)) if x and math.isfinite(x) else x
+
+
+def _extreme(choose: Callable[[float, float], float], a: float, b: float) -> float:
+    """``min`` and ``max`` pass over a NaN beside a number."""
+    return b if math.isnan(a) else a if math.isnan(b) else choose(a, b)
+
+
+def _pow(a: float, b: float) -> float:
+    """As C has it: a negative base to a fraction is no number, what is too large is an infinity."""
+    try:
+        return math.pow(a, b)
+    except (OverflowError, ValueError) as wrong:
+        if isinstance(wrong, ValueError) and a != 0:
+            return math.nan
+        return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
 
 
 def _divide(a: float, b: float) -> float:
