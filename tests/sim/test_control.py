@@ -9,6 +9,7 @@ from tests.sim.build import Kernel, c, gptr
 from tilewright import sim
 from tilewright.errors import SimulationError
 from tilewright.ir.types import BOOL, F32, I32, FragType
+from tilewright.sim.values import PTR, join_rows
 
 BOTH = pytest.mark.parametrize("schedule", ["seeded", "lockstep"])
 
@@ -215,7 +216,7 @@ def test_a_flag_that_nobody_sets_is_reported_as_a_hang(monkeypatch: pytest.Monke
     monkeypatch.setattr("tilewright.sim.engine.STUCK", 20)
     k = Kernel(gptr(I32))
     k.while_([c(0)], lambda n: [k.compare("eq", k.load(k.args[0]), c(0)), n], lambda n: [k.add(n, 1)])
-    with pytest.raises(SimulationError, match="hangs.*\n.*block .* spins at .*test_control.py"):
+    with pytest.raises(SimulationError, match=r"hangs.*\n.*block \(0, 0, 0\):\n.*spinning at .*test_control.py"):
         k.run(np.zeros(1, np.int32))
 
 
@@ -256,3 +257,8 @@ def test_a_fragment_choice_by_uniform_condition_keeps_its_identity() -> None:
     y = np.zeros(2, np.float32)
     k.run(y, False)
     assert y.tolist() == [1.0, 5.0]
+
+
+def test_a_pointer_that_no_group_has_set_joins_to_nothing() -> None:
+    order = np.arange(64)
+    assert join_rows([None, None], PTR, [32, 32], order, {}) is None

@@ -303,6 +303,17 @@ def test_compare_and_swap_elects_one_lane_per_block_in_shared_memory() -> None:
         assert (row == -1).sum() == 1 and (row[row != -1] == winner).all() and row[winner] == -1
 
 
+def test_compare_and_swap_compares_bits() -> None:
+    """As the machine does: a NaN is found again, and -0.0 is not 0.0."""
+    k = Kernel(gptr(F32))
+    for i in range(2):
+        at = k.at(k.args[0], i)
+        k.call(Atomic("cas"), [at, k.load(k.at(k.args[0], i + 2)), c(5.0, F32)], [F32])
+    x = np.array([np.nan, -0.0, np.nan, 0.0], np.float32)
+    k.run(x, block=1)
+    assert x[0] == 5 and x[1] == 0 and np.signbit(x[1])
+
+
 def test_atomic_pairs_of_halves() -> None:
     k = Kernel(gptr(F16, 4))
     k.call(Atomic("add"), [k.args[0], k.build([c(1.0, F16), c(2.0, F16)])])

@@ -19,7 +19,8 @@ def step(kind: str, access: Access) -> Callable[[Any, Any, Any], Any]:
     if kind == "exch":
         return lambda old, value, compare: value
     if kind == "cas":
-        return lambda old, value, compare: np.where(old == compare, value, old)
+        bits = np.dtype(f"u{access.dtype.itemsize}")  # a NaN equals itself, and 0.0 is not -0.0
+        return lambda old, value, compare: np.where(old.view(bits) == compare.view(bits), value, old)
     if kind == "inc":
         return lambda old, value, compare: np.where(old >= value, old - old, old + 1)
     if kind == "dec":
@@ -42,16 +43,18 @@ def atomic(
     index = buffer._many(group, off[where], access, "atomic", mask)
     memory = buffer.views[access.shift].view(access.dtype)
     value = value[where]
-    compare = None if compare is None else compare[where]
+    compare = None if compare is None else np.ascontiguousarray(compare[where])
     if not want_old and kind in AT and access.elem.name in ("i32", "u32", "i64", "u64", "f32", "f64"):
         AT[kind].at(memory, index, value)
+        group.changed = True
         return None
     update = step(kind, access)
     for lanes in rounds(index):
         place = index[lanes]
         before = memory[place]
         old[where[lanes]] = before
-        memory[place] = update(before, value[lanes], None if compare is None else compare[lanes])
+        memory[place] = after = update(before, value[lanes], None if compare is None else compare[lanes])
+        group.changed = group.changed or before.tobytes() != after.tobytes()
     return old
 
 

@@ -56,7 +56,8 @@ def blocking_call(op: Op, operands: list[int], results: list[int], following: in
         if wait is None:
             return following
         g.pc, g.wait, g.last = following, wait, op
-        g.wave.launch.stir()
+        if not g.still:
+            g.wave.launch.stir()
         if wait.ready().all():
             g.wait = None
             return following

@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.errors import SimulationError, TilewrightError
 from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
-from tilewright.sim import messages
+from tilewright.sim import hangs, messages
 from tilewright.sim.agents import Effect
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import Geometry
@@ -26,7 +26,8 @@ from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
 from tilewright.sim.settings import Options
 from tilewright.sim.wave import TAGS, Wave
 
-STUCK = 4000  # rounds in which every group only spins before the launch counts as hung
+STILL = 16  # rounds in which every loop turns without a change before the launch counts as hung
+STUCK = 4000  # rounds in which every loop only reads memory, but changes its own values
 ADMIT = 4  # such rounds before blocks beyond the lane budget are let in
 
 
@@ -53,6 +54,7 @@ class Launch:
         self.choice = random.Random(options.seed)
         self.current: tuple[int, int] | None = None
         self.idle = 0
+        self.started = 0
         self.turns = 0
         self.ended = 0
         self.execute = self._counted if watch is not None else self._plain
@@ -99,6 +101,7 @@ class Launch:
         done."""
         if self.later:
             self.later.pop(0).land()
+            self.idle = 0
             return True
         for group in self.groups:
             if group.wait is not None:
@@ -110,21 +113,37 @@ class Launch:
         spinning = [g for g in self.groups if g.yielded]
         if spinning:
             self.idle += 1
+            still = all(g.still for g in spinning)
             for group in spinning:
                 group.yielded = False
-            if self.idle > ADMIT and self._start_wave():
+            if (still or self.idle > ADMIT) and self._admit():
                 self.idle = 0
-            elif self.idle > STUCK:
-                raise SimulationError(messages.hang(self))
+            elif self.idle > (STILL if still else self._bound(spinning)):
+                raise SimulationError(hangs.hang(self, spinning))
             return True
         if self.groups:
-            raise SimulationError(messages.deadlock(self))
+            raise SimulationError(hangs.deadlock(self))
         return self._start_wave()
+
+    @staticmethod
+    def _bound(spinning: list[Group]) -> float:
+        """Rounds of nothing but spinning, though not with the same values, that make a hang likely."""
+        return STUCK if all(g.still or (g.spin.quiet and g.spin.reads) for g in spinning) else float("inf")
+
+    def bounded(self, group: Group) -> None:
+        """Refuse a group that turns for ever in loops that do change something."""
+        if group.spins > self.options.turns:
+            raise SimulationError(hangs.endless(self, group))
+
+    def _admit(self) -> bool:
+        """Let in as many waves as there have been: who waits for the last block need not wait for each."""
+        return any([self._start_wave() for _ in range(max(1, self.started))])
 
     def _start_wave(self) -> bool:
         coords = next(self.waves, None)
         if coords is None:
             return False
+        self.started += 1
         wave = Wave(self, coords)
         self.groups += wave.start(self.slots, self.choice)
         return True
@@ -141,11 +160,13 @@ class Launch:
 
     def _turn(self, group: Group) -> None:
         outcome = self.execute(group)
-        if not group.yielded:
+        if not group.yielded and not group.still:
             self.idle = 0
         if outcome == SPLIT:
             parts, group.parts = group.parts, []
             children = self._parted(group, parts)
+            for child in children[1:]:
+                child.still = False
             if group.yielded:  # a spin that warps were waiting behind: those inside rest, the others go on
                 children[0].yielded = True
             self._replace([group], children)

@@ -22,7 +22,8 @@ class Group:
     are active (None: all). ``tag``: groups of one tag run together and merge; the seeded schedule makes several."""
 
     __slots__ = ("wave", "program", "warps", "lanes_count", "mask", "slots", "pc", "tag", "smem_base", "checks",
-                 "watch", "lanes", "queues", "wait", "spins", "yielded", "parts", "registers", "last")  # fmt: skip
+                 "watch", "lanes", "queues", "wait", "spins", "yielded", "still", "changed", "spin", "parts",
+                 "registers", "last")  # fmt: skip
 
     def __init__(self, wave: Wave, program: Program, warps: np.ndarray, slots: list[Any], tag: int) -> None:
         self.wave = wave
@@ -44,6 +45,9 @@ class Group:
         self.wait: Any = None
         self.spins = 0
         self.yielded = False
+        self.still = False  # inside a loop whose last turn changed nothing
+        self.changed = False  # by an atomic, since the last turn of a loop
+        self.spin: Any = None  # the loop that yielded last
         self.parts: list[Part] = []
         self.registers: dict[str, Any] = {}
         self.last: Any = None
@@ -79,6 +83,7 @@ class Group:
         child.pc = part.pc
         child.queues = self.queues.copy()
         child.spins, child.last = self.spins, self.last
+        child.still, child.spin = self.still, self.spin
         if self.wait is not None:
             child.wait = self.wait.take(part.rows)
         return child
@@ -127,5 +132,7 @@ def merge(groups: list[Group]) -> Group:
     merged.mask = join_rows([g.mask for g in groups], MASK, sizes, order, memo)
     merged.pc = first.pc
     merged.last = first.last
+    merged.spins, merged.spin = max(g.spins for g in groups), first.spin
+    merged.still = all(g.still for g in groups)
     merged.queues = Queues.joined([g.queues for g in groups])
     return merged

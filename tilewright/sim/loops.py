@@ -12,6 +12,7 @@ from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Part
 from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label
+from tilewright.sim.spins import Spin
 from tilewright.sim.values import blend
 
 if TYPE_CHECKING:
@@ -182,8 +183,13 @@ def lower_while(low: Lowering, op: Op) -> None:
     around = [Enclosing(end, saved, None), *reversed(low.enclosing)]
     states = [slot for e in around for slot in (e.saved, e.taken) if slot is not None]
     targets = (head, *(e.exit for e in around))
-    low.control(_again(yielded, carried, around, head), op, (*yielded, *results, *states), carried, targets)
+    spin = Spin(low, op)
+    seen = [slot for _, slot, _ in spin.reads]
+    low.control(
+        _again(yielded, carried, around, head, spin), op, (*yielded, *results, *states, *seen), carried, targets
+    )
     end.pc = low.here()
+    low.step(_leave, op, (), ())
     join(low, op)
 
 
@@ -208,18 +214,28 @@ def _condition(
     return control
 
 
-def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head: Label) -> Closure:
-    """Back to the condition; now and then other groups get a turn, and warps that rest under a mask (they have left
-    this loop, or stand outside it in a region around it) stop waiting for those that spin."""
+def _leave(g: Any, s: list[Any]) -> None:
+    g.still = False
+
+
+def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head: Label, spin: Spin) -> Closure:
+    """Back to the condition; now and then, and after a turn that changed nothing, other groups get a turn, and warps
+    that rest under a mask (they have left this loop, or stand outside it in a region around it) stop waiting for those
+    that spin."""
+    polls = spin.quiet and bool(spin.reads)
 
     def control(g: Any, s: list[Any]) -> int:
         fresh = [s[v] for v in yielded]
+        g.spins += 1
+        due = not g.spins % PATIENCE
+        g.still = (polls or due) and spin.still(g, [s[c] for c in carried], fresh)
         for c, v in zip(carried, fresh, strict=True):
             s[c] = v
-        g.spins += 1
-        if g.spins % PATIENCE:
+        if not due and not g.still:
             return head.pc
-        g.yielded = True
+        g.yielded, g.spin = True, spin
+        if due:
+            g.wave.launch.bounded(g)
         if g.mask is not None:
             g.parts = _apart(g, s, around, head)
             if len(g.parts) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tilewright.errors import ArgumentError
@@ -16,24 +16,35 @@ SCHEDULES = ("seeded", "lockstep")
 class Options:
     """``seed``: of the schedule's random choices. ``schedule``: ``"seeded"`` (warps of a block run apart, in random
     order) or ``"lockstep"`` (all warps together; fastest). ``checks``: bounds and alignment of memory accesses.
-    ``lanes``: about how many threads are resident at once; blocks beyond them run in waves."""
+    ``lanes``: about how many threads are resident at once; blocks beyond them run in waves. ``turns``: of while loops
+    that a warp may make before it counts as hung."""
 
     seed: int = 0
     schedule: str = "seeded"
     checks: bool = True
     lanes: int = 16384
+    turns: int = 1 << 21
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
         if self.lanes < 1:
             raise ArgumentError(f"lanes={self.lanes}; the simulator needs at least one lane")
+        if self.turns < 1:
+            raise ArgumentError(f"turns={self.turns}; a loop needs at least one turn")
 
 
 def _from_environment() -> Options:
-    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES."""
+    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS."""
     found: dict[str, object] = {}
-    for name, read in (("seed", int), ("schedule", str), ("checks", lambda v: v != "0"), ("lanes", int)):
+    readers: dict[str, Callable[[str], object]] = {
+        "seed": int,
+        "schedule": str,
+        "checks": lambda v: v != "0",
+        "lanes": int,
+        "turns": int,
+    }
+    for name, read in readers.items():
         text = os.environ.get(f"TILEWRIGHT_SIM_{name.upper()}")
         if text:
             try:
@@ -63,7 +74,7 @@ def _changed(**changes: object) -> Options:
 
 
 def set_options(**changes: object) -> None:
-    """Change options (``seed``, ``schedule``, ``checks``, ``lanes``) for the rest of the process."""
+    """Change options (``seed``, ``schedule``, ``checks``, ``lanes``, ``turns``) for the rest of the process."""
     global _current
     _current = _changed(**changes)
 

@@ -13,7 +13,9 @@ from tilewright.sim.faults import Fault
 from tilewright.sim.memory import U64, AddressSpace, Buffer, Mask
 
 RANK_SHIFT = 24  # an offset with (rank + 1) << 24 added reaches into block `rank` of the cluster (mapa)
-POISON_FLOAT, POISON_INT = 0xFF, 0xCD  # 0xFFFF... is a NaN in every float type
+# 0xFF and 0x7F in turns are a NaN in every float type, and neither 0 nor -1 in any integer type; what is known to hold
+# integers is 0xCDCD...
+POISON_RAW, POISON_INT = (0xFF, 0x7F), 0xCD
 
 
 class SharedBuffer(Buffer):
@@ -27,7 +29,7 @@ class SharedBuffer(Buffer):
         self, size: int, blocks: int, cluster: int, integers: Sequence[tuple[int, int]], space: AddressSpace
     ) -> None:
         self.stride = -(-size // 128) * 128
-        data = np.full((blocks, self.stride), POISON_FLOAT, np.uint8)
+        data = np.tile(np.array(POISON_RAW, np.uint8), (blocks, self.stride // 2))
         for start, stop in integers:
             data[:, start:stop] = POISON_INT
         super().__init__(data.reshape(-1), 0, size, AddressSpace.WINDOW, space)
@@ -94,5 +96,6 @@ class SharedBuffer(Buffer):
 
 
 def integer_ranges(allocations: Sequence[tuple[int, int, ScalarType]]) -> list[tuple[int, int]]:
-    """The byte ranges of the (offset, bytes, element type) allocations that hold integers."""
-    return [(offset, offset + size) for offset, size, elem in allocations if not elem.is_float]
+    """The byte ranges of the (offset, bytes, element type) allocations that hold integers. Those of u8 may be bytes for
+    anything."""
+    return [(offset, offset + size) for offset, size, elem in allocations if not elem.is_float and elem.name != "u8"]

@@ -117,7 +117,7 @@ def join_rows(
     if all(v is first for v in values[1:]) and (first is None or kind == PTR or np.ndim(first) < LANE_NDIM[kind]):
         return (
             first
-            if kind != PTR or isinstance(first.off, int)
+            if first is None or kind != PTR or isinstance(first.off, int)
             else Ptr(first.buf, _stack([v.off for v in values], 1, sizes, order))
         )
     key = tuple(map(id, values))

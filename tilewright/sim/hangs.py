@@ -1,0 +1,88 @@
+"""The texts of launches that cannot end: what every warp of a block waits for, or which loop it turns in and what that
+loop reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilewright.sim.geometry import WARP
+from tilewright.sim.messages import place
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+
+
+def deadlock(launch: Launch) -> str:
+    """Every warp waits: who waits where, and where the others of the block are."""
+    return "\n  ".join((
+        f"deadlock in kernel {launch.program.name!r}: no warp can go on; {_block(launch, launch.groups[0])}",
+        "to mend: let every thread that the barrier counts reach it, on every path through branches and loops",
+    ))  # fmt: skip
+
+
+def hang(launch: Launch, spinning: list[Group]) -> str:
+    """Loops turn, nobody changes what they read."""
+    first = min(spinning, key=lambda g: int(g.warps[0]))
+    return "\n  ".join((
+        f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",
+        _block(launch, first),
+        "to mend: something must set what the loop waits for; all blocks of the grid are resident here, but lanes that "
+        "leave a loop wait for those of their warp that still turn in it",
+    ))  # fmt: skip
+
+
+def endless(launch: Launch, group: Group) -> str:
+    return "\n  ".join((
+        f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",
+        _block(launch, group),
+        "to mend: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
+    ))  # fmt: skip
+
+
+def _block(launch: Launch, group: Group) -> str:
+    """The block of the group's first warp, and a line for each of its warps (equal neighbours share one)."""
+    per_block, wave = launch.geometry.warps, group.wave
+    slot = int(group.warps[0]) // per_block
+    states = ["no longer in the kernel"] * per_block
+    for other in launch.groups:
+        for row, warp in enumerate(other.warps):
+            if other.wave is wave and warp // per_block == slot:
+                states[warp % per_block] = _state(other, row)
+    lines = [f"block {tuple(int(v) for v in wave.coords[slot])}:"]
+    for first, last, state in _runs(states):
+        who = f"warp {first}" if first == last else f"warps {first}-{last}"
+        lines.append(f"{who} (threads {first * WARP}-{min((last + 1) * WARP, launch.geometry.threads) - 1}): {state}")
+    return "\n  ".join(lines)
+
+
+def _state(group: Group, row: int) -> str:
+    if group.wait is not None:
+        return f"waiting for {group.wait.describe(row)}, {place(group.wait.op)}"
+    if group.spin is None:
+        return "able to go on"
+    mask = group.mask
+    lanes = np.ones(WARP, bool) if mask is None else mask[row * WARP : (row + 1) * WARP]
+    if not lanes.any():
+        return "behind a loop in which other warps turn"
+    whose = "" if lanes.all() else f"lanes {_ranges(np.flatnonzero(lanes))} "
+    reads = group.spin.describe(group, row)
+    return f"{whose}spinning {place(group.spin.op)}{f'; it reads {reads}' if reads else ''}"
+
+
+def _ranges(numbers: np.ndarray) -> str:
+    """Ascending numbers as ``0-7, 16``."""
+    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+    return ", ".join(f"{r[0]}-{r[-1]}" if r.size > 1 else f"{r[0]}" for r in np.split(numbers, breaks))
+
+
+def _runs(states: list[str]) -> list[tuple[int, int, str]]:
+    found: list[tuple[int, int, str]] = []
+    for i, state in enumerate(states):
+        if found and found[-1][2] == state:
+            found[-1] = (found[-1][0], i, state)
+        else:
+            found.append((i, i, state))
+    return found

@@ -1,0 +1,100 @@
+"""While loops that turn without changing anything: what they read, and whether one more turn could differ.
+
+A loop is *quiet* when its body writes nothing but what it carries. A turn of a quiet loop that leaves the carried
+values as they were is *still*: the next one is the same unless another warp, or something asynchronous, changes memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.atoms.atomic import Atomic, OrderedLoad
+from tilewright.atoms.mbarrier import MbarrierTest, MbarrierWait
+from tilewright.atoms.mbarrier_state import Mbarriers
+from tilewright.atoms.sync import BarrierSync, Fence, FenceProxy, SyncThreads, SyncWarp
+from tilewright.atoms.warp import ElectOne, MatchAny, Redux, Shuffle, Vote
+from tilewright.ir.core import Op, Value
+from tilewright.ir.types import PtrType
+from tilewright.sim.access import Access
+from tilewright.sim.memory import Anywhere
+from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.values import Ptr
+
+if TYPE_CHECKING:
+    from tilewright.sim.group import Group
+    from tilewright.sim.lowering import Lowering
+
+READS = (OrderedLoad, Atomic, MbarrierTest, MbarrierWait)
+QUIET = (*READS, SyncThreads, BarrierSync, SyncWarp, Fence, FenceProxy, Shuffle, Vote, MatchAny, Redux, ElectOne)
+WRITES = frozenset(("store", "frag.store", "printf", "launch"))
+
+
+class Spin:
+    """One while loop. ``reads``: the pointers that its turns look at, their registers, and whether an mbarrier is
+    there."""
+
+    __slots__ = ("op", "quiet", "reads")
+
+    def __init__(self, low: Lowering, op: Op) -> None:
+        self.op = op
+        self.quiet = True
+        self.reads: list[tuple[Value, int, bool]] = []
+        for inner in op.walk():
+            atom = inner.attrs.get("atom") if inner.opcode == "call" else None
+            clock = inner.opcode == "sreg" and inner.attrs["name"] == "clock"
+            self.quiet &= inner.opcode not in WRITES and not clock and (atom is None or isinstance(atom, QUIET))
+            if inner.opcode == "load" or isinstance(atom, READS):
+                pointer = inner.operands[0]
+                self.reads.append((pointer, low.slot(pointer), isinstance(atom, (MbarrierTest, MbarrierWait))))
+
+    def still(self, group: Group, old: list[Any], new: list[Any]) -> bool:
+        """Whether the turn from the carried values ``old`` to ``new`` changed nothing."""
+        changed, group.changed = group.changed, False
+        return self.quiet and not changed and all(map(_same, old, new))
+
+    def describe(self, group: Group, row: int) -> str:
+        """What the first active lane of the warp in ``row`` reads: each place and what it holds."""
+        mask = group.mask
+        lanes = np.arange(row * 32, row * 32 + 32)
+        active = lanes if mask is None else lanes[mask[lanes]]
+        lane = int(active[0]) if active.size else int(lanes[0])
+        found = [_place(group, lane, *read) for read in self.reads]
+        return ", ".join(dict.fromkeys(text for text in found if text))
+
+
+def _same(old: Any, new: Any) -> bool:
+    if old is new:
+        return True
+    if old is None or new is None:
+        return False
+    if isinstance(old, Ptr):
+        return old.buf is new.buf and np.array_equal(old.off, new.off)
+    return np.shape(old) == np.shape(new) and np.array_equal(old, new)
+
+
+def _place(group: Group, lane: int, pointer: Value, slot: int, mbarrier: bool) -> str:
+    held = group.slots[slot]
+    kind = pointer.type
+    if held is None or not isinstance(kind, PtrType):
+        return ""
+    off, buffer = held.off if isinstance(held.off, int) else int(held.off[lane]), held.buf
+    if isinstance(buffer, Anywhere):
+        buffer = next((b for b in buffer.space.exposed() if b.base + b.low <= off < b.base + b.high), None)
+        if buffer is None:
+            return f"address {off:#x}"
+        off -= buffer.base
+    shared = isinstance(buffer, SharedBuffer)
+    block = int(group.warps[lane // 32]) // group.wave.geometry.warps
+    if mbarrier:
+        table: Mbarriers | None = group.wave.kept.get(Mbarriers)
+        row = -1 if table is None else int(table.rows(np.array([(block << 32) + off]))[0])
+        return "" if table is None or row < 0 else table.describe(row)
+    access = Access(kind.elem, 1, kind.elem.bytes, True)
+    at = off + block * buffer.stride if shared else off
+    value = buffer.bytes[at : at + access.nbytes].copy().view(access.dtype)
+    holds = f"{kind.elem} {value[0]}" if value.size else str(kind.elem)
+    if shared:
+        return f"{holds} at shared-memory offset {off}"
+    return f"{holds} at address {buffer.base + off:#x}, byte offset {off - buffer.low} {buffer.extent(access)}"
