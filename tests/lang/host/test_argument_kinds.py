@@ -13,6 +13,8 @@ import tilewright.cute as cute
 from tests.lang.host.programs import THREADS, arrays, scale_kernel
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.types import F32, MemSpace, PtrType
 from tilewright.lang.launch.machine import register_machine
 
 
@@ -215,3 +217,32 @@ def test_streams_are_taken_in_every_form():
         register_machine("cpu", "tilewright.sim.machine")
     assert [c.stream for c, _ in seen] == [17, 23]
     assert seen[0][0].smem == 100 and seen[0][0].grid == (1, 1, 1) and seen[0][0].block == (32, 1, 1)
+
+
+def test_a_users_pointer_must_keep_the_alignment_of_its_type():
+    class Promise:
+        """Says 16 bytes, whatever ``array`` is."""
+
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __c_pointers__(self):
+            address = self.array.ctypes.data
+            return [DevicePointer(address, "cpu", address, address + self.array.nbytes, self.array)]
+
+        def __get_mlir_types__(self):
+            return [PtrType(F32, MemSpace.GMEM, 16)]
+
+        def __new_from_mlir_values__(self, values):
+            return values[0]
+
+    @cute.jit
+    def run(x):
+        return 1
+
+    room = np.zeros(12, np.float32)
+    start = -(room.ctypes.data // 4) % 4
+    run(Promise(room[start:]))
+    compiled = cute.compile(run, Promise(room[start:]))
+    with pytest.raises(ArgumentError, match="expected an address that is a multiple of 16 bytes"):
+        compiled(Promise(room[start + 1 :]))
