@@ -160,6 +160,24 @@ def test_a_wait_lands_exactly_the_groups_it_names() -> None:
         assert (y[turn, :turn] == 1).all() and np.isnan(y[turn, turn:]).all()
 
 
+@SEEDS
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_a_warp_does_not_wait_for_reaches_no_other_warp(seed: int, committed: bool) -> None:
+    """Not even after the warp that copied has ended."""
+    k = Kernel(gptr(F32), gptr(F32), smem_bytes=512)
+    s, t = k.smem_alloc(0, 512, 16, F32), k.tid()
+    k.call(CopyLater(), [k.at(k.args[0], t), k.at(s, t)])
+    if committed:
+        k.call(Commit(), [])
+    k.call(Wait(1 if committed else 0), [])
+    k.sync()
+    k.store(k.at(k.args[1], t), k.load(k.at(s, k.binary("xor", t, c(96)))))
+    x, y = np.ones(128, np.float32), np.zeros(128, np.float32)
+    with sim.options(seed=seed):
+        k.run(x, y, block=128)
+    assert np.isnan(y).all()
+
+
 def test_an_effect_under_a_mask_keeps_its_mask() -> None:
     k = Kernel(gptr(F32), gptr(F32), smem_bytes=256)
     s, t = k.smem_alloc(0, 256, 16, F32), k.tid()

@@ -99,6 +99,37 @@ def test_a_lane_outside_its_member_mask_is_an_error() -> None:
         k.run(np.zeros(1, np.int32))
 
 
+@pytest.mark.parametrize("divided", ["by a branch", "by a loop"])
+def test_a_member_that_is_elsewhere_is_an_error(divided: str) -> None:
+    """The sum of 20 ones over a whole warp is undefined on a GPU: it must not come out as 20."""
+    k = Kernel(gptr(I32))
+    t = k.tid()
+
+    def body() -> None:
+        (v,) = k.call(Shuffle("bfly"), [c(1), c(16), c(FULL), c(31)], [I32])
+        k.store(k.at(k.args[0], t), v)
+
+    if divided == "by a branch":
+        with k.if_(k.compare("lt", t, c(20))):
+            body()
+    else:
+        k.loop(0, k.select(k.compare("lt", t, c(20)), c(2), c(1)), lambda i: (body(), [])[1], [])
+    with pytest.raises(SimulationError, match="0xffffffff names lane 20, which does not(.|\n)*thread .0, 0, 0"):
+        k.run(np.zeros(32, np.int32))
+
+
+@pytest.mark.parametrize("elem", [I32, F32], ids=str)
+def test_a_lane_beyond_the_block_gives_nothing_to_build_on(elem: ScalarType) -> None:
+    k = Kernel(gptr(elem))
+    t = k.tid()
+    (v,) = k.call(Shuffle("bfly"), [k.cast(t, elem), c(16), c(FULL), c(31)], [elem])
+    k.store(k.at(k.args[0], t), v)
+    y = np.zeros(20, elem.dtype)
+    k.run(y, block=20)
+    assert y[:4].tolist() == [16, 17, 18, 19]
+    assert np.isnan(y[4:16]).all() if elem.is_float else (y[4:16] < -1000).all()
+
+
 @pytest.mark.parametrize("kind", ["add", "min", "max", "and", "or", "xor"])
 @pytest.mark.parametrize("elem", [I32, U32], ids=str)
 def test_redux(kind: str, elem: ScalarType) -> None:

@@ -2,8 +2,8 @@
 ...).
 
 The member mask is an i32 operand whose bit ``i`` stands for lane ``i``; -1 is the whole warp. A lane that executes such
-an instruction must be in its own mask. What a lane reads from one that takes no part is undefined: the simulator gives
-zero bits.
+an instruction must be in its own mask, and all threads that the mask names must execute it together. What a lane reads
+from one that takes no part is undefined: the simulator gives a NaN, or 0xCD in every byte.
 """
 
 from __future__ import annotations
@@ -28,14 +28,47 @@ def _need(op: Op, condition: bool, text: str) -> None:
 
 def members(lanes: Lanes, mask: Any, name: str) -> np.ndarray[Any, Any]:
     """bool ``[W, 32]``: the lanes that take part (active, and in the mask)."""
+    active = lanes.active()
+    named = lanes.spread(mask).astype(np.int64) & 0xFFFFFFFF
+    if lanes.mask is None and (named == 0xFFFFFFFF).all():
+        return active.reshape(-1, WARP)
     lane = lanes.lane()
-    inside = (lanes.spread(mask).astype(np.int64) >> lane) & 1 == 1
-    outside = lanes.active() & ~inside
+    outside = active & ((named >> lane) & 1 == 0)
     if outside.any():
-        raise ConstraintError(
-            f"{name}: lane {int(lane[int(np.argmax(outside))])} executes it but is not in its member mask"
+        raise lanes.fault(
+            f"{name}: lane {int(lane[int(np.argmax(outside))])} executes it but is not in its member mask", outside
         )
-    return (lanes.active() & inside).reshape(-1, WARP)
+    there = _bits(active)
+    absent = active & (named & _bits(_threads(lanes)) & ~there != 0)
+    if absent.any():
+        first = int(np.argmax(absent))
+        missing = int(named[first] & ~there[first])
+        other = (missing & -missing).bit_length() - 1
+        raise lanes.fault(
+            f"{name}: its member mask {int(named[first]):#010x} names lane {other}, which does not execute it together "
+            "with this one",
+            absent,
+            mend="move it out of the branch or loop that divides the warp, or give the mask of the lanes that go there",
+        )
+    return active.reshape(-1, WARP)
+
+
+def _bits(lanes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """For each lane the mask of the lanes of its warp in ``lanes`` (bool ``[L]``)."""
+    return np.repeat((lanes.reshape(-1, WARP).astype(np.int64) << np.arange(WARP)).sum(1), WARP)
+
+
+def _threads(lanes: Lanes) -> np.ndarray[Any, Any]:
+    """bool ``[L]``: the lanes that are threads of the block."""
+    x, y, z = (lanes.sreg(f"ntid.{axis}").astype(np.int64) for axis in "xyz")
+    return lanes.sreg("warpid").astype(np.int64) * WARP + lanes.lane() < x * y * z
+
+
+def _nothing(dtype: np.dtype[Any]) -> Any:
+    """What a lane that takes no part seems to hold."""
+    if dtype.kind == "b":
+        return np.True_
+    return np.frombuffer((b"\xcd" if dtype.kind in "iu" else b"\xff") * dtype.itemsize, dtype)[0]
 
 
 @dataclass(frozen=True)
@@ -87,7 +120,7 @@ class Shuffle(Instruction):
         value, offset, mask, control = (lanes.spread(v) for v in operands)
         there = members(lanes, mask, self.mnemonic())
         source = self.source(lanes.lane(), offset, control).reshape(-1, WARP)
-        values = np.where(there, value.reshape(-1, WARP), value.dtype.type(0))
+        values = np.where(there, value.reshape(-1, WARP), _nothing(value.dtype))
         return (np.take_along_axis(values, source, 1).reshape(-1),)
 
     def emit(self, out: Emitter, op: Op) -> None:

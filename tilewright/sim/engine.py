@@ -171,8 +171,8 @@ class Launch:
                 children[0].yielded = True
             self._replace([group], children)
         elif outcome == DONE:
-            group.queues.land_all()
             self._replace([group], [])
+            group.wave.leave(group)
             self.ended += group.warps.size
             if self.watch is not None:
                 self.watch.progress(self.ended / (self.geometry.blocks * self.geometry.warps))

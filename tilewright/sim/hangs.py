@@ -19,7 +19,8 @@ def deadlock(launch: Launch) -> str:
     """Every warp waits: who waits where, and where the others of the block are."""
     return "\n  ".join((
         f"deadlock in kernel {launch.program.name!r}: no warp can go on; {_block(launch, launch.groups[0])}",
-        "to mend: let every thread that the barrier counts reach it, on every path through branches and loops",
+        "to mend: let every thread that the barrier counts reach it, on every path through branches and loops; a wait "
+        "for an mbarrier must name the parity of a phase that its arrivals complete",
     ))  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.sim.agents import Queues
 from tilewright.sim.barriers import Barriers
 from tilewright.sim.group import Group
 from tilewright.sim.shared import SharedBuffer
@@ -30,10 +31,18 @@ class Wave:
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
         self.kept: dict[Any, Any] = {}  # what families of instructions keep beside shared memory
         self.clock = 0
+        self.left: list[Queues] = []  # what warps that have ended did not wait for
 
     def tick(self) -> int:
         self.clock += 1
         return self.clock
+
+    def leave(self, group: Group) -> None:
+        """``group`` has ended. What it did not wait for lands when all warps of the wave have."""
+        self.left.append(group.queues)
+        if not any(g.wave is self for g in self.launch.groups):
+            for queues in self.left:
+                queues.land_all()
 
     def alone(self, group: Group) -> bool:
         """Whether no other group could come up to ``group`` and merge with it."""
