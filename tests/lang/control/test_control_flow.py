@@ -475,3 +475,19 @@ def test_if_generate(staged):
 
     assert staged(program.function, 7) == (5, 8)
     assert staged(program.function, 2) == (1, 0)
+
+
+@pytest.mark.parametrize("kind", ["Uint8", "Uint16", "Uint32", "Uint64"])
+def test_unsigned_numbers_counted_downwards(kind, staged):
+    cls = getattr(cutlass, kind)
+
+    def program(n):
+        found = 0
+        for i in range(cls(n), 0, -1):
+            found = found * 10 + cutlass.Int32(i)
+        for i in range(cls(n), -1, -2):
+            found = found * 10 + cutlass.Int32(i)
+        return found
+
+    assert staged(program, 3) == (32131.0,)
+    assert staged(program, 0) == (0.0,)

@@ -12,7 +12,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators, promote
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.numeric import Boolean, Integer, as_numeric
+from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, Integer, as_numeric
 from tilewright.lang.staging import cells, location
 from tilewright.lang.staging.carried import Carried, invariants, substitute
 from tilewright.lang.staging.location import fail, here
@@ -155,7 +155,10 @@ class For:
 
 def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
     """Bounds of a loop that counts upwards, and the index that the user sees as a function of the counter."""
-    cls = type(_widest([span.start, span.stop, span.step]))
+    bounds = [span.start, span.stop, span.step]
+    cls = type(_widest(bounds))
+    if not cls.signed and any((as_python(bound) or 0) < 0 for bound in bounds):  # downwards: it must be able to say so
+        cls = Int64 if cls.width > 16 else Int32
     start, stop, step = (cls(x) for x in (span.start, span.stop, span.step))
     known = as_python(step)
     if known is not None and known > 0:
