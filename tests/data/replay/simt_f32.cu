@@ -125,8 +125,8 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
     *reinterpret_cast<uint4*>(&tCrA[4]) = *reinterpret_cast<uint4 const*>((p_5 + 64));
     *reinterpret_cast<uint4*>(&tCrB[0]) = *reinterpret_cast<uint4 const*>((p_6 + 3164));
     *reinterpret_cast<uint4*>(&tCrB[4]) = *reinterpret_cast<uint4 const*>((p_6 + 3228));
-    int read = 0;
     int write = 2;
+    int read = 0;
     #pragma unroll 1
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       const int ahead = min(k_tile + 2, t_35);
@@ -149,8 +149,6 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
       const bool t_46 = r_2[0];
       cp_async_cg_16_zfill(tw::shared_address(p_4 + write * 1024 + 3164), (p_3 + ahead * t_14), t_46 ? 16 : 0);
       asm volatile("cp.async.commit_group;" : : : "memory");
-      const int t_47 = write + 1;
-      const int write_1 = t_47 == 3 ? 0 : t_47;
       #pragma unroll
       for (int m = 0; m < 8; ++m) {
         #pragma unroll
@@ -231,6 +229,8 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
           acc[m_6 + 8 * s_6] = fmaf(tCrA[m_6 + 48], tCrB[s_6 + 48], acc[m_6 + 8 * s_6]);
         }
       }
+      const int t_47 = write + 1;
+      const int write_1 = t_47 == 3 ? 0 : t_47;
       const int t_48 = read + 1;
       const int read_1 = t_48 == 3 ? 0 : t_48;
       asm volatile("cp.async.wait_group 1;" : : : "memory");
@@ -249,8 +249,8 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
           acc[m_7 + 8 * s_7] = fmaf(tCrA[m_7 + 56], tCrB[s_7 + 56], acc[m_7 + 8 * s_7]);
         }
       }
-      read = read_1;
       write = write_1;
+      read = read_1;
     }
     asm volatile("cp.async.wait_group 0;" : : : "memory");
   }

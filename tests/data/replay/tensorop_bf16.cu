@@ -193,8 +193,8 @@ MultistageGemm_kernel(tw::bf16* mA, int mA_shape0, int mA_shape1, int mA_stride0
     ldmatrix_x4_trans(tw::shared_address(p_12), tw::reg32(tCrB[8]), tw::reg32(tCrB[10]), tw::reg32(tCrB[12]), tw::reg32(tCrB[14]));
     ldmatrix_x4_trans(tw::shared_address(p_11 + 512), tw::reg32(tCrB[16]), tw::reg32(tCrB[18]), tw::reg32(tCrB[20]), tw::reg32(tCrB[22]));
     ldmatrix_x4_trans(tw::shared_address(p_12 + 512), tw::reg32(tCrB[24]), tw::reg32(tCrB[26]), tw::reg32(tCrB[28]), tw::reg32(tCrB[30]));
-    int read = 0;
     int write = 3;
+    int read = 0;
     #pragma unroll 1
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       const int ahead = min(k_tile + 3, t_51);
@@ -230,8 +230,6 @@ MultistageGemm_kernel(tw::bf16* mA, int mA_shape0, int mA_shape1, int mA_stride0
       cp_async_cg_16_zfill(tw::shared_address(p_20 + 2048), (p_19 + t_48), t_73 ? 16 : 0);
       cp_async_cg_16_zfill(tw::shared_address(p_20 + 3072), (p_19 + t_49), t_73 ? 16 : 0);
       asm volatile("cp.async.commit_group;" : : : "memory");
-      const int t_74 = write + 1;
-      const int write_1 = t_74 == 4 ? 0 : t_74;
       #pragma unroll
       for (int m = 0; m < 4; ++m) {
         #pragma unroll
@@ -240,6 +238,8 @@ MultistageGemm_kernel(tw::bf16* mA, int mA_shape0, int mA_shape1, int mA_stride0
           mma_16x8x16_f32bf16bf16f32_tn(acc[4 * m + 16 * s], acc[4 * m + 16 * s + 1], acc[4 * m + 16 * s + 2], acc[4 * m + 16 * s + 3], tw::reg32(tCrA[16 * m]), tw::reg32(tCrA[16 * m + 2]), tw::reg32(tCrA[16 * m + 4]), tw::reg32(tCrA[16 * m + 6]), tw::reg32(tCrB[4 * s]), tw::reg32(tCrB[4 * s + 2]));
         }
       }
+      const int t_74 = write + 1;
+      const int write_1 = t_74 == 4 ? 0 : t_74;
       const int t_75 = read + 1;
       const int read_1 = t_75 == 4 ? 0 : t_75;
       asm volatile("cp.async.wait_group 2;" : : : "memory");
@@ -265,8 +265,8 @@ MultistageGemm_kernel(tw::bf16* mA, int mA_shape0, int mA_shape1, int mA_stride0
           mma_16x8x16_f32bf16bf16f32_tn(acc[4 * m_1 + 16 * s_1], acc[4 * m_1 + 16 * s_1 + 1], acc[4 * m_1 + 16 * s_1 + 2], acc[4 * m_1 + 16 * s_1 + 3], tw::reg32(tCrA[16 * m_1 + 8]), tw::reg32(tCrA[16 * m_1 + 8 + 2]), tw::reg32(tCrA[16 * m_1 + 8 + 4]), tw::reg32(tCrA[16 * m_1 + 8 + 6]), tw::reg32(tCrB[4 * s_1 + 32]), tw::reg32(tCrB[4 * s_1 + 32 + 2]));
         }
       }
-      read = read_1;
       write = write_1;
+      read = read_1;
     }
     asm volatile("cp.async.wait_group 0;" : : : "memory");
   }

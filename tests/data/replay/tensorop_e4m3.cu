@@ -154,8 +154,8 @@ MultistageGemm_kernel(tw::e4m3* mA, int mA_shape0, int mA_shape1, int mA_stride0
     ldmatrix_x4(tw::shared_address(p_11 + 2048), tw::reg32(tCrB[32]), tw::reg32(tCrB[36]), tw::reg32(tCrB[48]), tw::reg32(tCrB[52]));
     ldmatrix_x4(tw::shared_address(p_11 + 4096), tw::reg32(tCrB[64]), tw::reg32(tCrB[68]), tw::reg32(tCrB[80]), tw::reg32(tCrB[84]));
     ldmatrix_x4(tw::shared_address(p_11 + 6144), tw::reg32(tCrB[96]), tw::reg32(tCrB[100]), tw::reg32(tCrB[112]), tw::reg32(tCrB[116]));
-    int read = 0;
     int write = 3;
+    int read = 0;
     #pragma unroll 1
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       const int ahead = min(k_tile + 3, t_39);
@@ -183,8 +183,6 @@ MultistageGemm_kernel(tw::e4m3* mA, int mA_shape0, int mA_shape1, int mA_stride0
       cp_async_cg_16_zfill(tw::shared_address(p_17), p_16, t_57 ? 16 : 0);
       cp_async_cg_16_zfill(tw::shared_address(p_17 + 4096), (p_16 + t_24), t_58 ? 16 : 0);
       asm volatile("cp.async.commit_group;" : : : "memory");
-      const int t_59 = write + 1;
-      const int write_1 = t_59 == 4 ? 0 : t_59;
       #pragma unroll
       for (int m = 0; m < 2; ++m) {
         #pragma unroll
@@ -193,6 +191,8 @@ MultistageGemm_kernel(tw::e4m3* mA, int mA_shape0, int mA_shape1, int mA_stride0
           mma_16x8x32_f32e4m3e4m3f32_tn(acc[4 * m + 8 * s], acc[4 * m + 8 * s + 1], acc[4 * m + 8 * s + 2], acc[4 * m + 8 * s + 3], tw::reg32(tCrA[32 * m]), tw::reg32(tCrA[32 * m + 4]), tw::reg32(tCrA[32 * m + 8]), tw::reg32(tCrA[32 * m + 12]), tw::reg32(tCrB[16 * s]), tw::reg32(tCrB[16 * s + 4]));
         }
       }
+      const int t_59 = write + 1;
+      const int write_1 = t_59 == 4 ? 0 : t_59;
       const int t_60 = read + 1;
       const int read_1 = t_60 == 4 ? 0 : t_60;
       asm volatile("cp.async.wait_group 2;" : : : "memory");
@@ -214,8 +214,8 @@ MultistageGemm_kernel(tw::e4m3* mA, int mA_shape0, int mA_shape1, int mA_stride0
           mma_16x8x32_f32e4m3e4m3f32_tn(acc[4 * m_1 + 8 * s_1], acc[4 * m_1 + 8 * s_1 + 1], acc[4 * m_1 + 8 * s_1 + 2], acc[4 * m_1 + 8 * s_1 + 3], tw::reg32(tCrA[32 * m_1 + 16]), tw::reg32(tCrA[32 * m_1 + 16 + 4]), tw::reg32(tCrA[32 * m_1 + 16 + 8]), tw::reg32(tCrA[32 * m_1 + 16 + 12]), tw::reg32(tCrB[16 * s_1 + 8]), tw::reg32(tCrB[16 * s_1 + 8 + 4]));
         }
       }
-      read = read_1;
       write = write_1;
+      read = read_1;
     }
     asm volatile("cp.async.wait_group 0;" : : : "memory");
   }

@@ -191,8 +191,8 @@ MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
     *reinterpret_cast<uint2*>(&tCrB[4]) = *reinterpret_cast<uint2 const*>((p_11 + 256));
     *reinterpret_cast<uint2*>(&tCrB[8]) = *reinterpret_cast<uint2 const*>((p_11 + 512));
     *reinterpret_cast<uint2*>(&tCrB[12]) = *reinterpret_cast<uint2 const*>((p_11 + 768));
-    int read = 0;
     int write = 3;
+    int read = 0;
     #pragma unroll 1
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       const int ahead = min(k_tile + 3, t_50);
@@ -232,8 +232,6 @@ MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
       cp_async_cg_16_zfill(tw::shared_address(p_19 + 512), (p_18 + t_48), t_80 ? 16 : 0);
       cp_async_cg_16_zfill(tw::shared_address(p_19 + 768), (p_18 + t_49), t_81 ? 16 : 0);
       asm volatile("cp.async.commit_group;" : : : "memory");
-      const int t_82 = write + 1;
-      const int write_1 = t_82 == 4 ? 0 : t_82;
       #pragma unroll
       for (int m = 0; m < 4; ++m) {
         #pragma unroll
@@ -278,6 +276,8 @@ MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
           mma_8x8x4_f64f64f64f64_tn(acc[2 * m_2 + 8 * s_2], acc[2 * m_2 + 8 * s_2 + 1], tCrA[4 * m_2 + 2], tCrB[4 * s_2 + 2]);
         }
       }
+      const int t_82 = write + 1;
+      const int write_1 = t_82 == 4 ? 0 : t_82;
       const int t_83 = read + 1;
       const int read_1 = t_83 == 4 ? 0 : t_83;
       asm volatile("cp.async.wait_group 2;" : : : "memory");
@@ -301,8 +301,8 @@ MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
           mma_8x8x4_f64f64f64f64_tn(acc[2 * m_3 + 8 * s_3], acc[2 * m_3 + 8 * s_3 + 1], tCrA[4 * m_3 + 3], tCrB[4 * s_3 + 3]);
         }
       }
-      read = read_1;
       write = write_1;
+      read = read_1;
     }
     asm volatile("cp.async.wait_group 0;" : : : "memory");
   }

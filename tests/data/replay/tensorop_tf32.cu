@@ -196,8 +196,8 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
     ldmatrix_x4(tw::shared_address(p_11 + 512), tw::reg32(tCrB[8]), tw::reg32(tCrB[9]), tw::reg32(tCrB[12]), tw::reg32(tCrB[13]));
     ldmatrix_x4(tw::shared_address(p_11 + 1024), tw::reg32(tCrB[16]), tw::reg32(tCrB[17]), tw::reg32(tCrB[20]), tw::reg32(tCrB[21]));
     ldmatrix_x4(tw::shared_address(p_11 + 1536), tw::reg32(tCrB[24]), tw::reg32(tCrB[25]), tw::reg32(tCrB[28]), tw::reg32(tCrB[29]));
-    int read = 0;
     int write = 3;
+    int read = 0;
     #pragma unroll 1
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       const int ahead = min(k_tile + 3, t_51);
@@ -235,8 +235,6 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
       cp_async_cg_16_zfill(tw::shared_address(p_17 + 1024), (p_16 + t_49), t_81 ? 16 : 0);
       cp_async_cg_16_zfill(tw::shared_address(p_17 + 1536), (p_16 + t_50), t_82 ? 16 : 0);
       asm volatile("cp.async.commit_group;" : : : "memory");
-      const int t_83 = write + 1;
-      const int write_1 = t_83 == 4 ? 0 : t_83;
       #pragma unroll
       for (int m = 0; m < 4; ++m) {
         #pragma unroll
@@ -245,6 +243,8 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
           mma_16x8x8_f32tf32tf32f32_tn(acc[4 * m + 16 * s], acc[4 * m + 16 * s + 1], acc[4 * m + 16 * s + 2], acc[4 * m + 16 * s + 3], tw::reg32(tCrA[8 * m]), tw::reg32(tCrA[8 * m + 1]), tw::reg32(tCrA[8 * m + 2]), tw::reg32(tCrA[8 * m + 3]), tw::reg32(tCrB[4 * s]), tw::reg32(tCrB[4 * s + 1]));
         }
       }
+      const int t_83 = write + 1;
+      const int write_1 = t_83 == 4 ? 0 : t_83;
       const int t_84 = read + 1;
       const int read_1 = t_84 == 4 ? 0 : t_84;
       asm volatile("cp.async.wait_group 2;" : : : "memory");
@@ -268,8 +268,8 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
           mma_16x8x8_f32tf32tf32f32_tn(acc[4 * m_1 + 16 * s_1], acc[4 * m_1 + 16 * s_1 + 1], acc[4 * m_1 + 16 * s_1 + 2], acc[4 * m_1 + 16 * s_1 + 3], tw::reg32(tCrA[8 * m_1 + 4]), tw::reg32(tCrA[8 * m_1 + 4 + 1]), tw::reg32(tCrA[8 * m_1 + 4 + 2]), tw::reg32(tCrA[8 * m_1 + 4 + 3]), tw::reg32(tCrB[4 * s_1 + 2]), tw::reg32(tCrB[4 * s_1 + 2 + 1]));
         }
       }
-      read = read_1;
       write = write_1;
+      read = read_1;
     }
     asm volatile("cp.async.wait_group 0;" : : : "memory");
   }
