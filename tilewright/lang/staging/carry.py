@@ -106,6 +106,7 @@ def _joined(a: Any, b: Any) -> facts.Facts | None:
 def flatten(value: Any, promote: bool = False) -> tuple[list[Value], Spec]:
     """The run-time values inside ``value`` and its shape.
 
+    >>> from tilewright.lang.numbers.numeric import Int32
     >>> values, spec = flatten((Int32(1), "static", 2.5))
     >>> values, spec.rebuild(iter(values))
     ([1: i32], (Int32(1), 'static', 2.5))
