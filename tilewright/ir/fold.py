@@ -51,7 +51,7 @@ def _rounded(elem: ScalarType, value: float) -> float:
         rounded = np.asarray(value).astype(elem.dtype)
         if elem.name == "tf32" and np.isfinite(rounded):
             bits = (int(rounded.view(np.uint32)) + 0x1000) & 0xFFFFE000
-            rounded = np.uint32(bits).view(np.float32)
+            rounded = np.asarray(np.uint32(bits)).view(np.float32)
         return float(rounded)
 
 

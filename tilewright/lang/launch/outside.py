@@ -57,7 +57,7 @@ class Outside:
         if before is not None:
             changed = {id(v) for v, was in zip(before.moving, before.contents, strict=True) if snapshot(v) != was}
             self.moving = [value for value in self.moving if id(value) not in changed]
-        self.contents = self.contain()
+        self.contents: list[Any] = self.contain()
 
     def contain(self) -> list[Any]:
         return [snapshot(value) for value in self.moving]
