@@ -72,13 +72,16 @@ def cutlass(library: ctypes.CDLL, name: str, m: int, n: int, k: int) -> Run:
 
 
 class Side:
-    """One kernel on one problem: its graph of some 20 ms, its error, its times in microseconds."""
+    """One kernel on one problem: its graph of about ``seconds``, its error, its times in microseconds."""
 
-    def __init__(self, name: str, run: Run, sets: Sets, flops: float, which: int = 2) -> None:
+    def __init__(
+        self, name: str, run: Run, sets: Sets, flops: float, which: int = 2, seconds: float = 0.02
+    ) -> None:  # fmt: skip
         self.name, self.run, self.flops = name, run, flops
         for s in sets:
             s[which].fill_(float("nan"))
-        self.graph, self.products = graph_of(run, sets, max(1, round(0.02 * 450e12 / (flops * len(sets)))))
+        each = max(flops / 450e12, 3e-6)
+        self.graph, self.products = graph_of(run, sets, max(1, round(seconds / (each * len(sets)))))
         self.error = relative_error(sets, which)
         # fp16 accumulators lose some bits on normal inputs; an error of layout or of a race is far larger.
         assert self.error < 2e-2, f"{name}: relative error {self.error}"
