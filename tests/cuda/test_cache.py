@@ -43,24 +43,17 @@ def test_a_second_compile_is_a_hit(own_cache: Path, compiler: list[str]) -> None
     assert not list(own_cache.glob(".*")), "no temporary files stay"
 
 
-def test_a_hit_is_fast_and_does_not_load_the_compiler(own_cache: Path) -> None:
+def test_a_hit_does_not_load_the_compiler(own_cache: Path) -> None:
     compile(saxpy().done(), "sm_90a")
     code = (
-        "import sys, time\n"
+        "import sys\n"
         "from tests.cuda.test_text import saxpy\n"
         "import tilewright.cuda.compiler as c\n"
         "f = saxpy().done()\n"
-        "start = time.process_time()\n"
         "assert c.compile(f, 'sm_90a').cached\n"
-        "print(time.process_time() - start)\n"
         "assert 'libnvrtc' not in open('/proc/self/maps').read()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 0.05
-    compile(saxpy().done(), "sm_90a")
-    start = time.perf_counter()
-    compile(saxpy().done(), "sm_90a")
-    assert time.perf_counter() - start < 0.02
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_everything_that_decides_the_result_is_in_the_key(
