@@ -57,7 +57,7 @@ def test_large_tiles_do_not_spill() -> None:
 @pytest.mark.parametrize("majors", list(itertools.product(Major, repeat=2)), ids=lambda m: m[0].name + m[1].name)
 @pytest.mark.parametrize("name", [*TENSOROP, "tensorop_f16_f16", "tensorop_tf32", "tensorop_f64"])
 def test_operands_read_element_by_element_do_not_spill(name: str, majors: tuple[Major, Major]) -> None:
-    config = kernels()[name].narrow.config
+    config = kernels()[name].narrow
     a, b = (
         replace(operand, major=major, copy_bits=operand.dtype.width)
         for operand, major in zip((config.a, config.b), majors, strict=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
-from tilewright.errors import ArgumentError
-from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher
-from tilewright.gemm.choice import best, plan_of
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher, stage
+from tilewright.gemm.choice import best, plan_of, sharing
 from tilewright.gemm.cost import estimate
 
 H200 = (132, 232448)
@@ -23,7 +25,7 @@ def plan(problem: tuple[int, int, int], entry: KernelEntry, **numbers: int) -> S
 
 def tile_of(name: str, which: str) -> KernelEntry:
     entry = kernels()[name]
-    return entry.only(getattr(entry, which))
+    return entry.only(getattr(entry, which) or entry.config)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -116,6 +118,19 @@ def test_auto_is_the_cheaper_of_both() -> None:
         assert costs["auto"] == min(costs.values())
 
 
+def test_a_kernel_in_one_size_stays_in_it() -> None:
+    for which in ("config", "large", "narrow"):
+        entry = tile_of("tensorop_f16", which)
+        for problem in ((64, 64, 8192), (4096, 4096, 4096), (63, 65, 8191)):
+            chosen, _ = best(entry, "auto", (*problem, 1), H200)
+            assert chosen.config == entry.config
+    rng = np.random.default_rng(8)
+    a, b = integers(rng, (65, 1001), np.float16), integers(rng, (1001, 63), np.float16)  # narrow accesses
+    report = gemm(a, b, kernel=tile_of("tensorop_f16", "config"))
+    assert (report.tile, report.decomposition) == ((128, 128, 32), "stream_k")
+    np.testing.assert_array_equal(report.d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
+
+
 def test_nothing_is_shared_in_a_batch_or_without_k() -> None:
     config = kernels()["tensorop_f16"].config
     assert plan_of(config, (128, 128, 8192, 1), H200) is not None
@@ -128,8 +143,7 @@ def test_nothing_is_shared_in_a_batch_or_without_k() -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", ["tensorop_f16", "tensorop_bf16", "tensorop_f16_f16"])
 def test_other_sizes_do_not_spill(name: str, arch: str) -> None:
-    entry = kernels()[name]
-    for config in (entry.shared, entry.large, *entry.small):
+    for config in filter(None, sharing(kernels()[name])):
         for decomposition in ("data_parallel", "stream_k"):
             artifact = cross_compile(config, arch, decomposition)
             assert (artifact.spills, artifact.registers <= 255) == (0, True), (config.tile, decomposition)
@@ -137,7 +151,7 @@ def test_other_sizes_do_not_spill(name: str, arch: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in KERNELS if n not in ("tensorop_e4m3", "tensorop_e5m2")])
 def test_sharing_does_not_spill(name: str) -> None:
-    assert cross_compile(kernels()[name].shared, "sm_80", "stream_k").spills == 0
+    assert cross_compile(tile_of(name, "shared").config, "sm_80", "stream_k").spills == 0
 
 
 half = np.zeros((256, 256), np.float16)
@@ -147,9 +161,21 @@ half = np.zeros((256, 256), np.float16)
     ("decomposition", "message"),
     [
         ("split_k", "there is no decomposition 'split_k': it is a StreamK or one of auto, data_parallel, stream_k"),
+        (["stream_k"], r"there is no decomposition \['stream_k'\]: it is a StreamK or one of"),
         (plan((256, 256, 512), kernels()["tensorop_f16"], split=2), "for 2 x 2 tiles of 16 k tiles; the problem has"),
     ],
 )
 def test_decompositions_that_do_not_fit(decomposition: object, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         gemm(half, half, decomposition=decomposition)
+
+
+def test_a_kernel_to_stage_is_named_by_a_known_decomposition() -> None:
+    with pytest.raises(ArgumentError, match="there is no kernel for 'streamk': it is data_parallel or stream_k"):
+        stage(kernels()["tensorop_f16"].config, "streamk")
+
+
+def test_an_edited_plan_does_not_run() -> None:
+    good = StreamK.of((256, 256, 256), (128, 128, 32), multiprocessors=8, occupancy=1, fragments=1, split=2)
+    with pytest.raises(ConstraintError, match="Make plans with StreamK.of"):
+        gemm(half, half, decomposition=replace(good, sk_iters_per_normal_block=1))

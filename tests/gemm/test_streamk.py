@@ -1,8 +1,9 @@
-"""Stream-K and the identity swizzle: golden lines number for number, every iteration once, the maps in a kernel."""
+"""Stream-K's plans: golden lines number for number, every iteration once, the maps in a kernel."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,10 @@ from tests import golden
 from tilewright import cute
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import streamk, streamk_blocks
-from tilewright.gemm.identity import IdentitySwizzle
 from tilewright.gemm.streamk import StreamK
 
 LINES = list(golden.read(Path(__file__).parents[1] / "data" / "streamk.jsonl"))
-STREAMK = [line for line in LINES if line["op"] == "ThreadblockSwizzleStreamK"]
-MEMBERS = set(STREAMK[0]["result"])
+MEMBERS = set(LINES[0]["result"])
 
 
 def of_line(args: dict[str, Any]) -> StreamK:
@@ -63,27 +62,12 @@ def numbered_tiles(sk: StreamK) -> int:
     return sk.sk_tiles + sk.dp_blocks + (sk.dp_first_wave_tiles - 1) * sk.avail_sms
 
 
-def identity(args: dict[str, Any]) -> dict[str, Any]:
-    swizzle = IdentitySwizzle.of(args["problem"], args["tile"], width=args["N"], split_k_slices=args["split_k_slices"])
-    places = [(x, y) for y in range(swizzle.grid[1]) for x in range(swizzle.grid[0])]
-    return {
-        "tiled_shape": list(swizzle.tiled_shape),
-        "log_tile": swizzle.log_tile,
-        "grid": list(swizzle.grid),
-        "tile_offset_yx": [list(swizzle.get_tile_offset(x, y)) for x, y in places],
-        "tile_offset_from_shape_yx": [list(swizzle.get_tile_offset_from_shape(x, y)) for x, y in places],
-    }
-
-
 def wrong_lines() -> list[dict[str, Any]]:
     """The golden lines that are not reproduced."""
     wrong = []
     for line in LINES:
-        if line["op"] == "ThreadblockSwizzleStreamK":
-            sk = of_line(line["args"])
-            got = {"result": members(sk)} | ({"detail": maps(sk)} if "detail" in line else {})
-        else:
-            got = {"result": identity(line["args"])}
+        sk = of_line(line["args"])
+        got = {"result": members(sk)} | ({"detail": maps(sk)} if "detail" in line else {})
         if any(line[key] != value for key, value in got.items()):
             wrong.append(line["args"])
     return wrong
@@ -91,7 +75,7 @@ def wrong_lines() -> list[dict[str, Any]]:
 
 def test_golden() -> None:
     assert wrong_lines() == []
-    assert len(STREAMK) == 1601 and sum("detail" in line for line in STREAMK) == 72 and len(LINES) == 1601 + 25
+    assert len(LINES) == 1601 and sum("detail" in line for line in LINES) == 72
 
 
 @pytest.mark.parametrize(
@@ -226,10 +210,28 @@ def test_bad_input(changes: dict[str, Any], error: type[Exception], message: str
         StreamK.of(**(GOOD | changes))
 
 
-@pytest.mark.parametrize("changes", [{"width": 3}, {"problem": (512, 0, 512)}, {"tile": 128}, {"split_k_slices": 0}])
-def test_bad_input_to_the_identity_swizzle(changes: dict[str, Any]) -> None:
-    with pytest.raises(ArgumentError):
-        IdentitySwizzle.of(**({"problem": (512, 512, 512), "tile": (128, 128, 32)} | changes))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sk_iters_per_normal_block": 1},
+        {"sk_big_blocks_per_region": 1},
+        {"sk_tiles": 3},
+        {"sk_blocks_per_region": 5},
+        {"iters_per_tile": 9},
+    ],
+)
+def test_edited_plans_are_noticed(changes: dict[str, int]) -> None:
+    good = StreamK.of((256, 256, 256), (128, 128, 32), multiprocessors=8, occupancy=1, fragments=1, split=2)
+    good.check()
+    with pytest.raises(ConstraintError, match="the plan deals out .* Make plans with StreamK.of"):
+        replace(good, **changes).check()
+
+
+@settings(max_examples=200)
+@given(st.tuples(*[st.integers(1, 5000)] * 3), st.integers(1, 200), st.integers(1, 4), st.integers(1, 9))
+def test_plans_deal_out_what_there_is(problem: tuple[int, int, int], sms: int, occupancy: int, split: int) -> None:
+    tile = (128, 128, 32)
+    StreamK.of(problem, tile, multiprocessors=sms, occupancy=occupancy, fragments=1, split=split).check()
 
 
 @cute.kernel

@@ -52,10 +52,14 @@ def row_sum() -> Function:
     return staged(example("softmax").RowSum(), dynamic(4, 256), dynamic(4))
 
 
+GEMMS = ("simt_f32", "tensorop_f16", "tensorop_i8", "tensorop_f64")
+"""One kernel for each way to multiply; the others differ from these in the names of types."""
+
 PROGRAMS: dict[str, Callable[[], Function]] = {
     "elementwise": elementwise,
     **{f"transpose_{kind}": partial(transpose, kind) for kind in ("naive", "padded", "swizzled")},
     "softmax": softmax,
     "row_sum": row_sum,
-    **{name: partial(lambda entry: stage(entry.config), entry) for name, entry in kernels().items()},
+    **{name: partial(stage, kernels()[name].config) for name in GEMMS},
+    "tensorop_f16_shared": partial(stage, kernels()["tensorop_f16"].shared, "stream_k"),
 }

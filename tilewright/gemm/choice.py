@@ -16,22 +16,30 @@ Room = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in b
 Option = tuple[KernelEntry, StreamK | None]
 
 
-@lru_cache(maxsize=1024)
 def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, room: Room) -> Option:
     """The entry with the tile that suits the problem on a GPU of such room, and its Stream-K plan; None where every
     block makes a tile of its own."""
     entry.config.check()
-    others = (entry.large, *entry.small)
     if isinstance(decomposition, StreamK):
-        return fitting([entry, *with_tiles(entry, room, entry.shared, *others)], decomposition, problem)
-    if decomposition not in DECOMPOSITIONS:
+        return fitting([entry, *with_tiles(entry, room, *sharing(entry))], decomposition, problem)
+    if not isinstance(decomposition, str) or decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
         raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK or one of {known}")
-    whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, room, *others))]
-    shared = [(e, plan_of(e.config, problem, room)) for e in with_tiles(entry, room, entry.shared, *others)]
+    return fastest(entry, decomposition, problem, room)
+
+
+@lru_cache(maxsize=1024)
+def fastest(entry: KernelEntry, decomposition: str, problem: Problem, room: Room) -> Option:
+    whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, room, entry.large, *entry.small))]
+    shared = [(e, plan_of(e.config, problem, room)) for e in with_tiles(entry, room, *sharing(entry))]
     shared = [(e, plan) for e, plan in shared if plan is not None]
     options = {"auto": whole + shared, "data_parallel": whole, "stream_k": shared or whole}[decomposition]
     return min(options, key=lambda option: estimate(option[0].config, option[1], problem, room))
+
+
+def sharing(entry: KernelEntry) -> tuple[GemmConfig | None, ...]:
+    """The sizes of a kernel for blocks that share tiles."""
+    return (entry.shared or entry.config, entry.large, *entry.small)
 
 
 def with_tiles(entry: KernelEntry, room: Room, *configs: GemmConfig | None) -> list[KernelEntry]:
@@ -59,10 +67,12 @@ def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Opti
         bM, bN, bK = entry.config.tile
         wanted.append((-(-m // bM), -(-n // bN), batch, -(-k // bK)))
         if wanted[-1] == found and batch == 1:
+            plan.check()
             return entry, plan if plan.sk_tiles else None
+    tilings = " or ".join(dict.fromkeys(map(_tiles, wanted)))
     raise ArgumentError(
-        f"the decomposition is for {_tiles(found)}; the problem has {' or '.join(map(_tiles, wanted))}, and only a "
-        "single product can share tiles"
+        f"the decomposition is for {_tiles(found)}; the problem has {tilings}, and only a single product can share "
+        "tiles"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import cute
+from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.decomposition import decomposition_of
@@ -21,6 +22,8 @@ def stage(config: GemmConfig, decomposition: str = "data_parallel") -> Function:
 
     ``decomposition``: "data_parallel", or "stream_k" for the kernel whose blocks share tiles.
     """
+    if decomposition not in ("data_parallel", "stream_k"):
+        raise ArgumentError(f"there is no kernel for {decomposition!r}: it is data_parallel or stream_k")
     bM, bN, bK = config.tile
     shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
     tensors = []

@@ -1,7 +1,8 @@
 """How long a kernel will take on a problem, compared with others of its library: the choice of tile and decomposition.
 
 Times are in microseconds for 16-bit tensor-core kernels on an H200, where the constants were fitted (products from
-16 x 4096 x 4096 to 8192^3, mostly within a fifth). Only their ratios matter, and these hold about as well elsewhere.
+16 x 4096 x 4096 to 8192^3, mostly within a fifth). The rates of other operands and of FMA units are nominal, not
+fitted. Only ratios matter for the choice; on other GPUs they were not measured.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ class SharedTiles:
 
     ``workspace`` holds a tile of accumulators for each Stream-K block, ``flags`` an Int32, zero between launches. A
     block works through its share from the end, so that what others wait for, the beginning of a tile that the next
-    block finishes, comes first.
+    block finishes, comes first. Blocks are numbered without the plan's padding, and each of them after the Stream-K
+    blocks makes one tile; where tile i lies is the raster's business, not the plan's.
     """
 
     workspace: cute.Tensor
@@ -60,7 +61,7 @@ class SharedTiles:
     def run(self, block: Any, k_tiles: Any, piece: Any) -> None:
         begin, end = self.share(block, k_tiles)
         while end > begin:
-            tile = (end - 1) // k_tiles
+            tile = self.plan.get_sk_tile_idx(end - 1)
             start = tile * k_tiles
             piece(tile, cute.max(begin - start, 0), end - start)
             end = cute.max(begin, start)

@@ -139,7 +139,7 @@ def _suited(entry: KernelEntry, A: Matrix, B: Matrix, C: Matrix | None, D: Matri
     config = _with_operands(entry, *matrices)
     if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:
         return entry
-    narrow = entry.narrow
+    narrow = entry.for_narrow
     config, *small = (_with_operands(narrow.only(c), *matrices) for c in (narrow.config, *narrow.small))
     return replace(narrow, config=config, small=tuple(small))
 

@@ -15,9 +15,9 @@ from tilewright.gemm.config import GemmConfig, Major, Operand
 class KernelEntry:
     """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is.
 
-    ``large`` has a bigger tile, which moves fewer bytes, for problems with enough work for it; ``small`` have smaller
-    ones, which are done sooner, for problems with little. Where thread blocks share tiles, ``shared`` takes the place
-    of ``config``.
+    Other sizes of it, each for problems where it does better: ``large`` has a bigger tile, which moves fewer bytes;
+    ``small`` have smaller ones, which are done sooner. Where thread blocks share tiles, ``shared`` takes the place of
+    ``config``; where operands cannot be read 16 bytes at a time, ``narrow``.
     """
 
     name: str
@@ -25,26 +25,19 @@ class KernelEntry:
     config: GemmConfig
     large: GemmConfig | None = None
     small: tuple[GemmConfig, ...] = ()
-
-    @property
-    def shared(self) -> GemmConfig:
-        """Four warps' tile twice as deep and worked on by eight: for blocks that have a multiprocessor to themselves,
-        because there is one for each."""
-        bM, bN, bK = self.config.tile
-        if self.config.warps != (2, 2):
-            return self.config
-        return replace(self.config, tile=(bM, bN, 2 * bK), warps=(2, 4), stages=4)
-
-    @property
-    def narrow(self) -> KernelEntry:
-        """The kernel for operands that cannot be read 16 bytes at a time, in those sizes whose threads can keep the
-        predicates of so many accesses: eight warps instead of four, or the smallest tile."""
-        warps = (2, 4) if self.config.warps == (2, 2) else self.config.warps
-        return replace(self, config=replace(self.config, warps=warps), large=None, small=self.small[:1])
+    shared: GemmConfig | None = None
+    narrow: GemmConfig | None = None
 
     def only(self, config: GemmConfig) -> KernelEntry:
         """This kernel in one size."""
-        return replace(self, config=config, large=None, small=())
+        return KernelEntry(self.name, self.title, config)
+
+    @property
+    def for_narrow(self) -> KernelEntry:
+        """The sizes whose threads can keep the predicates of many narrow accesses in registers."""
+        if self.narrow is None:
+            return self
+        return replace(self.only(self.narrow), small=self.small[:1])
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
         """The configuration for other majors, vector widths and output types."""
@@ -101,20 +94,32 @@ def simt() -> GemmConfig:
     )  # fmt: skip
 
 
-def sizes(name: str, title: str, dtype: Any, acc: Any = Float32) -> KernelEntry:
-    """A kernel in all sizes."""
-    return KernelEntry(name, title, tensorop(dtype, acc=acc), large(dtype, acc), small(dtype, acc))
+def four_warps(name: str, title: str, config: GemmConfig, **others: Any) -> KernelEntry:
+    """A kernel of four warps a block, two blocks a multiprocessor.
+
+    Blocks that share tiles have a multiprocessor to themselves, because there is one for each: eight warps work on a
+    tile twice as deep. Narrow accesses take eight warps too, so that each thread has half of them.
+    """
+    bM, bN, bK = config.tile
+    narrow = replace(config, warps=(2, 4))
+    shared = replace(narrow, tile=(bM, bN, 2 * bK), stages=4)
+    return KernelEntry(name, title, config, shared=shared, narrow=narrow, **others)
+
+
+def all_sizes(name: str, title: str, dtype: Any, acc: Any = Float32) -> KernelEntry:
+    config = tensorop(dtype, acc=acc)
+    return four_warps(name, f"{title}: {TENSOR_CORES}", config, large=large(dtype, acc), small=small(dtype, acc))
 
 
 TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"
 KERNELS = {
     entry.name: entry
     for entry in (
-        sizes("tensorop_f16", f"fp16 tensor cores: {TENSOR_CORES}", Float16),
-        sizes("tensorop_bf16", f"bf16 tensor cores: {TENSOR_CORES}", BFloat16),
-        sizes("tensorop_f16_f16", f"fp16 tensor cores with fp16 accumulators: {TENSOR_CORES}", Float16, Float16),
+        all_sizes("tensorop_f16", "fp16 tensor cores", Float16),
+        all_sizes("tensorop_bf16", "bf16 tensor cores", BFloat16),
+        all_sizes("tensorop_f16_f16", "fp16 tensor cores with fp16 accumulators", Float16, Float16),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
-        KernelEntry(
+        four_warps(
             "tensorop_tf32",
             f"fp32 arrays on tf32 tensor cores (10-bit mantissas): {TENSOR_CORES}",
             tensorop(TFloat32, Float32, tile=(128, 128, 16)),
@@ -129,8 +134,8 @@ KERNELS = {
             f"fp8 e5m2 in, fp16 out: {TENSOR_CORES}",
             tensorop(Float8E5M2, Float16, tile=(128, 128, 64), warps=(4, 2)),
         ),
-        KernelEntry("tensorop_i8", f"int8 in, int32 out: {TENSOR_CORES}", tensorop(Int8, Int32, Int32, (128, 128, 64))),
-        KernelEntry(
+        four_warps("tensorop_i8", f"int8 in, int32 out: {TENSOR_CORES}", tensorop(Int8, Int32, Int32, (128, 128, 64))),
+        four_warps(
             "tensorop_f64", "fp64 tensor cores: mma.sync 8x8x4", tensorop(Float64, acc=Float64, tile=(64, 64, 16))
         ),
     )

@@ -152,6 +152,19 @@ class StreamK:
             )
         return made
 
+    def check(self) -> None:
+        """Raise ConstraintError unless the shares are all of the SK tiles' iterations: plans from :meth:`of` are, one
+        that was edited may leave blocks waiting for each other. For plans with host ints."""
+        normal, big = self.sk_iters_per_normal_block, self.sk_big_blocks_per_region
+        dealt = self.sk_regions * (self.sk_blocks_per_region * normal + big)
+        wanted = self.sk_tiles * self.iters_per_tile
+        fits = self.sk_iters_per_region * self.sk_regions == wanted == dealt and big <= self.sk_blocks_per_region
+        if self.sk_tiles and not (fits and normal > 0 and self.sk_tiles <= self.tiled_shape[0] * self.tiled_shape[1]):
+            raise ConstraintError(
+                f"the plan deals out {dealt} k tiles; its {self.sk_tiles} shared tiles have {wanted}. Make plans with "
+                "StreamK.of"
+            )
+
     @property
     def sk_blocks(self) -> Any:
         """Blocks with iterations of SK tiles; 0 for a data-parallel grid."""
