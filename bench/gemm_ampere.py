@@ -115,9 +115,10 @@ class Gauge:
         return statistics.median(s[1] for s in seen), statistics.median(s[2] for s in seen)
 
 
-def interleaved(sides: list[Side]) -> dict[str, float]:
+def interleaved(sides: list[Side], rounds: int = ROUNDS) -> dict[str, float]:
+    """Median microseconds of each side over ``rounds`` turns in random order, after one that is not counted."""
     times: dict[str, list[float]] = {side.name: [] for side in sides}
-    for round_ in range(ROUNDS + 1):
+    for round_ in range(rounds + 1):
         for side in random.sample(sides, len(sides)):
             us = side.round()
             if round_:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import random
 import statistics
 from pathlib import Path
 from typing import Any
 
 import torch
 from common import table, write_results
-from gemm_ampere import Side, cublas, cutlass, ours, rotation
+from gemm_ampere import Side, cublas, cutlass, interleaved, ours
+from gemm_gpu import rotation
 
 ROUNDS = 7
 MOST_SETS = 16
@@ -34,13 +34,7 @@ def measure(m: int, n: int, k: int, library: ctypes.CDLL | None) -> dict[str, fl
     if library is not None and n % 8 == 0 and k % 8 == 0:
         run = cutlass(library, "cutlass_f32_stream_k", m, n, k)
         sides.append(Side("CUTLASS Stream-K", run, sets, flops, seconds=0.004))
-    times: dict[str, list[float]] = {side.name: [] for side in sides}
-    for round_ in range(ROUNDS + 1):
-        for side in random.sample(sides, len(sides)):
-            us = side.round()
-            if round_:
-                times[side.name].append(us)
-    return {name: statistics.median(found) for name, found in times.items()}
+    return interleaved(sides, ROUNDS)
 
 
 def main() -> None:
