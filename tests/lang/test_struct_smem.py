@@ -86,7 +86,7 @@ def test_allocate_tensor_aligns_to_the_swizzle(stage) -> None:
     smem.allocate(16)
     layout = cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, cute.make_layout((8, 64), stride=(64, 1)))
     tensor = smem.allocate_tensor(cutlass.Float16, layout, 16)
-    outer = smem.allocate_tensor(cutlass.Float16, layout.outer, 16, layout.inner)
+    outer = smem.allocate_tensor(cutlass.Float16, layout.outer, 16, cute.make_swizzle(3, 4, 3))
     assert tensor.iterator.alignment == outer.iterator.alignment == 1024
     assert str(tensor.iterator.swizzle) == str(outer.iterator.swizzle) == "S<3,4,3>"
     with pytest.raises(ConstraintError, match="static layout"):
@@ -98,7 +98,7 @@ def test_in_a_kernel() -> None:
     def kernel(out: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
         storage = utils.SmemAllocator().allocate(Storage)
-        tile = storage.tile.get_tensor(cute.make_layout((8, 64), stride=(64, 1)), swizzle=cute.make_swizzle(3, 3, 3))
+        tile = storage.tile.get_tensor(cute.make_layout((8, 64), stride=(64, 1)), swizzle=cute.make_swizzle(3, 4, 3))
         tile[t % 8, t // 8] = cutlass.Float16(t)
         if t == 0:
             storage.ticket = 5
@@ -128,7 +128,7 @@ def test_a_swizzle_that_reaches_past_the_layout_stays_in_its_allocation() -> Non
     def kernel(out: cute.Tensor) -> None:
         smem = utils.SmemAllocator()
         first = smem.allocate_tensor(cutlass.Float16, cute.make_composed_layout(swizzle, 0, plain))
-        second = smem.allocate_tensor(cutlass.Float16, plain, swizzle=swizzle)
+        second = smem.allocate_tensor(cutlass.Float16, plain, swizzle=cute.make_swizzle(3, 4, 3))
         after = smem.allocate_tensor(cutlass.Float16, cute.make_layout(8))
         for i in cutlass.range_constexpr(8):
             after[i] = cutlass.Float16(7)
@@ -155,4 +155,4 @@ def test_a_swizzled_view_of_a_range_that_is_too_short(stage) -> None:
 
     plain = cute.make_layout((8, 56), stride=(64, 1))
     with pytest.raises(ConstraintError, match="needs 1024 bytes"):
-        utils.SmemAllocator().allocate(Short).tile.get_tensor(plain, swizzle=cute.make_swizzle(3, 3, 3))
+        utils.SmemAllocator().allocate(Short).tile.get_tensor(plain, swizzle=cute.make_swizzle(3, 4, 3))

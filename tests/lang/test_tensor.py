@@ -196,7 +196,7 @@ def test_swizzled_loads_use_the_chunk(stage) -> None:
 def test_swizzle_needs_alignment(stage) -> None:
     pointer = Pointer(stage.builder.smem_alloc(128, 1024, 128, F16), Float16)
     with pytest.raises(ConstraintError, match="byte_alignment=1024"):
-        cute.recast_ptr(pointer, cute.make_swizzle(3, 3, 3))
+        cute.recast_ptr(pointer, cute.make_swizzle(3, 4, 3))
 
 
 def test_domain_offset(stage) -> None:

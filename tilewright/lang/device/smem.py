@@ -78,7 +78,9 @@ class SmemAllocator:
     def allocate_tensor(
         self, element_type: Any, layout: Any, byte_alignment: int = 1, swizzle: Any = None, **_: Any
     ) -> Tensor:
-        """A tensor of a static layout; a composed layout or ``swizzle`` (in elements) swizzles its addresses.
+        """A tensor of a static layout. ``swizzle`` permutes byte addresses; the swizzle in a composed layout permutes
+        offsets in elements. Of a shared-memory layout for TMA or wgmma both parts are given: ``layout=staged.outer,
+        swizzle=staged.inner``.
 
         A swizzled tensor is aligned to the span of its swizzle, so that the swizzle permutes address bits.
         """
@@ -88,8 +90,9 @@ class SmemAllocator:
             layout = make_layout(layout)
         if not is_static(layout):
             raise ConstraintError(f"allocate_tensor: shared memory needs a static layout, not {layout}")
-        inner = swizzle if swizzle is not None else layout.inner if isinstance(layout, ComposedLayout) else None
-        align = max(byte_alignment, element_bytes(element_type), _span(inner, element_type))
+        size = element_bytes(element_type)
+        spans = [_span(swizzle), _span(layout.inner, size) if isinstance(layout, ComposedLayout) else 1]
+        align = max(byte_alignment, size, *spans)
         size = size_in_bytes(element_type, layout, swizzle)
         pointer = _place(self._reserve(size, min(align, BASE_ALIGNMENT)), size, element_type, "smem")
         return make_tensor(recast_ptr(pointer, swizzle) if swizzle is not None else pointer, layout)
@@ -103,9 +106,10 @@ class SmemAllocator:
         return offset
 
 
-def _span(swizzle: Any, element_type: Any) -> int:
+def _span(swizzle: Any, unit: int = 1) -> int:
+    """The bytes of the blocks that ``swizzle`` permutes, when it counts units of so many bytes."""
     bits = getattr(swizzle, "bits", 0)
-    return element_bytes(element_type) << (bits + swizzle.base + abs(swizzle.shift)) if bits else 1
+    return unit << (bits + swizzle.base + abs(swizzle.shift)) if bits else 1
 
 
 def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:

@@ -133,7 +133,8 @@ def is_congruent(a: Any, b: Any) -> bool:
 def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, **_: Any) -> int:
     """Bytes that a tensor of ``dtype`` with this layout (shape) spans; zero for no layout.
 
-    A swizzle, given or in the layout, may reach past the last element of a layout that is no power of two.
+    A swizzle, given (of byte addresses) or in the layout (of elements), may reach past the last element of a layout
+    that is no power of two.
 
     >>> from tilewright.lang.numbers.numeric import Float16
     >>> size_in_bytes(Float16, Layout((8, 4), (1, 10)))
@@ -141,12 +142,13 @@ def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, **_: Any) -> int
     """
     if layout is None:
         return 0
-    if isinstance(layout, ComposedLayout):
-        swizzle, layout = swizzle or layout.inner, layout.outer
-    count = cosize(layout if isinstance(layout, Layout) else make_layout(layout))
-    if isinstance(swizzle, Swizzle) and isinstance(count, int):
-        count = swizzle.reach(count)
-    return count * max(dtype.width, 8) // 8  # type: ignore[no-any-return]
+    inner = layout.inner if isinstance(layout, ComposedLayout) else None
+    plain = _layout.get_nonswizzle_portion(layout)
+    count = cosize(plain if isinstance(plain, Layout) else make_layout(plain))
+    if isinstance(inner, Swizzle) and isinstance(count, int):
+        count = inner.reach(count)
+    nbytes = count * max(dtype.width, 8) // 8
+    return swizzle.reach(nbytes) if isinstance(swizzle, Swizzle) and isinstance(nbytes, int) else nbytes
 
 
 def slice_(src: Any, coord: Any, **_: Any) -> Any:

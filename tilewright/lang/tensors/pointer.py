@@ -337,19 +337,22 @@ def _looks_like_device(address: int) -> bool:
 
 
 def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, **_: Any) -> Any:
-    """``ptr`` as a pointer to ``dtype``, and under ``swizzle_`` (a Swizzle on offsets in elements of the result, as in
-    the composed layouts of that element type).
+    """``ptr`` as a pointer to ``dtype``, and under ``swizzle_``, a Swizzle of *byte* addresses.
 
-    Raises ConstraintError when the base is not aligned to the swizzle's span: the permutation of address bits would
-    not be one of offsets.
+    ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every element type, as TMA and wgmma do. The swizzle
+    of a composed *layout* counts elements: for Float16 the same permutation is ``Sw<3,3,3>`` there.
+
+    Raises ConstraintError when the base is not aligned to the swizzle's span (the permutation of address bits would
+    not be one of offsets), and when the swizzle parts the bytes of an element.
     """
     if dtype is not None and dtype is not ptr.dtype:
         ptr = ptr.with_dtype(dtype) if hasattr(ptr, "with_dtype") else _recast(ptr, dtype)
     if swizzle_ is None:
         return ptr
-    swizzle = bits_of(swizzle_).of_units(element_bytes(ptr.dtype))
+    swizzle = bits_of(swizzle_)
     if swizzle.bits == 0:
         return ptr
+    swizzle.in_units(element_bytes(ptr.dtype))  # refuses a swizzle that parts the bytes of an element
     if ptr.swizzle is not None and ptr.swizzle != swizzle:
         raise ConstraintError(f"recast_ptr: {ptr} is swizzled already; it cannot take {swizzle} as well")
     if ptr.alignment % swizzle.span:

@@ -208,7 +208,7 @@ class MemRange:
         return self._pointer
 
     def get_tensor(self, layout: Any, swizzle: Any = None, dtype: Any = None, **_: Any) -> Tensor:
-        """The range as a tensor; ``swizzle`` (in elements of the tensor) permutes its offsets."""
+        """The range as a tensor; ``swizzle`` permutes its byte addresses (see ``recast_ptr``)."""
         from tilewright.lang.tensors.algebra import size_in_bytes
 
         pointer = recast_ptr(self._pointer, swizzle, dtype)
