@@ -14,13 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tilewright.analysis import text
 from tilewright.analysis.memory import Memory, numbered, side_of, static_shape
 from tilewright.analysis.staged import Issue, stage_copy
-from tilewright.atoms.copy import CopyInstruction
-from tilewright.atoms.cp_async import CpAsync
-from tilewright.atoms.ldmatrix import LdMatrix
-from tilewright.atoms.matrix_copy import MatrixCopy
-from tilewright.atoms.stmatrix import StMatrix
-from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.ir.effects import Access
 from tilewright.ir.types import MemSpace
 from tilewright.layout import AccessReport, make_layout, offsets, size, zipped_divide
 from tilewright.layout.analysis import sectors_of, wavefronts_of
@@ -28,14 +23,6 @@ from tilewright.tiled.tiled_copy import TiledCopy
 
 if TYPE_CHECKING:
     import numpy as np
-
-# The instructions that are understood, and where their source and destination lie (None: a tensor must say).
-SPACES: dict[type[CopyInstruction], Any] = {
-    UniversalCopy: (None, None),
-    CpAsync: (MemSpace.GMEM, MemSpace.SMEM),
-    LdMatrix: (MemSpace.SMEM, None),
-    StMatrix: (None, MemSpace.SMEM),
-}
 
 
 @dataclass(frozen=True)
@@ -184,11 +171,14 @@ def analyse_copy(
     """
     if not isinstance(tiled_copy, TiledCopy):
         raise ArgumentError(f"analyse_copy takes a TiledCopy first, not {tiled_copy!r}: make one with make_tiled_copy")
-    spaces = SPACES.get(type(tiled_copy.instruction))
-    if spaces is None:
-        known = ", ".join(kind.name for kind in SPACES)
-        raise ConstraintError(f"analyse_copy: {tiled_copy.instruction} is none of the copies that it counts ({known})")
-    source, destination = side_of(src, "source", spaces[0]), side_of(dst, "destination", spaces[1])
+    instruction = tiled_copy.instruction
+    if not any(access.memories and access.bits for access in instruction.accesses):
+        raise ConstraintError(
+            f"analyse_copy: {instruction} copies from {instruction.direction}: only accesses of memory by the address "
+            "of each lane are counted"
+        )
+    source = side_of(src, "source", _memory_of(instruction.source))
+    destination = side_of(dst, "destination", _memory_of(instruction.destination))
     if source is None and destination is None:
         raise ArgumentError("analyse_copy: one side of the copy must be memory: gmem(layout) or smem(layout)")
     for memory in (source, destination):
@@ -215,6 +205,12 @@ def analyse_copy(
         f"{tiled_copy.instruction} of {tiled_copy.scalar}", tiled_copy.size, dict(counts),
         -(-staged.register_bits // 32), reports[0], reports[1], assumed,
     )  # fmt: skip
+
+
+def _memory_of(access: Access) -> MemSpace | None:
+    """Where a bare layout of this side lies; None where a tensor must say."""
+    named = [space for space in access.memories if space is not MemSpace.GENERIC]
+    return named[0] if len(named) == 1 else None
 
 
 def _check_tile(tiled: TiledCopy, memory: Memory) -> None:
@@ -261,6 +257,5 @@ def _cost(tiled: TiledCopy, memory: Memory, places: np.ndarray[Any, Any], issues
 
 def _busy(issue: Issue, threads: int) -> list[int]:
     """The threads whose addresses count: ldmatrix and stmatrix ask eight lanes for each matrix."""
-    atom = issue.instruction
-    rows = 8 * atom.num_matrices if isinstance(atom, MatrixCopy) else 32
-    return [t for t in range(threads) if t % 32 < rows]
+    access = issue.instruction.source if issue.side == "source" else issue.instruction.destination
+    return [t for t in range(threads) if t % 32 < access.lanes]

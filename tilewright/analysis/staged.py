@@ -7,7 +7,6 @@ from typing import Any
 
 from tilewright.analysis.memory import Memory, span_bytes, with_leaves
 from tilewright.atoms.copy import CopyInstruction, repetitions
-from tilewright.atoms.matrix_copy import MatrixCopy
 from tilewright.ir.core import Block, Op, Value
 from tilewright.ir.types import I32, FragType, MemSpace, PtrType
 from tilewright.lang.device.threads import thread_idx
@@ -84,7 +83,7 @@ def _issues(op: Op, tiled: TiledCopy) -> list[Issue]:
         values = _consecutive(repetitions(op), tiled.num_val_src)
         return [Issue(atom, "source", values), Issue(atom, "destination", values)]
     side = "destination" if op.attrs["store"] else "source"
-    if isinstance(atom, MatrixCopy):  # a lane's row lies in memory, its registers hold parts of other lanes' rows
+    if atom.exchanges:  # a lane's row lies in memory, its registers hold parts of other lanes' rows
         per_lane = tiled.num_val_dst if op.attrs["store"] else tiled.num_val_src
         return [Issue(atom, side, _consecutive(repetitions(op), per_lane))]
     # The fragment is compact, so that its registers are numbered as the values of the partition.
@@ -103,6 +102,6 @@ def _through_registers(ops: list[Op], tiled: TiledCopy) -> int:
             assert isinstance(op.operands[0].type, FragType)
             moved = sum(map(len, op.attrs["registers"])) * 8 * op.operands[0].type.elem.bytes
             bits["store" if op.attrs["store"] else "load"] += moved
-        elif op.attrs["atom"].name == "copy":
+        elif not op.attrs["atom"].source.agent:
             bits["both"] += repetitions(op) * tiled.num_val_src * 8 * tiled.scalar.bytes
     return max(bits.values())

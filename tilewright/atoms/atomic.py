@@ -14,9 +14,11 @@ import numpy as np
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, Type, VecType, element_of
 
+ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
 SCOPES = ("cta", "cluster", "gpu", "sys")
 BITWISE = ("and", "or", "xor")
 KINDS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
@@ -81,11 +83,16 @@ class Atomic(Instruction):
     sem: str = "relaxed"
     scope: str = "gpu"
     name: ClassVar[str] = "atom"
+    quiet: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ConstraintError(f"no atomic {self.kind!r}; the kinds are {', '.join(KINDS)}")
         _check_order("atomic", self.sem, self.scope, ("relaxed", "acquire", "release", "acq_rel"))
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        return (Access("update", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 
     @property
     def results_optional(self) -> bool:  # type: ignore[override]
@@ -188,6 +195,11 @@ class OrderedLoad(Instruction):
     sem: str = "acquire"
     scope: str = "gpu"
     name: ClassVar[str] = "ld"
+    quiet: ClassVar[bool] = True
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        return (Access("read", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 
     def __post_init__(self) -> None:
         _check_order("ld", self.sem, self.scope, ("relaxed", "acquire"))
@@ -229,6 +241,10 @@ class OrderedStore(Instruction):
     scope: str = "gpu"
     name: ClassVar[str] = "st"
 
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        return (Access("write", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
+
     def __post_init__(self) -> None:
         _check_order("st", self.sem, self.scope, ("relaxed", "release"))
 
@@ -266,7 +282,7 @@ def _check_scalar(op: Op, name: str, shape: bool) -> None:
     _need(op, shape and isinstance(op.operands[0].type, PtrType), f"{name} takes a pointer")
     kind = op.operands[0].type
     assert isinstance(kind, PtrType)
-    _need(op, kind.space in (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC), f"{name} reaches global or shared memory")
+    _need(op, kind.space in ANY_MEMORY, f"{name} reaches global or shared memory")
     _need(
         op,
         isinstance(kind.elem, ScalarType) and kind.elem.width in (32, 64),

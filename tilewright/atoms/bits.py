@@ -24,6 +24,8 @@ class Popc(Instruction):
 
     name: ClassVar[str] = "popc"
     pure: ClassVar[bool] = True
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def verify(self, op: Op) -> None:
         _need(op, len(op.operands) == 1 and op.operands[0].type in (U32, U64), "popc takes one u32 or u64")
@@ -46,6 +48,8 @@ class Permute(Instruction):
 
     name: ClassVar[str] = "prmt"
     pure: ClassVar[bool] = True
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def verify(self, op: Op) -> None:
         _need(op, [v.type for v in op.operands] == [U32] * 3, "prmt takes three u32")
@@ -84,6 +88,8 @@ class Rematerialize(Instruction):
     """
 
     name: ClassVar[str] = "rematerialize"
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def verify(self, op: Op) -> None:
         kinds = [v.type for v in op.operands]

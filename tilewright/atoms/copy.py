@@ -4,15 +4,17 @@ A call stands for ``R`` repetitions of one instruction. Between registers and me
 ``[fragment, pointer * R, predicate * R?]`` and its attribute ``registers`` gives, for each repetition, the fragment
 elements in the order of the instruction's values; ``store`` tells the direction. Between memories they are
 ``[source * R, destination * R, predicate * R?]`` with attribute ``count = R``. ``predicated`` tells whether there are
-predicates.
+predicates. Between registers they are ``[destination, source]`` with attributes ``registers`` and
+``source_registers``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op, Value
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Instruction, Lanes
 from tilewright.ir.types import FragType, MemSpace, PtrType, ScalarType
 from tilewright.layout import Layout
@@ -25,13 +27,59 @@ if TYPE_CHECKING:
 VECTOR_TYPES = {8: "uint8_t", 16: "uint16_t", 32: "uint32_t", 64: "uint2", 128: "uint4"}
 
 
+ANY_SPACE = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC, MemSpace.RMEM)
+REGISTERS = (MemSpace.RMEM,)
+
+
 class CopyInstruction(Instruction):
-    """A copy instruction: ``src_bits``, ``dst_bits`` and ``ref_bits`` map (thread, bit) of either side to a bit."""
+    """A copy instruction: ``src_bits``, ``dst_bits`` and ``ref_bits`` map (thread, bit) of either side to a bit.
+
+    Its ``accesses`` are two, the source's and the destination's. ``widths`` are the bits that instructions of this kind
+    can move for one thread where that is a parameter; ``splits`` says that a mode of several times its values stands
+    for that many copies; ``auto`` that ``cute.copy`` chooses the width.
+    """
 
     thr_id: Layout
     src_bits: Layout
     dst_bits: Layout
     ref_bits: Layout
+    widths: ClassVar[tuple[int, ...]] = ()
+    splits: ClassVar[bool] = False
+    auto: bool = False
+
+    @property
+    def source(self) -> Access:
+        return self.accesses[0]
+
+    @property
+    def destination(self) -> Access:
+        return self.accesses[1]
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether lanes exchange values: a lane's destination then holds parts of other lanes' sources."""
+        return self.src_bits != self.dst_bits
+
+    @property
+    def direction(self) -> str:
+        """Where it copies from and to, in words: "shared memory to registers"."""
+        words = f"{_in_words(self.source)} to {_in_words(self.destination)}"
+        return words.replace("global memory to shared", "global to shared")
+
+    def least_bits(self, element_bits: int) -> float:
+        """The fewest bits that an instruction of this kind moves for one thread; infinite where it has one width."""
+        return max(element_bits, min(self.widths)) if self.widths else float("inf")
+
+    def contiguity_hint(self) -> str:
+        """What else to try where values that it takes as neighbours do not lie side by side."""
+        return ""
+
+    def accessed(self, op: Op) -> list[tuple[Value, Access]]:
+        if "source_registers" in op.attrs:
+            return [(op.operands[1], self.source), (op.operands[0], self.destination)]
+        first, pointers, _ = split_operands(op, op.operands)
+        sides = (first, pointers) if "registers" not in op.attrs or op.attrs["store"] else (pointers, first)
+        return [(value, access) for side, access in zip(sides, self.accesses, strict=True) for value in side]
 
     @property
     def cute_name(self) -> str:
@@ -47,6 +95,12 @@ class CopyInstruction(Instruction):
 
     def count(self, op: Op) -> int:
         return repetitions(op)
+
+
+def _in_words(access: Access) -> str:
+    if access.registers:
+        return "registers"
+    return "shared memory" if access.memories == (MemSpace.SMEM,) else "global memory"
 
 
 class OneThreadCopy(CopyInstruction):
@@ -84,19 +138,18 @@ def split_operands(op: Op, operands: list[Any]) -> tuple[list[Any], list[Any], l
     return operands[:first], operands[first : first + r], predicates
 
 
-def check_pointer(
-    atom: CopyInstruction, what: str, value: Value, spaces: tuple[MemSpace, ...], align: int, mend: str
-) -> PtrType:
-    """The pointer type of ``value``, in one of ``spaces`` and known to be ``align``-byte aligned."""
+def check_pointer(atom: CopyInstruction, access: Access, value: Value, mend: str) -> PtrType:
+    """The pointer type of ``value``, in a memory that ``access`` allows and known to be aligned as it asks."""
     kind = value.type
+    what = f"the {access.role}"
     if not isinstance(kind, PtrType):
         raise ConstraintError(f"{atom}: {what} must be in memory, not {kind}")
-    if kind.space not in spaces:
-        names = " or ".join(s.value for s in spaces)
+    if kind.space not in access.memories:
+        names = " or ".join(s.value for s in access.memories)
         raise ConstraintError(f"{atom}: {what} must be in {names}, but the tensor is in {kind.space.value}")
-    if kind.align < align:
+    if kind.align < access.align:
         raise ConstraintError(
-            f"{atom}: {what} must be {align}-byte aligned, but its address is only known to be a multiple of "
+            f"{atom}: {what} must be {access.align}-byte aligned, but its address is only known to be a multiple of "
             f"{kind.align} bytes: {mend}"
         )
     return kind

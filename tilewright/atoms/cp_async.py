@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.atoms.copy import OneThreadCopy, check_pointer, check_width, combine, split_operands
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op
+from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.types import MemSpace, ScalarType, element_of
 
@@ -35,9 +36,17 @@ class CpAsync(OneThreadCopy):
     zero_fill: bool = False
 
     name = "cp.async"
+    widths = (32, 64, 128)
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        return (
+            Access("read", "source", (MemSpace.GMEM, MemSpace.GENERIC), bits=self.bits, agent=AGENT),
+            Access("write", "destination", (MemSpace.SMEM,), bits=self.bits, agent=AGENT),
+        )
 
     def __post_init__(self) -> None:
-        if self.bits not in (32, 64, 128):
+        if self.bits not in self.widths:
             raise ConstraintError(
                 f"cp.async copies 32, 64 or 128 bits, not {self.bits}: set num_bits_per_copy to one of them"
             )
@@ -64,8 +73,8 @@ class CpAsync(OneThreadCopy):
         sources, targets, _ = split_operands(op, op.operands)
         mend = f"state the alignment (assumed_align={self.bits // 8}) or copy fewer bits (num_bits_per_copy)"
         for source, target in zip(sources, targets, strict=True):
-            a = check_pointer(self, "the source", source, (MemSpace.GMEM, MemSpace.GENERIC), self.bits // 8, mend)
-            b = check_pointer(self, "the destination", target, (MemSpace.SMEM,), self.bits // 8, mend)
+            a = check_pointer(self, self.source, source, mend)
+            b = check_pointer(self, self.destination, target, mend)
             check_width(self, a.elem, b.elem)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
@@ -117,6 +126,8 @@ class CpAsyncCommit(Instruction):
     """``cp.async.commit_group``: the copies issued so far and not yet in a group become one group."""
 
     name = "cp.async.commit_group"
+    accesses = ()
+    orders = (Ordering("thread", release=True, through="group", agent=AGENT),)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.commit(AGENT)
@@ -133,6 +144,8 @@ class CpAsyncWait(Instruction):
     pending: int
 
     name = "cp.async.wait_group"
+    accesses = ()
+    orders = (Ordering("thread", acquire=True, through="group", agent=AGENT),)
 
     def __post_init__(self) -> None:
         if not isinstance(self.pending, int) or self.pending < 0:

@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.atoms.copy import split_operands, write_registers
 from tilewright.atoms.matrix_copy import MatrixCopy
 from tilewright.ir.core import Op
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import element_of
 from tilewright.layout import Layout
@@ -28,6 +29,10 @@ class LdMatrix(MatrixCopy):
 
     def __post_init__(self) -> None:
         self.check_parameters()
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        return self._sides("read", "write")
 
     @property
     def src_bits(self) -> Layout:  # type: ignore[override]

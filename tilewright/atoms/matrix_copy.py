@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilewright.atoms.copy import CopyInstruction, check_fragment, check_pointer, check_width, split_operands
+from tilewright.atoms.copy import REGISTERS, CopyInstruction, check_fragment, check_pointer, check_width, split_operands
 from tilewright.atoms.mma import active_warps
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.types import MemSpace
 from tilewright.layout import Layout
@@ -30,6 +31,15 @@ class MatrixCopy(CopyInstruction):
     transpose: bool
 
     thr_id = Layout(32, 1)
+
+    def _sides(self, memory: str, registers: str) -> tuple[Access, Access]:
+        """The accesses of the memory side (a row of 16 bytes from each of the busy lanes) and of the register side."""
+        role = {"read": "source", "write": "destination"}
+        rows = Access(memory, role[memory], (MemSpace.SMEM,), bits=128, lanes=8 * self.num_matrices)
+        return rows, Access(registers, role[registers], REGISTERS, bits=32 * self.num_matrices)
+
+    def contiguity_hint(self) -> str:
+        return f"use the instruction with transpose={not self.transpose} on this one"
 
     def check_parameters(self) -> None:
         if self.num_matrices not in (1, 2, 4):
@@ -63,9 +73,10 @@ class MatrixCopy(CopyInstruction):
         if op.attrs.get("predicated"):
             raise ConstraintError(f"{self}: cannot be predicated, all 32 lanes execute it: load and select instead")
         fragment = check_fragment(self, op, 32 * self.num_matrices)
+        memory = self.source if self.destination.registers else self.destination
         for pointer in pointers:
             kind = check_pointer(
-                self, "the memory side", pointer, (MemSpace.SMEM,), 16,
+                self, memory, pointer,
                 "each lane names a row of 16 bytes, so rows of the shared-memory layout must start at multiples of "
                 "16 bytes and the tensor must be allocated with byte_alignment=16",
             )  # fmt: skip

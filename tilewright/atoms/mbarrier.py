@@ -16,10 +16,15 @@ from tilewright.atoms.cp_async import AGENT
 from tilewright.atoms.mbarrier_state import MOST, Touch
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op
+from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.types import BOOL, I32, MemSpace, PtrType
 
 BYTES = 8
+_SHARED = (MemSpace.SMEM,)
+_READ = Access("read", "mbarrier", _SHARED, bits=64, order="relaxed", scope="cta")
+_UPDATE = Access("update", "mbarrier", _SHARED, bits=64, order="relaxed", scope="cta")
+_UPDATE_CLUSTER = Access("update", "mbarrier", _SHARED, bits=64, order="relaxed", scope="cluster")
 
 
 class _Mbarrier(Instruction):
@@ -27,6 +32,10 @@ class _Mbarrier(Instruction):
 
     takes: ClassVar[tuple[str, ...]] = ()
     remote: bool = False
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        return (_UPDATE_CLUSTER if self.remote else _UPDATE,)
 
     def mnemonic(self) -> str:
         return f"{self.name}.cluster" if self.remote else self.name
@@ -75,6 +84,7 @@ class MbarrierInit(_Mbarrier):
     """``mbarrier.init``: phase 0 begins and waits for ``count`` arrivals, as every later phase will."""
 
     name: ClassVar[str] = "mbarrier.init"
+    accesses = (Access("write", "mbarrier", _SHARED, bits=64),)
     takes: ClassVar[tuple[str, ...]] = ("count",)
 
     def verify(self, op: Op) -> None:
@@ -98,6 +108,7 @@ class MbarrierInval(_Mbarrier):
     """``mbarrier.inval``: the mbarrier is no more; its bytes may serve again."""
 
     name: ClassVar[str] = "mbarrier.inval"
+    accesses = (Access("write", "mbarrier", _SHARED, bits=64),)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         self.touch(lanes, operands).exists().inval()
@@ -124,11 +135,14 @@ class MbarrierArrive(_Mbarrier):
             raise ConstraintError(f"mbarrier.arrive: {self.arrivals!r} arrivals; a static count from 1 to {MOST}")
 
     @property
+    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+        return (Ordering("cluster" if self.remote else "cta", release=True, through="mbarrier"),)
+
+    @property
     def min_arch(self) -> int:  # type: ignore[override]
         return 90 if self.remote or self.arrivals > 1 else 80
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.fence("release.cluster" if self.remote else "release.cta")
         touch = self.touch(lanes, operands).exists()
         touch.arrive(np.full(touch.rows.size, self.arrivals))
         return ()
@@ -151,6 +165,11 @@ class MbarrierExpectTx(_Mbarrier):
     takes: ClassVar[tuple[str, ...]] = ("bytes",)
     min_arch: int = 90
 
+    @property
+    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+        scope = "cluster" if self.remote else "cta"
+        return (Ordering(scope, release=True, through="mbarrier"),) if self.arrive else ()
+
     def mnemonic(self) -> str:
         name = "mbarrier.arrive.expect_tx" if self.arrive else self.name
         return f"{name}.cluster" if self.remote else name
@@ -162,7 +181,6 @@ class MbarrierExpectTx(_Mbarrier):
             raise touch.fault(sizes < 0, f"{self.mnemonic()} of {int(sizes.min())} bytes", "expect what is copied")
         touch.expect(sizes)
         if self.arrive:
-            lanes.fence("release.cluster" if self.remote else "release.cta")
             touch.arrive(np.ones_like(sizes))
         return ()
 
@@ -205,6 +223,9 @@ class MbarrierTest(_Mbarrier):
 
     hint: bool = True
     name: ClassVar[str] = "mbarrier.try_wait"
+    quiet: ClassVar[bool] = True
+    accesses = (_READ,)
+    orders = (Ordering("cta", acquire=True, through="mbarrier", where_true=True),)
     takes: ClassVar[tuple[str, ...]] = ("parity",)
 
     def mnemonic(self) -> str:
@@ -219,8 +240,6 @@ class MbarrierTest(_Mbarrier):
         touch = self.touch(lanes, operands).exists()
         done = np.zeros(touch.active.shape, bool)
         done[touch.active] = touch.test(touch.values(operands[1]))
-        if done.any():
-            lanes.fence("acquire.cta")
         return (done,)
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -235,12 +254,14 @@ class MbarrierWait(_Mbarrier):
 
     name: ClassVar[str] = "mbarrier.wait"
     blocking: ClassVar[bool] = True
+    quiet: ClassVar[bool] = True
+    accesses = (_READ,)
+    orders = (Ordering("cta", acquire=True, through="mbarrier"),)
     takes: ClassVar[tuple[str, ...]] = ("parity",)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         touch = self.touch(lanes, operands).exists()
         touch.wait(touch.values(operands[1]))
-        lanes.fence("acquire.cta")
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -276,6 +297,7 @@ class CpAsyncMbarrierArrive(_Mbarrier):
 
     noinc: bool = True
     name: ClassVar[str] = "cp.async.mbarrier.arrive"
+    orders = (Ordering("cta", release=True, through="mbarrier", agent=AGENT),)
 
     def mnemonic(self) -> str:
         return f"{self.name}.noinc" if self.noinc else self.name
@@ -299,13 +321,15 @@ class FenceMbarrierInit(Instruction):
     threads that synchronise with it. sm_80 has no clusters and is given a fence of the block."""
 
     name: ClassVar[str] = "fence.mbarrier_init"
+    quiet: ClassVar[bool] = True
+    accesses = ()
+    orders = (Ordering("cluster", release=True),)
 
     def verify(self, op: Op) -> None:
         if op.operands or op.results:
             raise ConstraintError("fence.mbarrier_init takes no operands")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.fence(self.name)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tilewright.atoms.value_types import shown
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.ir.core import Op
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Instruction, Lanes
-from tilewright.ir.types import F32, TF32, FragType, ScalarType
+from tilewright.ir.types import F32, TF32, FragType, MemSpace, ScalarType
 from tilewright.layout import Layout
 from tilewright.layout.tuples import product
 
@@ -45,6 +46,11 @@ class Mma(Instruction):
     type_d: ScalarType
     type_a: ScalarType
     type_b: ScalarType
+    accesses = (
+        Access("update", "D", (MemSpace.RMEM,), 0),
+        Access("read", "A", (MemSpace.RMEM,), 1),
+        Access("read", "B", (MemSpace.RMEM,), 2),
+    )
 
     @property
     def type_c(self) -> ScalarType:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.atoms.copy import CopyInstruction, write_registers
+from tilewright.atoms.copy import REGISTERS, CopyInstruction, write_registers
 from tilewright.atoms.mma import active_warps
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import FragType
 from tilewright.layout import Layout
@@ -24,6 +25,7 @@ class ShuffleTranspose(CopyInstruction):
     xor: int
 
     name = "shfl.trans"
+    accesses = (Access("read", "source", REGISTERS, bits=64), Access("write", "destination", REGISTERS, bits=64))
     thr_id = Layout(32, 1)
     src_bits = Layout((32, 64), (64, 1))
     ref_bits = Layout((32, 64), (64, 1))

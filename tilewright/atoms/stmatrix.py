@@ -9,6 +9,7 @@ from tilewright.atoms.copy import as_index, split_operands
 from tilewright.atoms.matrix_copy import MatrixCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import element_of
 from tilewright.layout import Layout
@@ -30,6 +31,10 @@ class StMatrix(MatrixCopy):
 
     def __post_init__(self) -> None:
         self.check_parameters()
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        return self._sides("write", "read")[::-1]
 
     @property
     def src_bits(self) -> Layout:  # type: ignore[override]

@@ -1,8 +1,8 @@
 """Thread-block and warp synchronisation: ``bar.sync`` / ``bar.arrive`` (PTX ISA, "bar"), ``bar.warp.sync`` and fences.
 
 On the simulator a barrier counts whole warps: a warp arrives with 32 threads, as the PTX ISA has it. Fences order the
-memory of one thread as others see it; the simulator's memories are sequentially consistent, so a fence is only told to
-the checkers.
+memory of one thread as others see it; the simulator's memories are sequentially consistent, so there a fence does
+nothing: its ``orders`` are for checkers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op
+from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.types import I32
 
@@ -47,6 +48,9 @@ class SyncThreads(Instruction):
 
     name: ClassVar[str] = "bar.sync.all"
     blocking: ClassVar[bool] = True
+    quiet: ClassVar[bool] = True
+    accesses = ()
+    orders = (Ordering("cta", acquire=True, release=True, through="barrier"),)
 
     def verify(self, op: Op) -> None:
         _need(op, not op.operands, "sync_threads takes no operands")
@@ -66,6 +70,9 @@ class BarrierSync(Instruction):
 
     name: ClassVar[str] = "bar.sync"
     blocking: ClassVar[bool] = True
+    quiet: ClassVar[bool] = True
+    accesses = ()
+    orders = (Ordering("cta", acquire=True, release=True, through="barrier"),)
 
     def verify(self, op: Op) -> None:
         _check_named(op, "barrier")
@@ -84,6 +91,8 @@ class BarrierArrive(Instruction):
     """``bar.arrive id, count``: arrive at barrier ``id`` without waiting. Operands (id, count)."""
 
     name: ClassVar[str] = "bar.arrive"
+    accesses = ()
+    orders = (Ordering("cta", release=True, through="barrier"),)
 
     def verify(self, op: Op) -> None:
         _check_named(op, "barrier_arrive")
@@ -102,12 +111,14 @@ class SyncWarp(Instruction):
     """``__syncwarp(mask)``: the lanes of ``mask`` wait for each other. Operand: mask (i32), or none."""
 
     name: ClassVar[str] = "bar.warp.sync"
+    quiet: ClassVar[bool] = True
+    accesses = ()
+    orders = (Ordering("warp", acquire=True, release=True, through="warp"),)
 
     def verify(self, op: Op) -> None:
         _need(op, len(op.operands) <= 1, "sync_warp takes one mask at most")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.fence("warp")
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -126,6 +137,8 @@ class Fence(Instruction):
     scope: str = "gpu"
     semantics: str = "sc"
     name: ClassVar[str] = "fence"
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def __post_init__(self) -> None:
         known = FENCES if self.semantics == "sc" else ACQ_REL
@@ -135,6 +148,10 @@ class Fence(Instruction):
             )
 
     @property
+    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+        return (Ordering(self.scope, acquire=True, release=True),)
+
+    @property
     def min_arch(self) -> int:  # type: ignore[override]
         return 90 if self.scope == "cluster" else 80
 
@@ -142,7 +159,6 @@ class Fence(Instruction):
         return f"fence.{self.semantics}.{self.scope}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.fence(f"{self.semantics}.{self.scope}")
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -156,6 +172,9 @@ class FenceProxy(Instruction):
     space: str = "shared::cta"
     min_arch: int = 90
     name: ClassVar[str] = "fence.proxy.async"
+    quiet: ClassVar[bool] = True
+    accesses = ()
+    orders = (Ordering("thread", acquire=True, release=True, proxies=("generic", "async")),)
 
     def __post_init__(self) -> None:
         if self.space not in ("", "global", "shared::cta", "shared::cluster"):
@@ -165,7 +184,6 @@ class FenceProxy(Instruction):
         return f"{self.name}.{self.space}" if self.space else self.name
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.fence(self.mnemonic())
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.atoms.copy import (
+    ANY_SPACE,
     VECTOR_TYPES,
     CopyInstruction,
     OneThreadCopy,
@@ -20,11 +21,10 @@ from tilewright.atoms.copy import (
 )
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op, Value
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
 from tilewright.layout import Layout
-
-ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +42,13 @@ class UniversalCopy(OneThreadCopy):
     auto: bool = False
 
     name = "copy"
+    widths = tuple(VECTOR_TYPES)
+    splits = True
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        source = Access("read", "source", ANY_SPACE, bits=self.bits)
+        return source, replace(source, does="write", role="destination")
 
     def __post_init__(self) -> None:
         if self.bits not in VECTOR_TYPES:
@@ -64,13 +71,13 @@ class UniversalCopy(OneThreadCopy):
         )
         if "registers" in op.attrs:
             fragment = check_fragment(self, op, self.bits)
+            access = self.destination if op.attrs["store"] else self.source
             for pointer in second:
-                kind = check_pointer(self, "the memory side", pointer, ANY_MEMORY, self.bits // 8, mend)
-                check_width(self, fragment.elem, kind.elem)
+                check_width(self, fragment.elem, check_pointer(self, access, pointer, mend).elem)
             return
         for source, target in zip(first, second, strict=True):
-            a = check_pointer(self, "the source", source, ANY_MEMORY, self.bits // 8, mend)
-            b = check_pointer(self, "the destination", target, ANY_MEMORY, self.bits // 8, mend)
+            a = check_pointer(self, self.source, source, mend)
+            b = check_pointer(self, self.destination, target, mend)
             check_width(self, a.elem, b.elem)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:

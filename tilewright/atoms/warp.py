@@ -82,6 +82,8 @@ class Shuffle(Instruction):
 
     kind: str
     name: ClassVar[str] = "shfl.sync"
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def __post_init__(self) -> None:
         if self.kind not in ("idx", "up", "down", "bfly"):
@@ -148,6 +150,8 @@ class Vote(Instruction):
 
     kind: str
     name: ClassVar[str] = "vote.sync"
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def __post_init__(self) -> None:
         if self.kind not in ("any", "all", "uni", "ballot"):
@@ -187,6 +191,8 @@ class MatchAny(Instruction):
     i32)."""
 
     name: ClassVar[str] = "match.any.sync"
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def verify(self, op: Op) -> None:
         _need(op, len(op.operands) == 2 and op.operands[1].type == I32, "match.any.sync takes (value, mask: i32)")
@@ -220,6 +226,8 @@ class Redux(Instruction):
 
     kind: str
     name: ClassVar[str] = "redux.sync"
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def __post_init__(self) -> None:
         if self.kind not in _REDUX:
@@ -253,6 +261,8 @@ class ElectOne(Instruction):
     """``elect.sync`` over the whole warp: i1 that is true in one active lane (the lowest). No operands."""
 
     name: ClassVar[str] = "elect.sync"
+    quiet: ClassVar[bool] = True
+    accesses = ()
 
     def verify(self, op: Op) -> None:
         _need(op, not op.operands and [v.type for v in op.results] == [BOOL], "elect_one takes nothing and gives i1")

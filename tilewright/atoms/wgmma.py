@@ -8,15 +8,17 @@ thread mode, the warp, that steps 16 rows.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from tilewright.atoms.mma import Mma
 from tilewright.atoms.value_types import BY_NAME
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType
+from tilewright.ir.effects import Access
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, MemSpace, ScalarType
 from tilewright.layout import Layout
 
+AGENT = "wgmma"
 _NAMES = {t: name for name, t in BY_NAME.items()}
 
 
@@ -68,6 +70,17 @@ class WgmmaAtom(Mma):
 
     name = "wgmma"
     min_arch = 90
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
+        return (
+            Access("update", "D", (MemSpace.RMEM,), 0, agent=AGENT),
+            replace(tile, role="A", operand=1)
+            if self.source == "SS"
+            else Access("read", "A", (MemSpace.RMEM,), 1, agent=AGENT),
+            tile,
+        )
 
     @property
     def thr_id(self) -> Layout:  # type: ignore[override]

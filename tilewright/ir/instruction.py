@@ -1,8 +1,8 @@
 """The base class of instructions: what the ``call`` op carries and both machines ask.
 
-An instruction is defined in one place, a subclass in ``tilewright/atoms``. It holds what the instruction needs
-(``verify``), what it does (``simulate``, on NumPy lanes) and how it is written (``emit``, CUDA C++ or inline PTX).
-Adding an instruction touches one file.
+An instruction is defined in one place, a subclass in ``tilewright/atoms``. It holds its facts (``accesses``,
+``orders``, ``quiet``: what tools ask), what it needs (``verify``), what it does (``simulate``, on NumPy lanes) and how
+it is written (``emit``, CUDA C++ or inline PTX). ``docs/instructions.md`` shows how to add one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from tilewright.ir.core import Op, Value
+from tilewright.ir.effects import Access, Ordering
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,10 +73,6 @@ class Lanes(Protocol):
         """Wait until ``ready()`` (bool ``[warps]``, asked again whenever something has happened) is true for a warp.
         ``reason`` (or what it gives for a warp) completes the words "waiting for ..." in a deadlock report. Blocking
         instructions only."""
-        ...
-
-    def fence(self, kind: str) -> None:
-        """Tell the checkers of a fence."""
         ...
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
@@ -174,17 +171,29 @@ class Instruction:
     (barriers, waits) and are executed warp by warp, never under a partial warp mask unless they allow it; ``min_arch``
     is the least compute capability (80 for sm_80). ``pure`` ones have no effect but their results; where
     ``results_optional``, results that nobody reads are dropped from the op.
+
+    ``accesses`` says what it reads and writes, operand by operand, and ``orders`` what it orders besides; every
+    subclass states both (they may be properties, where they depend on its parameters). ``quiet`` ones, executed once
+    more while nothing else has changed, change nothing: a loop of them that turns without progress waits for somebody
+    else. An atomic is quiet, because the simulator sees whether it has changed its place.
     """
 
     name: ClassVar[str] = "?"
     blocking: ClassVar[bool] = False
     pure: ClassVar[bool] = False
+    quiet: ClassVar[bool] = False
+    accesses: tuple[Access, ...] = ()
+    orders: tuple[Ordering, ...] = ()
     results_optional: bool = False
     min_arch: int = 80
 
     def mnemonic(self) -> str:
         """The text that the IR prints for this instruction with its parameters."""
         return self.name
+
+    def accessed(self, op: Op) -> list[tuple[Value, Access]]:
+        """The operands of ``op`` through which it reads and writes, each with how."""
+        return [(op.operands[access.operand], access) for access in self.accesses]
 
     def count(self, op: Op) -> int:
         """How many machine instructions (per warp) one execution of ``op`` stands for."""

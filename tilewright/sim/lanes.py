@@ -110,10 +110,6 @@ class GroupLanes:
     def wait_until(self, ready: Callable[[], np.ndarray], reason: str | Callable[[int], str]) -> None:
         self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps))
 
-    def fence(self, kind: str) -> None:
-        if self.group.watch is not None:
-            self.group.watch.fence(self.group, kind, self.mask)
-
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
     def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:

@@ -91,9 +91,6 @@ class Watch:
         else:
             self.kernel.instructions[op.opcode] += warps
 
-    def fence(self, group: Any, kind: str, mask: Any) -> None:
-        """Fences are counted as instructions already."""
-
     def access(self, verb: str, buffer: Any, group: Any, off: np.ndarray, access: Any, mask: Any) -> None:
         key = f"{buffer.word} {verb}"
         self.kernel.bytes[key] += off.size * access.nbytes

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.atomic import Atomic, OrderedLoad
-from tilewright.atoms.mbarrier import MbarrierTest, MbarrierWait
 from tilewright.atoms.mbarrier_state import Mbarriers
-from tilewright.atoms.sync import BarrierSync, Fence, FenceProxy, SyncThreads, SyncWarp
-from tilewright.atoms.warp import ElectOne, MatchAny, Redux, Shuffle, Vote
 from tilewright.ir.core import Op, Value
 from tilewright.ir.types import PtrType
 from tilewright.sim.access import Access
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.lowering import Lowering
 
-READS = (OrderedLoad, Atomic, MbarrierTest, MbarrierWait)
-QUIET = (*READS, SyncThreads, BarrierSync, SyncWarp, Fence, FenceProxy, Shuffle, Vote, MatchAny, Redux, ElectOne)
 WRITES = frozenset(("store", "frag.store", "printf", "launch"))
 
 
@@ -44,10 +38,15 @@ class Spin:
         for inner in op.walk():
             atom = inner.attrs.get("atom") if inner.opcode == "call" else None
             clock = inner.opcode == "sreg" and inner.attrs["name"] == "clock"
-            self.quiet &= inner.opcode not in WRITES and not clock and (atom is None or isinstance(atom, QUIET))
-            if inner.opcode == "load" or isinstance(atom, READS):
-                pointer = inner.operands[0]
-                self.reads.append((pointer, low.slot(pointer), isinstance(atom, (MbarrierTest, MbarrierWait))))
+            self.quiet &= inner.opcode not in WRITES and not clock and (atom is None or atom.quiet)
+            if inner.opcode == "load":
+                self.reads.append((inner.operands[0], low.slot(inner.operands[0]), False))
+            elif atom is not None:
+                self.reads += [
+                    (pointer, low.slot(pointer), access.role == "mbarrier")
+                    for pointer, access in atom.accessed(inner)
+                    if access.reads and isinstance(pointer.type, PtrType)
+                ]
 
     def still(self, group: Group, old: list[Any], new: list[Any]) -> bool:
         """Whether the turn from the carried values ``old`` to ``new`` changed nothing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tilewright.atoms.matrix_copy import MatrixCopy
+from tilewright.atoms.copy import CopyInstruction
 from tilewright.errors import ConstraintError, LayoutError
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
@@ -28,7 +28,7 @@ from tilewright.layout import (
 from tilewright.tiled.provenance import Partition, partition_of
 
 
-def check_contiguous(atom: Any, side: str, tensor: Tensor, values: Layout) -> None:
+def check_contiguous(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout) -> None:
     """The values of one instruction follow each other in memory, and a swizzle does not tear them apart."""
     count = int(size(values))
     if count == 1:
@@ -52,7 +52,9 @@ def check_contiguous(atom: Any, side: str, tensor: Tensor, values: Layout) -> No
         )
 
 
-def _apart(atom: Any, side: str, tensor: Tensor, count: int, v: int, distance: Any, *mend_first: str) -> str:
+def _apart(
+    atom: CopyInstruction, side: str, tensor: Tensor, count: int, v: int, distance: Any, *mend_first: str
+) -> str:
     width = 8 * element_bytes(tensor.element_type)
     origin = partition_of(tensor)
     at = _coordinates(origin, count) if origin is not None else None
@@ -64,19 +66,19 @@ def _apart(atom: Any, side: str, tensor: Tensor, count: int, v: int, distance: A
     mend = list(mend_first)
     if origin is not None and at is not None and (better := _contiguous_layout(origin, at)) is not None:
         mend.append(f"give the tensor a layout such as {better}")
-    if isinstance(atom, MatrixCopy):
-        mend.append(f"use the instruction with transpose={not atom.transpose} on this one")
+    if hint := atom.contiguity_hint():
+        mend.append(hint)
     else:
         run = 1
         while 2 * run <= v:
             run *= 2
-        if run * width >= _least_bits(atom, width // 8):
+        if run * width >= atom.least_bits(width):
             mend.append(f"copy {run * width} bits at a time (num_bits_per_copy)")
         mend.append("let the copy's values run along the mode with stride 1")
     return f"{text}: {', or '.join(mend)}"
 
 
-def check_aligned(atom: Any, side: str, tensor: Tensor, values: Layout, pointers: list[Value]) -> None:
+def check_aligned(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, pointers: list[Value]) -> None:
     """Where a stride of the tensor breaks the alignment, say which; what else is wrong the instruction says itself."""
     width = element_bytes(tensor.element_type)
     needed = int(size(values)) * width
@@ -89,7 +91,7 @@ def check_aligned(atom: Any, side: str, tensor: Tensor, values: Layout, pointers
     for mode, stride in enumerate(strides):
         if not isinstance(stride, int) and stride.divisibility % per:
             bits = 8 * width * (stride.divisibility & -stride.divisibility)
-            fewer = f", or copy {bits} bits at a time" if bits >= _least_bits(atom, width) else ""
+            fewer = f", or copy {bits} bits at a time" if bits >= atom.least_bits(8 * width) else ""
             raise ConstraintError(
                 f"{atom}: each address must be {needed}-byte aligned, but in the {side}, {_named(tensor)}, a step "
                 f"along mode {mode} is a run-time number of {width}-byte elements, known to be a multiple of "
@@ -101,7 +103,7 @@ def check_aligned(atom: Any, side: str, tensor: Tensor, values: Layout, pointers
     for mode, stride in enumerate(strides):
         if extents[mode] > 1 and stride > 1 and stride % per:
             bits = 8 * (stride * width & -(stride * width))
-            fewer = f", or copy {bits} bits at a time" if bits >= _least_bits(atom, width) else ""
+            fewer = f", or copy {bits} bits at a time" if bits >= atom.least_bits(8 * width) else ""
             raise ConstraintError(
                 f"{atom}: each address must be {needed}-byte aligned, but in the {side}, {_named(tensor)}, a step "
                 f"along mode {mode} is {stride} x {width} bytes, no multiple of {needed}: thread T0's value V0 and its "
@@ -120,11 +122,6 @@ def _padded(layout: Layout, per: int) -> Layout:
         if strides[mode]:
             reached = strides[mode] * extents[mode]
     return Layout(layout.shape, unflatten(strides, layout.shape))
-
-
-def _least_bits(atom: Any, width: int) -> float:
-    """The fewest bits that instructions of this kind move for one thread."""
-    return {"cp.async": 32, "copy": 8 * width}.get(atom.name, float("inf"))
 
 
 def _named(tensor: Tensor) -> str:

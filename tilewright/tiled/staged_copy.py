@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from tilewright.atoms.cp_async import CpAsync
-from tilewright.atoms.ldmatrix import LdMatrix
-from tilewright.atoms.shuffle import ShuffleTranspose
-from tilewright.atoms.stmatrix import StMatrix
+from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.ir.types import F32, TF32, ScalarType
+from tilewright.ir.effects import Access
+from tilewright.ir.types import F32, TF32, MemSpace, ScalarType
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.tensors.algebra import make_rmem_tensor
-from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
 from tilewright.tiled.atom import CopyAtom
@@ -23,10 +19,6 @@ from tilewright.tiled.predicates import predicate_values
 from tilewright.tiled.retile import check_registers
 from tilewright.tiled.sides import as_elements, in_registers, memory_pointers, register_numbers
 from tilewright.tiled.vectors import autovec_copy
-
-Stager = Callable[..., None]
-STAGERS: dict[type, Stager] = {}
-"""Instruction classes that stage their copies themselves: ``stager(atom, src, dst, pred=..., **options)``."""
 
 Split = tuple[Layout, Layout, Layout, Layout]
 
@@ -45,15 +37,12 @@ def copy(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **option
     for name, tensor in (("source", src), ("destination", dst)):
         if not isinstance(tensor, Tensor):
             raise ConstraintError(f"cute.copy: the {name} must be a tensor, not {tensor!r}")
-    special = STAGERS.get(type(atom.instruction))
-    if special is not None:
-        return special(atom, src, dst, pred=pred, **options)
     for name, value in options.items():
         if value is not None and name not in ("loc", "ip"):
             raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
     check_types(atom.instruction, src, dst, atom.scalar)
     instruction = atom.instruction
-    if isinstance(instruction, UniversalCopy) and instruction.auto and pred is None:
+    if instruction.auto and pred is None:
         _check_rest_modes(atom, src.layout, dst.layout)
         return autovec_copy(src, dst)
     _stage(atom, src, dst, split_modes(atom, src, dst), pred)
@@ -82,7 +71,7 @@ def split_modes(atom: CopyAtom, src: Tensor, dst: Tensor) -> Split:
     while (size(s[0]), size(d[0])) != (n_src, n_dst):
         if isinstance(s[0].shape, tuple) and isinstance(d[0].shape, tuple):
             s, d = [*s[0], *s[1:]], [*d[0], *d[1:]]
-        elif isinstance(atom.instruction, UniversalCopy) and _divides(n_src, s[0]) and _divides(n_dst, d[0]):
+        elif atom.instruction.splits and _divides(n_src, s[0]) and _divides(n_dst, d[0]):
             s, d = [*logical_divide(s[0], n_src), *s[1:]], [*logical_divide(d[0], n_dst), *d[1:]]
         else:
             raise ConstraintError(
@@ -139,7 +128,7 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
     loads, stores = in_registers(dst), in_registers(src)
     _check_direction(instruction, src, dst)
     if loads and stores:
-        if isinstance(instruction, UniversalCopy):
+        if not instruction.exchanges:
             return _between_registers(src, dst, split, pred)
         wanted = register_numbers(instruction, dst, v_dst, r_dst)
         given = register_numbers(instruction, src, v_src, r_src)
@@ -161,22 +150,16 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
     )
 
 
-_GLOBAL, _SHARED = (AddressSpace.gmem, AddressSpace.generic), (AddressSpace.smem,)
-_REGISTERS = (AddressSpace.rmem,)
-_DIRECTIONS: dict[type, tuple[tuple[AddressSpace, ...], tuple[AddressSpace, ...], str]] = {
-    LdMatrix: (_SHARED, _REGISTERS, "shared memory to registers"),
-    StMatrix: (_REGISTERS, _SHARED, "registers to shared memory"),
-    CpAsync: (_GLOBAL, _SHARED, "global to shared memory"),
-    ShuffleTranspose: (_REGISTERS, _REGISTERS, "registers to registers"),
-}
-
-
-def _check_direction(instruction: Any, src: Tensor, dst: Tensor) -> None:
-    sources, targets, words = _DIRECTIONS.get(type(instruction), ((src.memspace,), (dst.memspace,), ""))
-    if src.memspace not in sources or dst.memspace not in targets:
+def _check_direction(instruction: CopyInstruction, src: Tensor, dst: Tensor) -> None:
+    if not (_may_lie(instruction.source, src) and _may_lie(instruction.destination, dst)):
         raise ConstraintError(
-            f"{instruction}: copies from {words}, not from {src.memspace} {src.layout} to {dst.memspace} {dst.layout}"
+            f"{instruction}: copies from {instruction.direction}, not from {src.memspace} {src.layout} to "
+            f"{dst.memspace} {dst.layout}"
         )
+
+
+def _may_lie(access: Access, tensor: Tensor) -> bool:
+    return MemSpace(tensor.memspace.value) in access.spaces
 
 
 def _between_registers(src: Tensor, dst: Tensor, split: Split, pred: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tilewright.atoms.mma import Mma
@@ -18,9 +17,6 @@ from tilewright.tiled.staged_copy import basic_copy
 from tilewright.tiled.tiled_mma import make_tiled_mma
 from tilewright.tiled.vectors import autovec_copy
 
-STAGERS: dict[type, Callable[..., None]] = {}
-"""Instruction classes that stage their gemms themselves: ``stager(atom, d, a, b, c, **options)``."""
-
 
 def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any) -> None:
     """``d = a * b + c`` with the instruction of ``atom``.
@@ -33,9 +29,6 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: A
     """
     if not isinstance(atom, MmaAtom):
         raise ConstraintError(f"cute.gemm takes an MMA atom first, not {atom!r}: make one with cute.make_tiled_mma")
-    special = STAGERS.get(type(atom.instruction))
-    if special is not None:
-        return special(atom, d, a, b, c, **options)
     instruction = atom.instruction
     d, a, b, c = (_ranked(instruction, role, x, d) for role, x in zip("DABC", (d, a, b, c), strict=True))
     a, b = _from_shared(atom, "A", a), _from_shared(atom, "B", b)
