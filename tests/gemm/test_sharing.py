@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher, stage
-from tilewright.gemm.choice import best, plan_of, sharing
-from tilewright.gemm.cost import estimate
+from tilewright.gemm.choice.choose import best, plan_of, sharing
+from tilewright.gemm.choice.cost import estimate
 
 H200 = (132, 232448)
 

@@ -16,8 +16,8 @@ import tilewright as cutlass
 from tests import golden
 from tilewright import cute
 from tilewright.errors import ArgumentError, ConstraintError
-from tilewright.gemm import streamk, streamk_blocks
-from tilewright.gemm.streamk import StreamK
+from tilewright.gemm.schedule import streamk, streamk_blocks
+from tilewright.gemm.schedule.streamk import StreamK
 
 LINES = list(golden.read(Path(__file__).parents[1] / "data" / "streamk.jsonl"))
 MEMBERS = set(LINES[0]["result"])

@@ -1,13 +1,19 @@
 """The GEMM library, written in the language."""
 
-from tilewright.gemm.compile import cross_compile, stage
+from tilewright.gemm.choice.registry import KernelEntry, kernels
 from tilewright.gemm.config import GemmConfig, Major, Operand
-from tilewright.gemm.host import GemmReport, gemm, launcher
-from tilewright.gemm.multistage import MultistageGemm
-from tilewright.gemm.registry import KernelEntry, kernels
-from tilewright.gemm.streamk import StreamK
+from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, LinearCombination, Relu
+from tilewright.gemm.host.gemm import GemmReport, gemm, launcher
+from tilewright.gemm.kernel.compile import cross_compile, stage
+from tilewright.gemm.kernel.multistage import MultistageGemm
+from tilewright.gemm.schedule.streamk import StreamK
 
 __all__ = [
+    "Bias",
+    "Chain",
+    "EpilogueFunction",
+    "LinearCombination",
+    "Relu",
     "GemmConfig",
     "GemmReport",
     "KernelEntry",

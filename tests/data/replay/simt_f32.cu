@@ -15,7 +15,7 @@ __device__ __forceinline__ void cp_async_cg_16_zfill(uint32_t target, void const
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride1, int mA_stride2, float* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, float* mC, int mC_stride0, int mC_stride2, float* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float alpha, float beta) {
+MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride1, int mA_stride2, float* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, float* mC, int mC_stride0, int mC_stride2, float* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float function_alpha, float function_beta) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
@@ -308,8 +308,8 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
   inside[14] = t_76 && t_68;
   inside[15] = t_76 && t_69;
   #pragma unroll
-  for (int e = 0; e < 64; ++e) acc[e] = acc[e] * alpha;
-  if (beta != 0.0f) {
+  for (int e = 0; e < 64; ++e) acc[e] = acc[e] * function_alpha;
+  if (function_beta != 0.0f) {
     alignas(16) float source[64];
     #pragma unroll
     for (int e = 0; e < 64; ++e) source[e] = 0.0f;
@@ -419,7 +419,7 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
       source[39] = parts_15[0]; source[47] = parts_15[1]; source[55] = parts_15[2]; source[63] = parts_15[3];
     }
     #pragma unroll
-    for (int e = 0; e < 64; ++e) acc[e] = acc[e] + source[e] * beta;
+    for (int e = 0; e < 64; ++e) acc[e] = acc[e] + source[e] * function_beta;
   }
   const bool t_95 = inside[0];
   const bool t_96 = inside[1];

@@ -25,7 +25,7 @@ __device__ __forceinline__ void mma_16x8x16_f32f16f16f32_tn(float& d0, float& d1
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, tw::f16* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, tw::f16* mC, int mC_stride0, int mC_stride2, tw::f16* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float alpha, float beta) {
+MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, tw::f16* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, tw::f16* mC, int mC_stride0, int mC_stride2, tw::f16* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float function_alpha, float function_beta) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
@@ -317,8 +317,8 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
   const int t_96 = tidx_1 % 32;
   const int t_97 = t_96 % 4 * 2 + t_96 / 4 * 64 + (tidx_1 / 32 % 2 * 1024 + tidx_1 / 64 * 8);
   #pragma unroll
-  for (int e = 0; e < 128; ++e) acc[e] = acc[e] * alpha;
-  if (beta != 0.0f) {
+  for (int e = 0; e < 128; ++e) acc[e] = acc[e] * function_alpha;
+  if (function_beta != 0.0f) {
     alignas(16) tw::f16 vectors[128];
     #pragma unroll
     for (int e = 0; e < 128; e += 2) tw::two(vectors[e]) = tw::pair(tw::f16{0x0000}, tw::f16{0x0000});
@@ -443,7 +443,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
     *reinterpret_cast<uint32_t*>(&source[110]) = *reinterpret_cast<uint32_t const*>((p_30 + 14848));
     *reinterpret_cast<uint32_t*>(&source[126]) = *reinterpret_cast<uint32_t const*>((p_31 + 14848));
     #pragma unroll
-    for (int e = 0; e < 128; ++e) acc[e] = acc[e] + float(source[e]) * beta;
+    for (int e = 0; e < 128; ++e) acc[e] = acc[e] + float(source[e]) * function_beta;
   }
   alignas(16) tw::f16 r_4[128];
   tw::vec<float, 128> v;

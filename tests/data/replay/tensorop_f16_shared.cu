@@ -47,7 +47,7 @@ __device__ __forceinline__ void tw_st_relaxed_gpu_u32(void* pointer, unsigned va
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, tw::f16* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, tw::f16* mC, int mC_stride0, int mC_stride2, tw::f16* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float alpha, float beta, float* decomposition_workspace, int32_t* decomposition_flags, int decomposition_plan_iters_per_tile, int decomposition_plan_sk_tiles, int decomposition_plan_sk_regions, int decomposition_plan_sk_blocks_per_region, int decomposition_plan_sk_big_blocks_per_region, int decomposition_plan_sk_iters_per_normal_block, int decomposition_plan_sk_iters_per_region) {
+MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, tw::f16* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, tw::f16* mC, int mC_stride0, int mC_stride2, tw::f16* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float function_alpha, float function_beta, float* decomposition_workspace, int32_t* decomposition_flags, int decomposition_plan_iters_per_tile, int decomposition_plan_sk_tiles, int decomposition_plan_sk_regions, int decomposition_plan_sk_blocks_per_region, int decomposition_plan_sk_big_blocks_per_region, int decomposition_plan_sk_iters_per_normal_block, int decomposition_plan_sk_iters_per_region) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
@@ -451,8 +451,8 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       const int t_112 = tidx_1 % 32;
       const int t_113 = t_112 % 4 * 2 + t_112 / 4 * 64 + (tidx_1 / 32 % 2 * 1024 + tidx_1 / 64 * 8);
       #pragma unroll
-      for (int e = 0; e < 64; ++e) acc[e] = acc[e] * alpha;
-      if (beta != 0.0f) {
+      for (int e = 0; e < 64; ++e) acc[e] = acc[e] * function_alpha;
+      if (function_beta != 0.0f) {
         alignas(16) tw::f16 vectors[64];
         #pragma unroll
         for (int e = 0; e < 64; e += 2) tw::two(vectors[e]) = tw::pair(tw::f16{0x0000}, tw::f16{0x0000});
@@ -519,7 +519,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         *reinterpret_cast<uint32_t*>(&source[46]) = *reinterpret_cast<uint32_t const*>((p_37 + 14848));
         *reinterpret_cast<uint32_t*>(&source[62]) = *reinterpret_cast<uint32_t const*>((p_38 + 14848));
         #pragma unroll
-        for (int e = 0; e < 64; ++e) acc[e] = acc[e] + float(source[e]) * beta;
+        for (int e = 0; e < 64; ++e) acc[e] = acc[e] + float(source[e]) * function_beta;
       }
       alignas(16) tw::f16 r_4[64];
       tw::vec<float, 64> v;

@@ -17,7 +17,7 @@ __device__ __forceinline__ void mma_8x8x4_f64f64f64f64_tn(double& d0, double& d1
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, double* mB, int mB_shape0, int mB_shape1, int mB_stride0, int mB_stride2, double* mC, int mC_stride0, int mC_stride2, double* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, double alpha, double beta) {
+MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, double* mB, int mB_shape0, int mB_shape1, int mB_stride0, int mB_stride2, double* mC, int mC_stride0, int mC_stride2, double* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, double function_alpha, double function_beta) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
@@ -352,8 +352,8 @@ MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
   inside[15] = t_102 + 60 < mD_shape0 && t_103;
   const int t_104 = t_96 % 4 * 2 + t_96 / 4 * 16 + (t_97 % 2 * 128 + tidx_1 / 64 * 8);
   #pragma unroll
-  for (int e = 0; e < 32; ++e) acc[e] = acc[e] * alpha;
-  if (beta != 0.0) {
+  for (int e = 0; e < 32; ++e) acc[e] = acc[e] * function_alpha;
+  if (function_beta != 0.0) {
     alignas(16) double vectors[32];
     #pragma unroll
     for (int e = 0; e < 32; ++e) vectors[e] = 0.0;
@@ -426,7 +426,7 @@ MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
     *reinterpret_cast<uint4*>(&source[28]) = *reinterpret_cast<uint4 const*>((p_29 + 3584));
     *reinterpret_cast<uint4*>(&source[30]) = *reinterpret_cast<uint4 const*>((p_29 + 3840));
     #pragma unroll
-    for (int e = 0; e < 32; ++e) acc[e] = acc[e] + source[e] * beta;
+    for (int e = 0; e < 32; ++e) acc[e] = acc[e] + source[e] * function_beta;
   }
   double* p_30 = p + (t_104 ^ ((t_104 & 16) >> 1));
   *reinterpret_cast<uint4*>(p_30) = *reinterpret_cast<uint4 const*>(&acc[0]);

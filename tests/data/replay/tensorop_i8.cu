@@ -21,7 +21,7 @@ __device__ __forceinline__ void mma_16x8x32_s32s8s8s32_tn(int32_t& d0, int32_t& 
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-MultistageGemm_kernel(int8_t* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, int8_t* mB, int mB_shape0, int mB_shape1, int mB_stride0, int mB_stride2, int32_t* mC, int mC_stride0, int mC_stride2, int32_t* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, int alpha, int beta) {
+MultistageGemm_kernel(int8_t* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, int8_t* mB, int mB_shape0, int mB_shape1, int mB_stride0, int mB_stride2, int32_t* mC, int mC_stride0, int mC_stride2, int32_t* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, int function_alpha, int function_beta) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
@@ -336,8 +336,8 @@ MultistageGemm_kernel(int8_t* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
   inside[31] = t_103 + 124 < mD_shape0 && t_104;
   const int t_105 = t_97 % 4 * 2 + t_97 / 4 * 32 + (t_98 % 2 * 512 + tidx_1 / 64 * 8);
   #pragma unroll
-  for (int e = 0; e < 128; ++e) acc[e] = acc[e] * alpha;
-  if (beta != 0) {
+  for (int e = 0; e < 128; ++e) acc[e] = acc[e] * function_alpha;
+  if (function_beta != 0) {
     alignas(16) int32_t vectors[128];
     #pragma unroll
     for (int e = 0; e < 128; ++e) vectors[e] = 0;
@@ -508,7 +508,7 @@ MultistageGemm_kernel(int8_t* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
     *reinterpret_cast<uint2*>(&source[110]) = *reinterpret_cast<uint2 const*>((p_24 + 15616));
     *reinterpret_cast<uint2*>(&source[126]) = *reinterpret_cast<uint2 const*>((p_25 + 15616));
     #pragma unroll
-    for (int e = 0; e < 128; ++e) acc[e] = acc[e] + source[e] * beta;
+    for (int e = 0; e < 128; ++e) acc[e] = acc[e] + source[e] * function_beta;
   }
   const int t_139 = t_105 ^ ((t_105 & 96) >> 2);
   int32_t* p_26 = p_20 + t_139;

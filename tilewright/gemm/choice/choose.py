@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.cost import estimate
+from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.config import GemmConfig
-from tilewright.gemm.cost import estimate
-from tilewright.gemm.registry import KernelEntry
-from tilewright.gemm.streamk import StreamK
+from tilewright.gemm.schedule.streamk import StreamK
 
 DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
 Problem = tuple[int, int, int, int]  # M, N, K, L

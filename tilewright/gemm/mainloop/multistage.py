@@ -22,8 +22,8 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import GemmConfig
-from tilewright.gemm.math import SimtMath, TensorOpMath
-from tilewright.gemm.operand import TileLoader
+from tilewright.gemm.mainloop.loader import TileLoader
+from tilewright.gemm.mainloop.math import SimtMath, TensorOpMath
 
 
 @dataclass(frozen=True)

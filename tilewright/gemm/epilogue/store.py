@@ -1,4 +1,4 @@
-"""From accumulators to D = alpha * acc + beta * C: straight from registers, or through shared memory.
+"""From accumulators to D, by way of an epilogue function: straight from registers, or through shared memory.
 
 Both are predicated by whole vectors: D's contiguous extent is a multiple of the vector by the choice of the vector.
 """
@@ -10,7 +10,9 @@ from typing import Any
 
 from tilewright import Boolean, cute, range_constexpr
 from tilewright.gemm.config import GemmConfig, Major
-from tilewright.gemm.operand import smem_swizzled, vectors_along
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.tile import EpilogueTile
+from tilewright.gemm.tiles import smem_swizzled, vectors_along
 
 
 def vector_atom(config: GemmConfig) -> Any:
@@ -40,7 +42,7 @@ class DirectEpilogue:
     @cute.jit
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
-        smem: Any, extent: tuple, alpha: Any, beta: Any,
+        smem: Any, extent: tuple, function: EpilogueFunction,
     ) -> None:  # fmt: skip
         thr_mma = tiled_mma.get_slice(tidx)
         atom = vector_atom(self.config)
@@ -48,12 +50,14 @@ class DirectEpilogue:
         inside = cute.make_rmem_tensor((1, *tc.shape[1:]), Boolean)
         for i in range_constexpr(cute.size(inside)):
             inside[i] = cute.elem_less(tc[i * self.config.c.vector], extent)
-        acc.store(acc.load() * alpha)
-        if beta != 0:
+
+        def read_source() -> Any:
             source = cute.make_rmem_tensor(acc.shape, self.config.c.dtype)
             source.fill(0)
             cute.copy(atom, tC, self.vectors(source), pred=inside)
-            acc.store(acc.load() + source.load().to(self.config.acc_dtype) * beta)
+            return source.load()
+
+        function(acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
         cute.copy(atom, self.vectors(rounded(acc, self.config.c.dtype)), tD, pred=inside)
 
     def vectors(self, tensor: cute.Tensor) -> cute.Tensor:
@@ -68,8 +72,8 @@ class SharedEpilogue:
     """Accumulators are rounded into a swizzled shared-memory tile, which leaves for D in whole vectors of coalesced
     rows.
 
-    C travels the same way backwards first, so that alpha * acc + beta * C is computed in the accumulator's type and
-    rounded once.
+    C goes the same way backwards first where the function asks for it, so that results are computed in the
+    accumulator's type and rounded once.
     """
 
     config: GemmConfig
@@ -88,7 +92,7 @@ class SharedEpilogue:
     @cute.jit
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
-        smem: Any, extent: tuple, alpha: Any, beta: Any,
+        smem: Any, extent: tuple, function: EpilogueFunction,
     ) -> None:  # fmt: skip
         bM, bN, _ = self.config.tile
         dtype = self.config.c.dtype
@@ -97,14 +101,16 @@ class SharedEpilogue:
             vector_atom(self.config), (bM, bN), self.config.c.major, self.config.c.vector, self.config.threads
         )
         thread = rows.get_slice(tidx)
-        tDsD, tDgD, tDgC, tDcD = (thread.partition_S(tensor) for tensor in (sD, gD, gC, cD))
+        tDsD, tDgD, tDgC, tDcD = (thread.partition_S(tensor) for tensor in (sD, gD, gC, cD))  # (CPY, CPY_M, CPY_N)
         inside = cute.make_rmem_tensor((tDsD.shape[0][1], *tDsD.shape[1:]), Boolean)
         for i in range_constexpr(cute.size(inside)):
             inside[i] = cute.elem_less(tDcD[i * self.config.c.vector], extent)
 
-        tCsD = tiled_mma.get_slice(tidx).partition_C(sD)
-        acc.store(acc.load() * alpha)
-        if beta != 0:
+        thr_mma = tiled_mma.get_slice(tidx)
+        tCsD = thr_mma.partition_C(sD)  # (V, MMA_M, MMA_N)
+
+        def read_source() -> Any:
+            # C goes the way of D backwards: whole vectors of coalesced rows, then each thread its own elements.
             vectors = cute.make_rmem_tensor(tDsD.shape, dtype)
             vectors.fill(0)
             cute.copy(rows, tDgC, vectors, pred=inside)
@@ -112,7 +118,9 @@ class SharedEpilogue:
             cute.arch.sync_threads()
             source = cute.make_rmem_tensor(acc.shape, dtype)
             cute.autovec_copy(tCsD, source)
-            acc.store(acc.load() + source.load().to(self.config.acc_dtype) * beta)
+            return source.load()
+
+        function(acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
         cute.autovec_copy(rounded(acc, dtype), tCsD)
         cute.arch.sync_threads()
         vectors = cute.make_rmem_tensor(tDsD.shape, dtype)

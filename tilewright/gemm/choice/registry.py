@@ -7,8 +7,8 @@ from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.errors import ArgumentError
-from tilewright.gemm.compile import cross_compile
 from tilewright.gemm.config import GemmConfig, Major, Operand
+from tilewright.gemm.kernel.compile import cross_compile
 
 
 @dataclass(frozen=True)

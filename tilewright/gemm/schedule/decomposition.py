@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from tilewright import Int32, cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm.config import GemmConfig
-from tilewright.gemm.streamk import StreamK
+from tilewright.gemm.schedule.streamk import StreamK
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from typing import Any
 
 from tilewright import cute
 from tilewright.errors import ConstraintError
-from tilewright.gemm.streamk_blocks import (
+from tilewright.gemm.schedule.streamk_blocks import (
     COHORT_M,
     COHORT_N,
     ceil_div,

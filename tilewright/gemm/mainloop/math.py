@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import BFloat16, Float16, Float64, Int8, TFloat32, Uint8, cute
 from tilewright.gemm.config import GemmConfig, Major, Operand
-from tilewright.gemm.operand import smem_padded, smem_swizzled
+from tilewright.gemm.tiles import smem_padded, smem_swizzled
 
 
 def tensor_core_op(dtype: Any, acc_dtype: Any) -> Any:

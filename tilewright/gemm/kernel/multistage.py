@@ -12,20 +12,21 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute, utils
 from tilewright.gemm.config import GemmConfig, Major, Operand
-from tilewright.gemm.decomposition import DataParallel, SharedTiles
-from tilewright.gemm.epilogue import epilogue_of
-from tilewright.gemm.fixup import Fixup
-from tilewright.gemm.mainloop import MultistageMainloop, Slices
-from tilewright.gemm.math import math_of
-from tilewright.gemm.operand import global_to_shared
-from tilewright.gemm.raster import GroupedRaster
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.store import epilogue_of
+from tilewright.gemm.mainloop.math import math_of
+from tilewright.gemm.mainloop.multistage import MultistageMainloop, Slices
+from tilewright.gemm.schedule.decomposition import DataParallel, SharedTiles
+from tilewright.gemm.schedule.fixup import Fixup
+from tilewright.gemm.schedule.raster import GroupedRaster
+from tilewright.gemm.tiles import global_to_shared
 from tilewright.lang.device.rematerialize import rematerialize
 
 DATA_PARALLEL = DataParallel()
 
 
 class MultistageGemm:
-    """D = alpha * A @ B + beta * C for A (M, K, L), B (N, K, L), C and D (M, N, L).
+    """D = f(A @ B, C) for an epilogue function f, A (M, K, L), B (N, K, L), C and D (M, N, L).
 
     Extents and strides are run-time; ``config`` fixes dtypes, contiguous modes, vector widths and tiles. Extents need
     not be multiples of the tile; K may be 0.
@@ -43,7 +44,7 @@ class MultistageGemm:
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Numeric, beta: cutlass.Numeric, decomposition: DataParallel | SharedTiles = DATA_PARALLEL,
+        function: EpilogueFunction, decomposition: DataParallel | SharedTiles = DATA_PARALLEL,
         stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0."""
@@ -56,7 +57,7 @@ class MultistageGemm:
         tiles_m = cute.ceil_div(cute.size(mD, mode=[0]), bM)
         tiles_n = cute.ceil_div(cute.size(mD, mode=[1]), bN)
         self.kernel(
-            mA, mB, mC, mD, alpha, beta, decomposition,
+            mA, mB, mC, mD, function, decomposition,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
             global_to_shared(config.a, (bM, bK), config.threads),
@@ -71,7 +72,7 @@ class MultistageGemm:
     @cute.kernel
     def kernel(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        alpha: cutlass.Numeric, beta: cutlass.Numeric, decomposition: DataParallel | SharedTiles,
+        function: EpilogueFunction, decomposition: DataParallel | SharedTiles,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -90,13 +91,14 @@ class MultistageGemm:
             return Slices.of(mA, (bM, bK), tile_m, sA, copy_A), Slices.of(mB, (bN, bK), tile_n, sB, copy_B)
 
         k_tiles = decomposition.k_tiles(cute.size(mA, mode=[1]), self.config.tile[2])
-        piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, alpha, beta, decomposition, k_tiles)
+        piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, k_tiles)
         decomposition.run(bidx, k_tiles, piece)
 
     @cute.jit
     def piece(
-        self, tiled_mma: cute.TiledMma, slices: Any, mC: cute.Tensor, mD: cute.Tensor, smem: Any, alpha: Any, beta: Any,
-        decomposition: DataParallel | SharedTiles, k_tiles: Any, tile: Any, k_begin: Any, k_end: Any,
+        self, tiled_mma: cute.TiledMma, slices: Any, mC: cute.Tensor, mD: cute.Tensor, smem: Any,
+        function: EpilogueFunction, decomposition: DataParallel | SharedTiles, k_tiles: Any,
+        tile: Any, k_begin: Any, k_end: Any,
     ) -> None:  # fmt: skip
         """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""
         bM, bN, _ = self.config.tile
@@ -116,13 +118,13 @@ class MultistageGemm:
             cute.local_tile(tensor, (bM, bN), where) for tensor in (mC, mD, cute.make_identity_tensor(extent))
         )
         if cutlass.const_expr(not decomposition.partial):
-            self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, alpha, beta)
+            self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, function)
         elif k_end < k_tiles:
             self.fixup.give(decomposition, tidx, acc)
         else:
             if k_begin > 0:
                 self.fixup.take(decomposition, tile, tidx, acc)
-            self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, alpha, beta)
+            self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, function)
             cute.arch.sync_threads()
 
 

@@ -11,9 +11,10 @@ from tilewright import cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import GemmConfig, Major
-from tilewright.gemm.decomposition import decomposition_of
-from tilewright.gemm.multistage import MultistageGemm
-from tilewright.gemm.streamk import StreamK
+from tilewright.gemm.epilogue.functions import LinearCombination
+from tilewright.gemm.kernel.multistage import MultistageGemm
+from tilewright.gemm.schedule.decomposition import decomposition_of
+from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.ir.core import Function
 
 
@@ -34,7 +35,7 @@ def stage(config: GemmConfig, decomposition: str = "data_parallel") -> Function:
     how = decomposition_of(
         plan if decomposition == "stream_k" else None, config, lambda n, dtype: np.zeros(n, dtype.dtype)
     )
-    args = [*tensors, config.acc_dtype(1), config.acc_dtype(0), how]
+    args = [*tensors, LinearCombination(config.acc_dtype(1), config.acc_dtype(0)), how]
     kernel: Function = cute.compile(MultistageGemm(config), *args).kernels[0]
     return kernel
 

@@ -1,12 +1,11 @@
-"""One operand's way from global memory to registers: shared-memory layout, tiled copies, and the predicated tile
-loader."""
+"""Shared-memory layouts of a tile, and the tiled copies that move it."""
 
 from __future__ import annotations
 
 from math import gcd
 from typing import Any
 
-from tilewright import Boolean, cute, range_constexpr
+from tilewright import cute
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import Major, Operand
 
@@ -73,65 +72,3 @@ def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, t
     return cute.make_tiled_copy_tv(
         atom, cute.make_layout((along, across), stride=(1, along)), cute.make_layout((vector, 1))
     )
-
-
-class TileLoader:
-    """Copies k tile after k tile of one operand into its shared-memory stages.
-
-    ``gX`` is (MN, K, k tiles) shifted so that the *first* tile of the matrix is the ragged one: only there does the
-    first load, of tile ``k_begin``, need predicates along K; all others reuse those of the MN mode. ``cX`` has the
-    coordinates of ``gX``; ``extent`` is the true size of MN.
-    """
-
-    def __init__(
-        self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any
-    ) -> None:  # fmt: skip
-        self.atom = tiled_copy
-        self.k_begin = k_begin
-        self.asynchronous = operand.copy_bits >= 32
-        slice_ = tiled_copy.get_slice(thread)
-        self.source = slice_.partition_S(gX)  # (CPY, CPY_MN, CPY_K, k tiles)
-        self.target = slice_.partition_D(sX)  # (CPY, CPY_MN, CPY_K, stages)
-        coordinates = slice_.partition_S(cX)
-        vectors, rows, columns = (cute.size(self.target, mode=mode) for mode in ([0, 1], [1], [2]))
-        if not self.asynchronous:
-            self.staging = cute.make_fragment_like(self.source[None, None, None, 0])
-        self.inside = cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns), stride=(rows, 1, 0)), Boolean)
-        self.ragged = cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns)), Boolean)
-        for v in range_constexpr(vectors):
-            for row in range_constexpr(rows):
-                within = cute.elem_less(coordinates[(0, v), row, 0, 0][0], extent)
-                self.inside[v, row, 0] = within
-                for column in range_constexpr(columns):
-                    k = coordinates[(0, v), row, column, k_begin][1]
-                    self.ragged[v, row, column] = within & (k >= 0)
-
-    def load_first(self, stage: int) -> None:
-        """Tile ``k_begin``; elements before the matrix's beginning become zero."""
-        self._begin(self.k_begin, stage, self.ragged)
-        self.finish(stage)
-
-    def load(self, k_tile: Any, stage: Any) -> None:
-        self.begin(k_tile, stage)
-        self.finish(stage)
-
-    def begin(self, k_tile: Any, stage: Any) -> None:
-        """Start a load that ``finish`` completes: what cp.async cannot do goes through registers, and the MMAs between
-        the two hide the wait for memory."""
-        self._begin(k_tile, stage, self.inside)
-
-    def finish(self, stage: Any) -> None:
-        if not self.asynchronous:
-            cute.copy(self.atom, self.staging, self.target[None, None, None, stage])
-
-    def stop(self) -> None:
-        """No more tiles: later loads only write zeros to shared memory."""
-        self.inside.fill(False)
-
-    def _begin(self, k_tile: Any, stage: Any, predicate: Any) -> None:
-        source = self.source[None, None, None, k_tile]
-        if self.asynchronous:
-            cute.copy(self.atom, source, self.target[None, None, None, stage], pred=predicate)
-        else:
-            self.staging.fill(0)
-            cute.copy(self.atom, source, self.staging, pred=predicate)

@@ -8,7 +8,7 @@ fitted. Only ratios matter for the choice; on other GPUs they were not measured.
 from __future__ import annotations
 
 from tilewright.gemm.config import GemmConfig
-from tilewright.gemm.streamk import StreamK
+from tilewright.gemm.schedule.streamk import StreamK
 
 FLOPS_PER_US = 4.2e6  # of one multiprocessor with its tensor pipes full, 16-bit operands
 RATES = {8: 2.0, 16: 1.0, 32: 0.5, 64: 0.1}  # of tensor cores by the width of their operands

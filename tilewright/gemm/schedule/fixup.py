@@ -15,7 +15,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.gemm.config import GemmConfig
-from tilewright.gemm.decomposition import SharedTiles
+from tilewright.gemm.schedule.decomposition import SharedTiles
 
 READ_AT_ONCE = 32  # accumulators of one thread that are fetched before the first is needed
 

@@ -1,0 +1,1 @@
+"""From accumulators to D: how results are stored, and the functions applied on the way."""

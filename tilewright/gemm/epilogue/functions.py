@@ -1,0 +1,80 @@
+"""Epilogue functions: what is applied to the sums of a tile before they are rounded and written.
+
+An epilogue function is an object that the kernel gets as an argument: a dataclass whose fields (numbers, tensors) are
+kernel arguments, too, and whose call changes the accumulators in place. The library calls it once for each part of an
+output tile, with the accumulators of the calling thread (a register tensor of the accumulator's type) and an
+:class:`~tilewright.gemm.epilogue.tile.EpilogueTile` that gives what belongs to the same elements: ``tile.source()`` C,
+``tile.row(v)`` the element of a vector over N, ``tile.column(v)`` of one over M. A function of one's own needs no
+change of the library::
+
+    @dataclass(frozen=True)
+    class BiasRelu:
+        bias: cute.Tensor  # (N,)
+
+        @cute.jit
+        def __call__(self, acc, tile):
+            acc.store(cute.max(acc.load() + tile.row(self.bias), 0.0))
+
+    gemm(a, b, epilogue=BiasRelu(from_dlpack(bias)))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.gemm.epilogue.tile import EpilogueTile
+
+
+class EpilogueFunction(Protocol):
+    """Changes the accumulators of one part of a tile in place."""
+
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None: ...
+
+
+@dataclass(frozen=True)
+class LinearCombination:
+    """acc = alpha * acc + beta * C. C is read only where ``beta`` is not 0."""
+
+    alpha: cutlass.Numeric
+    beta: cutlass.Numeric
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        acc.store(acc.load() * self.alpha)
+        if self.beta != 0:
+            acc.store(acc.load() + tile.source().to(acc.element_type) * self.beta)
+
+
+@dataclass(frozen=True)
+class Bias:
+    """acc += vector[n]."""
+
+    vector: cute.Tensor
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        acc.store(acc.load() + tile.row(self.vector).to(acc.element_type))
+
+
+@dataclass(frozen=True)
+class Relu:
+    """acc = max(acc, 0)."""
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        values = acc.load()
+        acc.store(cute.where(values > 0, values, cute.zeros_like(values)))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Several functions, one after the other."""
+
+    functions: tuple[Any, ...]
+
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        for function in self.functions:
+            function(acc, tile)

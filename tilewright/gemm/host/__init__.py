@@ -1,0 +1,1 @@
+"""From arrays to a launch: problem, plan, handle."""

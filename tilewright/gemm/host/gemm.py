@@ -1,0 +1,108 @@
+"""``gemm(a, b)``: arrays in, product out; and ``launcher``, which leaves only the launch to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.choice.registry import KernelEntry, choose
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.host.handle import Handle
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem, machine_name
+from tilewright.gemm.host.scales import check_result, linear_combination
+from tilewright.gemm.host.transfer import fetch_result, transfer
+from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.lang.launch.machine import machine_of
+
+
+@dataclass
+class GemmReport:
+    """What ran. ``d`` is the product; ``decomposition`` "data_parallel" or "stream_k"; ``seconds`` the time of the
+    kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra shared-memory wavefronts) are counted by
+    the simulator only."""
+
+    d: Any
+    kernel: str
+    machine: str
+    tile: tuple[int, int, int]
+    decomposition: str
+    grid: tuple[int, int, int] = (0, 0, 0)
+    seconds: float = 0.0
+    instructions: dict[str, int] = field(default_factory=dict)
+    bank_conflicts: int | None = None
+
+
+def gemm(
+    a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None,
+    machine: str = "auto", out: Any = None, decomposition: str | StreamK = "auto",
+    epilogue: EpilogueFunction | None = None, progress: Callable[[float], None] | None = None,
+) -> GemmReport:  # fmt: skip
+    """D = alpha * a @ b + beta * c, or what ``epilogue`` makes of the sums (``gemm.epilogue.functions``).
+
+    ``a`` is (M, K) or (L, M, K), ``b`` (K, N) or (L, K, N), ``c`` and ``out`` (M, N) or (L, M, N): NumPy arrays or
+    torch tensors, any strides, fp16, bf16 or fp32 (one dtype for all). ``machine``: "cpu" is the simulator, "gpu" a
+    CUDA device (NumPy arrays are copied there and back), "auto" follows the arrays. D goes into ``out`` when given;
+    ``out`` may be ``c`` itself. ``decomposition``: "data_parallel" gives each block one tile, "stream_k" deals the
+    work out evenly where that pays, "auto" chooses; or a :class:`StreamK` of your own for the kernel's tile. Raises
+    ArgumentError for operands that do not fit together.
+    """
+    entry = choose(Matrix.of("a", a).dtype, kernel)
+    problem = Problem.of(a, b, c, out, entry.config.c.dtype)
+    where = machine_name(machine, problem)
+    function = epilogue_of(entry, problem, alpha, beta, epilogue)
+    plan = Plan.of(problem, entry, decomposition, where)
+    report = GemmReport(problem.D.source, plan.entry.name, where, plan.config.tile, plan.decomposition)
+    if problem.is_empty:
+        return report
+    target = machine_of("cpu" if where == "cpu" else "cuda")
+    moved = transfer(problem, target) if where != problem.machine else problem
+    handle = Handle.of(plan, moved, function, target)
+    with target.profile(progress) as profile:
+        handle()
+    if moved is not problem:
+        fetch_result(target, moved, problem)
+    report.seconds, report.bank_conflicts = profile.seconds, profile.bank_conflicts
+    report.instructions = profile.instructions or {}
+    report.grid = profile.launches[-1][1].grid
+    return report
+
+
+def launcher(
+    a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
+    kernel: str | KernelEntry | None = None, decomposition: str | StreamK = "auto",
+    epilogue: EpilogueFunction | None = None,
+) -> Callable[[], None]:  # fmt: skip
+    """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
+
+    All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays
+    must stay alive, and so must the callable while a graph has captured it; extents must not be 0. Launches of one
+    callable must not overlap: where blocks share tiles they share the callable's workspace.
+    """
+    entry = choose(Matrix.of("a", a).dtype, kernel)
+    problem = Problem.of(a, b, c, out)
+    function = epilogue_of(entry, problem, alpha, beta, epilogue)
+    if problem.is_empty:
+        raise ArgumentError(f"out is empty ({problem.D.shape[:2]}): there is nothing to launch")
+    target = machine_of("cpu" if problem.machine == "cpu" else "cuda")
+    return Handle.of(Plan.of(problem, entry, decomposition, problem.machine), problem, function, target).bound()
+
+
+def epilogue_of(
+    entry: KernelEntry, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None
+) -> EpilogueFunction:
+    """The user's function, or alpha and beta as one."""
+    check_result(entry, problem)
+    if epilogue is None:
+        return linear_combination(entry, problem, alpha, beta)
+    if (alpha, beta) != (1.0, 0.0):
+        raise ArgumentError(
+            f"alpha = {alpha} and beta = {beta} beside an epilogue of your own: put them into it, for instance as "
+            "Chain((LinearCombination(alpha, beta), yours))"
+        )
+    if not callable(epilogue):
+        raise ArgumentError(f"epilogue must be called with (accumulators, tile), got {epilogue!r}")
+    return epilogue

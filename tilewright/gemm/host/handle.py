@@ -1,0 +1,48 @@
+"""A compiled kernel with its arguments: what is left to do is launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import cute
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.gemm.kernel.multistage import MultistageGemm
+from tilewright.gemm.schedule.decomposition import decomposition_of
+from tilewright.lang.arguments.argument import argument_of
+
+_COMPILED: dict[Any, Any] = {}
+
+
+@dataclass(frozen=True)
+class Handle:
+    """``executor`` takes ``args``, the tensors, the epilogue function and the decomposition."""
+
+    executor: Any
+    args: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any) -> Handle:
+        """The kernel of the plan, compiled at first sight. ``target`` is the machine where the operands are."""
+        config = plan.config
+        A, B, C, D = problem.read_as(config.a.dtype).matrices
+        operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
+        tensors = [matrix.tensor(operand) for matrix, operand in operands]
+        decomposition = decomposition_of(plan.shares, config, zeros_beside(target, D))
+        args = (*tensors, function, decomposition)
+        key = config, argument_of("function", function).key(), type(decomposition)
+        if key not in _COMPILED:
+            _COMPILED[key] = cute.compile(MultistageGemm(config), *args)
+        return cls(_COMPILED[key], args)
+
+    def __call__(self) -> None:
+        self.executor(*self.args)
+
+    def bound(self) -> Callable[[], None]:
+        """A callable that launches and does nothing else: arguments are read and checked now."""
+        launch: Callable[[], None] = self.executor.bind(*self.args)
+        return launch

@@ -1,0 +1,111 @@
+"""The operands of one product, read and checked once: shapes, dtypes, devices, overlap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix
+
+MACHINES = ("auto", "cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """D = f(A @ B, C) for (M, K, L), (N, K, L) seen as (K, N, L), and (M, N, L) matrices. ``C`` is D where there is no
+    C: the kernel wants a tensor, and does not read it."""
+
+    A: Matrix
+    B: Matrix
+    C: Matrix
+    D: Matrix
+    has_c: bool
+
+    @classmethod
+    def of(cls, a: Any, b: Any, c: Any = None, out: Any = None, out_dtype: Any = None) -> Problem:
+        """Raises ArgumentError for operands that do not go together. ``out`` is made where it is None, of C's type or
+        of ``out_dtype``."""
+        A, B = Matrix.of("a", a), Matrix.of("b", b)
+        C = Matrix.of("c", c) if c is not None else None
+        m, n, batch = check_operands(A, B, C)
+        if out is None:
+            out = empty(a, (m, n) if len(a.shape) == 2 else (batch, m, n), C.dtype if C else out_dtype)
+        D = Matrix.of("out", out)
+        check_output(A, B, C, D, (m, n, batch))
+        return cls(A, B, C if C is not None else D, D, C is not None)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(M, N, K, L)"""
+        m, n, batch = self.D.shape
+        return m, n, self.A.shape[1], batch
+
+    @property
+    def is_empty(self) -> bool:
+        return 0 in self.D.shape
+
+    @property
+    def machine(self) -> str:
+        """Where the arrays are: ``cpu`` or ``gpu``."""
+        return "cpu" if self.A.device == "cpu" else "gpu"
+
+    @property
+    def matrices(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        return self.A, self.B, self.C, self.D
+
+    def read_as(self, dtype: Any) -> Problem:
+        """The same with the bytes of A and B read as ``dtype``: fp32 by tf32 tensor cores."""
+        return replace(self, A=self.A.read_as(dtype), B=self.B.read_as(dtype))
+
+
+def machine_name(machine: str, problem: Problem) -> str:
+    """``cpu`` or ``gpu`` for what the user asked for; "auto" follows the arrays."""
+    if machine not in MACHINES:
+        raise ArgumentError(f"machine must be {', '.join(MACHINES[:-1])} or {MACHINES[-1]}, got {machine!r}")
+    return problem.machine if machine == "auto" else machine
+
+
+def is_torch(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def empty(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return like.new_empty(shape, dtype=dtype.torch_dtype) if is_torch(like) else np.empty(shape, dtype.dtype)
+
+
+def check_operands(A: Matrix, B: Matrix, C: Matrix | None) -> tuple[int, int, int]:
+    """(M, N, L)"""
+    (m, k, batch), (k_b, n, batch_b) = A.shape, B.shape
+    if k != k_b:
+        raise ArgumentError(f"inner dimensions differ: a is {m} x {k}, b is {k_b} x {n}")
+    if batch != batch_b:
+        raise ArgumentError(f"a has {batch} matrices, b has {batch_b}")
+    if A.dtype is not B.dtype:
+        raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
+    if C is not None and C.shape != (m, n, batch):
+        raise ArgumentError(f"c must be {_shape((m, n, batch))}, got {_shape(C.shape)}")
+    return m, n, batch
+
+
+def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple[int, int, int]) -> None:
+    if D.shape != shape:
+        raise ArgumentError(f"out must be {_shape(shape)}, got {_shape(D.shape)}")
+    if C is not None and C.dtype is not D.dtype:
+        raise ArgumentError(f"c is {C.dtype}, out is {D.dtype}; both must have one dtype")
+    for other in (A, B):
+        if D.overlaps(other):
+            raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
+    if C is not None and D.overlaps(C) and not D.same_view(C):
+        raise ArgumentError("out overlaps c without being the same matrix; give it memory of its own or pass c itself")
+    if 0 not in D.shape and any(s == 0 and extent > 1 for s, extent in zip(D.stride, D.shape, strict=True)):
+        raise ArgumentError("out has a broadcast (zero) stride: several elements would share one place")
+    devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
+    if len(devices) > 1:
+        raise ArgumentError(f"the matrices live on different devices: {', '.join(sorted(devices))}")
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape[:2] if shape[2] == 1 else (shape[2], *shape[:2])))

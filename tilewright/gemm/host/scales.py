@@ -1,0 +1,33 @@
+"""The default epilogue: alpha and beta in the accumulator's type."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.registry import KernelEntry
+from tilewright.gemm.epilogue.functions import LinearCombination
+from tilewright.gemm.host.problem import Problem
+
+
+def linear_combination(entry: KernelEntry, problem: Problem, alpha: float, beta: float) -> LinearCombination:
+    """alpha * sums + beta * C; ArgumentError where the numbers, or C, do not allow it."""
+    acc = entry.config.acc_dtype
+    if beta and not problem.has_c:
+        raise ArgumentError(f"beta = {beta} needs a matrix c")
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if not isinstance(value, (numbers.Real, np.number)):
+            raise ArgumentError(f"{name} must be a number, got {value!r}")
+        if acc.is_integer and not float(value).is_integer():
+            raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
+    number = int if acc.is_integer else float
+    return LinearCombination(acc(number(alpha)), acc(number(beta)))
+
+
+def check_result(entry: KernelEntry, problem: Problem) -> None:
+    """ArgumentError when D cannot take what the kernel computes."""
+    acc, d = entry.config.acc_dtype, problem.D.dtype
+    if not acc.is_same_kind(d) or d.width > acc.width or d.width < 16:
+        raise ArgumentError(f"kernel {entry.name} accumulates in {acc}, which cannot be written as {d}")

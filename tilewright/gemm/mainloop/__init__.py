@@ -1,0 +1,1 @@
+"""From global memory to accumulators: how the k tiles of one output tile are loaded and multiplied."""
