@@ -63,7 +63,7 @@ class _Mbarrier(Instruction):
         own = out.shared_address(op.operands[0])
         if not self.remote:
             return own
-        out.helper("map_shared_rank", _MAP_RANK)
+        out.helper("map_shared_rank", MAP_RANK)
         return f"map_shared_rank({own}, {out.value(op.operands[-1])})"
 
     @property
@@ -71,7 +71,7 @@ class _Mbarrier(Instruction):
         return "shared::cluster" if self.remote else "shared::cta"
 
 
-_MAP_RANK = """__device__ __forceinline__ uint32_t map_shared_rank(uint32_t address, uint32_t rank) {
+MAP_RANK = """__device__ __forceinline__ uint32_t map_shared_rank(uint32_t address, uint32_t rank) {
   uint32_t mapped;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
   return mapped;
@@ -123,7 +123,8 @@ class MbarrierArrive(_Mbarrier):
     """``mbarrier.arrive``: every thread arrives ``arrivals`` times; what it wrote before is seen by those who wait.
 
     ``remote``: at the mbarrier at the same place in the block ``rank`` (last operand) of the cluster. More than one
-    arrival and remote ones need sm_90.
+    arrival and remote ones need sm_90. The release is one of the block's scope there, too, as in CUTLASS: one of the
+    cluster's scope costs a fence of the whole GPU each time, which only data written into ``dsmem`` needs.
     """
 
     arrivals: int = 1
@@ -148,9 +149,8 @@ class MbarrierArrive(_Mbarrier):
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
-        semantics = ".release.cluster" if self.remote else ""
         count = f", {self.arrivals}" if self.arrivals > 1 else ""
-        text = f"mbarrier.arrive{semantics}.{self.space}.b64 _, [%0]{count};"
+        text = f"mbarrier.arrive.{self.space}.b64 _, [%0]{count};"
         out.line(f'asm volatile("{text}" :: "r"({self.address(out, op)}) : "memory");')
 
 
@@ -185,8 +185,7 @@ class MbarrierExpectTx(_Mbarrier):
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
-        scope = "cluster" if self.remote else "cta"
-        form = f"arrive.expect_tx.release.{scope}" if self.arrive else f"expect_tx.relaxed.{scope}"
+        form = "arrive.expect_tx" if self.arrive else f"expect_tx.relaxed.{'cluster' if self.remote else 'cta'}"
         text = f"mbarrier.{form}.{self.space}.b64 {'_, ' if self.arrive else ''}[%0], %1;"
         operands = f'"r"({self.address(out, op)}), "r"({out.value(op.operands[1])})'
         out.line(f'asm volatile("{text}" :: {operands} : "memory");')
@@ -203,8 +202,7 @@ class MbarrierCompleteTx(_Mbarrier):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         touch = self.touch(lanes, operands).exists()
-        touch.expect(-touch.values(operands[1]))
-        touch.settle()
+        touch.complete(touch.values(operands[1]))
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

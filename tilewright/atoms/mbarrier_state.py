@@ -144,6 +144,11 @@ class Touch:
             raise self.fault(wrong, f"{self.name}: {int(table.bytes[self.rows[wrong][0]])} bytes are pending; an "
                              f"mbarrier counts {MOST} at most", "split the transfer over several phases")  # fmt: skip
 
+    def complete(self, sizes: Array) -> None:
+        """Take bytes that have come off the pending transactions."""
+        self.expect(-sizes)
+        self.settle()
+
     def settle(self) -> None:
         """Complete the phases that wait for nothing any more."""
         table = self.table

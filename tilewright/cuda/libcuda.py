@@ -28,12 +28,14 @@ FUNC_NUM_REGS = 4
 FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
 # CUlaunchAttributeID
+COOPERATIVE = 2
 CLUSTER_DIMENSION = 4
+PROGRAMMATIC_STREAM_SERIALIZATION = 6
 CAPTURE_MODE_RELAXED = 2
 
 
 class LaunchAttribute(Structure):
-    """``CUlaunchAttribute`` with the cluster's shape as its value."""
+    """``CUlaunchAttribute``; the value is a union, of which only words are used here."""
 
     _fields_ = [("id", c_int), ("pad", c_int), ("value", c_uint * 16)]
 
@@ -95,6 +97,7 @@ _TOO_NEW = "The kernel was compiled by a newer NVRTC than the driver knows: upda
 HINTS = {
     200: _TOO_NEW, 209: _TOO_NEW, 218: _TOO_NEW, 222: _TOO_NEW,
     701: "Registers times threads, or shared memory, exceed one multiprocessor: take smaller blocks or launch bounds",
+    720: "Not all blocks of this cooperative launch fit on the device at once: launch fewer, or smaller ones",
     912: "No co-resident clusters of this shape fit on the device: take smaller clusters or less shared memory",
 }  # fmt: skip
 

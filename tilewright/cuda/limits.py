@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from tilewright.cuda import libcuda
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
-from tilewright.ir.runtime import LaunchConfig
-
-PORTABLE_CLUSTER, LARGEST_CLUSTER = 8, 16
+from tilewright.ir.runtime import LaunchConfig, cluster_fault
 
 
 @dataclass(frozen=True)
@@ -102,14 +100,11 @@ def _check_cluster(function: Function, config: LaunchConfig, device: Limits) -> 
     name, built, cluster = function.name, function.attrs.get("cluster"), cluster_of(function, config)
     if built and tuple(built) != cluster:
         raise ArgumentError(f"{name}: launched in clusters of {cluster}, compiled for clusters of {tuple(built)}")
-    size = math.prod(cluster)
-    if size == 1:
+    if math.prod(cluster) == 1:
         return
     if device.capability < (9, 0):
         raise ArgumentError(
             f"{name}: clusters of {cluster} need sm_90, {device.name} is sm_{''.join(map(str, device.capability))}"
         )
-    if size > LARGEST_CLUSTER:
-        raise ArgumentError(f"{name}: a cluster of {cluster} has {size} blocks, the most is {LARGEST_CLUSTER}")
-    if any(g % c for g, c in zip(config.grid, cluster, strict=True)):
-        raise ArgumentError(f"{name}: grid {config.grid} is not divisible by the cluster {cluster}")
+    if fault := cluster_fault(config.grid, cluster, config.attributes):
+        raise ArgumentError(f"{name}: {fault}")

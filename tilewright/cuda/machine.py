@@ -19,12 +19,12 @@ from tilewright.cuda.arrays import DeviceArray, download, upload
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.compiler import compile
 from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
-from tilewright.cuda.limits import PORTABLE_CLUSTER, check_launch, cluster_of, limits, shared_bytes
+from tilewright.cuda.limits import check_launch, cluster_of, limits, shared_bytes
 from tilewright.cuda.parameters import Parameters
 from tilewright.cuda.profile import ACTIVE, profile
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
-from tilewright.ir.runtime import LaunchConfig, RunProfile
+from tilewright.ir.runtime import PORTABLE_CLUSTER, LaunchConfig, RunProfile
 from tilewright.ir.types import PtrType
 
 REMEMBERED_CONFIGURATIONS = 256
@@ -214,9 +214,10 @@ class Placed:
         with libcuda.current(self.device):
             self._allow(smem, math.prod(cluster_of(self.function, config)))
         result = LaunchConfiguration(config.grid, config.block, smem)
-        if tuple(config.cluster) != (1, 1, 1):
-            attribute = LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.cluster))
-            result.attributes, result.count = ctypes.pointer(attribute), 1
+        attributes = _launch_attributes(config)
+        if attributes:
+            result.attributes = (LaunchAttribute * len(attributes))(*attributes)
+            result.count = len(attributes)
         if len(self._configurations) >= REMEMBERED_CONFIGURATIONS:
             self._configurations.clear()
         handle = ctypes.c_void_p(self.handle)
@@ -234,6 +235,18 @@ class Placed:
         if cluster > PORTABLE_CLUSTER:
             code = driver.cuFuncSetAttribute(self.handle, libcuda.FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
             libcuda.check(code, f"{name}: asking for clusters of {cluster} blocks")
+
+
+def _launch_attributes(config: LaunchConfig) -> list[LaunchAttribute]:
+    """What the driver is told besides grid, block, shared memory and stream."""
+    found = []
+    if tuple(config.cluster) != (1, 1, 1):
+        found.append(LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.cluster)))
+    if "use_pdl" in config.attributes:
+        found.append(LaunchAttribute(libcuda.PROGRAMMATIC_STREAM_SERIALIZATION, 0, (1,)))
+    if "cooperative" in config.attributes:
+        found.append(LaunchAttribute(libcuda.COOPERATIVE, 0, (1,)))
+    return found
 
 
 def _device_number(device: str) -> int:

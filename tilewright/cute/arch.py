@@ -7,7 +7,10 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "tilewright.lang.device.threads": (
             "WARP_SIZE thread_idx block_dim block_idx grid_dim cluster_idx cluster_dim block_in_cluster_idx "
-            "block_in_cluster_dim block_idx_in_cluster lane_idx warp_idx"
+            "block_in_cluster_dim block_idx_in_cluster cluster_size lane_idx warp_idx"
+        ),
+        "tilewright.lang.device.clusters": (
+            "cluster_arrive cluster_arrive_relaxed cluster_wait mapa map_dsmem_ptr store_shared_remote"
         ),
         "tilewright.lang.device.barriers": (
             "FULL_MASK sync_threads barrier barrier_arrive "

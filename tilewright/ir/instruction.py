@@ -69,6 +69,15 @@ class Lanes(Protocol):
         """Arrive at the block's barrier without waiting."""
         ...
 
+    def cluster_arrive(self, aligned: bool = True) -> None:
+        """Arrive at the barrier of the cluster; ``aligned``: whole warps only."""
+        ...
+
+    def cluster_wait(self, aligned: bool = True) -> None:
+        """Wait until the phase of the cluster's barrier that these lanes arrived at is complete. Blocking instructions
+        only."""
+        ...
+
     def wait_until(self, ready: Callable[[], np.ndarray[Any, Any]], reason: str | Callable[[int], str]) -> None:
         """Wait until ``ready()`` (bool ``[warps]``, asked again whenever something has happened) is true for a warp.
         ``reason`` (or what it gives for a warp) completes the words "waiting for ..." in a deadlock report. Blocking
@@ -101,6 +110,10 @@ class Lanes(Protocol):
     def places(self, pointer: Any, rank: Any = None) -> np.ndarray[Any, Any]:
         """``[L]`` where each lane's pointer into shared memory leads: the block's number among the resident ones times
         2^32, plus the offset. ``rank``: the same offset in the block of this rank in the cluster."""
+        ...
+
+    def mapped(self, pointer: Any, rank: Any) -> Any:
+        """The pointer to the same place in the shared memory of the block of this rank in the cluster."""
         ...
 
     def beside(self, make: Callable[[], State]) -> State:

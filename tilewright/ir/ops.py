@@ -27,7 +27,7 @@ Control: ``for(lo, hi, step, *init) {unroll: None|int|"full"}`` region(iv, *carr
   ``condition(c, *carried)`` and region after(*carried) ends in ``yield``.
 Instructions: ``call(*operands) {atom: Instruction, ...}``.
 Diagnostics: ``printf(*args) {format}``; ``assert(cond) {message}``.
-Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream}``.
+Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream[, attributes]}``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TERMINATORS = frozenset(("yield", "condition"))
 SREGS = frozenset(
     [f"{base}.{axis}" for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
                                    "cluster_nctaid") for axis in "xyz"]
-    + ["laneid", "warpid", "cluster_ctarank", "smid", "clock"]
+    + ["laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "smid", "clock"]
 )  # fmt: skip
 REDUCTIONS = frozenset(("add", "mul", "max", "min"))
 PURE = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -25,15 +26,44 @@ class DevicePointer(NamedTuple):
     owner: Any
 
 
+#: What a launch can ask for besides: ``use_pdl``: begin while the kernel before it in the stream still runs, which the
+#: kernel waits for with griddepcontrol.wait; ``cooperative``: all blocks at once, or an error; ``non_portable_cluster``:
+#: clusters of 9 to 16 blocks.
+LAUNCH_ATTRIBUTES = ("use_pdl", "cooperative", "non_portable_cluster")
+PORTABLE_CLUSTER, LARGEST_CLUSTER = 8, 16  # blocks
+
+
+def cluster_fault(grid: Sequence[int], cluster: Sequence[int], attributes: Sequence[str] = ()) -> str | None:
+    """What is wrong with launching ``grid`` in clusters, or None; the rule with the numbers that break it."""
+    shown, size = tuple(cluster), math.prod(cluster)
+    if size == 1:
+        return None
+    if size > LARGEST_CLUSTER:
+        return f"a cluster of {shown} has {size} blocks, the most is {LARGEST_CLUSTER}"
+    if size > PORTABLE_CLUSTER and "non_portable_cluster" not in attributes:
+        return (
+            f"a cluster of {shown} has {size} blocks; every GPU with clusters takes {PORTABLE_CLUSTER}, and up to "
+            f"{LARGEST_CLUSTER} where you allow it: launch(..., non_portable_cluster=True)"
+        )
+    if any(g % c for g, c in zip(grid, cluster, strict=True)):
+        fits = tuple(-(-g // c) * c for g, c in zip(grid, cluster, strict=True))
+        return f"grid {tuple(grid)} is not divisible by the cluster {shown}; the grid counts blocks, {fits} would do"
+    return None
+
+
 class LaunchConfig(NamedTuple):
     """``grid``, ``block`` and ``cluster`` are ``(x, y, z)``; ``smem`` is dynamic shared memory in bytes (None: what the
-    kernel's own allocations need); ``stream`` is a driver handle as an int (None: the caller's current stream)."""
+    kernel's own allocations need); ``stream`` is a driver handle as an int (None: the caller's current stream).
+
+    ``attributes``: names out of ``LAUNCH_ATTRIBUTES``.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     cluster: tuple[int, int, int] = (1, 1, 1)
     smem: int | None = None
     stream: int | None = None
+    attributes: tuple[str, ...] = ()
 
 
 class LoadedKernel(Protocol):

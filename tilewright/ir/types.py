@@ -16,11 +16,13 @@ from typing import Any
 
 
 class MemSpace(Enum):
-    """Where the bytes behind a pointer live. ``GENERIC`` may be any of the others."""
+    """Where the bytes behind a pointer live. ``GENERIC`` may be any of the others; ``DSMEM`` is the shared memory of
+    any block of the cluster."""
 
     GENERIC = "generic"
     GMEM = "gmem"
     SMEM = "smem"
+    DSMEM = "dsmem"
     RMEM = "rmem"
 
     def __repr__(self) -> str:

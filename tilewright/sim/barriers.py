@@ -24,7 +24,7 @@ class Barriers:
 
     def arrive(self, group: Any, barrier: Any, count: Any, op: Any, mask: Any) -> BarrierWait:
         """These warps arrive; gives what they would wait for."""
-        rows = _whole_warps(group, mask)
+        rows = whole_warps(group, mask)
         ids = _per_warp(barrier, rows, group, "barrier id")
         if ids.min() < 0 or ids.max() >= NAMED:
             raise Fault(f"barrier {int(ids[(ids < 0) | (ids >= NAMED)][0])} does not exist; ids are 0 to 15")
@@ -122,7 +122,7 @@ def _rank(keys: np.ndarray) -> np.ndarray:
     return rank
 
 
-def _whole_warps(group: Any, mask: Any) -> np.ndarray:
+def whole_warps(group: Any, mask: Any) -> np.ndarray:
     """The warps that arrive: those with an active lane; all their threads must be active."""
     if mask is None:
         return np.arange(group.warps.size)

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.ir.types import PtrType, VecType
 from tilewright.sim.program import BLOCKED, Closure
-from tilewright.sim.values import Handle
+from tilewright.sim.values import Handle, Ptr
 
 
 def _operands(op: Op, slots: list[int]) -> Any:
@@ -30,28 +30,39 @@ def _operands(op: Op, slots: list[int]) -> Any:
     return gather
 
 
+def _found(op: Op, results: list[int]) -> Any:
+    """``f(slots, found)`` that puts what a call gave into the registers of its results."""
+    pointers = {k for k, r in enumerate(op.results) if isinstance(r.type, PtrType)}
+
+    def plain(s: list[Any], found: Any) -> None:
+        for r, v in zip(results, found, strict=True):
+            s[r] = v
+
+    def with_pointers(s: list[Any], found: Any) -> None:
+        for k, (r, v) in enumerate(zip(results, found, strict=True)):
+            s[r] = Ptr(v.buf, v.off) if k in pointers else v
+
+    return with_pointers if pointers else plain
+
+
 def plain_call(op: Op, operands: list[int], results: list[int]) -> Closure:
-    gather, simulate = _operands(op, operands), op.attrs["atom"].simulate
+    gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _found(op, results)
 
     def run(g: Any, s: list[Any]) -> None:
         lanes = g.lanes
         lanes.mask, lanes.op = g.mask, op
-        found = simulate(lanes, op, gather(g, s))
-        for r, v in zip(results, found, strict=True):
-            s[r] = v
+        put(s, simulate(lanes, op, gather(g, s)))
 
     return run
 
 
 def blocking_call(op: Op, operands: list[int], results: list[int], following: int) -> Closure:
-    gather, simulate = _operands(op, operands), op.attrs["atom"].simulate
+    gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _found(op, results)
 
     def control(g: Any, s: list[Any]) -> int:
         lanes = g.lanes
         lanes.mask, lanes.op, lanes.request = g.mask, op, None
-        found = simulate(lanes, op, gather(g, s))
-        for r, v in zip(results, found, strict=True):
-            s[r] = v
+        put(s, simulate(lanes, op, gather(g, s)))
         wait = lanes.request
         if wait is None:
             return following

@@ -55,6 +55,8 @@ class Geometry:
         fixed = {"ntid": self.block, "nctaid": self.grid, "cluster_nctaid": self.cluster}.get(base)
         if fixed:
             return I32(fixed[axis])
+        if base == "cluster_nctarank":
+            return I32(self.cluster_size)
         if base == "nclusterid":
             return I32(self.grid[axis] // self.cluster[axis])
         here = coords[warps // self.warps]

@@ -13,7 +13,7 @@ from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import atomic
 from tilewright.sim.barriers import ConditionWait
 from tilewright.sim.faults import Fault
-from tilewright.sim.values import Handle
+from tilewright.sim.values import Handle, Ptr
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
@@ -107,6 +107,12 @@ class GroupLanes:
     def arrive(self, barrier: Any, count: Any = None) -> None:
         self.group.wave.barriers.arrive(self.group, barrier, count, self.op, self.mask)
 
+    def cluster_arrive(self, aligned: bool = True) -> None:
+        self.group.wave.clusters.arrive(self.group, self.mask, aligned)
+
+    def cluster_wait(self, aligned: bool = True) -> None:
+        self.request = self.group.wave.clusters.wait(self.group, self.mask, aligned, self.op)
+
     def wait_until(self, ready: Callable[[], np.ndarray], reason: str | Callable[[int], str]) -> None:
         self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps))
 
@@ -136,6 +142,10 @@ class GroupLanes:
     def places(self, pointer: Handle, rank: Any = None) -> np.ndarray:
         return self.group.wave.shared.places(self.group, pointer.off, access_of(I64, 1, 8, True), self.mask,
                                              None if rank is None else self.spread(rank))  # fmt: skip
+
+    def mapped(self, pointer: Handle, rank: Any) -> Handle:
+        off = self.group.wave.shared.mapped(pointer.off, rank, self.mask)
+        return Handle(Ptr(pointer.buf, off), pointer.elem, pointer.align)
 
     def beside(self, make: Callable[[], Any]) -> Any:
         kept = self.group.wave.kept

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Function
-from tilewright.ir.runtime import DevicePointer, LaunchConfig
+from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
 from tilewright.ir.types import PtrType, Type, element_of
 from tilewright.sim.engine import Launch
 from tilewright.sim.lowering import lower
@@ -72,9 +72,8 @@ class SimKernel:
             )
         need(smem <= SMEM_LIMIT, f"{smem} bytes of shared memory; a block has at most {SMEM_LIMIT} (227 KB)")
         need(smem >= self.smem, f"smem={smem} bytes given, but the kernel's own allocations need {self.smem}")
-        need(all(g % c == 0 for g, c in zip(config.grid, config.cluster, strict=True)),
-             f"grid={config.grid} is not made of whole clusters {config.cluster}")  # fmt: skip
-        need(int(np.prod(config.cluster)) <= 16, f"cluster={config.cluster} has more than 16 blocks")
+        fault = cluster_fault(config.grid, config.cluster, config.attributes)
+        need(fault is None, fault or "")
 
 
 def arguments(name: str, types: Sequence[Type], args: Sequence[Any], space: AddressSpace) -> list[Any]:

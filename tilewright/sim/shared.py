@@ -34,6 +34,7 @@ class SharedBuffer(Buffer):
             data[:, start:stop] = POISON_INT
         super().__init__(data.reshape(-1), 0, size, AddressSpace.WINDOW, space)
         self.cluster = cluster
+        self.ended: Any = np.zeros(blocks, bool)  # blocks all of whose threads have ended
 
     def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
         if type(off) is int and (type(group.smem_base) is not int or off > self.high):
@@ -80,6 +81,24 @@ class SharedBuffer(Buffer):
             self.complain(active, access, "access", mask)
         return (base // self.stride << 32) + off
 
+    def mapped(self, off: Any, rank: Any, mask: Mask) -> Any:
+        """Offset(s) that lead to the same place in the blocks ``rank`` of the cluster."""
+        here = np.asarray(rank) if mask is None or np.ndim(rank) == 0 else np.asarray(rank)[mask]
+        if here.size and (here.min() < 0 or here.max() >= self.cluster):
+            wrong = int(here.min() if here.min() < 0 else here.max())
+            bad = (np.asarray(rank) < 0) | (np.asarray(rank) >= self.cluster)
+            raise Fault(
+                f"block {wrong} of a cluster of {self.cluster} blocks does not exist",
+                None if bad.ndim == 0 else bad if mask is None else bad & mask,
+                mend="ranks are 0 to cute.arch.cluster_size() - 1; launch with cluster=(x, y, z)",
+            )
+        if type(off) is int and np.ndim(rank) == 0:
+            return off + ((int(rank) + 1) << RANK_SHIFT)
+        ranks = np.asarray(rank).astype(np.int64)
+        if mask is not None and ranks.ndim:
+            ranks = np.where(mask, ranks, 0)  # lanes that rest may hold anything
+        return off + ((ranks + 1) << RANK_SHIFT)
+
     def _mapped(self, off: np.ndarray, base: Any) -> tuple[np.ndarray, np.ndarray]:
         """Offsets and block bases of addresses in the shared memory of other blocks of the cluster."""
         rank = (off >> RANK_SHIFT) - 1
@@ -89,6 +108,14 @@ class SharedBuffer(Buffer):
         block = base // self.stride
         first = block - block % self.cluster
         there = np.where(here, base, (first + rank) * self.stride)
+        gone = ~here & self.ended[there // self.stride] if self.stride else np.zeros(1, bool)
+        if gone.any():
+            raise Fault(
+                f"the shared memory of block {int(rank[gone][0])} of the cluster is touched, but all threads of that block "
+                "have ended",
+                mend="keep every block alive until nobody touches its shared memory any more: cluster_arrive(); "
+                "cluster_wait() at the end of the kernel (a pipeline's producer_tail does it for its barriers)",
+            )
         return np.where(here, off, off & ((1 << RANK_SHIFT) - 1)), there
 
     def extent(self, access: Access) -> str:

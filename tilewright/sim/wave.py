@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.sim.agents import Queues
 from tilewright.sim.barriers import Barriers
+from tilewright.sim.cluster_barrier import ClusterBarriers
 from tilewright.sim.group import Group
 from tilewright.sim.shared import SharedBuffer
 
@@ -28,6 +29,8 @@ class Wave:
         self.checks = launch.options.checks
         self.watch = launch.watch
         self.barriers = Barriers(len(coords), self.geometry.warps)
+        self.clusters = ClusterBarriers(self.geometry, len(coords))
+        self.remaining = np.full(len(coords), self.geometry.warps)  # warps of each block that have not ended
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
         self.kept: dict[Any, Any] = {}  # what families of instructions keep beside shared memory
         self.clock = 0
@@ -40,6 +43,9 @@ class Wave:
     def leave(self, group: Group) -> None:
         """``group`` has ended. What it did not wait for lands when all warps of the wave have."""
         self.left.append(group.queues)
+        self.clusters.leave(group.warps)
+        np.subtract.at(self.remaining, group.warps // self.geometry.warps, 1)
+        self.shared.ended = self.remaining == 0
         if not any(g.wave is self for g in self.launch.groups):
             for queues in self.left:
                 queues.land_all()

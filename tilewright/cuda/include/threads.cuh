@@ -36,6 +36,7 @@ TW_CLUSTER(cluster_nctaid_x, "cluster_nctaid.x", 1)
 TW_CLUSTER(cluster_nctaid_y, "cluster_nctaid.y", 1)
 TW_CLUSTER(cluster_nctaid_z, "cluster_nctaid.z", 1)
 TW_CLUSTER(cluster_ctarank, "cluster_ctarank", 0)
+TW_CLUSTER(cluster_nctarank, "cluster_nctarank", 1)
 #undef TW_CLUSTER
 
 }  // namespace tw

@@ -77,6 +77,11 @@ def block_idx_in_cluster(**_: Any) -> Any:
     return _register("cluster_ctarank", bound=16)
 
 
+def cluster_size(**_: Any) -> Any:
+    """Blocks of a cluster, of all its modes together."""
+    return _register("cluster_nctarank", bound=17)
+
+
 def lane_idx(**_: Any) -> Any:
     """The thread's place in its warp, 0 to 31."""
     return _register("laneid", bound=WARP_SIZE)

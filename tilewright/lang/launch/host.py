@@ -281,7 +281,7 @@ class HostWriter:
         stream = rest.pop(0) if op.attrs["has_stream"] else "None"
         args = "".join(f"{v}, " for v in rest)
         shape = f"({', '.join(grid)}), ({', '.join(block)}), ({', '.join(cluster)})"
-        config = f"make(LaunchConfig, ({shape}, {smem}, {stream}))"
+        config = f"make(LaunchConfig, ({shape}, {smem}, {stream}, {op.attrs.get('attributes', ())!r}))"
         if stream == "None" and all(isinstance(v, Constant) for v in op.operands[:10]):
             self.constants.append(f"config{len(self.constants)} = {config}")
             config = f"config{len(self.constants) - 1}"

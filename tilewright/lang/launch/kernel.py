@@ -13,6 +13,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Value
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
+from tilewright.ir.runtime import cluster_fault
 from tilewright.ir.types import I32, I64
 from tilewright.ir.verify import verify
 from tilewright.lang.arguments.signature import Signature, is_constexpr, numeric_annotation
@@ -27,7 +28,7 @@ from tilewright.lang.staging.specs import Spec
 MAX_THREADS = 1024
 MAX_SMEM = 232448
 LIMITS = {"grid": ((1 << 31) - 1, 65535, 65535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
-_LATER = ("use_pdl", "cooperative", "async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
+_LATER = ("async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
 
 
 class KernelFunction:
@@ -72,20 +73,33 @@ class KernelCall:
 
     def launch(
         self, *, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), cluster: Any = None, smem: Any = None,
-        stream: Any = None, min_blocks_per_mp: int | None = None, **other: Any,
+        stream: Any = None, min_blocks_per_mp: int | None = None, max_number_threads: Any = None,
+        use_pdl: bool = False, cooperative: bool = False, non_portable_cluster: bool = False, **other: Any,
     ) -> None:  # fmt: skip
         """Append the launch to the host function. ``grid``, ``block`` and ``cluster`` are up to three ints or run-time
-        integers; ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations need); ``stream`` a
-        CUDA stream argument (None: the caller's current stream)."""
+        integers (of ``cluster``: ints); ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations
+        need); ``stream`` a CUDA stream argument (None: the caller's current stream).
+
+        ``min_blocks_per_mp``: the compiler keeps to so few registers that as many blocks fit on a multiprocessor;
+        ``max_number_threads``: the most threads of a block, where ``block`` is not known while staging.
+        ``use_pdl``: the kernel may begin before the one before it in the stream has ended, and waits for it with
+        ``cute.arch.griddepcontrol_wait``. ``cooperative``: all blocks run at once, or the launch fails.
+        ``non_portable_cluster``: allow clusters of 9 to 16 blocks, which not every GPU with clusters has.
+        """
         name = self.kernel.name
         self.waiting.pop(self, None)
         for option, value in other.items():
             if option not in _LATER or value:
-                known = "grid, block, cluster, smem, stream and min_blocks_per_mp"
+                known = ("grid, block, cluster, smem, stream, min_blocks_per_mp, max_number_threads, use_pdl, "
+                         "cooperative and non_portable_cluster")  # fmt: skip
                 raise fail(f"launch of {name}: {option}={value!r} is not known; there are {known}")
         shape = {"grid": _dim3(grid, "grid", name), "block": _dim3(block, "block", name)}
         shape["cluster"] = _dim3(cluster if cluster is not None else (1, 1, 1), "cluster", name)
+        asked = {"use_pdl": use_pdl, "cooperative": cooperative, "non_portable_cluster": non_portable_cluster}
+        attributes = _attributes(asked, name)
         bounds = _launch_bounds(shape, cluster, min_blocks_per_mp, name)
+        bounds["max_threads"] = _most_threads(max_number_threads, bounds["max_threads"], name)
+        _check_cluster(shape, attributes, name)
         block_shape = tuple(_known(x) for x in shape["block"])
         values, function = stage_kernel(self.kernel, self.bound, bounds, block_shape)
         needed = function.attrs["smem_bytes"]
@@ -94,7 +108,8 @@ class KernelCall:
         operands = [Int32(x).ir_value() for axis in ("grid", "block", "cluster") for x in shape[axis]]
         operands.append(_smem(smem, needed, name))
         operands += [handle] if handle is not None else []
-        builder.emit("launch", [*operands, *values], (), {"kernel": function, "has_stream": handle is not None})
+        about = {"kernel": function, "has_stream": handle is not None}
+        builder.emit("launch", [*operands, *values], (), about | ({"attributes": attributes} if attributes else {}))
 
     __call__ = launch
 
@@ -141,6 +156,37 @@ def _launch_bounds(shape: dict[str, list[Any]], cluster: Any, min_blocks: int | 
         raise fail(f"launch of {name}: cluster = {cluster!r} must be known while staging")
     static = None if cluster is None or math.prod(clusters) == 1 else tuple(clusters)  # type: ignore[arg-type]
     return {"max_threads": threads, "min_blocks": min_blocks, "cluster": static}
+
+
+def _attributes(asked: dict[str, Any], name: str) -> tuple[str, ...]:
+    """The names of what is asked for (``ir.runtime.LAUNCH_ATTRIBUTES``)."""
+    for option, value in asked.items():
+        if not isinstance(value, bool):
+            raise fail(f"launch of {name}: {option}={value!r}; it is True or False, known while staging")
+    return tuple(option for option, value in asked.items() if value)
+
+
+def _most_threads(asked: Any, threads: int | None, name: str) -> int | None:
+    """The bound on the threads of a block that the kernel is compiled for."""
+    if asked is None:
+        return threads
+    extents = [_known(x) for x in asked] if isinstance(asked, (tuple, list)) else [_known(asked)]
+    if None in extents or not 1 <= (most := math.prod(extents)) <= MAX_THREADS:  # type: ignore[arg-type]
+        raise fail(f"launch of {name}: max_number_threads={asked!r}; ints whose product is 1 to {MAX_THREADS}")
+    if threads is not None and threads > most:
+        raise fail(f"launch of {name}: a block of {threads} threads, but max_number_threads={asked!r}")
+    return most if threads is None else threads
+
+
+def _check_cluster(shape: dict[str, list[Any]], attributes: tuple[str, ...], name: str) -> None:
+    """Refuse clusters that no launch can have; extents of the grid that are not known yet are taken as fitting."""
+    clusters = [_known(x) for x in shape["cluster"]]
+    if None in clusters:
+        return
+    known = [_known(x) for x in shape["grid"]]
+    grid = [c if g is None else g for g, c in zip(known, clusters, strict=True)]
+    if fault := cluster_fault(grid, clusters, attributes):  # type: ignore[arg-type]
+        raise fail(f"launch of {name}: {fault}")
 
 
 def _smem(smem: Any, needed: int, name: str) -> Value:

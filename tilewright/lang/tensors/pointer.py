@@ -28,6 +28,7 @@ class AddressSpace(Enum):
     generic = "generic"
     gmem = "gmem"
     smem = "smem"
+    dsmem = "dsmem"
     rmem = "rmem"
 
     def __str__(self) -> str:

@@ -1,0 +1,193 @@
+"""Clusters: the barrier of all threads of a cluster, and the shared memory of its other blocks (PTX ISA,
+"barrier.cluster", "mapa", "st.async"; sm_90).
+
+A block's shared memory is reached from another block of its cluster through a *mapped* pointer, whose memory space is
+``dsmem``. Every block must have begun before its memory is touched, and must not end while another block still does:
+that is what the cluster's barrier is for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tilewright.atoms.mbarrier import BYTES, MAP_RANK
+from tilewright.atoms.mbarrier_state import Touch
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.types import I32, MemSpace, PtrType, ScalarType
+
+
+def _need(op: Op, condition: bool, text: str) -> None:
+    if not condition:
+        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
+
+
+@dataclass(frozen=True)
+class ClusterArrive(Instruction):
+    """``barrier.cluster.arrive``: this thread has come so far; it goes on. No operands.
+
+    ``relaxed``: without ordering memory (what was written before is not yet seen by those who wait). ``aligned``: all
+    threads of the warp execute it together.
+    """
+
+    relaxed: bool = False
+    aligned: bool = True
+    name: ClassVar[str] = "barrier.cluster.arrive"
+    min_arch: int = 90
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.{'relaxed' if self.relaxed else 'release'}{'.aligned' if self.aligned else ''}"
+
+    def verify(self, op: Op) -> None:
+        _need(op, not op.operands and not op.results, "cluster_arrive takes no operands")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        if not self.relaxed:
+            lanes.fence("release.cluster")
+        lanes.cluster_arrive(self.aligned)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line(f'asm volatile("{self.mnemonic()};" ::: "memory");')  # the clobber keeps the compiler's order, too
+
+
+@dataclass(frozen=True)
+class ClusterWait(Instruction):
+    """``barrier.cluster.wait``: wait until every thread of the cluster that has not ended has arrived."""
+
+    aligned: bool = True
+    name: ClassVar[str] = "barrier.cluster.wait"
+    blocking: ClassVar[bool] = True
+    min_arch: int = 90
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.acquire{'.aligned' if self.aligned else ''}"
+
+    def verify(self, op: Op) -> None:
+        _need(op, not op.operands and not op.results, "cluster_wait takes no operands")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.cluster_wait(self.aligned)
+        lanes.fence("acquire.cluster")
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line(f'asm volatile("{self.mnemonic()};" ::: "memory");')
+
+
+_MAP_POINTER = """template <class T> __device__ __forceinline__ T* map_shared_pointer(T* pointer, uint32_t rank) {
+  T* mapped;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(mapped) : "l"(pointer), "r"(rank));
+  return mapped;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Mapa(Instruction):
+    """``mapa``: the pointer to the same place in the shared memory of the block ``rank`` of the cluster.
+
+    Operands (pointer into shared memory, rank: i32); the result points into ``dsmem``.
+    """
+
+    name: ClassVar[str] = "mapa"
+    pure: ClassVar[bool] = True
+    min_arch: int = 90
+
+    def verify(self, op: Op) -> None:
+        _need(op, len(op.operands) == 2 and op.operands[1].type == I32, "mapa takes (pointer, rank: i32)")
+        kind = op.operands[0].type
+        _need(
+            op,
+            isinstance(kind, PtrType) and kind.space is MemSpace.SMEM,
+            f"mapa maps a pointer into the block's own shared memory, not {kind}",
+        )
+        assert isinstance(kind, PtrType)
+        wanted = PtrType(kind.elem, MemSpace.DSMEM, kind.align)
+        _need(op, [r.type for r in op.results] == [wanted], f"mapa gives {wanted}")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        return (lanes.mapped(operands[0], operands[1]),)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.helper("map_shared_pointer", _MAP_POINTER)
+        pointer, rank = (out.value(v) for v in op.operands)
+        out.line(f"{out.declare(op.result)} = map_shared_pointer({pointer}, {rank});")
+
+
+_ASYNC_SUFFIX = {("int", 32): "b32", ("uint", 32): "b32", ("float", 32): "b32",
+                 ("int", 64): "b64", ("uint", 64): "b64", ("float", 64): "b64"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StoreAsync(Instruction):
+    """``st.async``: store a number of 4 or 8 bytes in another block's shared memory; when it is there, its bytes count
+    at an mbarrier of that block.
+
+    Operands (pointer, mbarrier, value, rank: i32): both pointers are of the own block, and mean the same places in the
+    block ``rank``.
+    """
+
+    name: ClassVar[str] = "st.async"
+    min_arch: int = 90
+
+    def verify(self, op: Op) -> None:
+        _need(
+            op,
+            len(op.operands) == 4 and op.operands[3].type == I32 and not op.results,
+            "st.async takes (pointer, mbarrier, value, rank: i32)",
+        )
+        pointer, barrier, value, _ = op.operands
+        for what, kind in (("it stores", pointer.type), ("its mbarrier lies", barrier.type)):
+            _need(
+                op,
+                isinstance(kind, PtrType) and kind.space is MemSpace.SMEM,
+                f"st.async: {what} in shared memory, named by a pointer of the own block and a rank, not by {kind}",
+            )
+        assert isinstance(pointer.type, PtrType) and isinstance(barrier.type, PtrType)
+        kind = value.type
+        _need(
+            op,
+            isinstance(kind, ScalarType) and (kind.kind, kind.width) in _ASYNC_SUFFIX and kind == pointer.type.elem,
+            f"st.async stores one number of 32 or 64 bits of the pointer's type, not {kind}",
+        )
+        assert isinstance(kind, ScalarType)
+        _need(op, pointer.type.align % kind.bytes == 0, f"st.async: {pointer.type} is not aligned to {kind.bytes} bytes")
+        _need(op, barrier.type.align % BYTES == 0, f"st.async: the mbarrier {barrier.type} is not aligned to 8 bytes")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        pointer, barrier, value, rank = operands
+        target = lanes.mapped(pointer, rank)
+        values = lanes.spread(value).copy()[:, None]
+        size = values.dtype.itemsize
+
+        def land() -> None:
+            touch = Touch(lanes, barrier, rank, self.name).exists()
+            lanes.store(target, values)
+            touch.complete(touch.values(size))
+
+        lanes.eventually(land)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        pointer, barrier, value, rank = op.operands
+        kind = value.type
+        assert isinstance(kind, ScalarType)
+        bits = _ASYNC_SUFFIX[kind.kind, kind.width]
+        unsigned = "uint32_t" if kind.bytes == 4 else "uint64_t"
+        register = "r" if kind.bytes == 4 else "l"
+        out.helper("map_shared_rank", MAP_RANK)
+        name = out.helper(
+            f"store_async_{bits}",
+            f"__device__ __forceinline__ void store_async_{bits}(uint32_t to, uint32_t barrier, {unsigned} value) {{\n"
+            f'  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.{bits} [%0], %1, [%2];"\n'
+            f'               :: "r"(to), "{register}"(value), "r"(barrier) : "memory");\n'
+            "}\n",
+        )
+        text = out.value(value)
+        if kind.is_float:
+            text = f"__float_as_uint({text})" if kind.bytes == 4 else f"__double_as_longlong({text})"
+        to, where = (f"map_shared_rank({out.shared_address(p)}, {out.value(rank)})" for p in (pointer, barrier))
+        out.line(f"{name}({to}, {where}, {text});")

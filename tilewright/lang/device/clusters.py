@@ -1,0 +1,84 @@
+"""Clusters of blocks: their barrier, and the shared memory of the other blocks (sm_90).
+
+A launch forms clusters with ``launch(..., cluster=(x, y, z))``; without it every block is a cluster of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms import cluster
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import MemSpace, PtrType
+from tilewright.lang.device.calls import call, i32
+from tilewright.lang.tensors.pointer import Pointer
+
+
+def cluster_arrive(*, aligned: bool | None = None, loc: Any = None, ip: Any = None) -> None:
+    """This thread has come so far, and goes on; what it wrote is seen by those whose ``cluster_wait`` is over.
+
+    ``aligned`` (default): all threads of the warp are here together; ``aligned=False`` where they may not be.
+
+    Example::
+
+        cute.arch.cluster_arrive()
+        ...                           # work that needs nothing of the other blocks
+        cute.arch.cluster_wait()      # all threads of the cluster have arrived
+    """
+    call(cluster.ClusterArrive(False, aligned is not False))
+
+
+def cluster_arrive_relaxed(*, aligned: bool | None = None, loc: Any = None, ip: Any = None) -> None:
+    """``cluster_arrive`` that does not order memory: enough after ``mbarrier_init_fence``, or before the end of a
+    kernel."""
+    call(cluster.ClusterArrive(True, aligned is not False))
+
+
+def cluster_wait(*, aligned: bool | None = None, loc: Any = None, ip: Any = None) -> None:
+    """Wait until all threads of the cluster that have not ended have arrived. Each ``cluster_arrive`` is followed by
+    one ``cluster_wait`` of the same thread."""
+    call(cluster.ClusterWait(aligned is not False))
+
+
+def mapa(ptr: Any, cta_rank_in_cluster: Any = 0, *, loc: Any = None, ip: Any = None) -> Pointer:
+    """The pointer to the same place in the shared memory of the block ``cta_rank_in_cluster`` of the cluster.
+
+    ``ptr`` (or a tensor, for its first element) points into the own block's shared memory. The result lives in
+    ``AddressSpace.dsmem``; loads, stores, atomics and plain copies take it. Both blocks must be there: synchronise the
+    cluster before the first access and after the last one.
+
+    Example::
+
+        neighbour = cute.arch.mapa(buffer.iterator, cute.arch.block_idx_in_cluster() ^ 1)
+        value = cute.make_tensor(neighbour, buffer.layout)[tidx]
+    """
+    pointer = getattr(ptr, "iterator", ptr)
+    if not isinstance(pointer, Pointer):
+        raise ConstraintError(f"mapa: a pointer into shared memory (or a tensor there) is needed, not {ptr!r}")
+    if pointer.swizzle is not None:
+        raise ConstraintError(
+            f"mapa: {pointer} is swizzled; map the plain pointer and put the swizzle on the result with recast_ptr"
+        )
+    source = pointer.value()
+    assert isinstance(source.type, PtrType)
+    kind = PtrType(source.type.elem, MemSpace.DSMEM, source.type.align)
+    (mapped,) = call(cluster.Mapa(), source, i32(cta_rank_in_cluster), results=(kind,))
+    return Pointer(mapped, pointer.dtype)
+
+
+map_dsmem_ptr = mapa
+
+
+def store_shared_remote(
+    val: Any, smem_ptr: Any, mbar_ptr: Any, peer_cta_rank_in_cluster: Any, *, loc: Any = None, ip: Any = None
+) -> None:
+    """``st.async``: store ``val`` in another block's shared memory; once it is there, its bytes count at an mbarrier
+    of that block.
+
+    ``smem_ptr`` (elements of 4 or 8 bytes) and ``mbar_ptr`` point into the own block; they mean the same places in
+    block ``peer_cta_rank_in_cluster``. That block expects the bytes with ``mbarrier_arrive_and_expect_tx``.
+    """
+    pointer = getattr(smem_ptr, "iterator", smem_ptr)
+    if not isinstance(pointer, Pointer):
+        raise ConstraintError(f"store_shared_remote: a pointer into shared memory is needed, not {smem_ptr!r}")
+    call(cluster.StoreAsync(), pointer, mbar_ptr, pointer.dtype(val), i32(peer_cta_rank_in_cluster))
