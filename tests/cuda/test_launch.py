@@ -142,7 +142,7 @@ def test_configuration_reaches_the_driver(driver: Driver) -> None:
 
 def test_large_shared_memory_and_clusters_are_asked_for(driver: Driver) -> None:
     kernel = gpu.machine().load(small(smem_bytes=100_000))
-    kernel(config((16, 1, 1), cluster=(16, 1, 1)), [at(16), 5])
+    kernel(config((16, 1, 1), cluster=(16, 1, 1), attributes=("non_portable_cluster",)), [at(16), 5])
     assert driver.last.smem_allowed == 100_000 and driver.last.non_portable == 1
     kernel(config(smem=200_000), [at(16), 5])
     assert driver.last.smem_allowed == driver.last.smem == 200_000
@@ -188,6 +188,7 @@ def test_kernels_without_pointers_run_on_the_current_device(driver: Driver) -> N
         (dict(smem=300_000), "300000 bytes of shared memory a block, Imaginary GPU allows 232448"),
         (dict(smem=100), "100 bytes of shared memory are given, its allocations need 2048"),
         (dict(cluster=(32, 1, 1), grid=(32, 1, 1)), "32 blocks, the most is 16"),
+        (dict(cluster=(16, 1, 1), grid=(16, 1, 1)), "16 blocks; every GPU with clusters takes 8"),
         (dict(cluster=(2, 1, 1), grid=(5, 1, 1)), r"grid \(5, 1, 1\) is not divisible by the cluster \(2, 1, 1\)"),
     ),
 )
@@ -208,6 +209,24 @@ def test_launch_bounds_and_built_clusters_are_kept(driver: Driver) -> None:
         kernel(config((3, 1, 1)), [at(16), 5])
     kernel(config((4, 1, 1)), [at(16), 5])
     assert tuple(driver.last.cluster) == (0, 0, 0), "the kernel's own cluster holds"
+
+
+def test_launch_attributes_reach_the_driver(driver: Driver) -> None:
+    """Each by its number (CUlaunchAttributeID), with 1 as its value; none where nothing is asked for."""
+    kernel = gpu.machine().load(small())
+
+    def attributes(*names: str, cluster: Any = (1, 1, 1)) -> dict[int, int]:
+        driver.set("attribute_count", 0)
+        kernel(config((4, 1, 1), cluster=cluster, attributes=names), [at(16), 5])
+        count = ctypes.c_int.in_dll(driver.library, "attribute_count").value
+        pairs = (ctypes.c_int * 16).in_dll(driver.library, "attributes_seen")
+        return {pairs[2 * i]: pairs[2 * i + 1] for i in range(count)}
+
+    assert attributes() == {}
+    assert attributes("use_pdl") == {6: 1}
+    assert attributes("cooperative") == {2: 1}
+    assert attributes("use_pdl", "cooperative", cluster=(4, 1, 1)) == {4: 4, 6: 1, 2: 1}
+    assert attributes() == {}, "each configuration keeps its own"
 
 
 def test_clusters_need_hopper(driver: Driver) -> None:

@@ -142,7 +142,7 @@ def test_launch_limits() -> None:
     assert "launch bounds say 128" in fault(k, block=256)
     assert "every extent must be at least 1" in fault(k, grid=0)
     assert "(227 KB)" in fault(k, smem=300_000)
-    assert "whole clusters" in fault(k, grid=3, cluster=(2, 1, 1))
+    assert "is not divisible by the cluster" in fault(k, grid=3, cluster=(2, 1, 1))
 
 
 def test_arguments() -> None:

@@ -18,7 +18,7 @@ from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, Type, VecType, element_of
 
-ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
+ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.DSMEM, MemSpace.GENERIC)
 SCOPES = ("cta", "cluster", "gpu", "sys")
 BITWISE = ("and", "or", "xor")
 KINDS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")

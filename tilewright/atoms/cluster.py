@@ -15,6 +15,7 @@ from tilewright.atoms.mbarrier import BYTES, MAP_RANK
 from tilewright.atoms.mbarrier_state import Touch
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
+from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.types import I32, MemSpace, PtrType, ScalarType
 
@@ -37,6 +38,12 @@ class ClusterArrive(Instruction):
     name: ClassVar[str] = "barrier.cluster.arrive"
     min_arch: int = 90
 
+    accesses = ()
+
+    @property
+    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+        return () if self.relaxed else (Ordering("cluster", release=True, through="cluster barrier"),)
+
     def mnemonic(self) -> str:
         return f"{self.name}.{'relaxed' if self.relaxed else 'release'}{'.aligned' if self.aligned else ''}"
 
@@ -44,8 +51,6 @@ class ClusterArrive(Instruction):
         _need(op, not op.operands and not op.results, "cluster_arrive takes no operands")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        if not self.relaxed:
-            lanes.fence("release.cluster")
         lanes.cluster_arrive(self.aligned)
         return ()
 
@@ -61,6 +66,8 @@ class ClusterWait(Instruction):
     name: ClassVar[str] = "barrier.cluster.wait"
     blocking: ClassVar[bool] = True
     min_arch: int = 90
+    accesses = ()
+    orders = (Ordering("cluster", acquire=True, through="cluster barrier"),)
 
     def mnemonic(self) -> str:
         return f"{self.name}.acquire{'.aligned' if self.aligned else ''}"
@@ -70,7 +77,6 @@ class ClusterWait(Instruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.cluster_wait(self.aligned)
-        lanes.fence("acquire.cluster")
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -94,7 +100,9 @@ class Mapa(Instruction):
 
     name: ClassVar[str] = "mapa"
     pure: ClassVar[bool] = True
+    quiet: ClassVar[bool] = True
     min_arch: int = 90
+    accesses = ()
 
     def verify(self, op: Op) -> None:
         _need(op, len(op.operands) == 2 and op.operands[1].type == I32, "mapa takes (pointer, rank: i32)")
@@ -132,6 +140,10 @@ class StoreAsync(Instruction):
 
     name: ClassVar[str] = "st.async"
     min_arch: int = 90
+    accesses = (
+        Access("write", "destination", (MemSpace.SMEM,), 0, align=4, agent="st.async", proxy="async"),
+        Access("update", "mbarrier", (MemSpace.SMEM,), 1, bits=64, agent="st.async", proxy="async"),
+    )
 
     def verify(self, op: Op) -> None:
         _need(
@@ -154,7 +166,9 @@ class StoreAsync(Instruction):
             f"st.async stores one number of 32 or 64 bits of the pointer's type, not {kind}",
         )
         assert isinstance(kind, ScalarType)
-        _need(op, pointer.type.align % kind.bytes == 0, f"st.async: {pointer.type} is not aligned to {kind.bytes} bytes")
+        _need(
+            op, pointer.type.align % kind.bytes == 0, f"st.async: {pointer.type} is not aligned to {kind.bytes} bytes"
+        )
         _need(op, barrier.type.align % BYTES == 0, f"st.async: the mbarrier {barrier.type} is not aligned to 8 bytes")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:

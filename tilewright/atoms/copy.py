@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VECTOR_TYPES = {8: "uint8_t", 16: "uint16_t", 32: "uint32_t", 64: "uint2", 128: "uint4"}
 
 
-ANY_SPACE = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC, MemSpace.RMEM)
+ANY_SPACE = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.DSMEM, MemSpace.GENERIC, MemSpace.RMEM)
 REGISTERS = (MemSpace.RMEM,)
 
 

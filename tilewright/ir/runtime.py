@@ -26,8 +26,8 @@ class DevicePointer(NamedTuple):
     owner: Any
 
 
-#: What a launch can ask for besides: ``use_pdl``: begin while the kernel before it in the stream still runs, which the
-#: kernel waits for with griddepcontrol.wait; ``cooperative``: all blocks at once, or an error; ``non_portable_cluster``:
+#: What a launch can ask for besides: ``use_pdl``: begin while the kernel before it in the stream still runs (it waits
+#: for that one with griddepcontrol.wait); ``cooperative``: all blocks at once, or an error; ``non_portable_cluster``:
 #: clusters of 9 to 16 blocks.
 LAUNCH_ATTRIBUTES = ("use_pdl", "cooperative", "non_portable_cluster")
 PORTABLE_CLUSTER, LARGEST_CLUSTER = 8, 16  # blocks

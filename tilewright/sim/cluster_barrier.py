@@ -73,8 +73,8 @@ class ClusterBarriers:
     def settle(self, clusters: Array) -> None:
         """Complete the phases that all threads which have not ended have arrived at."""
         arrived = self.arrived.reshape(-1, self.per_cluster)
-        some, every = arrived.any(1), (arrived | self.gone.reshape(-1, self.per_cluster)).all(1)
-        done = clusters[every[clusters] & some[clusters]]
+        finished = np.all(arrived | self.gone.reshape(-1, self.per_cluster), axis=1) & np.any(arrived, axis=1)
+        done = clusters[np.asarray(finished)[clusters]]
         self.completed[done] += 1
         arrived[done] = False
 
@@ -126,6 +126,3 @@ def _lanes(bad: Array, mask: Any) -> Array:
     lanes = np.zeros(mask.shape, bool)
     lanes[mask] = bad
     return lanes
-
-
-

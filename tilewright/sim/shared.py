@@ -73,8 +73,12 @@ class SharedBuffer(Buffer):
         if mask is not None:
             off[~mask] = 0
         if rank is not None:
-            rank = rank if mask is None else np.where(mask, rank, 0)
-            off += (np.maximum(rank.astype(np.int64), 0) + 1) << RANK_SHIFT
+            ranks = rank.astype(np.int64)
+            wrong = (ranks < 0) if mask is None else (ranks < 0) & mask
+            if wrong.any():
+                raise Fault(f"a shared address names block {int(ranks[wrong][0])} of the cluster", wrong)
+            moved = (ranks + 1) << RANK_SHIFT
+            off += moved if mask is None else np.where(mask, moved, 0)
         off, base = self._mapped(off, np.asarray(group.smem_base, np.int64))
         active = off if mask is None else off[mask]
         if active.size and (active.min() < 0 or active.max() > self.high - access.nbytes or (active & 7).any()):
@@ -111,8 +115,8 @@ class SharedBuffer(Buffer):
         gone = ~here & self.ended[there // self.stride] if self.stride else np.zeros(1, bool)
         if gone.any():
             raise Fault(
-                f"the shared memory of block {int(rank[gone][0])} of the cluster is touched, but all threads of that block "
-                "have ended",
+                f"the shared memory of block {int(rank[gone][0])} of the cluster is touched, but all threads of that "
+                "block have ended",
                 mend="keep every block alive until nobody touches its shared memory any more: cluster_arrive(); "
                 "cluster_wait() at the end of the kernel (a pipeline's producer_tail does it for its barriers)",
             )

@@ -66,12 +66,13 @@ class Wave:
         return groups
 
     def _partition(self, warps: np.ndarray, choice: random.Random) -> list[np.ndarray]:
-        per_block = self.geometry.warps
-        if self.launch.options.schedule == "lockstep" or per_block == 1:
+        together = self.geometry.warps * self.geometry.cluster_size  # warps that can wait for each other
+        if self.launch.options.schedule == "lockstep" or together == 1:
             return [warps]
-        tags = min(per_block, TAGS if len(self.coords) < TAGS else TAGS // 2)  # many blocks are many draws
+        clusters = len(self.coords) // self.geometry.cluster_size
+        tags = min(together, TAGS if clusters < TAGS else TAGS // 2)  # many clusters are many draws
         rng = np.random.default_rng(choice.getrandbits(32))
-        shuffled = rng.permuted(np.tile(np.arange(per_block), (len(self.coords), 1)), axis=1)
-        tag = (shuffled + rng.integers(0, tags, (len(self.coords), 1))) % tags
+        shuffled = rng.permuted(np.tile(np.arange(together), (clusters, 1)), axis=1)
+        tag = (shuffled + rng.integers(0, tags, (clusters, 1))) % tags
         tag = (tag - tag[0, 0]) % tags  # the first warp of the first block in the first set
         return [warps[tag.reshape(-1) == t] for t in range(tags)]

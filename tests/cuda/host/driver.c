@@ -11,6 +11,7 @@ struct {
   size_t size;
   unsigned char block_of_parameters[512];
 } last = {.capability = 90};
+int attribute_count = 0, attributes_seen[16];  // of the last launch: pairs of id and first word
 int next_code = 0, current = 1, device_count = 2;
 int sizes[32];  // of the kernel's parameters in bytes, 0 after the last; a real driver reads them in the module
 
@@ -67,6 +68,9 @@ int cuLaunchKernelEx(const Config* c, void* f, void** params, void** extra) {
   memcpy(last.grid, c->grid, 12), memcpy(last.block, c->block, 12);
   last.smem = c->smem, last.stream = c->stream, ++last.launches;
   memset(last.cluster, 0, 12);
+  attribute_count = c->count;
+  for (unsigned i = 0; i < c->count && i < 8; ++i)
+    attributes_seen[2 * i] = c->attributes[i].id, attributes_seen[2 * i + 1] = c->attributes[i].value[0];
   for (unsigned i = 0; i < c->count; ++i)
     if (c->attributes[i].id == 4) memcpy(last.cluster, c->attributes[i].value, 12);
   if (extra) return 1;
