@@ -75,10 +75,10 @@ def test_torch() -> None:
 
 def test_mark_layout_dynamic() -> None:
     tensor = from_dlpack(np.zeros((8, 4), np.float16))
-    assert str(tensor.mark_layout_dynamic().layout) == "(?,?):(?,1)"
+    assert not tensor.is_dynamic_layout
+    assert str(tensor.mark_layout_dynamic().layout) == "(?,?):(?,1)" and tensor.is_dynamic_layout
     assert str(from_dlpack(np.zeros((8, 4), np.float16).T).mark_layout_dynamic(leading_dim=0).layout) == "(?,?):(1,?)"
-    assert tensor.mark_layout_dynamic().__c_pointers__()[1:] == [8, 4, 4]
-    assert not tensor.is_dynamic_layout and tensor.mark_layout_dynamic().is_dynamic_layout
+    assert tensor.__c_pointers__()[1:] == [8, 4, 4]
     with pytest.raises(ArgumentError, match="has stride 4, not 1"):
         tensor.mark_layout_dynamic(leading_dim=0)
 
@@ -91,8 +91,9 @@ def test_ambiguous_leading_dimension() -> None:
 
 
 def test_mark_compact_shape_dynamic() -> None:
-    tensor = from_dlpack(np.zeros((8, 4, 16), np.float16))
-    text = [str(tensor.mark_compact_shape_dynamic(mode).layout) for mode in range(3)]
+    array = np.zeros((8, 4, 16), np.float16)
+    tensor = from_dlpack(array)
+    text = [str(from_dlpack(array).mark_compact_shape_dynamic(mode).layout) for mode in range(3)]
     assert text == ["(?,4,16):(64,16,1)", "(8,?,16):(?{div=16},16,1)", "(8,4,?):(?{div=4},?,1)"]
     both = tensor.mark_compact_shape_dynamic(2, (0, 1, 2), divisibility=8).mark_compact_shape_dynamic(0)
     assert str(both.layout) == "(?,4,?{div=8}):(?{div=32},?{div=8},1)"

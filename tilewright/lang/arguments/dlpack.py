@@ -15,15 +15,17 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.numeric import Int32, Int64, Integer
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer, unwrap
 from tilewright.lang.tensors.pointer import HostPointer, element_bytes
-from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor import Tensor, dynamic_leaves
 from tilewright.layout.layout import Layout
+from tilewright.layout.modes import crd2idx, idx2crd, slice_and_offset
 from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import flatten_to_tuple
 
 
 class HostTensor(Tensor):
-    """A tensor over an array of the host program, immutable but for ``element_type``: ``mark_...`` gives new ones."""
+    """A tensor over an array of the host program. ``mark_...`` change it in place and return it."""
 
     __slots__ = ("array", "passed")
 
@@ -79,16 +81,44 @@ class HostTensor(Tensor):
 
     @property
     def is_dynamic_layout(self) -> bool:
-        return any(isinstance(x, Integer) for x in (*self.layout.shape, *self.layout.stride))
+        return bool(dynamic_leaves(self.layout))
+
+    # -- views ---------------------------------------------------------------------------------------------------
+
+    def with_layout(self, layout: Any, offset: Any = 0) -> Any:
+        """The same array, ``offset`` elements on, through another layout: what tilings and slices give."""
+        pointer = self.iterator + unwrap(offset)
+        if not isinstance(layout, Layout):
+            return Tensor(pointer, layout)
+        shape, stride = (tuple([_number(x) for x in flatten_to_tuple(t)]) for t in (layout.shape, layout.stride))
+        given = {id(x) for x in dynamic_leaves(self.layout)}
+        layout = Layout(_unspecific(layout.shape, given), _unspecific(layout.stride, given))
+        array = self.array._replace(address=pointer.toint(), shape=shape, stride=stride)
+        return HostTensor(pointer, layout, array)
+
+    def _slice(self, coord: Any) -> Any:
+        layout, offset = slice_and_offset(coord, self.layout)
+        return self.with_layout(layout, offset)
+
+    def _mark(self, shape: tuple[Any, ...], stride: tuple[Any, ...]) -> HostTensor:
+        self.layout = _layout(shape, stride)
+        self.passed = (None, [])
+        return self
+
+    def _need_flat(self, what: str) -> None:
+        if any(isinstance(n, tuple) for n in self.layout.shape):
+            raise ArgumentError(f"{what}: the tensor is tiled already, {self.layout}; mark it before it is tiled")
 
     # -- dynamic layouts -----------------------------------------------------------------------------------------
 
     def mark_layout_dynamic(self, leading_dim: int | None = None) -> HostTensor:
-        """Shape and strides are passed at each call; the stride of ``leading_dim`` stays 1.
+        """Shape and strides are passed at each call; the stride of ``leading_dim`` stays 1. Changes this tensor and
+        returns it.
 
         ``leading_dim`` is found by itself when exactly one mode has stride 1 (or one of them has an extent above 1).
         Raises ArgumentError when there is no such mode and none is needed, or when the one given has another stride.
         """
+        self._need_flat("mark_layout_dynamic")
         array = self.array
         if leading_dim is None:
             leading_dim = _the_leading(array)
@@ -104,7 +134,7 @@ class HostTensor(Tensor):
         stride = tuple(
             [1 if i == leading_dim else 0 if d == 0 else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)]
         )
-        return HostTensor(self.iterator, _layout(shape, stride), array)
+        return self._mark(shape, stride)
 
     def mark_all_dynamic(self, contiguous: int | None = None) -> HostTensor:
         """Every extent and stride is passed at each call, except that mode ``contiguous`` has stride 1.
@@ -112,19 +142,22 @@ class HostTensor(Tensor):
         Nothing is looked up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0
         and of modes with extent 1 are run-time numbers like any other.
         """
+        self._need_flat("mark_all_dynamic")
         array, wide = self.array, self.array.is_wide
         shape = tuple([_dynamic(n) for n in array.shape])
         stride = tuple([1 if i == contiguous else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)])
-        return HostTensor(self.iterator, _layout(shape, stride), array)
+        return self._mark(shape, stride)
 
     def mark_compact_shape_dynamic(
         self, mode: int, stride_order: tuple[int, ...] | None = None, divisibility: int = 1
     ) -> HostTensor:
-        """Extent ``mode`` is passed at each call, with the strides of the slower modes that follow from it.
+        """Extent ``mode`` is passed at each call, with the strides of the slower modes that follow from it. Changes
+        this tensor and returns it; other modes stay as they are, so that several can be marked one after the other.
 
         The array must be compact in ``stride_order`` (modes from slowest to fastest, as in PyTorch's ``dim_order``),
         which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent.
         """
+        self._need_flat("mark_compact_shape_dynamic")
         array = self.array
         mode = _mode(mode, array)
         order = _compact_order(array, stride_order, self._text())
@@ -143,7 +176,7 @@ class HostTensor(Tensor):
             dynamic = dynamic or isinstance(shape[i], Integer)
             known *= shape[i].facts.divisibility if isinstance(shape[i], Integer) else shape[i]
             number *= array.shape[i]
-        return HostTensor(self.iterator, _layout(tuple(shape), tuple(stride)), array)
+        return self._mark(tuple(shape), tuple(stride))
 
     def _text(self) -> str:
         return f"{format_tree(self.array.shape)}:{format_tree(self.array.stride)}"
@@ -160,8 +193,11 @@ class HostTensor(Tensor):
 
             if not isinstance(owner, torch.Tensor):
                 raise ArgumentError("the elements of this GPU array can be read only through its own framework")
-            bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[element_bytes(self.element_type)]
-            return owner.detach().view(bits).cpu().numpy().view(self.element_type.dtype)
+            size = element_bytes(self.element_type)
+            bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
+            first = owner.storage_offset() + (self.array.address - owner.data_ptr()) // size
+            seen = owner.detach().view(bits).as_strided(self.array.shape, self.array.stride, first)
+            return seen.cpu().numpy().view(self.element_type.dtype)
         size = element_bytes(self.element_type)
         low, high = self.array.bounds
         memory: Any = (ctypes.c_char * (high - low)).from_address(low)
@@ -197,18 +233,17 @@ class HostTensor(Tensor):
             )
 
     def _numpy_index(self, coord: Any) -> tuple[int, ...]:
-        from tilewright.layout.modes import idx2crd
-
-        if isinstance(coord, tuple):
+        if isinstance(coord, tuple) and len(coord) == len(self.array.shape) and not any(map(_is_tuple, coord)):
             return coord
-        found = idx2crd(coord, self.array.shape)
-        return found if isinstance(found, tuple) else (found,)
+        if not self.array.shape:
+            return ()
+        shape = _known(self.layout.shape)
+        return flatten_to_tuple(idx2crd(crd2idx(coord, shape), shape))
 
     # -- passing -------------------------------------------------------------------------------------------------
 
     def __c_pointers__(self) -> list[Any]:
-        leaves = [x.value for x in (*self.layout.shape, *self.layout.stride) if isinstance(x, Integer)]
-        return [self.iterator.device_pointer(), *leaves]
+        return [self.iterator.device_pointer(), *[x.value for x in dynamic_leaves(self.layout)]]
 
 
 def from_dlpack(
@@ -222,9 +257,11 @@ def from_dlpack(
     made this library's way, and strides take 32 bits where they fit.
 
     >>> import numpy as np
-    >>> t = from_dlpack(np.zeros((8, 4), np.float16))
-    >>> t.layout, t.mark_layout_dynamic().layout, t.mark_compact_shape_dynamic(0, divisibility=4).layout
-    ((8,4):(4,1), (?,?):(?,1), (?{div=4},4):(4,1))
+    >>> x = np.zeros((8, 4), np.float16)
+    >>> from_dlpack(x).layout, from_dlpack(x).mark_layout_dynamic().layout
+    ((8,4):(4,1), (?,?):(?,1))
+    >>> from_dlpack(x).mark_compact_shape_dynamic(0, divisibility=4).layout
+    (?{div=4},4):(4,1)
     """
     if isinstance(tensor_dlpack, HostTensor):
         tensor_dlpack = tensor_dlpack.array.owner
@@ -256,6 +293,28 @@ def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
 
 def _layout(shape: Any, stride: Any) -> Layout:
     return Layout(shape, stride) if shape else Layout((1,), (0,))
+
+
+def _number(x: Any) -> int:
+    """A leaf of a layout on the host as the number that it has now."""
+    number = x.value if isinstance(x, Integer) else x
+    assert isinstance(number, int)
+    return number
+
+
+def _unspecific(x: Any, given: set[int]) -> Any:
+    """``x`` where run-time leaves that were computed promise no divisor: that of today's number binds no later call."""
+    if isinstance(x, tuple):
+        return tuple([_unspecific(part, given) for part in x])
+    return _dynamic(_number(x), 1, x.width == 64) if isinstance(x, Integer) and id(x) not in given else x
+
+
+def _is_tuple(x: Any) -> bool:
+    return isinstance(x, tuple)
+
+
+def _known(x: Any) -> Any:
+    return tuple(map(_known, x)) if isinstance(x, tuple) else _number(x)
 
 
 def _dynamic(number: int, divisibility: int = 1, wide: bool = False) -> Integer:

@@ -208,10 +208,10 @@ class Tensor:
 
     def __extract_mlir_values__(self) -> list[Value]:
         if self.is_coordinate:
-            own = _dynamic_leaves(self.iterator)
+            own = dynamic_leaves(self.iterator)
         else:
             own = self.iterator.__extract_mlir_values__()
-        return [*_plain_values(own), *_plain_values(_dynamic_leaves(self.layout))]
+        return [*_plain_values(own), *_plain_values(dynamic_leaves(self.layout))]
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Any:
         rest = iter(values)
@@ -224,8 +224,8 @@ class Tensor:
 
     def __get_mlir_types__(self) -> list[Type]:
         own = [] if self.is_coordinate else self.iterator.__get_mlir_types__()
-        leaves = _dynamic_leaves(self.iterator) if self.is_coordinate else []
-        return [*own, *[type(x).ir_type for x in [*leaves, *_dynamic_leaves(self.layout)]]]
+        leaves = dynamic_leaves(self.iterator) if self.is_coordinate else []
+        return [*own, *[type(x).ir_type for x in [*leaves, *dynamic_leaves(self.layout)]]]
 
     def __carry_key__(self) -> Any:
         own = _pattern(self.iterator) if self.is_coordinate else self.iterator.__carry_key__()
@@ -241,7 +241,7 @@ class Tensor:
         return None if iterator is None else Tensor(iterator, self.layout)
 
     def __carry_facts__(self) -> Any:
-        return tuple((x.nonneg, x.divisibility) for x in _dynamic_leaves(self.layout))
+        return tuple((x.nonneg, x.divisibility) for x in dynamic_leaves(self.layout))
 
     # -- text ----------------------------------------------------------------------------------------------------
 
@@ -347,15 +347,15 @@ def _static(place: access.Place) -> int:
     return place[1]
 
 
-def _dynamic_leaves(x: Any) -> list[Any]:
+def dynamic_leaves(x: Any) -> list[Any]:
     if isinstance(x, Layout):
-        return [*_dynamic_leaves(x.shape), *_dynamic_leaves(x.stride)]
+        return [*dynamic_leaves(x.shape), *dynamic_leaves(x.stride)]
     if isinstance(x, ComposedLayout):
-        return [*_dynamic_leaves(x.offset), *_dynamic_leaves(x.outer)]
+        return [*dynamic_leaves(x.offset), *dynamic_leaves(x.outer)]
     if isinstance(x, tuple):
-        return [leaf for part in x for leaf in _dynamic_leaves(part)]
+        return [leaf for part in x for leaf in dynamic_leaves(part)]
     if isinstance(x, ScaledBasis):
-        return _dynamic_leaves(x.value)
+        return dynamic_leaves(x.value)
     return [x] if isinstance(x, Integer) else []
 
 
