@@ -104,3 +104,38 @@ def test_a_swizzle_that_parts_the_bytes_of_an_element(stage: Any) -> None:
     space = utils.SmemAllocator().allocate(1024, byte_alignment=1024)
     with pytest.raises(ConstraintError, match=r"S<3,0,3> on bytes breaks up elements of 4 bytes"):
         cute.recast_ptr(space, cute.make_swizzle(3, 0, 3), dtype=cutlass.Float32)
+
+
+def test_the_iterator_of_a_tensor_with_a_swizzled_layout_is_plain() -> None:
+    """Its memory can be seen again, plainly or through any other swizzled layout; slices keep their offset."""
+    swizzled = cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, cute.make_layout((8, 64), stride=(64, 1)))
+    other = cute.make_composed_layout(cute.make_swizzle(2, 3, 3), 0, cute.make_layout((16, 32), stride=(32, 1)))
+
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        t = utils.SmemAllocator().allocate_tensor(cutlass.Float16, swizzled)
+        raw = cute.make_tensor(t.iterator, cute.make_layout(512))
+        for i in range(512):
+            raw[i] = cutlass.Float16(i)
+        same = cute.make_tensor(t.iterator, t.layout)
+        again = cute.make_tensor(t.iterator, other)
+        row, _, _ = cute.arch.thread_idx()
+        part = t[row + 3, None]
+        view = cute.make_tensor(part.iterator, part.layout)
+        for i in range(512):
+            out[0, i] = t[i]
+            out[1, i] = same[i]
+            out[2, i] = again[i]
+        for i in range(64):
+            out[3, i] = part[i]
+            out[3, i + 64] = view[i]
+
+    @cute.jit
+    def host(out: cute.Tensor) -> None:
+        kernel(out).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    out = np.zeros((4, 512), np.float16)
+    host(from_dlpack(out))
+    assert out[0].tolist() == out[1].tolist() == [swizzled(i) for i in range(512)]
+    assert out[2].tolist() == [other(i) for i in range(512)]
+    assert out[3, :64].tolist() == out[3, 64:128].tolist() == [swizzled(3, j) for j in range(64)]

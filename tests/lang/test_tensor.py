@@ -179,12 +179,12 @@ def test_recast_of_memory(stage) -> None:
 def test_swizzled_shared_memory(stage) -> None:
     layout = cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)))
     t = smem(stage, layout)
-    assert str(t) == "tensor<ptr<f16, smem, align<1024>, S<3,4,3>> o (64,64):(64,1)>"
+    assert str(t) == "tensor<ptr<f16, smem, align<1024>> o Sw<3,3,3> o 0 o (64,64):(64,1)>"
     lane = thread(stage, 32)
     part = t[lane, None]
     for row in (0, 5, 31):
         for column in (0, 8, 13, 56):
-            assert address(stage, part.iterator + column, tid_x=row) == 2 * layout(row, column)
+            assert address(stage, part.engine + column, tid_x=row) == 2 * layout(row, column)
 
 
 def test_swizzled_loads_use_the_chunk(stage) -> None:
@@ -269,8 +269,8 @@ def test_swizzled_tensors_move_in_loops() -> None:
     @cute.jit
     def body(out):
         t, _, _ = cute.arch.thread_idx()
-        swizzle = cute.make_composed_layout(cute.make_swizzle(2, 3, 3), 0, cute.make_layout((8, 32), stride=(32, 1)))
-        ring = SmemAllocator().allocate_tensor(Float16, cute.tile_to_shape(swizzle, (8, 32, 3), order=(0, 1, 2)), 16)
+        stages = cute.tile_to_shape(cute.make_layout((8, 32), stride=(32, 1)), (8, 32, 3), order=(0, 1, 2))
+        ring = SmemAllocator().allocate_tensor(Float16, stages, 16, swizzle=cute.make_swizzle(2, 4, 3))
         for stage in cutlass.range_constexpr(3):
             for i in cutlass.range_constexpr(4):
                 cute.zipped_divide(ring[t, None, stage], (8,))[None, i].fill(Float16(stage * 10 + i) + t)

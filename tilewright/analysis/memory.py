@@ -57,12 +57,12 @@ def side_of(x: Any, what: str, space: MemSpace | None) -> Memory | None:
 
 
 def _of_tensor(x: Tensor, what: str) -> Memory | None:
-    pointer = x.iterator
+    pointer = x.engine
     if not isinstance(pointer, Pointer):
         if x.is_coordinate:
             raise ArgumentError(f"analyse_copy: the {what} {x} is a coordinate tensor: it lies in no memory")
         return None
-    layout = x.layout
+    layout = x.linear
     if pointer.swizzle is not None:
         bits = pointer.swizzle.in_units(element_bytes(x.element_type))
         layout = ComposedLayout(Swizzle(bits.bits, bits.base, bits.shift), 0, layout)

@@ -40,7 +40,7 @@ def check_contiguous(atom: CopyInstruction, side: str, tensor: Tensor, values: L
     for v in range(1, count):
         if where[v] != where[0] + v:
             raise ConstraintError(_apart(atom, side, tensor, count, v, where[v] - where[v - 1]))
-    swizzle = getattr(tensor.iterator, "swizzle", None)
+    swizzle = getattr(tensor.engine, "swizzle", None)
     wide = count * element_bytes(tensor.element_type)
     if swizzle is not None and wide > 1 << swizzle.base:
         kept = (1 << swizzle.base) // element_bytes(tensor.element_type)
@@ -127,9 +127,9 @@ def _padded(layout: Layout, per: int) -> Layout:
 def _named(tensor: Tensor) -> str:
     origin = partition_of(tensor)
     if origin is None:
-        return f"the part {tensor.layout}"
+        return f"the part {tensor.linear}"
     swizzle = f"{origin.swizzle} o " if origin.swizzle is not None else ""
-    return f"the part {tensor.layout} of the tensor {swizzle}{origin.whole}"
+    return f"the part {tensor.linear} of the tensor {swizzle}{origin.whole}"
 
 
 def _coordinates(origin: Partition, count: int) -> list[str] | None:

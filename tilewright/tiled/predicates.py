@@ -22,7 +22,7 @@ def predicate_values(atom: Any, pred: Any, repetitions: int, values: int) -> lis
         return None
     if not isinstance(pred, Tensor):
         return [Boolean(pred).ir_value()] * repetitions
-    count = size(pred.layout)
+    count = size(pred.linear)
     if count != repetitions:
         hint = (
             f"it has one for each element; the copy moves {values} at once, so test the first of each"
@@ -35,7 +35,7 @@ def predicate_values(atom: Any, pred: Any, repetitions: int, values: int) -> lis
     known: dict[int, Value] = {}
     result = []
     for i in range(repetitions):
-        where = pred.layout(i) if is_static(pred.layout) and isinstance(pred.iterator, Registers) else -1 - i
+        where = pred.linear(i) if is_static(pred.linear) and isinstance(pred.engine, Registers) else -1 - i
         if where not in known:
             known[where] = Boolean(pred[i]).ir_value()
         result.append(known[where])

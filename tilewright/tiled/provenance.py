@@ -44,9 +44,9 @@ def _known() -> _Known | None:
 def remember_partition(part: Any, by: Any, operand: str, whole: Any) -> Any:
     """``part``, after noting that it is a thread's share of the tensor ``whole``."""
     known = _known()
-    pointer = getattr(part, "iterator", None)
+    pointer = getattr(part, "engine", None)
     if known is not None and isinstance(pointer, Pointer) and isinstance(pointer.base, Value):
-        origin = Partition(by, operand, whole.layout, pointer.swizzle, part.layout)
+        origin = Partition(by, operand, whole.linear, pointer.swizzle, part.linear)
         known.partitions.setdefault(pointer.base, []).append(origin)
     return part
 
@@ -54,10 +54,10 @@ def remember_partition(part: Any, by: Any, operand: str, whole: Any) -> Any:
 def partition_of(tensor: Any, by: Any = None) -> Partition | None:
     """What ``tensor``, a partition (``by`` this copy) or a slice of one that keeps its first mode, was cut from."""
     known = _known()
-    base = getattr(getattr(tensor, "iterator", None), "base", None)
+    base = getattr(getattr(tensor, "engine", None), "base", None)
     while known is not None and isinstance(base, Value):
         for origin in reversed(known.partitions.get(base, [])):
-            if (by is None or origin.by._key() == by._key()) and _alike(origin.part, tensor.layout):
+            if (by is None or origin.by._key() == by._key()) and _alike(origin.part, tensor.linear):
                 return origin
         base = base.op.operands[0] if base.op is not None and base.op.opcode.startswith("ptr") else None
     return None
@@ -76,18 +76,18 @@ def _first(layout: Any) -> Any:
 def remember_fragment(fragment: Any, mma: Any, operand: str) -> Any:
     """``fragment``, after noting that its registers hold ``operand`` of ``mma`` in its layout."""
     known = _known()
-    registers = getattr(fragment, "iterator", None)
+    registers = getattr(fragment, "engine", None)
     if known is not None and isinstance(registers, Registers) and not registers.is_recast:
-        known.fragments[registers.frag] = (mma, operand, fragment.layout)
+        known.fragments[registers.frag] = (mma, operand, fragment.linear)
     return fragment
 
 
 def remember_filled(fragment: Any, source: Any) -> None:
     """Note of a fragment that was filled from an MMA's partition, element by element, what it holds since."""
     origin = partition_of(source)
-    if origin is None or origin.operand not in "ABC" or rank(fragment.layout) != rank(origin.part):
+    if origin is None or origin.operand not in "ABC" or rank(fragment.linear) != rank(origin.part):
         return
-    if fragment.iterator.count == size(fragment.layout):
+    if fragment.engine.count == size(fragment.linear):
         remember_fragment(fragment, origin.by, origin.operand)
 
 

@@ -73,15 +73,15 @@ def check_registers(
     ``numbers`` are the registers that each instruction gets, ``steps`` the layout of its addresses in ``memory``. A
     view of a part may skip instructions, but not mix them, and must skip the same in memory.
     """
-    made_for, known = getattr(copy, "operand_of", None), fragment_of(registers.iterator)
-    if made_for is None or known is None or registers.iterator.is_recast:
+    made_for, known = getattr(copy, "operand_of", None), fragment_of(registers.engine)
+    if made_for is None or known is None or registers.engine.is_recast:
         return
     mma, operand, fragment = known
     if (mma._key(), operand) != (made_for[0]._key(), made_for[1]) or rank(fragment) < 3:
         return
     step = len(numbers[0])
     wanted, place = _instructions(copy, fragment, step)
-    inside, view = size(wanted[0]) // step, size(_first(registers.layout))
+    inside, view = size(wanted[0]) // step, size(_first(registers.linear))
     together = inside if view == size(wanted[0]) else 1  # instructions that a slice of rest modes keeps together
     places = [place.get(group, -1) for group in numbers]
     wrong = _first_out_of_order(places, len(place), together)
@@ -89,7 +89,7 @@ def check_registers(
         wrong = _first_elsewhere(places, len(place), partition_of(memory, copy), rank(wanted), steps)
     if wrong is not None:
         raise ConstraintError(
-            f"{copy.instruction}: the registers {registers.layout} are a fragment of {operand} of {mma.instruction}, "
+            f"{copy.instruction}: the registers {registers.linear} are a fragment of {operand} of {mma.instruction}, "
             f"{fragment}, seen in another order than this copy moves them: instruction {wrong} would get the "
             f"registers {list(numbers[wrong])}. Use thr_copy.retile(fragment), which gives {wanted}, and slice that"
         )

@@ -18,12 +18,12 @@ from tilewright.tiled.contiguity import check_aligned, check_contiguous
 
 
 def in_registers(tensor: Tensor) -> bool:
-    return isinstance(tensor.iterator, Registers)
+    return isinstance(tensor.engine, Registers)
 
 
 def register_numbers(atom: Any, tensor: Tensor, values: Layout, rest: Layout) -> tuple[tuple[int, ...], ...]:
     """For each repetition the elements of the fragment, in the order of the instruction's values."""
-    registers = tensor.iterator
+    registers = tensor.engine
     base = registers.offset
     if not isinstance(base, int) or not is_static(values) or not is_static(rest):
         raise ConstraintError(
@@ -54,7 +54,7 @@ def memory_pointers(
     atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, rest: Layout
 ) -> list[Value]:  # fmt: skip
     """One pointer for each repetition, after checking that a thread's values lie side by side."""
-    pointer = tensor.iterator
+    pointer = tensor.engine
     if not isinstance(pointer, Pointer):
         raise ConstraintError(f"{atom}: the {side} {tensor} is neither memory nor registers")
     check_contiguous(atom, side, tensor, values)

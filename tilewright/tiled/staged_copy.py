@@ -43,7 +43,7 @@ def copy(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **option
     check_types(atom.instruction, src, dst, atom.scalar)
     instruction = atom.instruction
     if instruction.auto and pred is None:
-        _check_rest_modes(atom, src.layout, dst.layout)
+        _check_rest_modes(atom, src.linear, dst.linear)
         return autovec_copy(src, dst)
     _stage(atom, src, dst, split_modes(atom, src, dst), pred)
     return None
@@ -66,7 +66,7 @@ def check_types(atom: Any, src: Tensor, dst: Tensor, expected: ScalarType | None
 
 def split_modes(atom: CopyAtom, src: Tensor, dst: Tensor) -> Split:
     """(values, rest) of the source and of the destination: what one instruction moves, and the repetitions."""
-    s, d = _modes(src.layout), _modes(dst.layout)
+    s, d = _modes(src.linear), _modes(dst.linear)
     n_src, n_dst = atom.num_val_src, atom.num_val_dst
     while (size(s[0]), size(d[0])) != (n_src, n_dst):
         if isinstance(s[0].shape, tuple) and isinstance(d[0].shape, tuple):
@@ -76,15 +76,15 @@ def split_modes(atom: CopyAtom, src: Tensor, dst: Tensor) -> Split:
         else:
             raise ConstraintError(
                 f"{atom.instruction}: moves {n_src} x {atom.scalar} of the source and {n_dst} of the destination for "
-                f"each thread, but mode 0 has {size(s[0])} in {src.layout} and {size(d[0])} in {dst.layout}: "
+                f"each thread, but mode 0 has {size(s[0])} in {src.linear} and {size(d[0])} in {dst.linear}: "
                 "partition (or retile) both with this copy"
             )
     rest_s, rest_d = make_layout(*s[1:], Layout(1, 0)), make_layout(*d[1:], Layout(1, 0))
     if not is_static(rest_s.shape) or not is_static(rest_d.shape):
         raise ConstraintError(
-            f"{atom.instruction}: the loop over {src.layout} is static and needs static extents: slice it first"
+            f"{atom.instruction}: the loop over {src.linear} is static and needs static extents: slice it first"
         )
-    _check_rest_modes(atom, src.layout, dst.layout)
+    _check_rest_modes(atom, src.linear, dst.linear)
     return s[0], rest_s, d[0], rest_d
 
 
@@ -132,7 +132,7 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
             return _between_registers(src, dst, split, pred)
         wanted = register_numbers(instruction, dst, v_dst, r_dst)
         given = register_numbers(instruction, src, v_src, r_src)
-        builder.call(instruction, [dst.iterator.frag, src.iterator.frag], registers=wanted, source_registers=given)
+        builder.call(instruction, [dst.engine.frag, src.engine.frag], registers=wanted, source_registers=given)
         return
     if not loads and not stores:
         sources = memory_pointers(instruction, "source", src, v_src, r_src)
@@ -143,7 +143,7 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
     v_reg, r_reg, v_mem, r_mem = (v_dst, r_dst, v_src, r_src) if loads else (v_src, r_src, v_dst, r_dst)
     numbers = register_numbers(instruction, registers, v_reg, r_reg)
     check_registers(atom, registers, numbers, memory, r_mem)
-    fragment = registers.iterator.frag
+    fragment = registers.engine.frag
     pointers = [as_elements(p, fragment) for p in memory_pointers(instruction, side, memory, v_mem, r_mem)]
     builder.call(
         instruction, [fragment, *pointers, *extra], registers=numbers, store=stores, predicated=predicates is not None
@@ -153,8 +153,8 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
 def _check_direction(instruction: CopyInstruction, src: Tensor, dst: Tensor) -> None:
     if not (_may_lie(instruction.source, src) and _may_lie(instruction.destination, dst)):
         raise ConstraintError(
-            f"{instruction}: copies from {instruction.direction}, not from {src.memspace} {src.layout} to "
-            f"{dst.memspace} {dst.layout}"
+            f"{instruction}: copies from {instruction.direction}, not from {src.memspace} {src.linear} to "
+            f"{dst.memspace} {dst.linear}"
         )
 
 
@@ -175,7 +175,7 @@ def _between_registers(src: Tensor, dst: Tensor, split: Split, pred: Any) -> Non
 
 def basic_copy(src: Tensor, dst: Tensor) -> None:
     """``dst[i] = src[i]`` for every element, converting the element type where it differs."""
-    if size(src.layout) != size(dst.layout):
+    if size(src.linear) != size(dst.linear):
         raise ConstraintError(f"basic_copy: {src} and {dst} differ in size")
     if src.element_type is dst.element_type:
         return autovec_copy(src, dst)
@@ -189,12 +189,12 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor) -> None:
             raise ConstraintError(
                 f"basic_copy_if: cannot convert {src.element_type} to {dst.element_type} between memories"
             )
-        converted = make_rmem_tensor(make_layout(src.layout.shape), dst.element_type)
+        converted = make_rmem_tensor(make_layout(src.linear.shape), dst.element_type)
         converted.store(src.load().to(dst.element_type))
         src = converted
     one = CopyAtom(UniversalCopy(max(8, src.element_type.width)), src.element_type)
-    flat = [make_layout(Layout(1, 0), x.layout) for x in (src, dst)]
-    if not size(src.layout) == size(dst.layout) == size(pred.layout):
+    flat = [make_layout(Layout(1, 0), x.linear) for x in (src, dst)]
+    if not size(src.linear) == size(dst.linear) == size(pred.linear):
         raise ConstraintError(f"basic_copy_if: {src}, {dst} and the predicates {pred} differ in size")
     if in_registers(src) and in_registers(dst):
         return _select_registers(pred, src, dst)
@@ -204,16 +204,16 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor) -> None:
 def _select_registers(pred: Any, src: Tensor, dst: Tensor) -> None:
     from tilewright.lang.tensors.choose import select
 
-    for i in range(size(src.layout)):
+    for i in range(size(src.linear)):
         dst[i] = select(pred[i], src[i], dst[i])
 
 
 def copy_atom_call(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **options: Any) -> None:
     """One instruction: ``src`` and ``dst`` have exactly the values that it moves for one thread."""
-    if size(src.layout) != atom.num_val_src or size(dst.layout) != atom.num_val_dst:
+    if size(src.linear) != atom.num_val_src or size(dst.linear) != atom.num_val_dst:
         raise ConstraintError(
-            f"{atom.instruction}: one call moves {atom.num_val_src} x {atom.scalar}, not {src.layout} to "
-            f"{dst.layout}: use cute.copy"
+            f"{atom.instruction}: one call moves {atom.num_val_src} x {atom.scalar}, not {src.linear} to "
+            f"{dst.linear}: use cute.copy"
         )
-    whole = [x.with_layout(make_layout(x.layout)) for x in (src, dst)]
+    whole = [x.with_layout(make_layout(x.linear)) for x in (src, dst)]
     copy(atom, *whole, pred=pred, **options)

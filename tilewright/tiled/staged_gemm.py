@@ -37,8 +37,8 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: A
         if given != wanted and {given, wanted} != {F32, TF32}:
             raise ConstraintError(f"{instruction}: {role} must hold {wanted}, but {x} holds {given}")
     if not _same_registers(c, d):
-        if [size(mode) for mode in c.layout] != [size(mode) for mode in d.layout]:
-            raise ConstraintError(f"{instruction}: C {c.layout} and D {d.layout} differ in shape: both are (V,M,N)")
+        if [size(mode) for mode in c.linear] != [size(mode) for mode in d.linear]:
+            raise ConstraintError(f"{instruction}: C {c.linear} and D {d.linear} differ in shape: both are (V,M,N)")
         basic_copy(c, d)
     operands = {
         "d": _operand(instruction, "D", d),
@@ -55,33 +55,33 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: A
 def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any) -> None:
     """One instruction: the tensors have exactly the values of one thread, mode (V)."""
     for x in (d, a, b, c):
-        if rank(x.layout) != 1:
-            raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.layout}: use cute.gemm")
+        if rank(x.linear) != 1:
+            raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.linear}: use cute.gemm")
     gemm(atom, d, a, b, c, **options)
 
 
 def _ranked(instruction: Mma, role: str, x: Tensor, d: Tensor) -> Tensor:
     """``x`` as (V, M, N), (V, M, K) or (V, N, K)."""
-    if not isinstance(x, Tensor) or not isinstance(x.layout, Layout):
+    if not isinstance(x, Tensor) or not isinstance(x.linear, Layout):
         raise ConstraintError(f"{instruction}: {role} must be a tensor with a plain layout, not {x!r}")
     one = Layout(1, 0)
-    modes = list(x.layout) if isinstance(x.layout.shape, tuple) else [x.layout]
+    modes = list(x.linear) if isinstance(x.linear.shape, tuple) else [x.linear]
     values = instruction.layout_c if role in "DC" else instruction.layout_a if role == "A" else instruction.layout_b
-    of_d = rank(d.layout)
+    of_d = rank(d.linear)
     if of_d == 2 and size(values[1]) == 1:
         modes = [one, *modes]  # (M,N), (M) or (M,K): the instruction has one value
     if of_d == 1 and len(modes) == 1 or len(modes) < 3:
         modes = [*modes, *[one] * (3 - len(modes))]
     if len(modes) != 3:
         raise ConstraintError(
-            f"{instruction}: {role} {x.layout} has {len(modes)} modes; gemm takes (V,M,N) = (V,M,K) x (V,N,K): "
+            f"{instruction}: {role} {x.linear} has {len(modes)} modes; gemm takes (V,M,N) = (V,M,K) x (V,N,K): "
             "slice the stage and the K block first"
         )
     return x.with_layout(make_layout(*modes))
 
 
 def _from_shared(atom: MmaAtom, role: str, x: Tensor) -> Tensor:
-    if isinstance(x.iterator, Registers):
+    if isinstance(x.engine, Registers):
         return x
     if x.memspace is not AddressSpace.smem:
         raise ConstraintError(
@@ -94,28 +94,28 @@ def _from_shared(atom: MmaAtom, role: str, x: Tensor) -> Tensor:
 
 
 def _same_registers(c: Tensor, d: Tensor) -> bool:
-    if not isinstance(c.iterator, Registers) or not isinstance(d.iterator, Registers):
+    if not isinstance(c.engine, Registers) or not isinstance(d.engine, Registers):
         return False
     same = (
-        c.iterator.frag is d.iterator.frag
-        and c.iterator.offset is d.iterator.offset
+        c.engine.frag is d.engine.frag
+        and c.engine.offset is d.engine.offset
         or (
-            c.iterator.frag is d.iterator.frag
-            and isinstance(c.iterator.offset, int)
-            and c.iterator.offset == d.iterator.offset
+            c.engine.frag is d.engine.frag
+            and isinstance(c.engine.offset, int)
+            and c.engine.offset == d.engine.offset
         )
     )
-    return same and c.layout == d.layout
+    return same and c.linear == d.linear
 
 
 def _operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layout, int]:
     """(fragment, layout, offset) of an operand whose place is static."""
-    registers = x.iterator
+    registers = x.engine
     if not isinstance(registers, Registers):
         maker = f"make_fragment_{role.replace('D', 'C')}"
-        where = f"{x.layout} must be in registers, not in {x.memspace}"
+        where = f"{x.linear} must be in registers, not in {x.memspace}"
         raise ConstraintError(f"{instruction}: {role} {where}: use {maker}")
-    if not isinstance(registers.offset, int) or not is_static(x.layout):
+    if not isinstance(registers.offset, int) or not is_static(x.linear):
         raise ConstraintError(
             f"{instruction}: registers are named by static numbers, but {role} {x} is indexed at run time: "
             "unroll the loop (cutlass.range_constexpr)"
@@ -126,4 +126,4 @@ def _operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layout, int]:
             f"{instruction}: {role} is a view of {own}-bit registers as {registers.dtype}: copy it to a fragment of "
             "its own type"
         )
-    return registers.frag, x.layout, registers.offset
+    return registers.frag, x.linear, registers.offset

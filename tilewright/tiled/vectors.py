@@ -26,20 +26,20 @@ def autovec_copy(src: Tensor, dst: Tensor, **_: Any) -> None:
     from tilewright.tiled.staged_copy import check_types
 
     check_types("autovec_copy", src, dst)
-    count = element_count(src.layout, "autovec_copy")
-    if count != element_count(dst.layout, "autovec_copy"):
+    count = element_count(src.linear, "autovec_copy")
+    if count != element_count(dst.linear, "autovec_copy"):
         raise ConstraintError(f"autovec_copy: {src} and {dst} differ in size")
     if in_registers(src) and in_registers(dst):
-        vector = src.iterator.load([o for _, o in places(src.layout, count)])
+        vector = src.engine.load([o for _, o in places(src.linear, count)])
         vector = Builder.current().bitcast(vector, _vector_like(vector, dst))
-        dst.iterator.store(vector, [o for _, o in places(dst.layout, count)])
+        dst.engine.store(vector, [o for _, o in places(dst.linear, count)])
     elif in_registers(src):
         _move(src, dst, count, store=True)
     elif in_registers(dst):
         _move(dst, src, count, store=False)
         remember_filled(dst, src)
     else:
-        staging = make_rmem_tensor(make_layout(src.layout.shape), src.element_type)
+        staging = make_rmem_tensor(make_layout(src.linear.shape), src.element_type)
         _move(staging, src, count, store=False)
         _move(staging, dst, count, store=True)
 
@@ -66,17 +66,17 @@ def _vectors(pointer: Pointer, where: Sequence[Place]) -> Iterator[tuple[Pointer
 
 def _move(registers: Tensor, memory: Tensor, count: int, store: bool) -> None:
     """One call for each vector width that occurs."""
-    base = registers.iterator.offset
-    if not isinstance(base, int) or registers.iterator.is_recast:
+    base = registers.engine.offset
+    if not isinstance(base, int) or registers.engine.is_recast:
         if store:
             memory.store(registers.load())
         else:
             registers.store(memory.load())
         return
-    fragment, width = registers.iterator.frag, memory.element_type.ir_type.bytes
-    numbers = [base + o for _, o in places(registers.layout, count)]
+    fragment, width = registers.engine.frag, memory.element_type.ir_type.bytes
+    numbers = [base + o for _, o in places(registers.linear, count)]
     calls: dict[int, tuple[list[Value], list[tuple[int, ...]]]] = {}
-    for at, offset, members in _vectors(memory.iterator, places(memory.layout, count)):
+    for at, offset, members in _vectors(memory.engine, places(memory.linear, count)):
         pointers, chosen = calls.setdefault(len(members), ([], []))
         pointers.append(as_elements(at.value(offset), fragment))
         chosen.append(tuple(numbers[i] for i in members))

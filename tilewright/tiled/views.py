@@ -25,7 +25,7 @@ def layout_of(x: Any) -> Any:
     """The layout of a tensor; a layout itself; the column-major layout of a shape."""
     if isinstance(x, (Layout, ComposedLayout)):
         return x
-    found = getattr(x, "layout", None)
+    found = getattr(x, "linear", None) or getattr(x, "layout", None)
     return found if found is not None else make_layout(x)
 
 
@@ -33,7 +33,7 @@ def rearranged(x: Any, f: Callable[[Any], Any]) -> Any:
     """``f`` of a layout, or the tensor with ``f`` of its layout."""
     if isinstance(x, (Layout, ComposedLayout)) or not hasattr(x, "with_layout"):
         return f(layout_of(x))
-    return x.with_layout(f(x.layout))
+    return x.with_layout(f(x.linear))
 
 
 def sliced(x: Any, coord: Any) -> Any:
@@ -53,14 +53,14 @@ def need_whole_tiles(x: Any, tile: tuple[Any, ...], who: str) -> None:
 
     Global tensors may be overhung, their copies are predicated; layouts and coordinates have no memory to leave.
     """
-    pointer = getattr(x, "iterator", None)
+    pointer = getattr(x, "engine", None)
     if getattr(pointer, "memspace", None) is not AddressSpace.smem:
         return
     for mode, step in enumerate(tile):
-        extent = size(x.layout[mode])
+        extent = size(x.linear[mode])
         if isinstance(extent, int) and isinstance(step, int) and extent % step:
             raise ConstraintError(
-                f"{who}: mode {mode} of the shared-memory tensor {x.layout} has {extent} elements, which tiles of "
+                f"{who}: mode {mode} of the shared-memory tensor {x.linear} has {extent} elements, which tiles of "
                 f"{step} do not divide: choose a tile of whole multiples of {step}"
             )
 

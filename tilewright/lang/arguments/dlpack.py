@@ -39,25 +39,25 @@ class HostTensor(Tensor):
 
     @property
     def element_type(self) -> Any:
-        return self.iterator.dtype
+        return self.engine.dtype
 
     @element_type.setter
     def element_type(self, dtype: Any) -> None:
         """Read the same bytes as ``dtype`` (of the same width): fp8 kept in uint8, tf32 kept in float32."""
-        if dtype.width != self.iterator.dtype.width:
+        if dtype.width != self.engine.dtype.width:
             raise ArgumentError(
-                f"element_type: {dtype} has {dtype.width} bits, the array's elements {self.iterator.dtype.width}"
+                f"element_type: {dtype} has {dtype.width} bits, the array's elements {self.engine.dtype.width}"
             )
-        self.iterator = self.iterator.with_dtype(dtype)
+        self.engine = self.engine.with_dtype(dtype)
         self.passed = (None, [])
 
     def without_memory(self) -> HostTensor:
         """A tensor of the same type that does not keep the array alive."""
-        base = self.iterator.base._replace(owner=None)
+        base = self.engine.base._replace(owner=None)
         pointer = HostPointer(
-            base, self.iterator.dtype, self.iterator._kind.space, self.iterator._kind.align, self.iterator.wide
+            base, self.engine.dtype, self.engine._kind.space, self.engine._kind.align, self.engine.wide
         )
-        return HostTensor(pointer, self.layout, self.array._replace(owner=None))
+        return HostTensor(pointer, self.linear, self.array._replace(owner=None))
 
     @property
     def device(self) -> str:
@@ -66,7 +66,7 @@ class HostTensor(Tensor):
     @property
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return int(self.iterator.toint())
+        return int(self.engine.toint())
 
     @property
     def leading_dim(self) -> int | None:
@@ -81,33 +81,33 @@ class HostTensor(Tensor):
 
     @property
     def is_dynamic_layout(self) -> bool:
-        return bool(dynamic_leaves(self.layout))
+        return bool(dynamic_leaves(self.linear))
 
     # -- views ---------------------------------------------------------------------------------------------------
 
     def with_layout(self, layout: Any, offset: Any = 0) -> Any:
         """The same array, ``offset`` elements on, through another layout: what tilings and slices give."""
-        pointer = self.iterator + unwrap(offset)
+        pointer = self.engine + unwrap(offset)
         if not isinstance(layout, Layout):
             return Tensor(pointer, layout)
         shape, stride = (tuple([_number(x) for x in flatten_to_tuple(t)]) for t in (layout.shape, layout.stride))
-        given = {id(x) for x in dynamic_leaves(self.layout)}
+        given = {id(x) for x in dynamic_leaves(self.linear)}
         layout = Layout(_unspecific(layout.shape, given), _unspecific(layout.stride, given))
         array = self.array._replace(address=pointer.toint(), shape=shape, stride=stride)
         return HostTensor(pointer, layout, array)
 
     def _slice(self, coord: Any) -> Any:
-        layout, offset = slice_and_offset(coord, self.layout)
+        layout, offset = slice_and_offset(coord, self.linear)
         return self.with_layout(layout, offset)
 
     def _mark(self, shape: tuple[Any, ...], stride: tuple[Any, ...]) -> HostTensor:
-        self.layout = _layout(shape, stride)
+        self.linear = _layout(shape, stride)
         self.passed = (None, [])
         return self
 
     def _need_flat(self, what: str) -> None:
-        if any(isinstance(n, tuple) for n in self.layout.shape):
-            raise ArgumentError(f"{what}: the tensor is tiled already, {self.layout}; mark it before it is tiled")
+        if any(isinstance(n, tuple) for n in self.linear.shape):
+            raise ArgumentError(f"{what}: the tensor is tiled already, {self.linear}; mark it before it is tiled")
 
     # -- dynamic layouts -----------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class HostTensor(Tensor):
                 f"mark_compact_shape_dynamic: extent {array.shape[mode]} of mode {mode} "
                 f"is not divisible by {divisibility}"
             )
-        shape = list(self.layout.shape)
+        shape = list(self.linear.shape)
         shape[mode] = _dynamic(array.shape[mode], divisibility)
         stride: list[Any] = [0] * len(shape)
         wide, known, number = array.is_wide, 1, 1
@@ -237,13 +237,13 @@ class HostTensor(Tensor):
             return coord
         if not self.array.shape:
             return ()
-        shape = _known(self.layout.shape)
+        shape = _known(self.linear.shape)
         return flatten_to_tuple(idx2crd(crd2idx(coord, shape), shape))
 
     # -- passing -------------------------------------------------------------------------------------------------
 
     def __c_pointers__(self) -> list[Any]:
-        return [self.iterator.device_pointer(), *[x.value for x in dynamic_leaves(self.layout)]]
+        return [self.engine.device_pointer(), *[x.value for x in dynamic_leaves(self.linear)]]
 
 
 def from_dlpack(

@@ -85,7 +85,7 @@ class Protocol(Argument):
         shape, stride = layout.shape, layout.stride
         if array.dtype is not self.template.element_type or len(array.shape) != len(shape):
             raise self.wrong(describe(self.template), value)
-        if array.is_wide and not self.template.iterator.wide:
+        if array.is_wide and not self.template.engine.wide:
             raise self.wrong(f"{describe(self.template)} with offsets of 32 bits", value)
         leaves: list[Any] = []
         free = [False] * len(shape) + [n == 1 for n in array.shape]  # the stride of a single element says nothing

@@ -130,7 +130,7 @@ def value_names(spec: Spec, value: Any, name: str) -> list[str]:
 
 def object_names(value: Any, name: str, count: int) -> list[str]:
     """The same for one object with ``count`` values."""
-    layout = getattr(value, "layout", None)
+    layout = getattr(value, "linear", None) or getattr(value, "layout", None)
     if count < 2 or layout is None:
         return [name] if count == 1 else [f"{name}_{i}" for i in range(count)]
     leaves = [f"{name}_{kind}{path}" for kind in ("shape", "stride") for path in _paths(getattr(layout, kind, ()))]

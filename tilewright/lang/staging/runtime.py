@@ -23,7 +23,7 @@ def named(name: str, thing: Any) -> Any:
     """Tell a fresh run-time value, or the registers of a tensor, the name of the variable that it is assigned to."""
     value = getattr(thing, "value", None)
     if not isinstance(value, Value):
-        value = getattr(getattr(thing, "iterator", None), "frag", None)
+        value = getattr(getattr(thing, "engine", None), "frag", None)
     if isinstance(value, Value):
         _hint(value, name)
     return thing

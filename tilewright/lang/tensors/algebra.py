@@ -29,7 +29,7 @@ def _on_layout(f: Callable[..., Any]) -> Callable[..., Any]:
         options = _options(kwargs)
         rest = [unwrap_tree(a) for a in args]
         if isinstance(input, Tensor):
-            return input.with_layout(f(input.layout, *rest, **options))
+            return input.with_layout(f(input.linear, *rest, **options))
         return f(unwrap_tree(input), *rest, **options)
 
     act.__doc__ = f"{f.__doc__}\n    Also on tensors: acts on the layout and keeps the elements.\n"
@@ -42,7 +42,7 @@ def _of_layout(f: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(f)
     def measure(input: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(input, Tensor):
-            input = input.layout
+            input = input.linear
         elif isinstance(input, TensorSSA):
             input = input.shape
         else:
@@ -158,7 +158,7 @@ def slice_(src: Any, coord: Any, **_: Any) -> Any:
 
 def dice(src: Any, dicer: Any, **_: Any) -> Any:
     """The modes of ``src`` where ``dicer`` has a number."""
-    return src.with_layout(_layout.dice(src.layout, dicer)) if isinstance(src, Tensor) else _layout.dice(src, dicer)
+    return src.with_layout(_layout.dice(src.linear, dicer)) if isinstance(src, Tensor) else _layout.dice(src, dicer)
 
 
 def domain_offset(coord: Any, tensor: Any, **_: Any) -> Any:
@@ -166,7 +166,7 @@ def domain_offset(coord: Any, tensor: Any, **_: Any) -> Any:
     coord = unwrap_tree(coord)
     if not isinstance(tensor, Tensor):
         return _layout.domain_offset(coord, tensor)
-    return _moved(tensor, lambda c: _layout.domain_offset(c, tensor.layout), coord)
+    return _moved(tensor, lambda c: _layout.domain_offset(c, tensor.linear), coord)
 
 
 def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, **_: Any) -> Any:
@@ -178,7 +178,7 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, **_: Any) -
     tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
     if not isinstance(input, Tensor):
         return _layout.local_tile(input, tiler, coord, proj)[0]
-    return _moved(input, lambda c: _layout.local_tile(input.layout, tiler, c, proj), coord)
+    return _moved(input, lambda c: _layout.local_tile(input.linear, tiler, c, proj), coord)
 
 
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, **_: Any) -> Any:
@@ -186,7 +186,7 @@ def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, **_: Any
     tiler, index = unwrap_tree(tiler), unwrap_tree(index)
     if not isinstance(target, Tensor):
         return _layout.local_partition(target, tiler, index, proj)[0]
-    return _moved(target, lambda i: _layout.local_partition(target.layout, tiler, i, proj), index)
+    return _moved(target, lambda i: _layout.local_partition(target.linear, tiler, i, proj), index)
 
 
 def inner_partition(input: Any, tiler: Any, coord: Any, **_: Any) -> Any:
@@ -203,17 +203,17 @@ def _partition(f: Callable[..., tuple[Any, Any]], input: Any, tiler: Any, coord:
     tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
     if not isinstance(input, Tensor):
         return f(input, tiler, coord)[0]
-    return _moved(input, lambda c: f(input.layout, tiler, c), coord)
+    return _moved(input, lambda c: f(input.linear, tiler, c), coord)
 
 
 def _moved(tensor: Tensor, f: Callable[[Any], tuple[Any, Any]], coord: Any) -> Tensor:
     """The tensor at the (layout, offset) of ``f(coord)``; static and run-time parts of the offset are added apart."""
-    if tensor.is_coordinate or isinstance(tensor.layout, ComposedLayout) or is_static(coord):
+    if tensor.is_coordinate or isinstance(tensor.linear, ComposedLayout) or is_static(coord):
         layout, offset = f(coord)
         return tensor.with_layout(layout, unwrap_tree(offset))
     layout, static = f(_only(coord, False))
     _, dynamic = f(_only(tensor.widened(coord), True))
-    return Tensor(tensor.iterator + unwrap_tree(dynamic) + unwrap_tree(static), layout)
+    return Tensor(tensor.engine + unwrap_tree(dynamic) + unwrap_tree(static), layout)
 
 
 def _only(coord: Any, dynamic: bool) -> Any:
@@ -260,7 +260,7 @@ def make_rmem_tensor_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
 
 def make_fragment_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
     """Fresh registers with the shape of a tensor (or layout): mode 0 column-major, the others by ``src``'s strides."""
-    layout = src.layout if isinstance(src, Tensor) else src
+    layout = src.linear if isinstance(src, Tensor) else src
     if _layout.has_scaled_basis(layout):
         layout = Layout(layout.shape)
     made = _layout.make_fragment_like_layout(layout)
@@ -281,11 +281,11 @@ def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, **_: Any) -> Te
     """The same bits as elements of ``dtype``: the layout is recast with the element width."""
     if src.is_coordinate:
         raise ConstraintError(f"recast_tensor: {src} is a coordinate tensor")
-    layout = _layout.recast_layout(dtype.width, src.element_type.width, src.layout)
-    if isinstance(src.iterator, Registers):
-        return Tensor(src.iterator.recast(dtype), layout)
-    assert isinstance(src.iterator, Pointer)
-    return Tensor(recast_ptr(src.iterator, swizzle_, dtype), layout)
+    layout = _layout.recast_layout(dtype.width, src.element_type.width, src.linear)
+    if isinstance(src.engine, Registers):
+        return Tensor(src.engine.recast(dtype), layout)
+    assert isinstance(src.engine, Pointer)
+    return Tensor(recast_ptr(src.engine, swizzle_, dtype), layout)
 
 
 def make_layout_image_mask(lay: Layout, coord: Any, mode: int, **_: Any) -> Any:

@@ -47,14 +47,15 @@ class Pointer:
 
     While staging it holds an ``ir.Value``; on the host a :class:`~tilewright.ir.runtime.DevicePointer`.
     ``const`` (elements, static) and ``pending`` (elements, run-time, only under a swizzle) are still to be added.
-    ``wide``: the array behind it has more elements than 32 bits count.
+    ``wide``: the array behind it has more elements than 32 bits count. ``of_layout``: the swizzle is the layout's, not
+    the pointer's own; such pointers stay inside tensors.
     """
 
-    __slots__ = ("base", "const", "dtype", "pending", "swizzle", "wide")
+    __slots__ = ("base", "const", "dtype", "of_layout", "pending", "swizzle", "wide")
 
     def __init__(
         self, base: Value | DevicePointer, dtype: Any, const: int = 0, pending: Any = 0, swizzle: Bits | None = None,
-        wide: bool = False,
+        wide: bool = False, of_layout: bool = False,
     ) -> None:  # fmt: skip
         self.base = base
         self.dtype = dtype
@@ -62,6 +63,7 @@ class Pointer:
         self.pending = pending
         self.swizzle = swizzle
         self.wide = wide
+        self.of_layout = of_layout
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
@@ -136,6 +138,10 @@ class Pointer:
         base = self.base if isinstance(dynamic, int) else _moved(self.base, dynamic)
         return _shift(base, static)
 
+    def unswizzled(self) -> tuple[Pointer, Any]:
+        """The plain pointer from which the swizzle counts, and the offset in elements that it permutes."""
+        return self._with(const=0, pending=0, swizzle=None, of_layout=False), self.pending + self.const
+
     def ir_value(self) -> Value:
         return self.value()
 
@@ -199,11 +205,13 @@ class Pointer:
         return [v.type for v in self.__extract_mlir_values__()]
 
     def __carry_key__(self) -> Any:
-        return (self.dtype, self.swizzle, self.wide, self._offset_facts() if self.swizzle else None)
+        return (self.dtype, self.swizzle, self.wide, self._offset_facts() if self.swizzle else None, self.of_layout)
 
     def __carry_join__(self, other: Any) -> Pointer | None:
         """A pointer that stands for both in a loop or branch: less is known of its offset under the swizzle."""
-        if (self.dtype, self.swizzle, self.wide) != (other.dtype, other.swizzle, other.wide) or self.swizzle is None:
+        if self.swizzle is None or any(
+            getattr(self, name) != getattr(other, name) for name in ("dtype", "swizzle", "wide", "of_layout")
+        ):
             return None
         pending = Int32(0)
         pending.facts = Facts(False, min(self._offset_facts()[0], other._offset_facts()[0]))
@@ -364,9 +372,9 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, **_: Any) -> A
     return with_swizzle(ptr, swizzle)
 
 
-def with_swizzle(ptr: Pointer, swizzle: Bits) -> Pointer:
+def with_swizzle(ptr: Pointer, swizzle: Bits, of_layout: bool = False) -> Pointer:
     """``ptr`` permuted by ``swizzle`` (bytes), counted from where it points to now."""
-    return Pointer(ptr.value(), ptr.dtype, swizzle=swizzle)
+    return Pointer(ptr.value(), ptr.dtype, swizzle=swizzle, of_layout=of_layout)
 
 
 def _recast(ptr: Pointer, dtype: Any) -> Pointer:
@@ -379,4 +387,4 @@ def _recast(ptr: Pointer, dtype: Any) -> Pointer:
         raise ConstraintError(f"recast_ptr: {ptr} is not known to be aligned to {dtype} ({new} bytes)")
     kind = ptr._type
     base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))  # type: ignore[arg-type]
-    return Pointer(base, dtype, const=const_bytes // new, pending=pending, swizzle=ptr.swizzle, wide=ptr.wide)
+    return Pointer(base, dtype, const=const_bytes // new, pending=pending, swizzle=ptr.swizzle, wide=ptr.wide, of_layout=ptr.of_layout)  # fmt: skip

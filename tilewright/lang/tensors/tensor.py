@@ -19,7 +19,7 @@ from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.tensors import access
-from tilewright.lang.tensors.pointer import AddressSpace, Pointer, with_swizzle
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bytes, with_swizzle
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.swizzled import bits_of
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
@@ -38,29 +38,49 @@ class Tensor:
 
     ``t[coord]`` reads an element (or slices where ``coord`` has None), ``t[coord] = x`` writes, ``t.load()`` and
     ``t.store()`` move all elements as a :class:`~tilewright.lang.tensors.tensor_ssa.TensorSSA`.
+
+    A swizzle in the layout acts last, on the sum of all offsets. So it is kept in the pointer, ``engine``, and views are
+    made of ``linear``, the layout below it; ``iterator`` and ``layout`` show the two parts as the program gave them.
     """
 
-    __slots__ = ("iterator", "layout")
+    __slots__ = ("engine", "linear")
     __array_priority__ = 1000
 
-    def __init__(self, iterator: Any, layout: Any) -> None:
-        self.iterator = iterator
-        self.layout = layout
+    def __init__(self, engine: Any, linear: Any) -> None:
+        self.engine = engine
+        self.linear = linear
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
     @property
+    def iterator(self) -> Any:
+        """Pointer, registers or coordinate of the first element; a plain pointer where the *layout* is swizzled."""
+        return self.engine.unswizzled()[0] if self._has_swizzled_layout else self.engine
+
+    @property
+    def layout(self) -> Any:
+        if not self._has_swizzled_layout:
+            return self.linear
+        engine = self.engine
+        swizzle = engine.swizzle.in_units(element_bytes(engine.dtype))
+        return ComposedLayout(Swizzle(*swizzle), unwrap(engine.unswizzled()[1]), self.linear)
+
+    @property
+    def _has_swizzled_layout(self) -> bool:
+        return isinstance(self.engine, Pointer) and self.engine.of_layout
+
+    @property
     def shape(self) -> Any:
-        return self.layout.shape
+        return self.linear.shape
 
     @property
     def stride(self) -> Any:
-        return self.layout.stride
+        return self.linear.stride
 
     @property
     def element_type(self) -> Any:
         """The numeric class of an element; for coordinate tensors Int32."""
-        found = getattr(self.iterator, "dtype", None)
+        found = getattr(self.engine, "dtype", None)
         if found is None:
             from tilewright.lang.numbers.numeric import Int32
 
@@ -71,7 +91,7 @@ class Tensor:
 
     @property
     def memspace(self) -> AddressSpace:
-        found = getattr(self.iterator, "memspace", None)
+        found = getattr(self.engine, "memspace", None)
         if found is None:
             raise ConstraintError(f"{self} is a coordinate tensor: it lies in no memory")
         return found  # type: ignore[no-any-return]
@@ -79,7 +99,7 @@ class Tensor:
     @property
     def is_coordinate(self) -> bool:
         """Whether the elements are coordinates (an identity tensor or a view of one)."""
-        return not isinstance(self.iterator, (Pointer, Registers))
+        return not isinstance(self.engine, (Pointer, Registers))
 
     @property
     def leading_dim(self) -> int | tuple[int, ...] | None:
@@ -97,20 +117,20 @@ class Tensor:
     def advanced(self, offset: Any) -> Any:
         """The iterator ``offset`` on; ``offset`` is an int, a run-time integer, a coordinate, or (run-time, static)."""
         if self.is_coordinate:
-            return add_coords(self.iterator, offset)
-        return self.iterator + offset
+            return add_coords(self.engine, offset)
+        return self.engine + offset
 
     def __getitem__(self, coord: Any) -> Any:
         coord = _tree(coord)
         if has_underscore(coord):
             return self._slice(coord)
         if self.is_coordinate:
-            return add_coords(self.iterator, self.layout(coord))
+            return add_coords(self.engine, self.linear(coord))
         _check_bounds(unwrap_tree(coord), self)
         dynamic, static = self._place(coord)
-        if isinstance(self.iterator, Registers):
-            return wrap(self.iterator.load([static], dynamic, scalar=True))
-        return wrap(Builder.current().load((self.iterator + dynamic).value(static)))
+        if isinstance(self.engine, Registers):
+            return wrap(self.engine.load([static], dynamic, scalar=True))
+        return wrap(Builder.current().load((self.engine + dynamic).value(static)))
 
     def __setitem__(self, coord: Any, value: Any) -> None:
         coord = _tree(coord)
@@ -125,36 +145,36 @@ class Tensor:
         number = self.element_type(value).ir_value()
         _check_bounds(unwrap_tree(coord), self)
         dynamic, static = self._place(coord)
-        if isinstance(self.iterator, Registers):
-            return self.iterator.store(number, [static], dynamic)
-        return Builder.current().store((self.iterator + dynamic).value(static), number)
+        if isinstance(self.engine, Registers):
+            return self.engine.store(number, [static], dynamic)
+        return Builder.current().store((self.engine + dynamic).value(static), number)
 
     def _slice(self, coord: Any) -> Tensor:
-        if isinstance(self.layout, ComposedLayout):
-            layout, offset = slice_and_offset(coord, self.layout)
+        if isinstance(self.linear, ComposedLayout):
+            layout, offset = slice_and_offset(coord, self.linear)
             return self.with_layout(layout, offset)
-        layout = slice_(self.layout, coord)
+        layout = slice_(self.linear, coord)
         if self.is_coordinate:
-            return Tensor(add_coords(self.iterator, self.layout(zeros_for_none(coord))), layout)
+            return Tensor(add_coords(self.engine, self.linear(zeros_for_none(coord))), layout)
         dynamic, static = self._place(zeros_for_none(coord))
-        return Tensor(self.iterator + dynamic + static, layout)
+        return Tensor(self.engine + dynamic + static, layout)
 
     def _place(self, coord: Any) -> access.Place:
         self._need_elements("indexing")
         if unwrap_tree(coord) is not coord:
             coord = unwrap_tree(coord)
-        return access.split_offset(self.widened(coord), self.layout)
+        return access.split_offset(self.widened(coord), self.linear)
 
     def widened(self, coord: Any) -> Any:
         """``coord`` with run-time numbers as Int64 where 32 bits cannot count the elements that it may reach."""
-        if is_static(coord) or not isinstance(self.iterator, Pointer) or not isinstance(self.layout, Layout):
+        if is_static(coord) or not isinstance(self.engine, Pointer) or not isinstance(self.linear, Layout):
             return coord
-        if not (cosize(self.layout) > _WIDE if is_static(self.layout) else self.iterator.wide):
+        if not (cosize(self.linear) > _WIDE if is_static(self.linear) else self.engine.wide):
             return coord
         return _widen(coord)
 
     def __iter__(self) -> Iterator[Any]:
-        for i in range(access.element_count(self.layout, "iteration")):
+        for i in range(access.element_count(self.linear, "iteration")):
             yield self[i]
 
     # -- all elements --------------------------------------------------------------------------------------------
@@ -162,18 +182,18 @@ class Tensor:
     def load(self, **_: Any) -> TensorSSA:
         """All elements as a TensorSSA; the shape must be static."""
         self._need_elements("load()")
-        count = access.element_count(self.layout, "load()")
-        where = access.places(self.layout, count)
-        if isinstance(self.iterator, Registers):
-            vector = self.iterator.load([_static(o) for o in where])
+        count = access.element_count(self.linear, "load()")
+        where = access.places(self.linear, count)
+        if isinstance(self.engine, Registers):
+            vector = self.engine.load([_static(o) for o in where])
         else:
-            vector = access.load_memory(self.iterator, where)
+            vector = access.load_memory(self.engine, where)
         return TensorSSA(vector, self.shape, self.element_type)
 
     def store(self, data: Any, **_: Any) -> None:
         """Write all elements: a TensorSSA of this shape's size and element type, or a number."""
         self._need_elements("store()")
-        count = access.element_count(self.layout, "store()")
+        count = access.element_count(self.linear, "store()")
         if not isinstance(data, TensorSSA):
             return self.fill(data)
         if data.numel != count:
@@ -182,15 +202,15 @@ class Tensor:
             raise ConstraintError(
                 f"store: a TensorSSA of {data.dtype} into {self}; convert it with .to({self.element_type})"
             )
-        where = access.places(self.layout, count)
-        if isinstance(self.iterator, Registers):
-            return self.iterator.store(data.value, [_static(o) for o in where])
-        return access.store_memory(self.iterator, where, data.value)
+        where = access.places(self.linear, count)
+        if isinstance(self.engine, Registers):
+            return self.engine.store(data.value, [_static(o) for o in where])
+        return access.store_memory(self.engine, where, data.value)
 
     def fill(self, value: Any, **_: Any) -> None:
         """Set every element to ``value``."""
         self._need_elements("fill()")
-        count = access.element_count(self.layout, "fill()")
+        count = access.element_count(self.linear, "fill()")
         number = self.element_type(value).ir_value()
         vector = Builder.current().splat(number, count)
         return self.store(TensorSSA(vector, self.shape, self.element_type))
@@ -208,45 +228,45 @@ class Tensor:
 
     def __extract_mlir_values__(self) -> list[Value]:
         if self.is_coordinate:
-            own = dynamic_leaves(self.iterator)
+            own = dynamic_leaves(self.engine)
         else:
-            own = self.iterator.__extract_mlir_values__()
-        return [*_plain_values(own), *_plain_values(dynamic_leaves(self.layout))]
+            own = self.engine.__extract_mlir_values__()
+        return [*_plain_values(own), *_plain_values(dynamic_leaves(self.linear))]
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Any:
         rest = iter(values)
         if self.is_coordinate:
-            iterator = _rebuild(self.iterator, rest)
+            iterator = _rebuild(self.engine, rest)
         else:
-            count = len(self.iterator.__get_mlir_types__())
-            iterator = self.iterator.__new_from_mlir_values__([next(rest) for _ in range(count)])
-        return Tensor(iterator, _rebuild(self.layout, rest))
+            count = len(self.engine.__get_mlir_types__())
+            iterator = self.engine.__new_from_mlir_values__([next(rest) for _ in range(count)])
+        return Tensor(iterator, _rebuild(self.linear, rest))
 
     def __get_mlir_types__(self) -> list[Type]:
-        own = [] if self.is_coordinate else self.iterator.__get_mlir_types__()
-        leaves = dynamic_leaves(self.iterator) if self.is_coordinate else []
-        return [*own, *[type(x).ir_type for x in [*leaves, *dynamic_leaves(self.layout)]]]
+        own = [] if self.is_coordinate else self.engine.__get_mlir_types__()
+        leaves = dynamic_leaves(self.engine) if self.is_coordinate else []
+        return [*own, *[type(x).ir_type for x in [*leaves, *dynamic_leaves(self.linear)]]]
 
     def __carry_key__(self) -> Any:
-        own = _pattern(self.iterator) if self.is_coordinate else self.iterator.__carry_key__()
-        return (type(self.iterator), own, _pattern(self.layout))
+        own = _pattern(self.engine) if self.is_coordinate else self.engine.__carry_key__()
+        return (type(self.engine), own, _pattern(self.linear))
 
     def __carry_join__(self, other: Any) -> Tensor | None:
         """A tensor that stands for both in a loop or branch, where only what is known of the pointers differs."""
-        if not isinstance(self.iterator, Pointer) or not isinstance(other.iterator, Pointer):
+        if not isinstance(self.engine, Pointer) or not isinstance(other.engine, Pointer):
             return None
-        if _pattern(self.layout) != _pattern(other.layout):
+        if _pattern(self.linear) != _pattern(other.linear):
             return None
-        iterator = self.iterator.__carry_join__(other.iterator)
-        return None if iterator is None else Tensor(iterator, self.layout)
+        iterator = self.engine.__carry_join__(other.engine)
+        return None if iterator is None else Tensor(iterator, self.linear)
 
     def __carry_facts__(self) -> Any:
-        return tuple((x.nonneg, x.divisibility) for x in dynamic_leaves(self.layout))
+        return tuple((x.nonneg, x.divisibility) for x in dynamic_leaves(self.linear))
 
     # -- text ----------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        iterator = format_tree(self.iterator) if self.is_coordinate else str(self.iterator)
+        iterator = format_tree(self.engine) if self.is_coordinate else str(self.iterator)
         return f"tensor<{iterator} o {self.layout}>"
 
     __repr__ = __str__
@@ -255,13 +275,13 @@ class Tensor:
         return True
 
     def __len__(self) -> int:
-        return len(self.layout)
+        return len(self.linear)
 
 
 def make_tensor(iterator: Any, layout: Any, **_: Any) -> Tensor:
     """A tensor from an iterator (pointer, registers, coordinate) and a layout or shape.
 
-    A swizzled layout gives the pointer its swizzle; the tensor's layout is then the plain outer one.
+    A swizzled layout permutes offsets in elements; a swizzled pointer (``recast_ptr``) permutes byte addresses.
     """
     if isinstance(iterator, Tensor):
         iterator = iterator.iterator
@@ -278,13 +298,11 @@ def make_tensor(iterator: Any, layout: Any, **_: Any) -> Tensor:
 
 def _swizzled(pointer: Pointer, layout: ComposedLayout) -> tuple[Pointer, Any]:
     """The swizzle moves from the layout into the pointer, where slices leave it alone."""
-    from tilewright.lang.tensors.pointer import element_bytes
-
     swizzle = bits_of(layout.inner).of_units(element_bytes(pointer.dtype))
     if swizzle.bits:
         if pointer.swizzle is not None:
             raise ConstraintError(f"make_tensor: {pointer} is swizzled already; take {layout}'s outer layout")
-        pointer = with_swizzle(pointer, swizzle)
+        pointer = with_swizzle(pointer, swizzle, of_layout=True)
     return pointer + layout.offset, layout.outer
 
 

@@ -97,7 +97,7 @@ def _written(value: Any, spec: str, operands: list[Any]) -> str:
     if isinstance(value, ScaledBasis):
         return _written(value.value, "", operands) + "".join(f"@{i}" for i in reversed(value.mode))
     if isinstance(value, Tensor):
-        iterator = value.iterator if value.is_coordinate else _literal(str(value.iterator))
+        iterator = value.engine if value.is_coordinate else _literal(str(value.iterator))
         text = iterator if isinstance(iterator, str) else _written(iterator, "", operands)
         return f"tensor<{text} o {_written(value.layout, '', operands)}>"
     if isinstance(value, (Numeric, Value, TensorSSA, Pointer, RuntimeInt)) or type(value) in (int, float, bool):
@@ -175,7 +175,7 @@ def _printable(value: Any) -> Any:
 
 
 def _raw(tensor: Tensor) -> str:
-    iterator = tensor.iterator
+    iterator = tensor.engine
     space = "rmem" if isinstance(iterator, Registers) else str(iterator.memspace)
     return f"tensor(raw_ptr({tensor.element_type.ir_type}, {space}) o {tensor.layout}"
 
@@ -224,7 +224,7 @@ def _brackets(index: list[int], edge: list[int]) -> int:
 
 def _host_text(tensor: Any, verbose: bool) -> str:
     array = tensor.numpy()
-    kind, align = tensor.element_type.ir_type, tensor.iterator.alignment
+    kind, align = tensor.element_type.ir_type, tensor.engine.alignment
     head = f"tensor(raw_ptr(0x{tensor.data_ptr:016x}: {kind}, gmem, align<{align}>) "
     shape = array.shape or (1,)
     array = array.reshape(shape) if not array.shape else array
