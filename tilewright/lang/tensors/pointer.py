@@ -387,4 +387,4 @@ def _recast(ptr: Pointer, dtype: Any) -> Pointer:
         raise ConstraintError(f"recast_ptr: {ptr} is not known to be aligned to {dtype} ({new} bytes)")
     kind = ptr._type
     base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))  # type: ignore[arg-type]
-    return Pointer(base, dtype, const=const_bytes // new, pending=pending, swizzle=ptr.swizzle, wide=ptr.wide, of_layout=ptr.of_layout)  # fmt: skip
+    return Pointer(base, dtype, const_bytes // new, pending, ptr.swizzle, ptr.wide, ptr.of_layout)

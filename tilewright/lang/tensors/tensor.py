@@ -39,8 +39,8 @@ class Tensor:
     ``t[coord]`` reads an element (or slices where ``coord`` has None), ``t[coord] = x`` writes, ``t.load()`` and
     ``t.store()`` move all elements as a :class:`~tilewright.lang.tensors.tensor_ssa.TensorSSA`.
 
-    A swizzle in the layout acts last, on the sum of all offsets. So it is kept in the pointer, ``engine``, and views are
-    made of ``linear``, the layout below it; ``iterator`` and ``layout`` show the two parts as the program gave them.
+    A swizzle in the layout acts last, on the sum of all offsets. So it is kept in the pointer, ``engine``, and views
+    are made of ``linear``, the layout below it; ``iterator`` and ``layout`` show the parts as the program gave them.
     """
 
     __slots__ = ("engine", "linear")
@@ -338,7 +338,7 @@ def _tree(coord: Any) -> Any:
 
 def _check_bounds(coord: Any, tensor: Tensor) -> None:
     """Static coordinates are checked at once, so that the error names the line that is wrong."""
-    if isinstance(tensor.layout, Layout) and not _inside(coord, tensor.layout.shape):
+    if isinstance(tensor.linear, Layout) and not _inside(coord, tensor.linear.shape):
         raise ConstraintError(f"the coordinate {format_tree(coord)} lies outside {tensor}")
 
 
