@@ -6,6 +6,8 @@ the user's Python, which layouts are involved (in CuTe notation) and, when it is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class TilewrightError(Exception):
     """Base of every error that Tilewright raises for a user's mistake."""
@@ -50,3 +52,26 @@ class MachineError(TilewrightError, RuntimeError):
 
 class SimulationError(MachineError):
     """The simulator found a fault while running a kernel: bounds, alignment, barrier, deadlock."""
+
+
+class KeywordError(ArgumentError, TypeError):
+    """A function was given a keyword argument that it does not have."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that ``name`` most resembles, to complete a message; empty where none does.
+
+    >>> nearest("scop", ["sem", "scope"])
+    "; did you mean 'scope'?"
+    """
+    import difflib
+
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def unknown_keyword(function: str, name: str, known: Iterable[str]) -> KeywordError:
+    """The error of ``function(name=...)`` where ``function`` has the keywords ``known``."""
+    known = [k for k in known if k not in ("self", "cls")]
+    hint = nearest(name, known) or (f"; it has {', '.join(known)}" if known else "; it has none")
+    return KeywordError(f"{function}() has no keyword argument {name!r}{hint}")

@@ -6,13 +6,10 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "tilewright.layout": (
-            "Layout ComposedLayout Swizzle ScaledBasis E "
-            "IntTuple Shape Stride Coord make_swizzle make_composed_layout "
-            "product product_each product_like shape_div elem_less find find_if flatten_to_tuple "
-            "unflatten is_static is_weakly_congruent repeat repeat_as_tuple "
-            "repeat_like transform_leaf transform_apply tuple_cat basis_value basis_get "
-            "get_swizzle_portion get_nonswizzle_portion "
-            "assume has_underscore has_scaled_basis slice_and_offset"
+            "Layout ComposedLayout Swizzle ScaledBasis E IntTuple Shape Stride Coord flatten_to_tuple "
+            "unflatten is_static is_weakly_congruent repeat repeat_as_tuple repeat_like transform_leaf "
+            "transform_apply tuple_cat basis_value basis_get get_swizzle_portion get_nonswizzle_portion "
+            "has_underscore has_scaled_basis"
         ),
         "tilewright.lang.tensors.algebra": (
             "append prepend append_ones prepend_ones coalesce filter filter_zeros composition with_shape flatten get "
@@ -25,7 +22,8 @@ __getattr__, __dir__, __all__ = lazily(
             "is_congruent size_in_bytes slice_ dice "
             "domain_offset local_tile local_partition inner_partition outer_partition make_identity_tensor "
             "make_rmem_tensor make_fragment make_rmem_tensor_like "
-            "make_fragment_like recast_tensor make_layout_image_mask"
+            "make_fragment_like recast_tensor make_layout_image_mask product product_each product_like shape_div "
+            "elem_less find find_if make_swizzle make_composed_layout assume slice_and_offset"
         ),
         "tilewright.lang.tensors.tensor": "Tensor make_tensor",
         "tilewright.lang.tensors.tensor_ssa": (

@@ -96,7 +96,7 @@ class Layout(Drawn):
             return iter([Layout(s, d) for s, d in zip(self.shape, self.stride, strict=True)])
         return iter([self])
 
-    def get_hier_coord(self, idx: Any) -> Coord:
+    def get_hier_coord(self, idx: Any, *, loc: Any = None, ip: Any = None) -> Coord:
         """The natural coordinate of offset ``idx``; meaningful for compact layouts.
 
         >>> Layout((8, (2, 8)), (1, (8, 16))).get_hier_coord(20)
@@ -104,11 +104,11 @@ class Layout(Drawn):
         """
         return coord_of(idx, self.shape, self.stride)
 
-    def get_flat_coord(self, idx: Any) -> Coord:
+    def get_flat_coord(self, idx: Any, *, loc: Any = None, ip: Any = None) -> Coord:
         """The coordinate of offset ``idx`` with one entry per mode."""
         return crd2crd(self.get_hier_coord(idx), self.shape, repeat(1, len(self)))
 
-    def get_1d_coord(self, idx: Any) -> Any:
+    def get_1d_coord(self, idx: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """The 1-D coordinate of offset ``idx``."""
         return offset_of(self.get_hier_coord(idx), self.shape, compact(self.shape))
 

@@ -24,7 +24,7 @@ class MbarrierArray:
 
     def __init__(
         self, barrier_storage: Any, num_stages: int, agent: tuple[PipelineOp, CooperativeGroup], *,
-        initialise: bool = True, **_: Any,
+        initialise: bool = True, loc: Any = None, ip: Any = None,
     ) -> None:  # fmt: skip
         if not isinstance(num_stages, int) or num_stages < 1:
             raise ConstraintError(f"a pipeline of {num_stages!r} stages; their number is a Python int of at least 1")
@@ -42,7 +42,7 @@ class MbarrierArray:
         """The same mbarriers, signalled in another way."""
         return MbarrierArray(self.storage, self.num_stages, (new_op_type, self.group), initialise=False)
 
-    def mbarrier_init(self, **_: Any) -> None:
+    def mbarrier_init(self, *, loc: Any = None, ip: Any = None) -> None:
         """Let the first thread of warp 0 initialise all mbarriers."""
         first = (warp_idx() == 0) & (lane_idx() == 0)
         arrivals = self.group.arrivals
@@ -51,41 +51,41 @@ class MbarrierArray:
                 mbarriers.mbarrier_init(self.storage + stage, arrivals)
             mbarriers.mbarrier_init_fence()
 
-    def get_barrier(self, index: Any, **_: Any) -> Pointer:
+    def get_barrier(self, index: Any, *, loc: Any = None, ip: Any = None) -> Pointer:
         """The mbarrier of stage ``index``."""
         return self.storage + index
 
-    def arrive(self, index: Any, dst: Any = None, **_: Any) -> None:
+    def arrive(self, index: Any, dst: Any = None, *, loc: Any = None, ip: Any = None) -> None:
         """Signal stage ``index`` in the way of this array; ``dst``: in the block of this rank in the cluster."""
         if self.op_type is PipelineOp.AsyncLoad:
             self.arrive_cp_async_mbarrier(index)
         else:
             self.arrive_mbarrier(index, dst)
 
-    def arrive_mbarrier(self, index: Any, dst_rank: Any = None, **_: Any) -> None:
+    def arrive_mbarrier(self, index: Any, dst_rank: Any = None, *, loc: Any = None, ip: Any = None) -> None:
         """This thread arrives."""
         mbarriers.mbarrier_arrive(self.get_barrier(index), dst_rank)
 
-    def arrive_cp_async_mbarrier(self, index: Any, **_: Any) -> None:
+    def arrive_cp_async_mbarrier(self, index: Any, *, loc: Any = None, ip: Any = None) -> None:
         """This thread arrives once its ``cp.async`` so far have landed."""
         mbarriers.cp_async_mbarrier_arrive_noinc(self.get_barrier(index))
 
-    def arrive_and_expect_tx(self, index: Any, tx_count: Any, **_: Any) -> None:
+    def arrive_and_expect_tx(self, index: Any, tx_count: Any, *, loc: Any = None, ip: Any = None) -> None:
         """This thread arrives, and the phase waits for ``tx_count`` bytes besides (sm_90)."""
         mbarriers.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
 
-    def try_wait(self, index: Any, phase: Any, **_: Any) -> Any:
+    def try_wait(self, index: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the phase of parity ``phase`` of stage ``index`` is complete."""
         return mbarriers.mbarrier_try_wait(self.get_barrier(index), phase)
 
-    def wait(self, index: Any, phase: Any, **_: Any) -> None:
+    def wait(self, index: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> None:
         """Wait until the phase of parity ``phase`` of stage ``index`` is complete."""
         mbarriers.mbarrier_wait(self.get_barrier(index), phase)
 
-    def arrive_and_wait(self, index: Any, phase: Any, dst: Any = None, **_: Any) -> None:
+    def arrive_and_wait(self, index: Any, phase: Any, dst: Any = None, *, loc: Any = None, ip: Any = None) -> None:
         self.arrive(index, dst)
         self.wait(index, phase)
 
-    def max(self, **_: Any) -> int:
+    def max(self, *, loc: Any = None, ip: Any = None) -> int:
         """The most arrivals that an mbarrier counts."""
         return (1 << 20) - 1

@@ -8,22 +8,22 @@ from tilewright.errors import ConstraintError
 from tilewright.lang.device import barriers
 
 
-def arrive(barrier_id: Any, num_threads: Any, **_: Any) -> None:
+def arrive(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """Arrive at barrier ``barrier_id`` and go on; ``num_threads`` arrive or wait there."""
     barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=num_threads)
 
 
-def arrive_and_wait(barrier_id: Any, num_threads: Any, **_: Any) -> None:
+def arrive_and_wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """Wait until ``num_threads`` threads have arrived at barrier ``barrier_id``, this one among them."""
     barriers.barrier(barrier_id=barrier_id, number_of_threads=num_threads)
 
 
-def wait(barrier_id: Any, num_threads: Any, **_: Any) -> None:
+def wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """``arrive_and_wait``: who waits at a named barrier also arrives."""
     arrive_and_wait(barrier_id, num_threads)
 
 
-def sync(barrier_id: Any = 0, **_: Any) -> None:
+def sync(barrier_id: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
     """Wait at barrier ``barrier_id`` for all threads of the block."""
     barriers.barrier(barrier_id=barrier_id)
 
@@ -42,21 +42,21 @@ class NamedBarrier:
             )
         self.barrier_id, self.num_threads = barrier_id, num_threads
 
-    def arrive(self, **_: Any) -> None:
+    def arrive(self, *, loc: Any = None, ip: Any = None) -> None:
         """Arrive and go on."""
         arrive(self.barrier_id, self.num_threads)
 
-    def arrive_and_wait(self, **_: Any) -> None:
+    def arrive_and_wait(self, *, loc: Any = None, ip: Any = None) -> None:
         """Arrive and wait until all have."""
         arrive_and_wait(self.barrier_id, self.num_threads)
 
     wait = sync = arrive_and_wait
 
-    def get_barrier(self, **_: Any) -> int:
+    def get_barrier(self, *, loc: Any = None, ip: Any = None) -> int:
         return self.barrier_id
 
     @staticmethod
-    def max(**_: Any) -> int:
+    def max(*, loc: Any = None, ip: Any = None) -> int:
         """How many a block has."""
         return 16
 

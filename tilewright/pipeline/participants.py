@@ -40,7 +40,7 @@ class ProducerHandle(_Handle):
         """The mbarrier that says that the stage is full."""
         return self.pipeline.producer_get_barrier(self.state)
 
-    def commit(self, **_: Any) -> None:
+    def commit(self, *, loc: Any = None, ip: Any = None) -> None:
         self.pipeline.producer_commit(self.state)
 
 
@@ -48,7 +48,7 @@ class ProducerHandle(_Handle):
 class ConsumerHandle(_Handle):
     """A stage to read: every thread of the consumers' group releases it once."""
 
-    def release(self, **_: Any) -> None:
+    def release(self, *, loc: Any = None, ip: Any = None) -> None:
         self.pipeline.consumer_release(self.state)
 
 
@@ -64,17 +64,17 @@ class _Side:
     def __init__(self, pipeline: PipelineAsync, state: PipelineState) -> None:
         self.pipeline, self._state = pipeline, state
 
-    def advance(self, **_: Any) -> None:
+    def advance(self, *, loc: Any = None, ip: Any = None) -> None:
         """Go to the next stage."""
         self._state = self._state.clone()
         self._state.advance()
 
-    def reset(self, **_: Any) -> None:
+    def reset(self, *, loc: Any = None, ip: Any = None) -> None:
         """Count the stages from 0 again."""
         self._state = self._state.clone()
         self._state.reset_count()
 
-    def clone(self, **_: Any) -> Any:
+    def clone(self, *, loc: Any = None, ip: Any = None) -> Any:
         """A side of its own that stands at the same stage."""
         return type(self)(self.pipeline, self._state)
 
@@ -94,26 +94,26 @@ class PipelineProducer(_Side):
     __slots__ = ()
     ImmutableResourceHandle = ProducerHandle
 
-    def acquire(self, try_acquire_token: Any = None, **_: Any) -> ProducerHandle:
+    def acquire(self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None) -> ProducerHandle:
         """Wait until the current stage is empty."""
         self.pipeline.producer_acquire(self._state, try_acquire_token)
         return ProducerHandle(self.pipeline, self._state)
 
-    def acquire_and_advance(self, try_acquire_token: Any = None, **_: Any) -> ProducerHandle:
+    def acquire_and_advance(self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None) -> ProducerHandle:
         """Wait until the current stage is empty, and stand at the next one."""
         handle = self.acquire(try_acquire_token)
         self.advance()
         return handle
 
-    def try_acquire(self, **_: Any) -> Any:
+    def try_acquire(self, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the current stage is empty: a token for :meth:`acquire`."""
         return self.pipeline.producer_try_acquire(self._state)
 
-    def commit(self, handle: ProducerHandle | None = None, **_: Any) -> None:
+    def commit(self, handle: ProducerHandle | None = None, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has written its part of ``handle``'s stage, or of the current one."""
         self.pipeline.producer_commit(self._state if handle is None else handle.state)
 
-    def tail(self, **_: Any) -> None:
+    def tail(self, *, loc: Any = None, ip: Any = None) -> None:
         """Wait until all stages have been released."""
         self.pipeline.producer_tail(self._state)
 
@@ -124,21 +124,21 @@ class PipelineConsumer(_Side):
     __slots__ = ()
     ImmutableResourceHandle = ConsumerHandle
 
-    def wait(self, try_wait_token: Any = None, **_: Any) -> ConsumerHandle:
+    def wait(self, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None) -> ConsumerHandle:
         """Wait until the current stage is full."""
         self.pipeline.consumer_wait(self._state, try_wait_token)
         return ConsumerHandle(self.pipeline, self._state)
 
-    def wait_and_advance(self, try_wait_token: Any = None, **_: Any) -> ConsumerHandle:
+    def wait_and_advance(self, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None) -> ConsumerHandle:
         """Wait until the current stage is full, and stand at the next one."""
         handle = self.wait(try_wait_token)
         self.advance()
         return handle
 
-    def try_wait(self, **_: Any) -> Any:
+    def try_wait(self, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the current stage is full: a token for :meth:`wait`."""
         return self.pipeline.consumer_try_wait(self._state)
 
-    def release(self, handle: ConsumerHandle | None = None, **_: Any) -> None:
+    def release(self, handle: ConsumerHandle | None = None, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has read its part of ``handle``'s stage, or of the current one."""
         self.pipeline.consumer_release(self._state if handle is None else handle.state)

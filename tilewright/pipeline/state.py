@@ -31,7 +31,7 @@ class PipelineState:
     index = property(lambda self: self._index)
     phase = property(lambda self: self._phase)
 
-    def advance(self, **_: Any) -> None:
+    def advance(self, *, loc: Any = None, ip: Any = None) -> None:
         """Go to the next stage."""
         self._count = self._count + 1
         if self._stages == 1:
@@ -42,11 +42,11 @@ class PipelineState:
         self._index = where(around, Int32(0), following)
         self._phase = where(around, self._phase ^ 1, self._phase)
 
-    def clone(self) -> PipelineState:
+    def clone(self, *, loc: Any = None, ip: Any = None) -> PipelineState:
         """A state of its own that stands at the same stage."""
         return PipelineState(self._stages, self._count, self._index, self._phase)
 
-    def reset_count(self, **_: Any) -> None:
+    def reset_count(self, *, loc: Any = None, ip: Any = None) -> None:
         """Count from 0 again."""
         self._count = Int32(0)
 
@@ -64,7 +64,7 @@ class PipelineState:
         return f"PipelineState({self._stages} stages, count {self._count}, index {self._index}, phase {self._phase})"
 
 
-def make_pipeline_state(type: PipelineUserType, stages: int, **_: Any) -> PipelineState:
+def make_pipeline_state(type: PipelineUserType, stages: int, *, loc: Any = None, ip: Any = None) -> PipelineState:
     """The first state of one side. A producer's first acquisitions are over at once, because all stages are empty.
 
     >>> make_pipeline_state(PipelineUserType.Producer, 3).phase, make_pipeline_state(PipelineUserType.Consumer, 3).phase

@@ -43,7 +43,7 @@ class PipelineAsync:
     def create(
         cls, *, num_stages: int, producer_group: CooperativeGroup, consumer_group: CooperativeGroup,
         barrier_storage: Any = None, producer_mask: Any = None, consumer_mask: Any = None, defer_sync: bool = False,
-        **_: Any,
+        loc: Any = None, ip: Any = None,
     ) -> PipelineAsync:  # fmt: skip
         """A pipeline whose stages are all empty.
 
@@ -61,19 +61,21 @@ class PipelineAsync:
 
     # -- the producers' side -------------------------------------------------------------------------------------------
 
-    def producer_acquire(self, state: PipelineState, try_acquire_token: Any = None, **_: Any) -> None:
+    def producer_acquire(
+        self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
         """Wait until the stage is empty; not where ``try_acquire_token`` says that it is."""
         _wait(self.sync_object_empty, state, try_acquire_token)
 
-    def producer_try_acquire(self, state: PipelineState, **_: Any) -> Any:
+    def producer_try_acquire(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the stage is empty: a token for :meth:`producer_acquire`."""
         return self.sync_object_empty.try_wait(state.index, state.phase)
 
-    def producer_commit(self, state: PipelineState, **_: Any) -> None:
+    def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has written its part of the stage."""
         self.sync_object_full.arrive(state.index, self.producer_mask)
 
-    def producer_tail(self, state: PipelineState, **_: Any) -> None:
+    def producer_tail(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """Wait until the consumers have released every stage. ``state`` stays where it is.
 
         The last releases then arrive at a block that is still there, which matters in a cluster.
@@ -83,39 +85,41 @@ class PipelineAsync:
             self.producer_acquire(ahead)
             ahead.advance()
 
-    def producer_get_barrier(self, state: PipelineState, **_: Any) -> Any:
+    def producer_get_barrier(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> Any:
         """The mbarrier that says that the stage is full."""
         return self.sync_object_full.get_barrier(state.index)
 
     # -- the consumers' side -------------------------------------------------------------------------------------------
 
-    def consumer_wait(self, state: PipelineState, try_wait_token: Any = None, **_: Any) -> None:
+    def consumer_wait(
+        self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
         """Wait until the stage is full; not where ``try_wait_token`` says that it is."""
         _wait(self.sync_object_full, state, try_wait_token)
 
-    def consumer_try_wait(self, state: PipelineState, **_: Any) -> Any:
+    def consumer_try_wait(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the stage is full: a token for :meth:`consumer_wait`."""
         return self.sync_object_full.try_wait(state.index, state.phase)
 
-    def consumer_release(self, state: PipelineState, **_: Any) -> None:
+    def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has read its part of the stage."""
         self.sync_object_empty.arrive(state.index, self.consumer_mask)
 
     # -- both, with their states ---------------------------------------------------------------------------------------
 
-    def make_producer(self, **_: Any) -> PipelineProducer:
+    def make_producer(self, *, loc: Any = None, ip: Any = None) -> PipelineProducer:
         """The producers' side with a state of its own."""
         from tilewright.pipeline.participants import PipelineProducer
 
         return PipelineProducer(self, make_pipeline_state(PipelineUserType.Producer, self.num_stages))
 
-    def make_consumer(self, **_: Any) -> PipelineConsumer:
+    def make_consumer(self, *, loc: Any = None, ip: Any = None) -> PipelineConsumer:
         """The consumers' side with a state of its own."""
         from tilewright.pipeline.participants import PipelineConsumer
 
         return PipelineConsumer(self, make_pipeline_state(PipelineUserType.Consumer, self.num_stages))
 
-    def make_participants(self, **_: Any) -> tuple[PipelineProducer, PipelineConsumer]:
+    def make_participants(self, *, loc: Any = None, ip: Any = None) -> tuple[PipelineProducer, PipelineConsumer]:
         """Both sides."""
         return self.make_producer(), self.make_consumer()
 

@@ -158,25 +158,26 @@ def _scalar(value_type: Any) -> ScalarType:
         raise ConstraintError(f"a copy atom takes a numeric type such as cute.Float16: {error}") from None
 
 
-def make_atom(op: Any, value_type: Any = None, **options: Any) -> Atom:
+def make_atom(op: Any, value_type: Any = None, *, num_bits_per_copy: int = 0, loc: Any = None, ip: Any = None) -> Atom:
     """The atom of any operation: of a copy when a value type is given."""
-    return make_mma_atom(op) if value_type is None else make_copy_atom(op, value_type, **options)
+    if value_type is None:
+        return make_mma_atom(op)
+    return make_copy_atom(op, value_type, num_bits_per_copy=num_bits_per_copy)
 
 
-def make_mma_atom(op: Any) -> MmaAtom:
+def make_mma_atom(op: Any, *, loc: Any = None, ip: Any = None) -> MmaAtom:
     """The atom of an MMA operation."""
     return op if isinstance(op, MmaAtom) else MmaAtom(op)
 
 
-def make_copy_atom(op: Any, copy_internal_type: Any, *, num_bits_per_copy: int = 0, **options: Any) -> CopyAtom:
+def make_copy_atom(
+    op: Any, copy_internal_type: Any, *, num_bits_per_copy: int = 0, loc: Any = None, ip: Any = None
+) -> CopyAtom:
     """The atom of a copy operation for elements of ``copy_internal_type``.
 
     ``num_bits_per_copy`` is what one instruction of one thread moves; when left out, the universal copy moves one
     element and ``cute.copy`` widens it as far as layouts and alignment allow.
     """
-    for name, value in options.items():
-        if value is not None and name not in ("loc", "ip"):
-            raise ConstraintError(f"make_copy_atom: {op} takes no {name}")
     width = 8 * _scalar(copy_internal_type).bytes
     if num_bits_per_copy and num_bits_per_copy % width:
         raise ConstraintError(

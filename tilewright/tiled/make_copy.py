@@ -25,7 +25,7 @@ from tilewright.tiled.tiled_copy import TiledCopy, shape_of_tiler
 from tilewright.tiled.tiled_mma import TiledMma
 
 
-def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> TiledCopy:
+def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """A tiled copy from a layout (thread, value) -> coordinate in the tile, and the tile.
 
     Raises ConstraintError when a coordinate lies outside the tile or the instruction does not fit.
@@ -43,7 +43,9 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any) -> TiledCo
     return made
 
 
-def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> TiledCopy:
+def make_tiled_copy_tv(
+    atom: CopyAtom, thr_layout: Layout, val_layout: Layout, *, loc: Any = None, ip: Any = None
+) -> TiledCopy:
     """A tiled copy from a layout of threads and a layout of each thread's values, both over coordinates.
 
     >>> from tilewright.atoms.universal import UniversalCopy
@@ -59,17 +61,17 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -
     return TiledCopy(atom, layout_tv, tiler_mn)
 
 
-def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for A."""
     return _for_operand(atom, tiled_mma, "A")
 
 
-def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for B."""
     return _for_operand(atom, tiled_mma, "B")
 
 
-def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """A tiled copy into (or out of) the accumulators of ``tiled_mma``."""
     return _for_operand(atom, tiled_mma, "C")
 
@@ -82,21 +84,21 @@ def _for_operand(atom: CopyAtom, mma: TiledMma, operand: str) -> TiledCopy:
     return TiledCopy(atom, mma.tv_layout_tiled(operand), tile, (mma, operand))
 
 
-def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
+def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s source threads hold."""
     need("make_tiled_copy_S", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_S", tiled_copy, TiledCopy, "a tiled copy")
     return TiledCopy(atom, tiled_copy.layout_src_tv_tiled, tiled_copy.tiler_mn)
 
 
-def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
+def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s destination threads hold."""
     need("make_tiled_copy_D", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_D", tiled_copy, TiledCopy, "a tiled copy")
     return TiledCopy(atom, tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler_mn)
 
 
-def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
+def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """The smallest tiled copy that can retile the accumulators: for epilogues that store a part at a time."""
     need("make_tiled_copy_C_atom", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_C_atom", mma, TiledMma, "a tiled MMA")
@@ -110,7 +112,9 @@ def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
     return _restrided(atom, (mma.get_tile_size(0), mma.get_tile_size(1)), active)
 
 
-def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Layout, data_layout: Layout) -> TiledCopy:
+def make_cotiled_copy(
+    atom: CopyAtom, atom_layout_tv: Layout, data_layout: Layout, *, loc: Any = None, ip: Any = None
+) -> TiledCopy:
     """A tiled copy from a layout (thread, value) -> *address* in ``data_layout``.
 
     For copies that care about vector widths and address distances, not about coordinates. Raises ConstraintError when

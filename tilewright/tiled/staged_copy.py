@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.universal import UniversalCopy
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, unknown_keyword
 from tilewright.ir.builder import Builder
 from tilewright.ir.effects import Access
 from tilewright.ir.types import F32, TF32, MemSpace, ScalarType
@@ -20,10 +20,15 @@ from tilewright.tiled.retile import check_registers
 from tilewright.tiled.sides import as_elements, in_registers, memory_pointers, register_numbers
 from tilewright.tiled.vectors import autovec_copy
 
+KEYWORDS = ("tma_bar_ptr", "mcast_mask", "tma_desc_ptr", "cache_policy")
+"""Documented keywords of ``cute.copy`` that some instructions take."""
+
 Split = tuple[Layout, Layout, Layout, Layout]
 
 
-def copy(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **options: Any) -> None:
+def copy(
+    atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, loc: Any = None, ip: Any = None, **options: Any
+) -> None:
     """Copy ``src`` to ``dst`` with the instruction of ``atom``, as often as the modes after the first ask for.
 
     Mode 0 of both tensors is what one instruction moves for one thread (or a tuple that begins with it), as
@@ -38,7 +43,9 @@ def copy(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **option
         if not isinstance(tensor, Tensor):
             raise ConstraintError(f"cute.copy: the {name} must be a tensor, not {tensor!r}")
     for name, value in options.items():
-        if value is not None and name not in ("loc", "ip"):
+        if name not in KEYWORDS:
+            raise unknown_keyword("cute.copy", name, ("pred", *KEYWORDS))
+        if value is not None:
             raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
     check_types(atom.instruction, src, dst, atom.scalar)
     instruction = atom.instruction
@@ -173,7 +180,7 @@ def _between_registers(src: Tensor, dst: Tensor, split: Split, pred: Any) -> Non
     return None
 
 
-def basic_copy(src: Tensor, dst: Tensor) -> None:
+def basic_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> None:
     """``dst[i] = src[i]`` for every element, converting the element type where it differs."""
     if size(src.linear) != size(dst.linear):
         raise ConstraintError(f"basic_copy: {src} and {dst} differ in size")
@@ -182,7 +189,7 @@ def basic_copy(src: Tensor, dst: Tensor) -> None:
     return dst.store(src.load().to(dst.element_type))
 
 
-def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor) -> None:
+def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> None:
     """``if pred[i]: dst[i] = src[i]`` for every element; element types must agree when both sides are in memory."""
     if src.element_type is not dst.element_type:
         if not in_registers(src):
@@ -208,7 +215,9 @@ def _select_registers(pred: Any, src: Tensor, dst: Tensor) -> None:
         dst[i] = select(pred[i], src[i], dst[i])
 
 
-def copy_atom_call(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **options: Any) -> None:
+def copy_atom_call(
+    atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, loc: Any = None, ip: Any = None, **options: Any
+) -> None:
     """One instruction: ``src`` and ``dst`` have exactly the values that it moves for one thread."""
     if size(src.linear) != atom.num_val_src or size(dst.linear) != atom.num_val_dst:
         raise ConstraintError(

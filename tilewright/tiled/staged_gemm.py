@@ -18,7 +18,7 @@ from tilewright.tiled.tiled_mma import make_tiled_mma
 from tilewright.tiled.vectors import autovec_copy
 
 
-def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any) -> None:
+def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any = None, ip: Any = None) -> None:
     """``d = a * b + c`` with the instruction of ``atom``.
 
     Shapes: (V) x (V) -> (V); (V,M) x (V,N) -> (V,M,N); (V,M,K) x (V,N,K) -> (V,M,N); and for instructions with one
@@ -52,12 +52,14 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: A
     return None
 
 
-def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any) -> None:
+def mma_atom_call(
+    atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any = None, ip: Any = None
+) -> None:
     """One instruction: the tensors have exactly the values of one thread, mode (V)."""
     for x in (d, a, b, c):
         if rank(x.linear) != 1:
             raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.linear}: use cute.gemm")
-    gemm(atom, d, a, b, c, **options)
+    gemm(atom, d, a, b, c)
 
 
 def _ranked(instruction: Mma, role: str, x: Tensor, d: Tensor) -> Tensor:

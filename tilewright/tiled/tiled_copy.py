@@ -152,12 +152,12 @@ class TiledCopy(CopyAtom):
 
     # -- slices --------------------------------------------------------------------------------------------------
 
-    def get_slice(self, thr_idx: Any) -> ThrCopy:
+    def get_slice(self, thr_idx: Any, *, loc: Any = None, ip: Any = None) -> ThrCopy:
         """The view of one thread; ``thr_idx`` is an int or a run-time integer."""
         need_thread("a tiled copy", thr_idx, self.size)
         return ThrCopy(self, thr_idx)
 
-    def retile(self, x: Any) -> Any:
+    def retile(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Registers of another partition (an MMA's fragment) seen as this copy's: ((values, atoms), RestM, RestN).
 
         The registers are the same; only the coordinates change. Written out, ``retile(rA)`` is the composition
@@ -221,13 +221,13 @@ class ThrCopy(TiledCopy):
         super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn, tiled.operand_of)
         self.thr_idx = thr_idx
 
-    def partition_S(self, x: Any) -> Any:
+    def partition_S(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a source; for a layout (layout, offset)."""
         self._need_whole(x, "S")
         part = sliced(self.tidfrg_S(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
         return remember_partition(part, self, "S", x)
 
-    def partition_D(self, x: Any) -> Any:
+    def partition_D(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a destination; for a layout (layout, offset)."""
         self._need_whole(x, "D")
         part = sliced(self.tidfrg_D(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))

@@ -73,7 +73,7 @@ class TiledMma(MmaAtom):
         given = self.permutation_mnk[mode]
         return self.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1]) if given is None else given
 
-    def get_tile_size(self, mode_idx: int) -> int:
+    def get_tile_size(self, mode_idx: int, *, loc: Any = None, ip: Any = None) -> int:
         """The extent of the tile along M (0), N (1) or K (2)."""
         return int(size(self.permutation(mode_idx)))
 
@@ -142,7 +142,7 @@ class TiledMma(MmaAtom):
 
     # -- slices --------------------------------------------------------------------------------------------------
 
-    def get_slice(self, thr_idx: Any) -> ThrMma:
+    def get_slice(self, thr_idx: Any, *, loc: Any = None, ip: Any = None) -> ThrMma:
         """The view of one thread; ``thr_idx`` is an int or a run-time integer."""
         need_thread("a tiled MMA", thr_idx, int(cosize(self.thr_layout_vmnk)))
         return ThrMma(self, thr_idx)
@@ -153,13 +153,13 @@ class TiledMma(MmaAtom):
         (whole, _) = sliced(self._thrfrg(which, layout), _first_thread(rank(layout)))
         return whole.shape
 
-    def partition_shape_A(self, shape_mk: Any) -> Any:
+    def partition_shape_A(self, shape_mk: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition_shape("A", shape_mk)
 
-    def partition_shape_B(self, shape_nk: Any) -> Any:
+    def partition_shape_B(self, shape_nk: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition_shape("B", shape_nk)
 
-    def partition_shape_C(self, shape_mn: Any) -> Any:
+    def partition_shape_C(self, shape_mn: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition_shape("C", shape_mn)
 
     # -- fragments -----------------------------------------------------------------------------------------------
@@ -182,15 +182,15 @@ class TiledMma(MmaAtom):
         result: Layout = make_fragment_like_layout(layout)
         return result
 
-    def make_fragment_A(self, x: Any) -> Any:
+    def make_fragment_A(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Registers for A: like a partitioned tensor (or of a partition shape)."""
         return self._fragment("A", x)
 
-    def make_fragment_B(self, x: Any) -> Any:
+    def make_fragment_B(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Registers for B: like a partitioned tensor (or of a partition shape)."""
         return self._fragment("B", x)
 
-    def make_fragment_C(self, x: Any) -> Any:
+    def make_fragment_C(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Accumulator registers with the shape of a partitioned tensor (or of a partition shape)."""
         return self._fragment("C", x)
 
@@ -242,13 +242,13 @@ class ThrMma(TiledMma):
         coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))
         return remember_partition(sliced(self.thrfrg(which, x), coord), self, which, x)
 
-    def partition_A(self, x: Any) -> Any:
+    def partition_A(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition("A", x)
 
-    def partition_B(self, x: Any) -> Any:
+    def partition_B(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition("B", x)
 
-    def partition_C(self, x: Any) -> Any:
+    def partition_C(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition("C", x)
 
     def partition_fragment_A(self, x: Any) -> Any:
@@ -261,7 +261,9 @@ class ThrMma(TiledMma):
         return self.make_fragment_C(self.partition_C(x))
 
 
-def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutation_mnk: Any = None) -> TiledMma:
+def make_tiled_mma(
+    op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutation_mnk: Any = None, *, loc: Any = None, ip: Any = None
+) -> TiledMma:
     """A TiledMma from an MMA operation (or atom), the layout of atoms, and the tile (ints, layouts, or None by mode).
 
     Raises ConstraintError when a permutation is not a multiple of what the atoms cover.
@@ -290,13 +292,13 @@ def _shown(permutation: tuple[Any, ...]) -> str:
     return f"({','.join('_' if p is None else format_tree(p) for p in permutation)})"
 
 
-def partition_shape_A(tiled_mma: TiledMma, shape_mk: Any) -> Any:
+def partition_shape_A(tiled_mma: TiledMma, shape_mk: Any, *, loc: Any = None, ip: Any = None) -> Any:
     return tiled_mma.partition_shape_A(shape_mk)
 
 
-def partition_shape_B(tiled_mma: TiledMma, shape_nk: Any) -> Any:
+def partition_shape_B(tiled_mma: TiledMma, shape_nk: Any, *, loc: Any = None, ip: Any = None) -> Any:
     return tiled_mma.partition_shape_B(shape_nk)
 
 
-def partition_shape_C(tiled_mma: TiledMma, shape_mn: Any) -> Any:
+def partition_shape_C(tiled_mma: TiledMma, shape_mn: Any, *, loc: Any = None, ip: Any = None) -> Any:
     return tiled_mma.partition_shape_C(shape_mn)

@@ -62,7 +62,7 @@ class PersistentTileSchedulerParams:
         a, b = self.cluster_shape_mn
         return (m + (a - 1)) // a, (n + (b - 1)) // b, batch
 
-    def get_grid_shape(self, max_active_clusters: Any, **_: Any) -> tuple[Any, Any, Any]:
+    def get_grid_shape(self, max_active_clusters: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
         """The grid of a persistent kernel: (cluster m, cluster n, clusters), as many as run at once and have work."""
         m, n, batch = self.problem_shape_ncluster_mnl
         return (*self.cluster_shape_mn, least(m * n * batch, max_active_clusters))
@@ -105,7 +105,7 @@ class StaticPersistentTileScheduler:
 
     @staticmethod
     def create(
-        params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, **_: Any
+        params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, *, loc: Any = None, ip: Any = None
     ) -> StaticPersistentTileScheduler:
         """The scheduler of this block, in a grid of :meth:`get_grid_shape`."""
         a, b = params.cluster_shape_mn
@@ -113,22 +113,24 @@ class StaticPersistentTileScheduler:
         return StaticPersistentTileScheduler(params, grid_dim[2], z, (x % a, y % b, 0))
 
     @staticmethod
-    def get_grid_shape(params: PersistentTileSchedulerParams, max_active_clusters: Any, **_: Any) -> tuple[Any, ...]:
+    def get_grid_shape(
+        params: PersistentTileSchedulerParams, max_active_clusters: Any, *, loc: Any = None, ip: Any = None
+    ) -> tuple[Any, ...]:
         """The grid to launch. ``max_active_clusters``: how many clusters run at once on the GPU."""
         return params.get_grid_shape(max_active_clusters)
 
-    def get_current_work(self, **_: Any) -> WorkTileInfo:
+    def get_current_work(self, *, loc: Any = None, ip: Any = None) -> WorkTileInfo:
         """The tile that is this block's turn."""
         m, n, batch = self.params.problem_shape_ncluster_mnl
         x, y, z = self.params.cluster_coord(self._linear)
         (a, b), (i, j, _) = self.params.cluster_shape_mn, self.cta_id_in_cluster
         return WorkTileInfo((Int32(x * a + i), Int32(y * b + j), Int32(z)), self._linear < m * n * batch)
 
-    def initial_work_tile_info(self, **_: Any) -> WorkTileInfo:
+    def initial_work_tile_info(self, *, loc: Any = None, ip: Any = None) -> WorkTileInfo:
         """The first tile of this block."""
         return self.get_current_work()
 
-    def advance_to_next_work(self, *, advance_count: int = 1, **_: Any) -> None:
+    def advance_to_next_work(self, *, advance_count: int = 1, loc: Any = None, ip: Any = None) -> None:
         """Go to the next tile of this block, or to the ``advance_count``-th."""
         self._linear = self._linear + advance_count * self.num_persistent_clusters
         self._executed = self._executed + 1

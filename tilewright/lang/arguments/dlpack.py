@@ -219,7 +219,7 @@ class HostTensor(Tensor):
         self._need_the_host()
         self.numpy()[self._numpy_index(coord)] = value
 
-    def fill(self, value: Any, **_: Any) -> None:
+    def fill(self, value: Any, *, loc: Any = None, ip: Any = None) -> None:
         self._need_the_host()
         self.numpy()[...] = value
 

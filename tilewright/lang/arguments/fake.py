@@ -14,7 +14,13 @@ from tilewright.lang.tensors.pointer import HostPointer, element_bytes
 
 
 def make_fake_tensor(
-    dtype: Any, shape: tuple[Any, ...], stride: tuple[Any, ...], *, assumed_align: int | None = None, **_: Any
+    dtype: Any,
+    shape: tuple[Any, ...],
+    stride: tuple[Any, ...],
+    *,
+    assumed_align: int | None = None,
+    loc: Any = None,
+    ip: Any = None,
 ) -> HostTensor:
     """A tensor to compile with; in ``shape`` and ``stride``, ints are static and ``SymInt`` is passed at each call."""
     if len(shape) != len(stride):
@@ -33,7 +39,8 @@ def make_fake_compact_tensor(
     *,
     stride_order: tuple[int, ...] | None = None,
     assumed_align: int | None = None,
-    **_: Any,
+    loc: Any = None,
+    ip: Any = None,
 ) -> HostTensor:
     """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default in order."""
     order = tuple(stride_order) if stride_order is not None else tuple(range(len(shape)))
@@ -49,7 +56,7 @@ def make_fake_compact_tensor(
     return make_fake_tensor(dtype, shape, tuple(stride), assumed_align=assumed_align)
 
 
-def make_fake_stream(**_: Any) -> Any:
+def make_fake_stream(*, loc: Any = None, ip: Any = None) -> Any:
     """The default stream, to compile with."""
     from tilewright.lang.arguments.streams import default_stream
 

@@ -21,7 +21,9 @@ def _atomic(
     return wrap(old)
 
 
-def atomic_add(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
+def atomic_add(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
     """``old = *ptr; *ptr = old + val`` at once; gives ``old``.
 
     ``sem``: relaxed, acquire, release, acq_rel; ``scope``: cta, cluster, gpu, sys.
@@ -29,49 +31,63 @@ def atomic_add(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None 
     return _atomic("add", ptr, val, None, sem, scope)
 
 
-def atomic_max(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
+def atomic_max(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
     """``*ptr = max(*ptr, val)`` at once; gives the old value."""
     return _atomic("max", ptr, val, None, sem, scope)
 
 
-def atomic_min(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
+def atomic_min(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
     """``*ptr = min(*ptr, val)`` at once; gives the old value."""
     return _atomic("min", ptr, val, None, sem, scope)
 
 
-def atomic_and(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
+def atomic_and(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
     """``*ptr &= val`` at once; gives the old value."""
     return _atomic("and", ptr, val, None, sem, scope)
 
 
-def atomic_or(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
+def atomic_or(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
     """``*ptr |= val`` at once; gives the old value."""
     return _atomic("or", ptr, val, None, sem, scope)
 
 
-def atomic_xor(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
+def atomic_xor(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
     """``*ptr ^= val`` at once; gives the old value."""
     return _atomic("xor", ptr, val, None, sem, scope)
 
 
-def atomic_exch(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
+def atomic_exch(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
     """``*ptr = val`` at once; gives the old value."""
     return _atomic("exch", ptr, val, None, sem, scope)
 
 
-def atomic_cas(ptr: Any, *, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None, **_: Any) -> Any:
+def atomic_cas(
+    ptr: Any, *, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
     """``*ptr = val if *ptr == cmp`` at once; gives the old value."""
     return _atomic("cas", ptr, val, cmp, sem, scope)
 
 
-def load(ptr: Any, *, sem: str = "relaxed", scope: str = "gpu", **_: Any) -> Any:
+def load(ptr: Any, *, sem: str = "relaxed", scope: str = "gpu", loc: Any = None, ip: Any = None) -> Any:
     """One element that others may write meanwhile. ``sem``: relaxed, acquire; ``scope``: cta, cluster, gpu, sys."""
     pointer = _pointer(ptr, "load")
     (value,) = call(OrderedLoad(sem, scope), pointer.value(), results=(pointer.dtype.ir_type,))
     return wrap(value)
 
 
-def store(ptr: Any, val: Any, *, sem: str = "relaxed", scope: str = "gpu", **_: Any) -> None:
+def store(ptr: Any, val: Any, *, sem: str = "relaxed", scope: str = "gpu", loc: Any = None, ip: Any = None) -> None:
     """Write one element that other threads may read meanwhile. ``sem``: relaxed, release."""
     pointer = _pointer(ptr, "store")
     call(OrderedStore(sem, scope), pointer.value(), pointer.dtype(val).ir_value())

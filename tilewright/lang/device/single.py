@@ -14,12 +14,12 @@ from tilewright.lang.tensors.choose import max as _max
 from tilewright.lang.tensors.choose import min as _min
 
 
-def fmax(a: Any, b: Any, **_: Any) -> Any:
+def fmax(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The greater of two floats; a NaN loses against a number."""
     return _max(_float(a), _float(b))
 
 
-def fmin(a: Any, b: Any, **_: Any) -> Any:
+def fmin(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The lesser of two floats; a NaN loses against a number."""
     return _min(_float(a), _float(b))
 
@@ -29,7 +29,7 @@ def _float(x: Any) -> Any:
     return number if type(number).is_float else Float32(number)
 
 
-def rcp_approx(a: Any, **_: Any) -> Any:
+def rcp_approx(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """An approximation of 1/a in Float32 (``rcp.approx.ftz.f32``)."""
     number = Float32(a)
     if number.is_static:
@@ -37,7 +37,7 @@ def rcp_approx(a: Any, **_: Any) -> Any:
     return Float32(Builder.current().unary("rcp", number.ir_value(), fastmath=True))
 
 
-def popc(value: Any, **_: Any) -> Any:
+def popc(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """How many bits are set."""
     number = as_numeric(value)
     if number.is_static:
@@ -55,7 +55,7 @@ def _unsigned(number: Any) -> Any:
     return Uint32(number) & ((1 << number.width) - 1)
 
 
-def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, **_: Any) -> Any:
+def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """``prmt.b32``: four bytes picked from the eight of ``src`` (bytes 0-3) and ``src_reg_shifted`` (4-7).
 
     Each hexadecimal digit of ``prmt_indices`` names a byte; with bit 3 set, the byte's sign repeated.
@@ -65,6 +65,6 @@ def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, **_: Any) -> Any:
     return wrap(result).bitcast(Int32)
 
 
-def clock(**_: Any) -> Any:
+def clock(*, loc: Any = None, ip: Any = None) -> Any:
     """The multiprocessor's cycle counter (its low 32 bits)."""
     return wrap(Builder.current().sreg("clock"))

@@ -49,10 +49,10 @@ class SmemAllocator:
 
     capacity_in_bytes = staticmethod(get_smem_capacity_in_bytes)
 
-    def __init__(self, **_: Any) -> None:
+    def __init__(self, *, loc: Any = None, ip: Any = None) -> None:
         Builder.current()
 
-    def allocate(self, size_or_type: Any, byte_alignment: int | None = None, **_: Any) -> Any:
+    def allocate(self, size_or_type: Any, byte_alignment: int | None = None, *, loc: Any = None, ip: Any = None) -> Any:
         """Bytes (an int: a Uint8 pointer), one number of a numeric type (a pointer) or a struct (an object of it)."""
         if isinstance(size_or_type, StructType):
             kind = size_or_type
@@ -68,7 +68,13 @@ class SmemAllocator:
         return _place(offset, size_or_type, Uint8, "smem")
 
     def allocate_array(
-        self, element_type: Any, num_elems: int = 1, byte_alignment: int | None = None, **_: Any
+        self,
+        element_type: Any,
+        num_elems: int = 1,
+        byte_alignment: int | None = None,
+        *,
+        loc: Any = None,
+        ip: Any = None,
     ) -> Pointer:
         """A pointer to ``num_elems`` fresh elements."""
         size = element_bytes(element_type)
@@ -76,7 +82,14 @@ class SmemAllocator:
         return _place(offset, size * num_elems, element_type, "smem")
 
     def allocate_tensor(
-        self, element_type: Any, layout: Any, byte_alignment: int = 1, swizzle: Any = None, **_: Any
+        self,
+        element_type: Any,
+        layout: Any,
+        byte_alignment: int = 1,
+        swizzle: Any = None,
+        *,
+        loc: Any = None,
+        ip: Any = None,
     ) -> Tensor:
         """A tensor of a static layout. ``swizzle`` permutes byte addresses; the swizzle in a composed layout permutes
         offsets in elements. Of a shared-memory layout for TMA or wgmma both parts are given: ``layout=staged.outer,
@@ -118,16 +131,18 @@ def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:
     return Pointer(Builder.current().smem_alloc(offset, size, align, dtype.ir_type, name), dtype)
 
 
-def get_dyn_smem(element_type: Any, alignment: int = 1024, **_: Any) -> Pointer:
+def get_dyn_smem(element_type: Any, alignment: int = 1024, *, loc: Any = None, ip: Any = None) -> Pointer:
     """The start of the block's shared memory."""
     return Pointer(Builder.current().smem_alloc(0, 0, min(alignment, 1024), element_type.ir_type, "smem"), element_type)
 
 
-def get_dyn_smem_size(**_: Any) -> int:
+def get_dyn_smem_size(*, loc: Any = None, ip: Any = None) -> int:
     """Bytes of shared memory that this kernel's allocators have handed out so far."""
     return int(getattr(Builder.current(), "smem_bytes", 0))
 
 
-def alloc_smem(element_type: Any, size_in_elems: int, alignment: int | None = None, **_: Any) -> Pointer:
+def alloc_smem(
+    element_type: Any, size_in_elems: int, alignment: int | None = None, *, loc: Any = None, ip: Any = None
+) -> Pointer:
     """A pointer to ``size_in_elems`` fresh elements of shared memory."""
     return SmemAllocator().allocate_array(element_type, size_in_elems, alignment)

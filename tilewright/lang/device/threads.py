@@ -32,47 +32,47 @@ def _block_shape() -> tuple[int, ...] | None:
     return tuple(found) if found is not None and all(isinstance(n, int) for n in found) else None
 
 
-def thread_idx(**_: Any) -> tuple[Any, Any, Any]:
+def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """The thread's (x, y, z) in its block."""
     return _three("tid", _block_shape() or _MOST_THREADS)
 
 
-def block_dim(**_: Any) -> tuple[Any, Any, Any]:
+def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """Threads of a block as (x, y, z)."""
     return _three("ntid", tuple(n + 1 for n in _MOST_THREADS))
 
 
-def block_idx(**_: Any) -> tuple[Any, Any, Any]:
+def block_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """The block's (x, y, z) in the grid."""
     return _three("ctaid", _MOST_BLOCKS)
 
 
-def grid_dim(**_: Any) -> tuple[Any, Any, Any]:
+def grid_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """Blocks of the grid as (x, y, z)."""
     return _three("nctaid", (None, 65536, 65536))
 
 
-def cluster_idx(**_: Any) -> tuple[Any, Any, Any]:
+def cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """The cluster's (x, y, z) in the grid of clusters."""
     return _three("clusterid", _MOST_BLOCKS)
 
 
-def cluster_dim(**_: Any) -> tuple[Any, Any, Any]:
+def cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """Clusters of the grid as (x, y, z)."""
     return _three("nclusterid", (None, None, None))
 
 
-def block_in_cluster_idx(**_: Any) -> tuple[Any, Any, Any]:
+def block_in_cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """The block's (x, y, z) in its cluster."""
     return _three("cluster_ctaid", (16, 16, 16))
 
 
-def block_in_cluster_dim(**_: Any) -> tuple[Any, Any, Any]:
+def block_in_cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """Blocks of a cluster as (x, y, z)."""
     return _three("cluster_nctaid", (17, 17, 17))
 
 
-def block_idx_in_cluster(**_: Any) -> Any:
+def block_idx_in_cluster(*, loc: Any = None, ip: Any = None) -> Any:
     """The block's linear rank in its cluster."""
     return _register("cluster_ctarank", bound=16)
 
@@ -82,12 +82,12 @@ def cluster_size(**_: Any) -> Any:
     return _register("cluster_nctarank", bound=17)
 
 
-def lane_idx(**_: Any) -> Any:
+def lane_idx(*, loc: Any = None, ip: Any = None) -> Any:
     """The thread's place in its warp, 0 to 31."""
     return _register("laneid", bound=WARP_SIZE)
 
 
-def warp_idx(**_: Any) -> Any:
+def warp_idx(*, loc: Any = None, ip: Any = None) -> Any:
     """The warp's place in its block: linear thread index over 32."""
     shape = _block_shape()
     threads = shape[0] * shape[1] * shape[2] if shape else 1024

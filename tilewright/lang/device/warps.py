@@ -19,14 +19,14 @@ from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 
 @contextlib.contextmanager
-def elect_one(**_: Any) -> Iterator[None]:
+def elect_one(*, loc: Any = None, ip: Any = None) -> Iterator[None]:
     """``with elect_one():`` one lane of each warp runs the body."""
     (elected,) = call(ElectOne(), results=(BOOL,))
     with only_if(elected, "elect_one block"):
         yield
 
 
-def make_warp_uniform(value: Any, **_: Any) -> Any:
+def make_warp_uniform(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """``value`` with the promise that all lanes of a warp agree on it: read from the warp's first lane."""
     number = as_numeric(value)
     if number.is_static:
@@ -37,28 +37,43 @@ def make_warp_uniform(value: Any, **_: Any) -> Any:
     return shuffle_sync(word, 0).learn(word.facts)
 
 
-def shuffle_sync(value: Any, offset: Any = 0, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:
+def shuffle_sync(
+    value: Any, offset: Any = 0, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
+) -> Any:
     """``value`` of lane ``offset``."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="idx")
 
 
-def shuffle_sync_up(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:
+def shuffle_sync_up(
+    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
+) -> Any:
     """``value`` of the lane ``offset`` below."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="up")
 
 
-def shuffle_sync_down(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:
+def shuffle_sync_down(
+    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
+) -> Any:
     """``value`` of the lane ``offset`` above."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="down")
 
 
-def shuffle_sync_bfly(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, **_: Any) -> Any:
+def shuffle_sync_bfly(
+    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
+) -> Any:
     """``value`` of the lane whose index is this one's xor ``offset``."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="bfly")
 
 
 def shuffle_sync_op(
-    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, kind: str = "idx", **_: Any
+    value: Any,
+    offset: Any,
+    mask: Any = FULL_MASK,
+    mask_and_clamp: Any = None,
+    *,
+    kind: str = "idx",
+    loc: Any = None,
+    ip: Any = None,
 ) -> Any:
     """One ``shfl.sync``. ``mask_and_clamp`` is PTX's operand c (31, or 0 for ``up``, unless lanes are subdivided).
     The elements of a TensorSSA go one after another.
@@ -78,7 +93,7 @@ def _signed(mask: Any) -> Any:
     return mask - (1 << 32) if isinstance(mask, int) and mask >= 1 << 31 else mask
 
 
-def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, **_: Any) -> Any:
+def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
     """``op`` (a function of two) folded over groups of ``threads_in_group`` lanes; every lane gets the result."""
     if threads_in_group < 1 or threads_in_group > 32 or threads_in_group & (threads_in_group - 1):
         raise ConstraintError(f"warp_reduction: threads_in_group is a power of two up to 32, not {threads_in_group}")
@@ -89,12 +104,12 @@ def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, **_: Any) -
     return val
 
 
-def warp_reduction_sum(val: Any, *, threads_in_group: int = 32, **_: Any) -> Any:
+def warp_reduction_sum(val: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
     """The sum over groups of ``threads_in_group`` lanes, in every lane."""
     return warp_reduction(val, lambda a, b: a + b, threads_in_group=threads_in_group)
 
 
-def warp_reduction_max(val: Any, *, threads_in_group: int = 32, **_: Any) -> Any:
+def warp_reduction_max(val: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
     """The maximum over groups of ``threads_in_group`` lanes, in every lane."""
     return warp_reduction(val, _max, threads_in_group=threads_in_group)
 
@@ -105,21 +120,21 @@ def _vote(kind: str, predicate: Any, mask: Any) -> Any:
     return wrap(value)
 
 
-def vote_any_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
+def vote_any_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether any lane's ``pred`` is true."""
     return _vote("any", pred, mask)
 
 
-def vote_all_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
+def vote_all_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether every lane's ``pred`` is true."""
     return _vote("all", pred, mask)
 
 
-def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
+def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether all lanes have the same ``pred``."""
     return _vote("uni", pred, mask)
 
 
-def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK, **_: Any) -> Any:
+def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
     """Bit i of the result is ``pred`` of lane i."""
     return _vote("ballot", pred, mask)

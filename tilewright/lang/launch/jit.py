@@ -6,7 +6,7 @@ import functools
 from types import FunctionType, MethodType
 from typing import Any
 
-from tilewright.errors import StagingError
+from tilewright.errors import StagingError, unknown_keyword
 from tilewright.ir.builder import Builder
 from tilewright.lang.arguments.signature import Signature, adapt, numeric_annotation
 from tilewright.lang.staging.build import staged
@@ -64,9 +64,11 @@ class JitFunction:
         return f"<jit function {self.function.__qualname__}>"
 
 
-def jit(function: Any = None, *, preprocessor: bool = True, **_: Any) -> Any:
+def jit(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator, also with parentheses: ``@jit`` or ``@jit(preprocessor=False)`` (control flow is then left to
     Python)."""
+    for name in unknown:
+        raise unknown_keyword("jit", name, ("preprocessor",))
     if function is None:
         return lambda f: jit(f, preprocessor=preprocessor)
     if isinstance(function, JitFunction):

@@ -8,7 +8,7 @@ import math
 from types import FunctionType, MethodType
 from typing import Any
 
-from tilewright.errors import StagingError, VerifyError
+from tilewright.errors import StagingError, VerifyError, unknown_keyword
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Value
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
@@ -307,8 +307,10 @@ def _finish(function: Function) -> None:
         ) from None
 
 
-def kernel(function: Any = None, *, preprocessor: bool = True, **_: Any) -> Any:
+def kernel(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator: a function that runs on every thread of a launch. Also ``@kernel(preprocessor=False)``."""
+    for name in unknown:
+        raise unknown_keyword("kernel", name, ("preprocessor",))
     if function is None:
         return lambda f: kernel(f, preprocessor=preprocessor)
     if isinstance(function, KernelFunction):

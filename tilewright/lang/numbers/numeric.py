@@ -62,11 +62,11 @@ class Numeric(metaclass=NumericMeta):
         """Whether the number is known now."""
         return not isinstance(self.value, Value)
 
-    def ir_value(self, **_: Any) -> Value:
+    def ir_value(self, *, loc: Any = None, ip: Any = None) -> Value:
         """The value as an operand of the IR."""
         return self.value if isinstance(self.value, Value) else Builder.constant(type(self).ir_type, self.value)
 
-    def to(self, dtype: Any, **_: Any) -> Any:
+    def to(self, dtype: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Convert to another numeric type, or to ``int``/``float``/``bool`` when the number is known now."""
         if dtype in (int, float, bool):
             if not self.is_static:
@@ -74,7 +74,7 @@ class Numeric(metaclass=NumericMeta):
             return dtype(self.value)
         return self if dtype is type(self) else dtype(self)
 
-    def bitcast(self, dtype: Any, **_: Any) -> Any:
+    def bitcast(self, dtype: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """The same bits as another type of the same width."""
         if dtype.width != self.width:
             raise StagingError(

@@ -8,15 +8,16 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import NamedTuple
 
-from tilewright.errors import StagingError, TilewrightError
+from tilewright.errors import StagingError, TilewrightError, nearest
 from tilewright.lang.staging.location import PACKAGE, counts_as_user
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
 _OF_MODULE = re.compile(r"module '(tilewright[\w.]*)' has no attribute '(\w+)'")
+_OF_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 _OF_OPERANDS = re.compile(
     r"unsupported operand type|not supported between instances|bad operand type for|loop of ufunc does not support"
     r"|unsupported format string|required (positional|keyword-only) argument|positional arguments? but"
@@ -76,6 +77,8 @@ def _explained(wrong: Exception, place: Place) -> str:
         near = difflib.get_close_matches(found[2], dir(sys.modules[found[1]]), 1)
         return f"{wrong}{f'; there is {near[0]}' if near else ''}"
     if place.innermost and isinstance(wrong, TypeError) and _OF_OPERANDS.search(str(wrong)):
+        if found := _OF_KEYWORD.search(str(wrong)):
+            return f"{wrong}{nearest(found[2], _keywords_of(found[1]))}"
         advice = "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
         return f"{wrong}{advice if 'ufunc' in str(wrong) else ''}"
     if place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong):
@@ -85,6 +88,19 @@ def _explained(wrong: Exception, place: Place) -> str:
     if place.called and isinstance(wrong, (TypeError, AttributeError, ValueError, LookupError)):
         return f"this cannot be done with what is given here ({type(wrong).__name__}: {wrong})"
     return ""
+
+
+def _keywords_of(function: str) -> Iterable[str]:
+    """The parameters of the function of ours with this qualified name, as Python's message gives it."""
+    first, *rest = function.split(".")
+    for name, module in list(sys.modules.items()):
+        found = vars(module).get(first) if name.startswith("tilewright.") else None
+        for attribute in rest:
+            found = getattr(found, attribute, None)
+        code = getattr(found, "__code__", None)
+        if code is not None and found.__module__ == name:
+            return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # type: ignore[no-any-return]
+    return ()
 
 
 def place_of(traceback: TracebackType | None) -> Place | None:

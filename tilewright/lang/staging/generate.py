@@ -10,7 +10,7 @@ from tilewright.lang.staging import expressions
 
 def if_generate(
     cond: Any, then_body: Callable[..., Any], else_body: Callable[..., Any] | None = None, *,
-    input_args: Sequence[Any] = (), return_types: Sequence[Any] = (), **_: Any,
+    input_args: Sequence[Any] = (), return_types: Sequence[Any] = (), loc: Any = None, ip: Any = None,
 ) -> Any:  # fmt: skip
     """``then_body(*input_args)`` where ``cond`` holds, else ``else_body(*input_args)``; gives what they give.
 
@@ -28,6 +28,6 @@ def if_generate(
     return expressions.if_(cond, lambda: typed(then_body), lambda: typed(else_body))
 
 
-def not_(value: Any, **_: Any) -> Any:
+def not_(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Logical not of a number known now or at run time."""
     return expressions.not_(value)

@@ -7,11 +7,12 @@ and gives a tensor of the same elements. Integers that are known while staging c
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from tilewright import layout as _layout
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, unknown_keyword
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 from tilewright.lang.tensors.registers import Registers, alloc
@@ -24,22 +25,20 @@ from tilewright.layout.tuples import is_static
 def _on_layout(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` of a layout as a function of a layout or tensor."""
 
-    @wraps(f)
     def act(input: Any, *args: Any, **kwargs: Any) -> Any:
-        options = _options(kwargs)
+        options = _options(act, kwargs)
         rest = [unwrap_tree(a) for a in args]
         if isinstance(input, Tensor):
             return input.with_layout(f(input.linear, *rest, **options))
         return f(unwrap_tree(input), *rest, **options)
 
-    act.__doc__ = f"{f.__doc__}\n    Also on tensors: acts on the layout and keeps the elements.\n"
-    return act
+    doc = f"{f.__doc__}\n    Also on tensors: acts on the layout and keeps the elements.\n"
+    return _as_documented(act, f, doc)
 
 
 def _of_layout(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` that measures a layout or tree as a function of tensors and TensorSSAs, too."""
 
-    @wraps(f)
     def measure(input: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(input, Tensor):
             input = input.linear
@@ -47,12 +46,37 @@ def _of_layout(f: Callable[..., Any]) -> Callable[..., Any]:
             input = input.shape
         else:
             input = _shape_of(input)
-        return f(unwrap_tree(input), *[unwrap_tree(a) for a in args], **_options(kwargs))
+        return f(unwrap_tree(input), *[unwrap_tree(a) for a in args], **_options(measure, kwargs))
 
-    return measure
+    return _as_documented(measure, f, f.__doc__)
 
 
-def _options(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _located(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` that also takes ``loc`` and ``ip``, as every documented function does."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return f(*args, **_options(call, kwargs)) if kwargs else f(*args)
+
+    return _as_documented(call, f, f.__doc__)
+
+
+def _as_documented(made: Callable[..., Any], f: Callable[..., Any], doc: str | None) -> Callable[..., Any]:
+    """``made`` with the name and parameters of ``f``, and ``loc`` and ``ip``, which are ignored."""
+    update_wrapper(made, f)
+    del made.__wrapped__  # type: ignore[attr-defined]
+    made.__doc__ = doc
+    own = list(signature(f).parameters.values())
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("loc", "ip")]
+    made.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]
+    return made
+
+
+def _options(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords that matter; an unknown one is an error here, before it ends in the layout algebra."""
+    known = function.__signature__.parameters  # type: ignore[attr-defined]
+    for name in kwargs:
+        if name not in known:
+            raise unknown_keyword(function.__name__, name, known)
     return {k: unwrap_tree(v) for k, v in kwargs.items() if k not in ("loc", "ip")}
 
 
@@ -93,16 +117,24 @@ recast_layout, max_alignment = _of_layout(_layout.recast_layout), _of_layout(_la
 tile_to_shape, make_layout_tv = _of_layout(_layout.tile_to_shape), _of_layout(_layout.make_layout_tv)
 make_layout_like = _of_layout(_layout.make_layout_like)
 
+product, product_each, product_like = (
+    _located(f) for f in (_layout.product, _layout.product_each, _layout.product_like)
+)
+shape_div, elem_less, find, find_if = (
+    _located(f) for f in (_layout.shape_div, _layout.elem_less, _layout.find, _layout.find_if)
+)
+make_swizzle, make_composed_layout = _located(_layout.make_swizzle), _located(_layout.make_composed_layout)
+assume, slice_and_offset = _located(_layout.assume), _located(_layout.slice_and_offset)
+
 
 def _of_extents(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` of a shape whose run-time extents are known not to be negative, as extents are."""
     measured = _of_layout(f)
 
-    @wraps(f)
     def make(shape: Any, *args: Any, **kwargs: Any) -> Any:
         return measured(_extents(shape), *args, **kwargs)
 
-    return make
+    return _as_documented(make, f, f.__doc__)
 
 
 def _extents(shape: Any) -> Any:
@@ -115,22 +147,22 @@ make_layout, make_identity_layout = _of_extents(_layout.make_layout), _of_extent
 make_ordered_layout = _of_extents(_layout.make_ordered_layout)
 
 
-def max_common_layout(a: Any, b: Any, **_: Any) -> Any:
+def max_common_layout(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The longest layout of elements that both layouts (or tensors) keep contiguous and in order."""
     return _layout.max_common_layout(*(getattr(x, "layout", x) for x in (a, b)))
 
 
-def max_common_vector(a: Any, b: Any, **_: Any) -> int:
+def max_common_vector(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> int:
     """How many elements both layouts (or tensors) keep contiguous and in order."""
     return _layout.max_common_vector(*(getattr(x, "layout", x) for x in (a, b)))
 
 
-def is_congruent(a: Any, b: Any) -> bool:
+def is_congruent(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> bool:
     """Whether two trees, layouts or tensors have the same profile."""
     return _layout.is_congruent(a, b)
 
 
-def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, **_: Any) -> int:
+def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, *, loc: Any = None, ip: Any = None) -> int:
     """Bytes that a tensor of ``dtype`` with this layout (shape) spans; zero for no layout.
 
     A swizzle, given (of byte addresses) or in the layout (of elements), may reach past the last element of a layout
@@ -151,17 +183,17 @@ def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, **_: Any) -> int
     return swizzle.reach(nbytes) if isinstance(swizzle, Swizzle) and isinstance(nbytes, int) else nbytes
 
 
-def slice_(src: Any, coord: Any, **_: Any) -> Any:
+def slice_(src: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The modes of ``src`` (tensor, layout or tree) where ``coord`` has None; a tensor also moves to the slice."""
     return src[coord] if isinstance(src, Tensor) else _layout.slice_(src, unwrap_tree(coord))
 
 
-def dice(src: Any, dicer: Any, **_: Any) -> Any:
+def dice(src: Any, dicer: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The modes of ``src`` where ``dicer`` has a number."""
     return src.with_layout(_layout.dice(src.linear, dicer)) if isinstance(src, Tensor) else _layout.dice(src, dicer)
 
 
-def domain_offset(coord: Any, tensor: Any, **_: Any) -> Any:
+def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The tensor (or layout) whose origin is at ``coord``."""
     coord = unwrap_tree(coord)
     if not isinstance(tensor, Tensor):
@@ -169,7 +201,7 @@ def domain_offset(coord: Any, tensor: Any, **_: Any) -> Any:
     return _moved(tensor, lambda c: _layout.domain_offset(c, tensor.linear), coord)
 
 
-def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, **_: Any) -> Any:
+def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """Tile ``coord`` of a tensor: the tile's modes first, then the modes of tiles that ``coord`` leaves open (None).
 
     ``proj`` has 1 for the modes of ``tiler`` and ``coord`` that this tensor has, None for the others, so that one
@@ -181,7 +213,7 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, **_: Any) -
     return _moved(input, lambda c: _layout.local_tile(input.linear, tiler, c, proj), coord)
 
 
-def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, **_: Any) -> Any:
+def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None) -> Any:
     """The elements of thread ``index`` when the thread layout ``tiler`` is repeated over the tensor."""
     tiler, index = unwrap_tree(tiler), unwrap_tree(index)
     if not isinstance(target, Tensor):
@@ -189,12 +221,12 @@ def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, **_: Any
     return _moved(target, lambda i: _layout.local_partition(target.linear, tiler, i, proj), index)
 
 
-def inner_partition(input: Any, tiler: Any, coord: Any, **_: Any) -> Any:
+def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The tile at ``coord`` among the tiles."""
     return _partition(_layout.inner_partition, input, tiler, coord)
 
 
-def outer_partition(input: Any, tiler: Any, coord: Any, **_: Any) -> Any:
+def outer_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Element ``coord`` of every tile."""
     return _partition(_layout.outer_partition, input, tiler, coord)
 
@@ -230,7 +262,7 @@ def _tuple(x: Any) -> Any:
 # -- making tensors --------------------------------------------------------------------------------------------------
 
 
-def make_identity_tensor(shape: Any, **_: Any) -> Tensor:
+def make_identity_tensor(shape: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
     """The tensor whose element at a coordinate is that coordinate.
 
     >>> make_identity_tensor((8, 4))[3, 2]
@@ -240,7 +272,7 @@ def make_identity_tensor(shape: Any, **_: Any) -> Tensor:
     return Tensor(_layout.repeat_like(0, shape), _layout.make_identity_layout(shape))
 
 
-def make_rmem_tensor(layout_or_shape: Any, dtype: Any, **_: Any) -> Tensor:
+def make_rmem_tensor(layout_or_shape: Any, dtype: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
     """Fresh registers of ``dtype`` under a static layout (a shape means column-major). Their contents are undefined."""
     if isinstance(layout_or_shape, type):
         layout_or_shape, dtype = dtype, layout_or_shape
@@ -253,12 +285,12 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: Any, **_: Any) -> Tensor:
 make_fragment = make_rmem_tensor
 
 
-def make_rmem_tensor_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
+def make_rmem_tensor_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
     """Fresh registers with the shape of a tensor (or layout), compact and column-major."""
     return make_rmem_tensor(make_layout(src.shape), _element(src, dtype))
 
 
-def make_fragment_like(src: Any, dtype: Any = None, **_: Any) -> Tensor:
+def make_fragment_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
     """Fresh registers with the shape of a tensor (or layout): mode 0 column-major, the others by ``src``'s strides."""
     layout = src.linear if isinstance(src, Tensor) else src
     if _layout.has_scaled_basis(layout):
@@ -277,7 +309,7 @@ def _element(src: Any, dtype: Any) -> Any:
     return src.element_type if dtype is None else dtype
 
 
-def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, **_: Any) -> Tensor:
+def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
     """The same bits as elements of ``dtype``: the layout is recast with the element width."""
     if src.is_coordinate:
         raise ConstraintError(f"recast_tensor: {src} is a coordinate tensor")
@@ -288,7 +320,7 @@ def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, **_: Any) -> Te
     return Tensor(recast_ptr(src.engine, swizzle_, dtype), layout)
 
 
-def make_layout_image_mask(lay: Layout, coord: Any, mode: int, **_: Any) -> Any:
+def make_layout_image_mask(lay: Layout, coord: Any, mode: int, *, loc: Any = None, ip: Any = None) -> Any:
     """The multicast mask (Int16) of the blocks that differ from ``coord`` only in ``mode``: bit ``lay(c)`` for each.
 
     >>> make_layout_image_mask(Layout((2, 4)), (1, 0), mode=1).value

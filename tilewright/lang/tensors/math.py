@@ -40,7 +40,7 @@ def _edge(f: Callable[[float], float], x: float) -> float:
 def _unary(opcode: str, f: Callable[[float], float], text: str) -> Callable[..., Any]:
     plain = _guarded(f)
 
-    def function(a: Any, fastmath: bool = False, **_: Any) -> Any:
+    def function(a: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         attrs = {"fastmath": True} if fastmath else {}
         if isinstance(a, TensorSSA):
             cls = class_of(unary_float_type(a.dtype.ir_type))
@@ -86,7 +86,7 @@ def _nearest(x: float) -> float:
 
 
 def _binary(opcode: str, text: str) -> Callable[..., Any]:
-    def function(a: Any, b: Any, fastmath: bool = False, **_: Any) -> Any:
+    def function(a: Any, b: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         tensor = next((x for x in (a, b) if isinstance(x, TensorSSA)), None)
         if tensor is not None:
             return tensor.combine(opcode, a, b)
@@ -105,12 +105,12 @@ copysign = _binary("copysign", "The magnitude of a with the sign of b")
 pow = _binary("pow", "a to the power b")
 
 
-def absf(a: Any, **_: Any) -> Any:
+def absf(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Absolute value."""
     return abs(a)
 
 
-def fma(a: Any, b: Any, c: Any, **_: Any) -> Any:
+def fma(a: Any, b: Any, c: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """``a * b + c`` with one rounding."""
     tensors = [x for x in (a, b, c) if isinstance(x, TensorSSA)]
     if tensors:
@@ -125,7 +125,7 @@ def fma(a: Any, b: Any, c: Any, **_: Any) -> Any:
 
 
 def _predicate(opcode: str, f: Callable[[float], bool]) -> Callable[..., Any]:
-    def function(a: Any, **_: Any) -> Any:
+    def function(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
         from tilewright.lang.numbers.numeric import Boolean
 
         if isinstance(a, TensorSSA):

@@ -149,11 +149,11 @@ class Pointer:
 
     # -- access --------------------------------------------------------------------------------------------------
 
-    def load(self, offset: Any = 0) -> Any:
+    def load(self, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> Any:
         """The element ``offset`` elements on."""
         return wrap(Builder.current().load((self + offset).value()))
 
-    def store(self, value: Any, offset: Any = 0) -> None:
+    def store(self, value: Any, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
         Builder.current().store((self + offset).value(), self.dtype(value).ir_value())
 
     def __getitem__(self, offset: Any) -> Any:
@@ -162,7 +162,7 @@ class Pointer:
     def __setitem__(self, offset: Any, value: Any) -> None:
         self.store(value, offset)
 
-    def align(self, min_align: int, **_: Any) -> Pointer:
+    def align(self, min_align: int, *, loc: Any = None, ip: Any = None) -> Pointer:
         """The pointer rounded up to a multiple of ``min_align`` bytes; unchanged if it is known to be one."""
         if min_align < 1 or min_align & (min_align - 1):
             raise ConstraintError(f"align({min_align}): an alignment is a power of two")
@@ -174,7 +174,7 @@ class Pointer:
         kind = PtrType(self._type.elem, self._type.space, min_align)
         return Pointer(builder.emit("ptr.fromint", (raised.ir_value(),), (kind,)).result, self.dtype)
 
-    def toint(self, **_: Any) -> Any:
+    def toint(self, *, loc: Any = None, ip: Any = None) -> Any:
         """The address: Int32 in shared memory, Int64 elsewhere; on the host a Python int."""
         if isinstance(self.base, DevicePointer):
             return self.base.address + self.const * element_bytes(self.dtype)
@@ -304,7 +304,7 @@ def _moved(base: Value | DevicePointer, offset: Integer) -> Value:
 
 
 def make_ptr(dtype: Any, value: Any, mem_space: AddressSpace = AddressSpace.generic, assumed_align: int | None = None,
-             **_: Any) -> Pointer:  # fmt: skip
+             *, loc: Any = None, ip: Any = None) -> Pointer:  # fmt: skip
     """A pointer from an address.
 
     On the host ``value`` is a Python int (or a ctypes pointer) and the result is an argument for a jit function; in a
@@ -345,7 +345,7 @@ def _looks_like_device(address: int) -> bool:
         return False
 
 
-def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, **_: Any) -> Any:
+def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """``ptr`` as a pointer to ``dtype``, and under ``swizzle_``, a Swizzle of *byte* addresses.
 
     ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every element type, as TMA and wgmma do. The swizzle

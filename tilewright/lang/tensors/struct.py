@@ -207,7 +207,9 @@ class MemRange:
         """The address of the first element."""
         return self._pointer
 
-    def get_tensor(self, layout: Any, swizzle: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+    def get_tensor(
+        self, layout: Any, swizzle: Any = None, dtype: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> Tensor:
         """The range as a tensor; ``swizzle`` permutes its byte addresses (see ``recast_ptr``)."""
         from tilewright.lang.tensors.algebra import size_in_bytes
 

@@ -179,7 +179,7 @@ class Tensor:
 
     # -- all elements --------------------------------------------------------------------------------------------
 
-    def load(self, **_: Any) -> TensorSSA:
+    def load(self, *, loc: Any = None, ip: Any = None) -> TensorSSA:
         """All elements as a TensorSSA; the shape must be static."""
         self._need_elements("load()")
         count = access.element_count(self.linear, "load()")
@@ -190,7 +190,7 @@ class Tensor:
             vector = access.load_memory(self.engine, where)
         return TensorSSA(vector, self.shape, self.element_type)
 
-    def store(self, data: Any, **_: Any) -> None:
+    def store(self, data: Any, *, loc: Any = None, ip: Any = None) -> None:
         """Write all elements: a TensorSSA of this shape's size and element type, or a number."""
         self._need_elements("store()")
         count = access.element_count(self.linear, "store()")
@@ -207,7 +207,7 @@ class Tensor:
             return self.engine.store(data.value, [_static(o) for o in where])
         return access.store_memory(self.engine, where, data.value)
 
-    def fill(self, value: Any, **_: Any) -> None:
+    def fill(self, value: Any, *, loc: Any = None, ip: Any = None) -> None:
         """Set every element to ``value``."""
         self._need_elements("fill()")
         count = access.element_count(self.linear, "fill()")
@@ -278,7 +278,7 @@ class Tensor:
         return len(self.linear)
 
 
-def make_tensor(iterator: Any, layout: Any, **_: Any) -> Tensor:
+def make_tensor(iterator: Any, layout: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
     """A tensor from an iterator (pointer, registers, coordinate) and a layout or shape.
 
     A swizzled layout permutes offsets in elements; a swizzled pointer (``recast_ptr``) permutes byte addresses.

@@ -64,7 +64,7 @@ class TensorSSA:
         """How many elements."""
         return int(product(self.shape))
 
-    def ir_value(self, **_: Any) -> Value:
+    def ir_value(self, *, loc: Any = None, ip: Any = None) -> Value:
         return self.value
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class TensorSSA:
         registers.store(self.value, list(range(self.numel)))
         return wrap(registers.load([0], index, scalar=True))
 
-    def reshape(self, shape: Any, **_: Any) -> TensorSSA:
+    def reshape(self, shape: Any, *, loc: Any = None, ip: Any = None) -> TensorSSA:
         """The same elements in the same order under another shape."""
         shape = as_int_tuple(shape)
         if product(shape) != self.numel:
@@ -110,7 +110,7 @@ class TensorSSA:
             )
         return TensorSSA(self.value, shape, self.dtype)
 
-    def to(self, dtype: Any, **_: Any) -> TensorSSA:
+    def to(self, dtype: Any, *, loc: Any = None, ip: Any = None) -> TensorSSA:
         """Every element converted."""
         if dtype is self.dtype:
             return self
@@ -122,7 +122,7 @@ class TensorSSA:
             return TensorSSA(builder.compare("ne", self.value, zero), self.shape, dtype)
         return TensorSSA(builder.cast(self.value, dtype.ir_type), self.shape, dtype)
 
-    def bitcast(self, dtype: Any, **_: Any) -> TensorSSA:
+    def bitcast(self, dtype: Any, *, loc: Any = None, ip: Any = None) -> TensorSSA:
         """The same bits as ``dtype``; where the width changes, mode 0 shrinks or grows."""
         count = self.numel * self.dtype.width // dtype.width
         shape = self.shape
@@ -135,7 +135,7 @@ class TensorSSA:
 
     # -- broadcasting --------------------------------------------------------------------------------------------
 
-    def broadcast_to(self, target_shape: Any, **_: Any) -> TensorSSA:
+    def broadcast_to(self, target_shape: Any, *, loc: Any = None, ip: Any = None) -> TensorSSA:
         """The elements repeated along modes of extent 1 (missing trailing modes count as 1) to ``target_shape``."""
         target = as_int_tuple(target_shape)
         if target == self.shape:
@@ -197,7 +197,9 @@ class TensorSSA:
 
     # -- reduction -----------------------------------------------------------------------------------------------
 
-    def reduce(self, op: Any, init_val: Any = None, reduction_profile: Any = 0, **_: Any) -> Any:
+    def reduce(
+        self, op: Any, init_val: Any = None, reduction_profile: Any = 0, *, loc: Any = None, ip: Any = None
+    ) -> Any:
         """Fold elements with ``op`` (ADD, MUL, MAX, MIN), starting from ``init_val``.
 
         ``reduction_profile``: 0 reduces everything to a numeric; a tuple has None for the modes that stay and 1 (any
@@ -305,32 +307,32 @@ def _as_vector(result: Value, count: int) -> Value:
 # -- making and choosing -------------------------------------------------------------------------------------------
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     """A TensorSSA of ``shape`` with every element ``fill_value``."""
     number = as_numeric(fill_value) if dtype is None else dtype(fill_value)
     shape = as_int_tuple(getattr(shape, "shape", shape))
     return TensorSSA(Builder.current().splat(number.ir_value(), int(product(shape))), shape, type(number))
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+def full_like(a: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     """:func:`full` with the shape (and the element type, unless given) of a tensor or TensorSSA."""
     return full(a.shape, fill_value, dtype if dtype is not None else a.element_type)
 
 
-def zeros_like(a: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+def zeros_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     return full_like(a, 0, dtype)
 
 
-def ones_like(a: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+def ones_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     return full_like(a, 1, dtype)
 
 
-def empty_like(a: Any, dtype: Any = None, **_: Any) -> TensorSSA:
+def empty_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     """A TensorSSA whose elements are of no interest (they are zero)."""
     return full_like(a, 0, dtype)
 
 
-def where(cond: Any, x: Any, y: Any, **_: Any) -> Any:
+def where(cond: Any, x: Any, y: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """``x`` where ``cond``, else ``y``; numbers broadcast. With three numbers: a choice without a branch."""
     tensors = [t for t in (cond, x, y) if isinstance(t, TensorSSA)]
     if not tensors:
@@ -357,12 +359,12 @@ def _result_class(x: Any, y: Any) -> Any:
     return class_of(promote.common(a.ir_type, b.ir_type))
 
 
-def any_(x: TensorSSA, **_: Any) -> Any:
+def any_(x: TensorSSA, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether any element is true (non-zero)."""
     return _bool_reduce(x, "max")
 
 
-def all_(x: TensorSSA, **_: Any) -> Any:
+def all_(x: TensorSSA, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether every element is true (non-zero)."""
     return _bool_reduce(x, "min")
 

@@ -28,7 +28,7 @@ _FIELD = re.compile(r"\{\{|\}\}|\{(\d*)(:[^{}]*)?\}")
 _C_FIELD = re.compile(r"%%|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j)?[diouxXeEfFgGcsp]")
 
 
-def printf(*args: Any, end: str = "\n", **_: Any) -> None:
+def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None:
     """Print ``args[1:]`` in the format ``args[0]``; without a format string, the values one after another.
 
     A newline is added where the format does not end in one.
@@ -130,7 +130,7 @@ def _number(value: Any) -> Any:
 # -- tensors -------------------------------------------------------------------------------------------------------
 
 
-def print_tensor(tensor: Any, *, verbose: bool = False, **_: Any) -> None:
+def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any = None) -> None:
     """Print a tensor or TensorSSA: its type and, row by row, its elements.
 
     With ``verbose`` each element is followed by its address, counted in bytes from the first: ``7(0x18)``. In a

@@ -113,7 +113,7 @@ def convert(src: Any, dst: Any) -> None:
     target.copy_(converted if converted.dtype == target.dtype else converted.view(target.dtype))
 
 
-def assert_(cond: Any, msg: str | None = None, **_: Any) -> None:
+def assert_(cond: Any, msg: str | None = None, *, loc: Any = None, ip: Any = None) -> None:
     """Stop the program when ``cond`` is false as it runs (or at once, if ``cond`` is known now)."""
     condition = Boolean(cond)
     if condition.is_static:
