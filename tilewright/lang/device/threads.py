@@ -77,7 +77,7 @@ def block_idx_in_cluster(*, loc: Any = None, ip: Any = None) -> Any:
     return _register("cluster_ctarank", bound=16)
 
 
-def cluster_size(**_: Any) -> Any:
+def cluster_size(*, loc: Any = None, ip: Any = None) -> Any:
     """Blocks of a cluster, of all its modes together."""
     return _register("cluster_nctarank", bound=17)
 
