@@ -38,7 +38,9 @@ class _BasisStrideError(Exception):
 
 
 # The flat coalesced modes of A: extents, strides, and how much of each digit the modes of B have claimed so far. The
-# last claim collects the directions of B's modes: 1 forward, 2 backward.
+# last claim collects facts about the modes of B: some step forward, some step backward, some go on to the next digit
+# although no step of theirs ends where this digit ends.
+_FORWARD, _BACKWARD, _UNEVEN = 1, 2, 4
 _Digits = tuple[list[Any], list[Any], list[Any]]
 _Leaf = Callable[[_Digits, Any, Any], tuple[Any, Any]]
 
@@ -48,8 +50,8 @@ def _digits_of(shape: Any, stride: Any, static: bool) -> _Digits:
     return shapes, strides, [0] * (len(shapes) + 1)
 
 
-def compose_layouts(lhs: Layout, shape: Any, stride: Any, exact: bool, static: bool) -> Layout:
-    """``lhs o shape:stride``; without ``exact`` overhanging tiles and aliasing repetitions are let through."""
+def compose_layouts(lhs: Layout, shape: Any, stride: Any, static: bool) -> Layout:
+    """``lhs o shape:stride``."""
     leaf = _static_leaf if static else _runtime_leaf
     try:
         try:
@@ -57,19 +59,42 @@ def compose_layouts(lhs: Layout, shape: Any, stride: Any, exact: bool, static: b
             if len(digits[0]) == 1:
                 return Layout(shape, _scaled(stride, digits[1][0]))
             result = _tree(digits, shape, stride, leaf)
-            if exact:
-                _check_no_carry(digits)
+            _check_no_carry(digits)
         except _BasisStrideError:
             by_path: dict[tuple[int, ...], _Digits] = {}
             result = _by_basis(lhs, by_path, shape, stride, leaf)
-            if exact:
-                for digits in by_path.values():
-                    _check_no_carry(digits)
+            for digits in by_path.values():
+                _check_no_carry(digits)
     except _ConditionError as error:
         raise LayoutError(
             f"composition({lhs}, {format_tree(shape)}:{format_tree(stride)}) does not exist: {error}"
         ) from None
     return Layout(*result)
+
+
+def compose_tiles(lhs: Layout, tile: Layout, rest: Layout, gaps: int, static: bool) -> Layout:
+    """``lhs o (tile, rest)``, where the modes of ``rest`` after its first ``gaps`` may run past a digit of ``lhs``.
+
+    The tile and the gaps together name a range of indices once each, and must do so in ``lhs``. The further modes
+    repeat that range; where it does not divide the digit in which it ends, its last copy hangs over and the next one
+    starts with the next step of the digit above.
+    """
+    leaf = _static_leaf if static else _runtime_leaf
+    several = rest.shape.__class__ is tuple
+    shapes, strides = (rest.shape, rest.stride) if several else ((rest.shape,), (rest.stride,))
+    try:
+        digits = _digits_of(lhs.shape, lhs.stride, static)
+        if len(digits[0]) == 1:
+            d = digits[1][0]
+            return Layout((tile.shape, rest.shape), (_scaled(tile.stride, d), _scaled(rest.stride, d)))
+        inner = _tree(digits, tile.shape, tile.stride, leaf)
+        first = _tree(digits, shapes[:gaps], strides[:gaps], leaf)
+        _check_no_carry(digits)
+        last = _tree(digits, shapes[gaps:], strides[gaps:], leaf)
+    except _ConditionError as error:
+        raise LayoutError(f"composition({lhs}, {tile}) with its repetitions {rest} does not exist: {error}") from None
+    shapes, strides = first[0] + last[0], first[1] + last[1]
+    return Layout(*[(a, b if several else b[0]) for a, b in zip(inner, (shapes, strides), strict=True)])
 
 
 def _scaled(stride: Any, d: Any) -> Any:
@@ -124,7 +149,7 @@ def _static_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
     if r < 0:
         sign, r = -1, -r
     if n != 1:
-        claims[-1] |= 1 if sign > 0 else 2
+        claims[-1] |= _FORWARD if sign > 0 else _BACKWARD
     shapes: list[Any] = []
     strides: list[Any] = []
     last = len(extents) - 1
@@ -151,8 +176,9 @@ def _static_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
                 raise _ConditionError(
                     f"{n} is not divisible by {count} (shape divisibility condition); take fewer or a multiple"
                 )
-            # A mode that goes on must use the digit up; if it overshoots, the carry check must see it.
-            claims[i] += (count - 1) * r if count * r == s else s
+            if count * r != s:
+                claims[-1] |= _UNEVEN
+            claims[i] += (count - 1) * r
         shapes.append(count)
         strides.append(sign * r * steps[i])
         n //= count
@@ -237,17 +263,26 @@ def _claim_runtime(digits: _Digits, i: int, steps: Any, r: Any) -> None:
 
 def _check_no_carry(digits: _Digits) -> None:
     extents, steps, claims = digits
-    if claims[-1] > 2:
+    if claims[-1] & _FORWARD and claims[-1] & _BACKWARD:
         raise _ConditionError("modes of the right operand step forward and backward through the left one")
+    uneven = claims[-1] & _UNEVEN
     for i in range(len(extents) - 1):
         claim, s = claims[i], extents[i]
-        if claim.__class__ is int and s.__class__ is int and claim >= s:
-            if any(d.__class__ is ScaledBasis for d in steps):
-                return  # a coordinate that overflows its mode still names the same 1-D index: nothing aliases
+        if claim.__class__ is int and s.__class__ is int and (claim >= s or uneven):
+            if not uneven and _names_the_index(steps):
+                return
             raise _ConditionError(
                 f"the right operand steps past the extent {s} of a mode of the left one, so that no stride describes "
                 f"the result; let its modes divide {s} between them"
             )
+
+
+def _names_the_index(steps: list[Any]) -> bool:
+    """Whether a coordinate beyond its extent still tells the index, as (7,0) in an identity layout (6,6) says 7.
+
+    It does if every digit steps along its own mode of the coordinate.
+    """
+    return all(d.__class__ is ScaledBasis for d in steps) and len({d.mode for d in steps}) == len(steps)
 
 
 def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
@@ -255,7 +290,7 @@ def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
     kind = rhs.__class__
     if kind is Layout:
         if lhs.__class__ is Layout:
-            return compose_layouts(lhs, rhs.shape, rhs.stride, True, static)
+            return compose_layouts(lhs, rhs.shape, rhs.stride, static)
         if isinstance(lhs, Swizzle):
             return ComposedLayout(lhs, 0, rhs) if lhs.bits else rhs
     if rhs is None:
@@ -280,7 +315,7 @@ def compose(lhs: Any, rhs: Any, static: bool = False) -> Any:
     if isinstance(rhs, tuple):
         result = by_mode(lambda mode, tile: compose(mode, tile, static), lhs, rhs, "composition")
         return Layout(result.shape[: len(rhs)], result.stride[: len(rhs)])
-    return compose_layouts(lhs, extent_of_tiler(rhs, f"composition({lhs}, {rhs!r})"), 1, True, static)
+    return compose_layouts(lhs, extent_of_tiler(rhs, f"composition({lhs}, {rhs!r})"), 1, static)
 
 
 @remembered

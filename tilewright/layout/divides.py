@@ -19,7 +19,7 @@ from typing import Any
 
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
-from tilewright.layout.compose import compose_layouts
+from tilewright.layout.compose import compose_tiles
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.inverse import complement_of
 from tilewright.layout.layout import Layout
@@ -44,9 +44,9 @@ def _divide_mode(layout: Layout, tiler: Any, static: bool) -> Layout:
         tiler = Layout(extent_of_tiler(tiler, f"logical_divide({layout}, {tiler!r})"))
     shapes, _ = merged(layout.shape, layout.stride)
     target = tuple(shapes) if len(shapes) > 1 else shapes[0]
-    rest = complement_of(tiler, target)
     try:
-        return compose_layouts(layout, (tiler.shape, rest.shape), (tiler.stride, rest.stride), False, static)
+        rest, gaps = complement_of(tiler, target)
+        return compose_tiles(layout, tiler, rest, gaps, static)
     except LayoutError as error:
         raise LayoutError(f"logical_divide({layout}, {tiler}): {error}") from None
 

@@ -28,8 +28,12 @@ from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static, same_tree
 
 
-def complement_of(layout: Layout, cotarget: Any) -> Layout:
-    """:func:`complement` of a plain layout, unchecked; run-time leaves are sorted and divided where that is certain."""
+def complement_of(layout: Layout, cotarget: Any, covers: bool = True) -> tuple[Layout, int]:
+    """:func:`complement` of a plain layout, and how many of its modes fill gaps; the last ones repeat what is filled.
+
+    Without ``covers`` holes that no copy fills are let through. Run-time leaves are sorted and divided where that is
+    certain.
+    """
     modes: list[Any] = []
     if _collect_moving(modes, (layout.shape,), (layout.stride,)):
         modes.sort()
@@ -48,23 +52,26 @@ def complement_of(layout: Layout, cotarget: Any) -> Layout:
         if gap.__class__ is not int or gap > 1:
             shapes.append(gap)
             strides.append(filled)
-        elif gap < 1:
+        if both_static and covers and d % filled and gap:
+            _cannot_fill(layout, cotarget, f"no copy reaches the last {d % filled} offsets below {_mode(d, s)}")
+        if gap.__class__ is int and gap < 1:
             if d < 0:
                 _cannot_fill(layout, cotarget, "the layout is one with negative strides")
             why = f"{_mode(d, s)} begins below {filled}, where the modes under it end"
             _cannot_fill(layout, cotarget, f"the layout is not one-to-one, its modes nested: {why}")
         filled = d * s
     # The gaps never merge: each ends before the mode above it begins.
+    gaps = len(shapes)
     both_static = cotarget.__class__ is int and filled.__class__ is int
     rest = -(-cotarget // filled) if both_static else coalesce_shape(ceil_div(cotarget, filled))
     if rest.__class__ is int:
         if rest != 1 or not shapes:
             shapes.append(rest)
             strides.append(filled)
-        return from_modes(shapes, strides)
+        return from_modes(shapes, strides), gaps
     shapes += flatten_to_tuple(rest)
     strides += flatten_to_tuple(compact(rest, filled))
-    return from_modes(*merged(tuple(shapes), tuple(strides)))
+    return from_modes(*merged(tuple(shapes), tuple(strides))), gaps
 
 
 def _cannot_fill(layout: Layout, cotarget: Any, why: str) -> NoReturn:
@@ -134,11 +141,11 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
         cotarget = getattr(cotarget, "shape", cotarget)
     layout = _plain(input, "complement")
     if cotarget.__class__ is not int:
-        return complement_of(layout, cotarget)
+        return complement_of(layout, cotarget)[0]
     memo = layout._memo
     if memo is not None and cotarget in memo:
         return memo[cotarget]  # type: ignore[no-any-return]
-    return kept(layout, cotarget, complement_of(layout, cotarget))
+    return kept(layout, cotarget, complement_of(layout, cotarget)[0])
 
 
 def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
@@ -283,7 +290,7 @@ def _common(a: Layout, b: Layout) -> tuple[Layout, int]:
     modes = list(takewhile(is_static, right_inverse(b)))
     inverse = from_modes([m.shape for m in modes], [m.stride for m in modes]) if modes else Layout(1, 0)
     try:
-        together = compose_layouts(a, inverse.shape, inverse.stride, exact=False, static=False)
+        together = compose_layouts(a, inverse.shape, inverse.stride, static=False)
     except LayoutError:
         return inverse, _run(a, inverse, size(inverse))
     shapes, strides = merged(together.shape, together.stride)

@@ -3,8 +3,9 @@
 ``logical_product(A, T) = (A, complement(A, size(A)*cosize(T)) o T)``: the block A, and copies of it laid out as T lays
 out its elements. ``blocked_product`` and ``raked_product`` pair the modes of block and tiler, block first or last.
 
-As in CuTe, a block with holes, or a tiler that steps over its own extent, may give copies that overlap; the product is
-then a layout that is not one-to-one, and :func:`tilewright.layout.is_injective` tells.
+The copies overlap only where the tiler, or two modes of it in a by-mode product, name one copy twice; the product is
+then not one-to-one, and :func:`tilewright.layout.is_injective` tells. Where the steps of T do not divide the holes of
+A, C++ returns copies at other places; here the product is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tilewright.layout.coords import compact
 from tilewright.layout.divides import unpacked, zipped
 from tilewright.layout.inverse import complement_of
 from tilewright.layout.layout import Layout, make_ordered_layout
-from tilewright.layout.modes import append, last_offset, rank, size
+from tilewright.layout.modes import append, cosize, last_offset, rank, size
 from tilewright.layout.simplify import by_mode
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_int_tuple, as_tiler, ceil_div, extent_of_tiler, is_static, product, product_each
@@ -39,10 +40,13 @@ def _product_mode(block: Layout, tiler: Any, static: bool) -> Layout:
         if tiler.__class__ is tuple:
             return by_mode(lambda mode, t: _product_mode(mode, t, static), block, tiler, "logical_product")
         tiler = Layout(extent_of_tiler(tiler, f"logical_product({block}, {tiler!r})"))
-    span = product(block.shape) * (last_offset(tiler.shape, tiler.stride) + 1)
+    count = last_offset(tiler.shape, tiler.stride) + 1
     try:
-        gaps = complement_of(block, span)
-        copies = compose_layouts(gaps, tiler.shape, tiler.stride, False, static)
+        gaps, inner = complement_of(block, product(block.shape) * count, covers=False)
+        if static and inner == len(gaps) and count > size(gaps):
+            # The holes of the block are not filled by copies of it: more copies than they hold lie above the block.
+            gaps, _ = complement_of(block, 2 * cosize(block), covers=False)
+        copies = compose_layouts(gaps, tiler.shape, tiler.stride, static)
     except LayoutError as error:
         raise LayoutError(f"logical_product({block}, {tiler}): {error}") from None
     return Layout((block.shape, copies.shape), (block.stride, copies.stride))

@@ -30,11 +30,25 @@ def _upcast(static: bool, x: Any, n: int) -> Any:
             raise LayoutError(f"upcast({x}, {n}): places within {n} elements decide where they go")
         return Swizzle(x.bits, base, x.shift) if base >= 0 else Swizzle(max(x.bits + base, 0), 0, x.shift)
     if isinstance(x, Layout):
+        _check_units(x, n)
         return on_leaves(lambda s, d: _upcast_leaf(x, s, d, n), x)
     quotient = exact_quotient(x, n)
     if quotient is None:
         raise LayoutError(f"upcast: the offset {x} is not divisible by {n}")
     return quotient
+
+
+def _check_units(x: Layout, n: int) -> None:
+    """Steps smaller than a unit of ``n`` must together stay within one unit, from its first element on."""
+    within = 0
+    for s, d in zip(flatten_to_tuple(x.shape), flatten_to_tuple(x.stride), strict=True):
+        if isinstance(d, int) and abs(d) % n and not same_int(s, 1):
+            if d < 0:
+                raise LayoutError(f"upcast({x}, {n}): the stride {d} steps backward through a unit of {n} elements")
+            group = -(-n // d)
+            within += (min(s, group) - 1 if isinstance(s, int) else group - 1) * d
+    if within >= n:
+        raise LayoutError(f"upcast({x}, {n}): modes that step within a unit of {n} elements reach {within}")
 
 
 def _upcast_leaf(whole: Layout, s: Any, d: Any, n: int) -> tuple[Any, Any]:
@@ -102,7 +116,7 @@ def _downcast(static: bool, x: Any, n: int) -> Any:
 def _contiguous_mode(x: Layout, n: int) -> int:
     """Which leaf of ``x`` steps by one element; one of size 1 only if no other does."""
     flat = list(zip(flatten_to_tuple(x.shape), flatten_to_tuple(x.stride), strict=True))
-    unit = [i for i, (_, d) in enumerate(flat) if isinstance(d, int) and abs(d) == 1]
+    unit = [i for i, (s, d) in enumerate(flat) if isinstance(d, int) and (d == 1 or (d == -1 and same_int(s, 1)))]
     moving = [i for i in unit if not same_int(flat[i][0], 1)]
     if not unit:
         raise LayoutError(f"downcast({x}, {n}): needs a mode of stride 1, whose elements can be split")
@@ -135,7 +149,7 @@ def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> An
 
 
 def max_alignment(input: Any) -> int:
-    """The largest ``n`` by which the layout can be upcast: the widest unit in which it can be moved.
+    """The widest unit in which the layout can be moved: all its offsets lie in whole runs of ``n``, ``n`` apart.
 
     Run-time extents and strides are taken to be large multiples.
 
