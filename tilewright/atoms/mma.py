@@ -8,7 +8,7 @@ every (m, n, k) of the rest modes.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tilewright.atoms.value_types import shown
 from tilewright.errors import ConstraintError, SimulationError
@@ -46,6 +46,8 @@ class Mma(Instruction):
     type_d: ScalarType
     type_a: ScalarType
     type_b: ScalarType
+    fields: ClassVar[tuple[str, ...]] = ()
+    """What of an atom of this instruction a program may change at run time (``MmaAtom.set``)."""
     accesses = (
         Access("update", "D", (MemSpace.RMEM,), 0),
         Access("read", "A", (MemSpace.RMEM,), 1),
@@ -66,6 +68,10 @@ class Mma(Instruction):
 
     def instruction(self) -> Mma:
         return self
+
+    def reads_shared(self, operand: str) -> bool:
+        """Whether the instruction itself reads operand ``A`` or ``B`` from shared memory."""
+        return False
 
     # -- checks --------------------------------------------------------------------------------------------------
 

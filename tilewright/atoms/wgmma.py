@@ -13,8 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from tilewright.atoms.mma import Mma
-from tilewright.atoms.value_types import BY_NAME
+from tilewright.atoms.value_types import BY_NAME, shown
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
+from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, MemSpace, ScalarType
 from tilewright.layout import Layout
 
@@ -70,6 +73,7 @@ class WgmmaAtom(Mma):
 
     name = "wgmma"
     min_arch = 90
+    fields = ("accum_c",)
 
     @property
     def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
@@ -105,6 +109,33 @@ class WgmmaAtom(Mma):
         form = f"<{','.join(self.majors)}>" if self.type_a in (F16, BF16) else "_TN"
         shape = "x".join(map(str, self.shape_mnk))
         return f"SM90_{shape}_{types}_{self.source}{form}{'_SATURATE' if self.saturate else ''}"
+
+    def major_of(self, operand: str) -> str:
+        """``K`` or ``MN``: the contiguous mode of operand ``A`` or ``B``."""
+        return self.majors["AB".index(operand)]
+
+    def reads_shared(self, operand: str) -> bool:
+        """Whether operand ``A`` or ``B`` lies in shared memory, named by descriptors."""
+        return operand == "B" or operand == "A" and self.source == "SS"
+
+    # -- checks, action, text --------------------------------------------------------------------------------------
+
+    def verify(self, op: Op) -> None:
+        from tilewright.atoms import wgmma_operands
+
+        wgmma_operands.verify(self, op)
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        from tilewright.atoms.wgmma_action import issue
+
+        issue(self, lanes, op, operands)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        from tilewright.atoms.wgmma_text import emit_wgmma, need_a_variant
+
+        need_a_variant(out, str(self))
+        emit_wgmma(self, out, op)
 
     def mnemonic(self) -> str:
         m, n, k = self.shape_mnk
@@ -149,3 +180,31 @@ def is_known(atom: WgmmaAtom) -> bool:
         and (atom.type_a.width == 16 or atom.majors == ("K", "K"))
         and (atom.source == "SS" or atom.majors[0] == "K") and (not atom.saturate or atom.type_d == I32)
     )  # fmt: skip
+
+
+def check_known(atom: WgmmaAtom) -> WgmmaAtom:
+    """``atom`` if the hardware has it; else a ConstraintError with the rule that it breaks."""
+    if is_known(atom):
+        return atom
+    m, n, k = atom.shape_mnk
+    what = f"{shown(atom.type_a)} x {shown(atom.type_b)}"
+    pairs, sums = _PAIRS.get(atom.type_a, ()), _ACCUMULATORS.get(atom.type_a, ())
+    if atom.type_b not in pairs:
+        why = f"there is none for {what}"
+    elif atom.type_d not in sums:
+        why = f"{what} accumulates in {' or '.join(map(shown, sums))}, not in {shown(atom.type_d)}"
+    elif m != 64 or k != instruction_k(atom.type_a):
+        why = f"its shape is 64xNx{instruction_k(atom.type_a)} for {what}"
+    elif not (8 <= n <= 256 and n % 8 == 0):
+        why = "N is 8 to 256 in steps of 8"
+    elif atom.type_a.width != 16 and atom.majors != ("K", "K"):
+        why = f"{what} takes K-major operands only; transpose on the way into shared memory"
+    elif atom.source == "RS" and atom.majors[0] != "K":
+        why = "A in registers is K-major"
+    else:
+        why = "only integer accumulators saturate"
+    shape = "x".join(map(str, atom.shape_mnk))
+    raise ConstraintError(
+        f"no wgmma of shape {shape}, {what} into {shown(atom.type_d)}, A {atom.majors[0]}-major in "
+        f"{'shared memory' if atom.source == 'SS' else 'registers'}, B {atom.majors[1]}-major: {why}"
+    )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from tilewright.ir.core import Op, Value
+from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.effects import Access, Ordering
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ class Lanes(Protocol):
 
     def store(self, pointer: Any, values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None = None) -> None:
         """Write ``values`` ``[L, count]`` at each lane's pointer."""
+        ...
+
+    def read_shared(
+        self, offsets: np.ndarray[Any, Any], warps: int, chosen: np.ndarray[Any, Any] | None = None
+    ) -> np.ndarray[Any, Any]:
+        """``[units, n, 16]`` bytes of each unit's block's shared memory at ``offsets [units, n]`` (multiples of 16). A
+        unit is ``warps`` neighbouring warps of these lanes; ``chosen`` are the units' numbers (None: all)."""
         ...
 
     def spread(self, value: Any) -> np.ndarray[Any, Any]:
@@ -169,6 +176,11 @@ class Emitter(Protocol):
 
     def shared_address(self, pointer: Value | str) -> str:
         """The 32-bit shared-memory address of a pointer (a value or C++ text): what ``ldmatrix`` and mbarriers take."""
+        ...
+
+    @property
+    def function(self) -> Function:
+        """The kernel that is printed."""
         ...
 
     @property

@@ -13,6 +13,7 @@ from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import atomic
 from tilewright.sim.barriers import ConditionWait
 from tilewright.sim.faults import Fault
+from tilewright.sim.geometry import WARP
 from tilewright.sim.values import Handle, Ptr
 
 if TYPE_CHECKING:
@@ -76,6 +77,14 @@ class GroupLanes:
             one(off + k * pointer.elem.bytes, value[:, k], None if compare is None else compare[:, k]) for k in range(n)
         ]
         return np.stack(parts, 1)
+
+    def read_shared(self, offsets: np.ndarray, warps: int, chosen: np.ndarray | None = None) -> np.ndarray:
+        group = self.group
+        base = group.smem_base
+        if type(base) is not int:
+            base = base[:: WARP * warps]
+            base = (base if chosen is None else base[chosen])[:, None]
+        return group.wave.shared.pieces(group, offsets, base)
 
     def _both(self, mask: np.ndarray | None) -> np.ndarray | None:
         if mask is None:

@@ -103,6 +103,17 @@ class SharedBuffer(Buffer):
             ranks = np.where(mask, ranks, 0)  # lanes that rest may hold anything
         return off + ((ranks + 1) << RANK_SHIFT)
 
+    def pieces(self, group: Any, off: np.ndarray, base: Any) -> np.ndarray:
+        """``[units, n, 16]`` bytes at the offsets ``[units, n]`` of blocks that start at ``base``, checked."""
+        low, high = int(off.min()), int(off.max())
+        if group.checks and (low < 0 or high > self.high - 16):
+            raise Fault(
+                f"an operand in shared memory out of bounds: byte offset {high if high > self.high - 16 else low} "
+                f"in {self.high} bytes of dynamic shared memory", mend=self.mend_bounds,
+            )  # fmt: skip
+        found = self.views[4].take((off + base) >> 4, mode="clip")
+        return found[..., None].view(np.uint8)
+
     def _mapped(self, off: np.ndarray, base: Any) -> tuple[np.ndarray, np.ndarray]:
         """Offsets and block bases of addresses in the shared memory of other blocks of the cluster."""
         rank = (off >> RANK_SHIFT) - 1

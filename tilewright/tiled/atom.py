@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, scalar_of
+from tilewright.lang.numbers.numeric import Boolean, unwrap, wrap
 from tilewright.layout import Layout, recast_layout, size
 from tilewright.layout.drawn import Drawn
 from tilewright.tiled.views import Static
@@ -23,6 +25,9 @@ class Atom(Static, Drawn):
 
     def _lines(self) -> list[str]:
         raise NotImplementedError
+
+    def __carry_key__(self) -> Any:
+        return self._key()
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
@@ -58,6 +63,45 @@ class MmaAtom(Atom):
             )
         self.op = op
         self.instruction: Mma = instruction
+        self._accumulates: Any = None  # as long as nobody has said
+
+    # -- fields that change at run time --------------------------------------------------------------------------
+
+    @property
+    def accumulates(self) -> Any:
+        """The field ``ACCUMULATE``: True, False or a run-time Boolean."""
+        return True if self._accumulates is None else self._accumulates
+
+    def set(self, field: Any, value: Any, **_: Any) -> None:
+        """Set a field of the atom: ``Field.ACCUMULATE`` tells whether the next gemm adds to its accumulators (True, as
+        long as it is not set) or overwrites them. ``value`` is a bool or a run-time Boolean.
+
+        Raises ConstraintError for an atom without that field.
+        """
+        self._need_field(field)
+        self._accumulates = unwrap(Boolean(value))
+
+    def get(self, field: Any, **_: Any) -> Any:
+        """The value of a field."""
+        self._need_field(field)
+        return self.accumulates
+
+    def _need_field(self, field: Any) -> None:
+        name = getattr(field, "value", field)
+        if name not in self.instruction.fields:
+            known = ", ".join(self.instruction.fields) or "none"
+            raise ConstraintError(f"{self.instruction} has no field {field}; its fields are: {known}")
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return [] if self._accumulates is None else [Boolean(self._accumulates).ir_value()]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Any:
+        """An atom of its own, whose fields change without those of the original."""
+        if not self.instruction.fields:
+            return self
+        made = copy.copy(self)
+        made._accumulates = unwrap(wrap(values[0])) if values else True
+        return made
 
     @property
     def thr_id(self) -> Layout:

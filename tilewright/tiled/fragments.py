@@ -11,7 +11,12 @@ from tilewright.tiled.tiled_mma import TiledMma
 
 
 def make_fragment(mma: TiledMma, which: str, x: Any) -> Any:
-    """A register tensor of the operand's type for the partitioned tensor (or partition shape) ``x``."""
+    """A register tensor of the operand's type for the partitioned tensor (or partition shape) ``x``; of an operand that
+    the instruction reads from shared memory, the tensor of its descriptors."""
     instruction = mma.instruction
+    if instruction.reads_shared(which):
+        from tilewright.tiled.warpgroup import make_descriptors
+
+        return make_descriptors(mma, which, x)
     type_ = {"A": instruction.type_a, "B": instruction.type_b, "C": instruction.type_d}[which]
     return remember_fragment(make_rmem_tensor(mma.fragment_layout(which, x), class_of(type_)), mma, which)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.atoms.mma import Mma
+from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.ir.types import F32, TF32
+from tilewright.ir.types import F32, TF32, ScalarType
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
@@ -16,6 +17,7 @@ from tilewright.tiled.atom import MmaAtom
 from tilewright.tiled.staged_copy import basic_copy
 from tilewright.tiled.tiled_mma import make_tiled_mma
 from tilewright.tiled.vectors import autovec_copy
+from tilewright.tiled.warpgroup import stage_wgmma
 
 
 def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any = None, ip: Any = None) -> None:
@@ -23,7 +25,8 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
 
     Shapes: (V) x (V) -> (V); (V,M) x (V,N) -> (V,M,N); (V,M,K) x (V,N,K) -> (V,M,N); and for instructions with one
     value also (M) x (N) -> (M,N) and (M,K) x (N,K) -> (M,N). A and B may lie in shared memory: they are copied to
-    registers first. ``c`` may be ``d``.
+    registers first. ``c`` may be ``d``. For wgmma, operands in shared memory are tensors of descriptors
+    (``make_fragment_A/B``); the atom's field ``ACCUMULATE`` tells whether ``c`` is added.
 
     Raises ConstraintError when shapes, element types or register layouts do not fit the instruction.
     """
@@ -31,19 +34,18 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
         raise ConstraintError(f"cute.gemm takes an MMA atom first, not {atom!r}: make one with cute.make_tiled_mma")
     instruction = atom.instruction
     d, a, b, c = (_ranked(instruction, role, x, d) for role, x in zip("DABC", (d, a, b, c), strict=True))
+    if isinstance(instruction, WgmmaAtom):
+        _check_type(instruction, "D", d, instruction.type_d)
+        _copy_accumulators(instruction, c, d)
+        return stage_wgmma(atom, d, a, b)
     a, b = _from_shared(atom, "A", a), _from_shared(atom, "B", b)
     for role, x, wanted in (("D", d, instruction.type_d), ("A", a, instruction.type_a), ("B", b, instruction.type_b)):
-        given = x.element_type.ir_type
-        if given != wanted and {given, wanted} != {F32, TF32}:
-            raise ConstraintError(f"{instruction}: {role} must hold {wanted}, but {x} holds {given}")
-    if not _same_registers(c, d):
-        if [size(mode) for mode in c.linear] != [size(mode) for mode in d.linear]:
-            raise ConstraintError(f"{instruction}: C {c.linear} and D {d.linear} differ in shape: both are (V,M,N)")
-        basic_copy(c, d)
+        _check_type(instruction, role, x, wanted)
+    _copy_accumulators(instruction, c, d)
     operands = {
-        "d": _operand(instruction, "D", d),
-        "a": _operand(instruction, "A", a),
-        "b": _operand(instruction, "B", b),
+        "d": register_operand(instruction, "D", d),
+        "a": register_operand(instruction, "A", a),
+        "b": register_operand(instruction, "B", b),
     }
     attrs: dict[str, Any] = {}
     for name, (_, layout, offset) in operands.items():
@@ -60,6 +62,20 @@ def mma_atom_call(
         if rank(x.linear) != 1:
             raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.linear}: use cute.gemm")
     gemm(atom, d, a, b, c)
+
+
+def _check_type(instruction: Mma, role: str, x: Tensor, wanted: ScalarType) -> None:
+    given = x.element_type.ir_type
+    if given != wanted and {given, wanted} != {F32, TF32}:
+        raise ConstraintError(f"{instruction}: {role} must hold {wanted}, but {x} holds {given}")
+
+
+def _copy_accumulators(instruction: Mma, c: Tensor, d: Tensor) -> None:
+    """C into D, unless they are the same registers."""
+    if not _same_registers(c, d):
+        if [size(mode) for mode in c.linear] != [size(mode) for mode in d.linear]:
+            raise ConstraintError(f"{instruction}: C {c.linear} and D {d.linear} differ in shape: both are (V,M,N)")
+        basic_copy(c, d)
 
 
 def _ranked(instruction: Mma, role: str, x: Tensor, d: Tensor) -> Tensor:
@@ -110,7 +126,7 @@ def _same_registers(c: Tensor, d: Tensor) -> bool:
     return same and c.linear == d.linear
 
 
-def _operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layout, int]:
+def register_operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layout, int]:
     """(fragment, layout, offset) of an operand whose place is static."""
     registers = x.engine
     if not isinstance(registers, Registers):

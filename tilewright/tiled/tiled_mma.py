@@ -230,6 +230,7 @@ class ThrMma(TiledMma):
 
     def __init__(self, tiled: TiledMma, thr_idx: Any) -> None:
         super().__init__(tiled.op, tiled.atom_layout_mnk, tiled.permutation_mnk)
+        self._accumulates = tiled._accumulates
         self.thr_idx = thr_idx
         self.thr_vmnk = self.thr_layout_vmnk.get_flat_coord(thr_idx)
 

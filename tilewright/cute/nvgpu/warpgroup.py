@@ -1,12 +1,34 @@
-"""Operations of four warps: the enumerations of ``wgmma``."""
+"""Operations of four warps: ``wgmma`` and what orders it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
+from tilewright.atoms.value_types import shown
+from tilewright.atoms.wgmma import WgmmaAtom, check_known
+from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
 from tilewright.cute.nvgpu.common import OperandMajorMode
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
+from tilewright.lang.device.calls import call
+from tilewright.layout import make_smem_atom
 
-__all__ = ["Field", "OperandMajorMode", "OperandSource"]
+__all__ = [
+    "Field",
+    "MmaF16BF16Op",
+    "MmaF8Op",
+    "MmaI8Op",
+    "MmaTF32Op",
+    "OperandMajorMode",
+    "OperandSource",
+    "SmemLayoutAtomKind",
+    "commit_group",
+    "fence",
+    "make_smem_layout_atom",
+    "wait_group",
+]
 
 
 class OperandSource(Enum):
@@ -20,3 +42,155 @@ class Field(Enum):
     """What of a wgmma atom may change at run time: whether it accumulates or overwrites."""
 
     ACCUMULATE = "accum_c"
+
+
+class SmemLayoutAtomKind(Enum):
+    """The atoms of shared-memory layouts that wgmma and TMA read: the major mode and the bytes of a row (``INTER``: 16,
+    no swizzle)."""
+
+    MN_INTER = "MN_INTER"
+    MN_SW32 = "MN_SW32"
+    MN_SW64 = "MN_SW64"
+    MN_SW128 = "MN_SW128"
+    K_INTER = "K_INTER"
+    K_SW32 = "K_SW32"
+    K_SW64 = "K_SW64"
+    K_SW128 = "K_SW128"
+
+
+def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any, **_: Any) -> Any:
+    """The layout atom (M or N, K) for elements of a type; tile it to the tile's shape with ``cute.tile_to_shape``.
+
+    >>> from tilewright.cute import Float16
+    >>> make_smem_layout_atom(SmemLayoutAtomKind.K_SW128, Float16)
+    Sw<3,3,3> o 0 o (8,64):(64,1)
+    """
+    if not isinstance(kind, SmemLayoutAtomKind):
+        raise ConstraintError(f"make_smem_layout_atom takes a SmemLayoutAtomKind, not {kind!r}")
+    major, swizzle = kind.value.split("_")
+    return make_smem_atom(major, swizzle, scalar_of(element_type).width)
+
+
+def fence(**_: Any) -> None:
+    """``wgmma.fence``: before the first gemm, and after other code has touched the accumulators or A's registers."""
+    call(WgmmaFence())
+
+
+def commit_group(**_: Any) -> None:
+    """Close the group of the gemms issued since the last group."""
+    call(WgmmaCommit())
+
+
+def wait_group(group: int, **_: Any) -> None:
+    """Wait until at most the ``group`` newest groups are unfinished; then the accumulators of the others can be read,
+    and the shared memory that they read can be written."""
+    call(WgmmaWait(group))
+
+
+def _atom(op: Any, types: tuple[ScalarType, ScalarType, ScalarType], majors: tuple[Any, Any], **more: Any) -> WgmmaAtom:
+    shape = tuple(int(x) for x in op.instruction_shape)
+    if len(shape) != 3:
+        raise ConstraintError(f"{type(op).__name__}: instruction_shape has three extents (M, N, K), not {shape}")
+    if not isinstance(op.a_src, OperandSource):
+        raise ConstraintError(f"{type(op).__name__}: a_src is an OperandSource, not {op.a_src!r}")
+    for name, major in zip(("a_major_mode", "b_major_mode"), majors, strict=True):
+        if not isinstance(major, OperandMajorMode):
+            raise ConstraintError(f"{type(op).__name__}: {name} is an OperandMajorMode, not {major!r}")
+    names = tuple("K" if m is OperandMajorMode.K else "MN" for m in majors)
+    source = "SS" if op.a_src is OperandSource.SMEM else "RS"
+    return check_known(WgmmaAtom(shape, *types, source, names, **more))  # type: ignore[arg-type]
+
+
+def _need(op: Any, name: str, given: Any, known: tuple[ScalarType, ...]) -> ScalarType:
+    kind: ScalarType = scalar_of(given)
+    if kind not in known:
+        raise ConstraintError(f"{type(op).__name__}: {name} is one of {', '.join(map(shown, known))}, not {given}")
+    return kind
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op:
+    """``wgmma`` on Float16 (accumulating in Float16 or Float32) or BFloat16 (in Float32): 64xNx16.
+
+    N is 8 to 256 in steps of 8; A and B in either major (A in registers: K-major).
+
+    >>> from tilewright.cute import Float16, Float32
+    >>> MmaF16BF16Op(
+    ...     Float16, Float32, (64, 256, 16), OperandSource.SMEM, OperandMajorMode.K, OperandMajorMode.MN
+    ... ).instruction()
+    SM90_64x256x16_F32F16F16_SS<K,MN>
+    """
+
+    ab_dtype: Any
+    acc_dtype: Any
+    instruction_shape: Any
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> WgmmaAtom:
+        kind = _need(self, "ab_dtype", self.ab_dtype, (F16, BF16))
+        return _atom(self, (scalar_of(self.acc_dtype), kind, kind), (self.a_major_mode, self.b_major_mode))
+
+
+@dataclass(frozen=True)
+class MmaTF32Op:
+    """``wgmma`` on TFloat32 (Float32 arrays serve), accumulating in Float32: 64xNx8; A and B K-major."""
+
+    instruction_shape: Any
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> WgmmaAtom:
+        return _atom(self, (F32, TF32, TF32), (self.a_major_mode, self.b_major_mode))
+
+
+@dataclass(frozen=True)
+class MmaF8Op:
+    """``wgmma`` on Float8E4M3FN and Float8E5M2, accumulating in Float32 or Float16: 64xNx32; A and B K-major.
+
+    The hardware adds with fewer bits than Float32 has: long sums want a second accumulator.
+    """
+
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+    instruction_shape: Any
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> WgmmaAtom:
+        a, b = (_need(self, n, getattr(self, n), (E4M3, E5M2)) for n in ("a_dtype", "b_dtype"))
+        return _atom(self, (scalar_of(self.acc_dtype), a, b), (self.a_major_mode, self.b_major_mode))
+
+
+@dataclass(frozen=True)
+class MmaI8Op:
+    """``wgmma`` on Int8 and Uint8, accumulating in Int32: 64xNx32; A and B K-major."""
+
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+    instruction_shape: Any
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> WgmmaAtom:
+        a, b = (_need(self, n, getattr(self, n), (I8, U8)) for n in ("a_dtype", "b_dtype"))
+        _need(self, "acc_dtype", self.acc_dtype, (I32,))
+        return _atom(self, (I32, a, b), (self.a_major_mode, self.b_major_mode))

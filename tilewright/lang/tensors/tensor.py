@@ -19,6 +19,7 @@ from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.tensors import access
+from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bytes, with_swizzle
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.swizzled import bits_of
@@ -99,7 +100,7 @@ class Tensor:
     @property
     def is_coordinate(self) -> bool:
         """Whether the elements are coordinates (an identity tensor or a view of one)."""
-        return not isinstance(self.engine, (Pointer, Registers))
+        return not isinstance(self.engine, (Pointer, Registers, Descriptors))
 
     @property
     def leading_dim(self) -> int | tuple[int, ...] | None:

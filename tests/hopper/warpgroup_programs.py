@@ -1,0 +1,184 @@
+"""One wgmma program for all tests: C = A B^T (+ C) of one block, operands brought to shared memory by plain copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute, pipeline
+from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.cute.nvgpu import warpgroup
+from tilewright.ir.types import F16, F32
+
+
+def swizzled_layout(major: str, kind: str, width: int, tile: tuple[int, ...], order: tuple[int, ...]) -> Any:
+    """``tile`` (MN, K) or (MN, K, stages) in atoms of ``kind``."""
+    from tilewright.layout import make_smem_atom
+
+    return cute.tile_to_shape(make_smem_atom(major, kind, width), tile, order)
+
+
+class OneGemm:
+    """C (M, N) = A (M, K) B (N, K)^T in one block; ``warpgroups`` share M. ``kinds`` are the shared-memory atoms."""
+
+    def __init__(
+        self, atom: WgmmaAtom, warpgroups: int = 1, kinds: tuple[str, str] = ("SW128", "SW128"), add: bool = False,
+        whole: bool = False,
+    ) -> None:  # fmt: skip
+        self.atom, self.warpgroups, self.kinds, self.add, self.whole = atom, warpgroups, kinds, add, whole
+
+    @cute.jit
+    def __call__(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor):
+        tiled_mma = cute.make_tiled_mma(self.atom, (self.warpgroups, 1, 1))
+        self.kernel(mA, mB, mC, tiled_mma).launch(grid=(1, 1, 1), block=(128 * self.warpgroups, 1, 1))
+
+    @cute.kernel
+    def kernel(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tiled_mma: cute.TiledMma):
+        tidx, _, _ = cute.arch.thread_idx()
+        smem = cutlass.utils.SmemAllocator()
+        shared = []
+        for x, major, kind in zip((mA, mB), self.atom.majors, self.kinds, strict=True):
+            layout = swizzled_layout(major, kind, x.element_type.width, x.shape, (0, 1))
+            sX = smem.allocate_tensor(x.element_type, layout, 1024)
+            for i in range(tidx, cute.size(x), 128 * self.warpgroups):
+                sX[i] = x[i]
+            shared.append(sX)
+        cute.arch.fence_view_async_shared()
+        cute.arch.sync_threads()
+
+        thr_mma = tiled_mma.get_slice(tidx)
+        tCsA, tCsB, tCgC = thr_mma.partition_A(shared[0]), thr_mma.partition_B(shared[1]), thr_mma.partition_C(mC)
+        tCrA, tCrB = tiled_mma.make_fragment_A(tCsA), tiled_mma.make_fragment_B(tCsB)
+        if cutlass.const_expr(self.atom.source == "RS"):
+            cute.autovec_copy(tCsA, tCrA)
+        acc = tiled_mma.make_fragment_C(tCgC)
+        if cutlass.const_expr(self.add):
+            cute.autovec_copy(tCgC, acc)
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, self.add)
+        warpgroup.fence()
+        if cutlass.const_expr(self.whole):
+            cute.gemm(tiled_mma, acc, tCrA, tCrB, acc)
+        else:
+            for k in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):
+                cute.gemm(tiled_mma, acc, tCrA[None, None, k], tCrB[None, None, k], acc)
+                tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        warpgroup.commit_group()
+        warpgroup.wait_group(0)
+        cute.autovec_copy(acc, tCgC)
+
+
+class Streamed:
+    """C = A B^T, warp-specialised: one warpgroup fills a ring of stages, ``consumers`` warpgroups multiply.
+
+    The tile is (64 * consumers, N); M and N of the arrays are whole tiles, one a block; K is whole steps of 64. The
+    accumulators stay in flight from one step to the next: a stage is released one step late.
+    """
+
+    STEP = 64
+
+    def __init__(self, n: int = 256, consumers: int = 2, stages: int = 4, first: str = "field") -> None:
+        self.n, self.consumers, self.stages, self.first = n, consumers, stages, first
+        self.atom = WgmmaAtom((64, n, 16), F32, F16, F16)
+        self.threads = 128 * (consumers + 1)
+
+    @property
+    def tile(self) -> tuple[int, int, int]:
+        return (64 * self.consumers, self.n, self.STEP)
+
+    @cute.jit
+    def __call__(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor):
+        tiled_mma = cute.make_tiled_mma(self.atom, (self.consumers, 1, 1))
+        m, n, _ = self.tile
+        grid = (mC.shape[0] // m, mC.shape[1] // n, 1)
+        self.kernel(mA, mB, mC, tiled_mma).launch(grid=grid, block=(self.threads, 1, 1))
+
+    @cute.kernel
+    def kernel(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tiled_mma: cute.TiledMma):
+        m, n, k = self.tile
+        warpgroup_idx = cute.arch.make_warp_uniform(cute.arch.thread_idx()[0] // 128)
+        bidm, bidn, _ = cute.arch.block_idx()
+        gA, gB = cute.local_tile(mA, (m, k), (bidm, None)), cute.local_tile(mB, (n, k), (bidn, None))
+        gC = cute.local_tile(mC, (m, n), (bidm, bidn))
+        smem = cutlass.utils.SmemAllocator()
+        sA = smem.allocate_tensor(
+            cutlass.Float16, swizzled_layout("K", "SW128", 16, (m, k, self.stages), (0, 1, 2)), 1024
+        )
+        sB = smem.allocate_tensor(
+            cutlass.Float16, swizzled_layout("K", "SW128", 16, (n, k, self.stages), (0, 1, 2)), 1024
+        )
+        pipe = pipeline.PipelineAsync.create(
+            num_stages=self.stages,
+            producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 128),
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 128 * self.consumers),
+        )
+        if warpgroup_idx == self.consumers:
+            self.produce(pipe, gA, gB, sA, sB)
+        else:
+            self.consume(pipe, tiled_mma, warpgroup_idx, sA, sB, gC, cute.size(gA, mode=[2]))
+
+    @cute.jit
+    def produce(self, pipe: Any, gA: cute.Tensor, gB: cute.Tensor, sA: cute.Tensor, sB: cute.Tensor):
+        state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.stages)
+        tidx = cute.arch.thread_idx()[0] % 128
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16, num_bits_per_copy=128)
+        copy = cute.make_tiled_copy_tv(atom, cute.make_layout((16, 8), stride=(8, 1)), cute.make_layout((1, 8)))
+        thread = copy.get_slice(tidx)
+        pairs = [(thread.partition_S(g), thread.partition_D(s)) for g, s in ((gA, sA), (gB, sB))]
+        for step in cutlass.range(cute.size(gA, mode=[2])):
+            pipe.producer_acquire(state)
+            for source, target in pairs:
+                cute.copy(copy, source[None, None, None, step], target[None, None, None, state.index])
+            cute.arch.fence_view_async_shared()
+            pipe.producer_commit(state)
+            state.advance()
+        pipe.producer_tail(state)
+
+    @cute.jit
+    def consume(
+        self, pipe: Any, tiled_mma: cute.TiledMma, warpgroup_idx: Any, sA: cute.Tensor, sB: cute.Tensor,
+        gC: cute.Tensor, steps: Any,
+    ):  # fmt: skip
+        thr_mma = tiled_mma.get_slice(warpgroup_idx * 128)
+        tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(sA))
+        tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(sB))
+        tCgC = tiled_mma.get_slice(cute.arch.thread_idx()[0] % (128 * self.consumers)).partition_C(gC)
+        acc = tiled_mma.make_fragment_C(tCgC)
+        read = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
+        release = read.clone()
+        if cutlass.const_expr(self.first == "peeled"):
+            pipe.consumer_wait(read)
+            tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+            self.multiply(tiled_mma, acc, tCrA, tCrB, read.index)
+            read.advance()
+            for _ in cutlass.range(steps - 1):
+                pipe.consumer_wait(read)
+                self.multiply(tiled_mma, acc, tCrA, tCrB, read.index)
+                warpgroup.wait_group(1)
+                pipe.consumer_release(release)
+                read.advance()
+                release.advance()
+        else:
+            if cutlass.const_expr(self.first == "zeros"):
+                acc.fill(0)
+                tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+            else:
+                tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+            for step in cutlass.range(steps):
+                pipe.consumer_wait(read)
+                self.multiply(tiled_mma, acc, tCrA, tCrB, read.index)
+                warpgroup.wait_group(1)
+                if step > 0:
+                    pipe.consumer_release(release)
+                    release.advance()
+                read.advance()
+        warpgroup.wait_group(0)
+        pipe.consumer_release(release)
+        cute.autovec_copy(acc, tCgC)
+
+    @cute.jit
+    def multiply(self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, stage: Any):
+        warpgroup.fence()
+        for k in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):
+            cute.gemm(tiled_mma, acc, tCrA[None, None, k, stage], tCrB[None, None, k, stage], acc)
+            tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        warpgroup.commit_group()

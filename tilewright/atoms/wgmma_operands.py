@@ -1,0 +1,63 @@
+"""The operands of a ``wgmma`` call, and what they must meet.
+
+Operands ``[d, a, b, accumulate]``: ``d`` is a fragment; ``b`` (and ``a`` in the SS form) the low word of a matrix
+descriptor (i32), whose high word is the attribute ``b_high``; ``a`` in the RS form a fragment; ``accumulate`` an i1:
+whether the first instruction along K adds to D or overwrites it. Attributes: ``d_layout (V, M, N)``, ``d_offset``;
+``b_layout (1, N, K)`` and, for descriptors, ``a_layout (1, M, K)`` count units of 16 bytes and are added to the low
+word; for registers ``a_layout (V, M, K)`` and ``a_offset`` count registers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.types import BOOL, I32
+from tilewright.layout.tuples import product
+
+if TYPE_CHECKING:
+    from tilewright.atoms.wgmma import WgmmaAtom
+
+
+def verify(atom: WgmmaAtom, op: Op) -> None:
+    """Raise ConstraintError where the operands of a call do not fit."""
+    if len(op.operands) != 4:
+        raise ConstraintError(f"{atom}: takes d, a, b and whether it accumulates, not {len(op.operands)} operands")
+    d, a, b, accumulate = op.operands
+    layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
+    atom._verify_operand("D", d.type, layouts[0], op.attrs["d_offset"], atom.layout_c, atom.type_d)
+    _verify_values_in_order(atom, op)
+    if atom.reads_shared("A"):
+        _verify_descriptor(atom, "A", a.type)
+    else:
+        atom._verify_operand("A", a.type, layouts[1], op.attrs["a_offset"], atom.layout_a, atom.type_a)
+    _verify_descriptor(atom, "B", b.type)
+    if accumulate.type != BOOL:
+        raise ConstraintError(f"{atom}: whether it accumulates is a Boolean, not {accumulate.type}")
+    (_, dm, dn), (_, am, ak), (_, bn, bk) = (tuple(product(x.shape) for x in layout) for layout in layouts)
+    if (dm, dn, ak) != (am, bn, bk):
+        raise ConstraintError(
+            f"{atom}: the rest modes of D {layouts[0]}, A {layouts[1]} and B {layouts[2]} do not match: "
+            f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K)"
+        )
+
+
+def _verify_descriptor(atom: WgmmaAtom, role: str, type_: Any) -> None:
+    if type_ != I32:
+        raise ConstraintError(
+            f"{atom}: reads {role} from shared memory, through descriptors (make_fragment_{role} of the partitioned "
+            f"shared-memory tensor), not from {type_}"
+        )
+
+
+def _verify_values_in_order(atom: WgmmaAtom, op: Op) -> None:
+    """The accumulators of one instruction are neighbours: so they stay where they are for a whole kernel."""
+    from tilewright.atoms.tables import offsets
+
+    values = offsets(op.attrs["d_layout"][0])
+    if (values != range(values.size)).any():
+        raise ConstraintError(
+            f"{atom}: the accumulators of one instruction must lie side by side in the fragment, but D is "
+            f"{op.attrs['d_layout']}: make it with make_fragment_C"
+        )

@@ -1,0 +1,172 @@
+"""The CUDA text of wgmma: one inline-PTX helper an instruction, one call for each step of the rest modes.
+
+Accumulators are the ``"+"`` operands of the asm statement, so that they stay in their registers from the first
+instruction to the last. What keeps others away until they are ready is :func:`emit_wait`: the compiler does not know
+that the asm statement's results arrive later, so after a wait an empty asm statement "changes" each register in flight.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.atoms.mma_sync_text import registers
+from tilewright.atoms.tables import offsets, size
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.instruction import Emitter
+from tilewright.ir.types import F32, I32, FragType, ScalarType
+
+if TYPE_CHECKING:
+    from tilewright.atoms.wgmma import WgmmaAtom
+
+DESCRIPTOR = "matrix_descriptor"
+DESCRIPTOR_SOURCE = (
+    f"__device__ __forceinline__ uint64_t {DESCRIPTOR}(uint32_t low, uint32_t high) {{\n"
+    "  return uint64_t(high) << 32 | low;\n"
+    "}\n"
+)
+
+
+def accumulator_type(type_: ScalarType) -> tuple[str, str]:
+    """C++ type and asm constraint of an accumulator register."""
+    return {F32: ("float", "f"), I32: ("int32_t", "r")}.get(type_, ("uint32_t", "r"))
+
+
+def helper_source(atom: WgmmaAtom, name: str) -> str:
+    """``name(d, a..., b, accumulate)``: ``d`` points to the accumulators of one instruction, changed in place."""
+    cpp, constraint = accumulator_type(atom.type_d)
+    count = registers(atom.type_d, size(atom.layout_c[1]))
+    ins, slots = [], [f"%{i}" for i in range(count)]
+    parameters = [f"{cpp}* d"]
+    if atom.reads_shared("A"):
+        a_slot = f"%{count}"
+        parameters.append("uint64_t a")
+        ins.append('"l"(a)')
+    else:
+        words = registers(atom.type_a, size(atom.layout_a[1]))
+        a_slot = "{" + ", ".join(f"%{count + i}" for i in range(words)) + "}"
+        parameters += [f"uint32_t a{i}" for i in range(words)]
+        ins += [f'"r"(a{i})' for i in range(words)]
+    at = count + len(ins)
+    parameters += ["uint64_t b", "int accumulate"]
+    ins += ['"l"(b)', '"r"(accumulate)']
+    outs = ", ".join(f'"+{constraint}"(d[{i}])' for i in range(count))
+    tail = ["p"]
+    if atom.type_d != I32:
+        tail += ["1", "1"]  # scale-a, scale-b
+    if atom.type_a.width == 16:
+        tail += [str(int(atom.major_of(x) == "MN")) for x in "AB" if atom.reads_shared(x)]
+    return (
+        f"__device__ __forceinline__ void {name}({', '.join(parameters)}) {{\n"
+        f'  asm volatile("{{.reg .pred p; setp.ne.b32 p, %{at + 1}, 0;\\n"\n'
+        f'               "{atom.mnemonic()} {{{", ".join(slots)}}}, {a_slot}, %{at}, {", ".join(tail)};}}"\n'
+        f"               : {outs}\n"
+        f"               : {', '.join(ins)});\n"
+        f"}}\n"
+    )
+
+
+def emit_wgmma(atom: WgmmaAtom, out: Emitter, op: Op) -> None:
+    """K is the outermost loop. All steps are written out: descriptors differ by immediates."""
+    name = "wgmma_" + atom.cute_name.lower().removeprefix("sm90_").translate(str.maketrans("<,", "__", ">"))
+    out.helper(name, helper_source(atom, name))
+    d, a, b, accumulate = op.operands
+    layouts = {x: op.attrs[f"{x}_layout"] for x in "dab"}
+    rests = {x: (offsets(layout[1]).tolist(), offsets(layout[2]).tolist()) for x, layout in layouts.items()}
+    for k, (a_k, b_k) in enumerate(zip(rests["a"][1], rests["b"][1], strict=True)):
+        added = _flag(out, accumulate) if k == 0 else "1"
+        for n, d_n in enumerate(rests["d"][1]):
+            for m, d_m in enumerate(rests["d"][0]):
+                into = _accumulators(out, atom, d, op.attrs["d_offset"] + d_m + d_n)
+                b_text = _descriptor(out, b, rests["b"][0][n] + b_k, op.attrs["b_high"])
+                a_step = rests["a"][0][m] + a_k
+                if atom.reads_shared("A"):
+                    a_text = _descriptor(out, a, a_step, op.attrs["a_high"])
+                else:
+                    per = max(1, 32 // atom.type_a.width)
+                    places = [op.attrs["a_offset"] + a_step + v for v in offsets(layouts["a"][0]).tolist()[::per]]
+                    a_text = ", ".join(out.register(a, place) for place in places)
+                out.line(f"{name}({into}, {a_text}, {b_text}, {added});")
+
+
+def _accumulators(out: Emitter, atom: WgmmaAtom, d: Value, offset: int) -> str:
+    name = out.value(d)
+    if registers(atom.type_d, 2) == 2:
+        return f"{name} + {offset}" if offset else name
+    return f"&{out.register(d, offset)}"
+
+
+def _descriptor(out: Emitter, low: Value, step: int, high: int) -> str:
+    out.helper(DESCRIPTOR, DESCRIPTOR_SOURCE)
+    text = out.value(low)
+    return f"{DESCRIPTOR}({text}{f' + {step}' if step else ''}, {high:#x})"
+
+
+def _flag(out: Emitter, accumulate: Value) -> str:
+    return str(int(bool(accumulate.value))) if isinstance(accumulate, Constant) else out.value(accumulate)
+
+
+# -- registers in flight -----------------------------------------------------------------------------------------------
+
+
+def emit_wait(out: Emitter, op: Op, pending: int) -> None:
+    """The wait, and after it an empty asm statement on every register that an instruction may still own before it."""
+    out.line(f'asm volatile("wgmma.wait_group.sync.aligned {pending};" ::: "memory");')
+    hold(out, in_flight(out.function).get(op, ()))
+
+
+def hold(out: Emitter, fragments: tuple[Value, ...]) -> None:
+    """Let no access of these registers move across this place."""
+    for fragment in fragments:
+        kind = fragment.type
+        assert isinstance(kind, FragType)
+        cpp, constraint = accumulator_type(kind.elem)
+        count = registers(kind.elem, kind.n)
+        name = f"hold_{count}_{cpp}"
+        outs = ", ".join(f'"+{constraint}"(r[{i}])' for i in range(count))
+        out.helper(
+            name,
+            f'__device__ __forceinline__ void {name}({cpp}* r) {{\n  asm volatile("" : {outs} :: "memory");\n}}\n',
+        )
+        out.line(f"{name}({_all_of(out, fragment, kind)});")
+
+
+def _all_of(out: Emitter, fragment: Value, kind: FragType) -> str:
+    return out.value(fragment) if kind.elem in (F32, I32) else f"&{out.register(fragment, 0)}"
+
+
+Flight = dict[Value, None]
+
+
+def in_flight(function: Function) -> dict[Op, tuple[Value, ...]]:
+    """For each wait of a kernel the fragments that instructions issued before it, and not waited for, read or write."""
+    found: dict[Op, Flight] = {}
+    _through(function.body, {}, found)
+    return {op: tuple(fragments) for op, fragments in found.items()}
+
+
+def _through(block: Block, flying: Flight, found: dict[Op, Flight]) -> Flight:
+    from tilewright.atoms.wgmma import WgmmaAtom
+    from tilewright.atoms.wgmma_sync import WgmmaWait
+
+    for op in block.ops:
+        atom = op.attrs.get("atom")
+        if isinstance(atom, WgmmaAtom):
+            flying = flying | {v: None for v in op.operands if isinstance(v.type, FragType)}
+        elif isinstance(atom, WgmmaWait):
+            found.setdefault(op, {}).update(flying)
+            flying = {} if atom.pending == 0 else flying
+        elif op.regions:
+            before, turns = flying, 2 if op.opcode in ("for", "while") else 1
+            for _ in range(turns):  # the second turn of a loop starts with what the first left
+                after: Flight = {} if op.opcode == "if" and len(op.regions) == 2 else dict(before)
+                for region in op.regions:
+                    after |= _through(region, dict(flying), found)
+                flying = before | after if op.opcode != "if" else after
+    return flying
+
+
+def need_a_variant(out: Emitter, what: str) -> None:
+    """Refuse to print for a GPU without wgmma."""
+    if out.arch != 90:
+        raise ConstraintError(f"{what}: only sm_90a has it, but the kernel is compiled for sm_{out.arch}")

@@ -1,0 +1,115 @@
+"""wgmma in the language: descriptors of partitioned shared-memory tensors, and ``cute.gemm`` on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.matrix_descriptor import ADDRESS_BITS, descriptor_layout, matrix_descriptor
+from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.lang.device.warps import make_warp_uniform
+from tilewright.lang.numbers.numeric import Boolean, Int32
+from tilewright.lang.tensors.descriptors import Descriptors
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout import Layout, is_static, rank, size
+from tilewright.tiled.atom import MmaAtom
+
+
+def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
+    """The descriptors (1, RestMN, RestK, ...) of operand ``which`` for a partition (V, RestMN, RestK, ...) in shared
+    memory. They are made once; stages and K blocks add to them.
+
+    Raises ConstraintError when the layout of one instruction's tile is no canonical layout of wgmma.
+    """
+    instruction = atom.instruction
+    assert isinstance(instruction, WgmmaAtom)
+    pointer = getattr(partition, "engine", None)
+    if not isinstance(pointer, Pointer) or pointer.memspace is not AddressSpace.smem:
+        raise ConstraintError(
+            f"{instruction}: reads {which} from shared memory, so make_fragment_{which} takes the partition of a "
+            f"shared-memory tensor, not {partition}"
+        )
+    type_ = instruction.type_a if which == "A" else instruction.type_b
+    if pointer.dtype.ir_type != type_ and pointer.dtype.ir_type.width != type_.width:
+        raise ConstraintError(f"{instruction}: {which} must hold {type_}, but {partition} holds {pointer.dtype}")
+    layout = partition.linear
+    if not isinstance(layout, Layout) or not is_static(layout):
+        raise ConstraintError(f"make_fragment_{which}: a shared-memory tensor has a static layout, not {layout}")
+    values = instruction.layout_a[1] if which == "A" else instruction.layout_b[1]
+    if rank(layout) < 3 or size(layout[0]) != size(values) or rank(layout[0]) != 2:
+        raise ConstraintError(
+            f"make_fragment_{which} takes a partition (V,Rest,Rest) with {values.shape} values in V, not {layout}: "
+            f"partition the tensor first (partition_{which})"
+        )
+    descriptor = matrix_descriptor(layout[0], pointer.swizzle, instruction.major_of(which), type_)
+    _check_alignment(instruction, which, pointer)
+    address: Any = Int32(_plain(pointer).toint())
+    low = (address & ADDRESS_BITS) >> 4 | descriptor.low
+    if not _is_static_place(pointer):
+        low = make_warp_uniform(low)  # it is, for threads of a warpgroup share their tile; now the compiler knows
+    return Tensor(Descriptors(low, descriptor.high, pointer.dtype), descriptor_layout(layout, type_))
+
+
+def _plain(pointer: Pointer) -> Pointer:
+    """The place that the offsets name before the swizzle: where the descriptor of a swizzled tile points to."""
+    base, offset = pointer.unswizzled()
+    return base + offset
+
+
+def _check_alignment(instruction: WgmmaAtom, which: str, pointer: Pointer) -> None:
+    """The swizzle permutes address bits, so its pattern must start at a multiple of its span."""
+    swizzle = pointer.swizzle
+    span = swizzle.span if swizzle is not None and swizzle.bits else 16
+    plain = _plain(pointer)
+    if pointer.base_align % span or plain.alignment % 16:
+        raise ConstraintError(
+            f"{instruction}: {which} must start at a multiple of {span if pointer.base_align % span else 16} bytes for "
+            f"its swizzle, but {pointer} is aligned to {min(pointer.base_align, plain.alignment)}: allocate it with "
+            f"byte_alignment={max(span, 128)}"
+        )
+
+
+def _is_static_place(pointer: Pointer) -> bool:
+    """Whether the address is the same for all threads because it is known while staging."""
+    if not isinstance(pointer.pending, int):
+        return False
+    base: Any = pointer.base
+    while isinstance(base, Value) and base.op is not None and base.op.opcode == "ptr.cast":
+        base = base.op.operands[0]
+    return isinstance(base, Value) and base.op is not None and base.op.opcode == "smem.alloc"
+
+
+def stage_wgmma(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor) -> None:
+    """The one call of a gemm: D in registers, B (and A in the SS form) as tensors of descriptors."""
+    from tilewright.tiled.staged_gemm import register_operand
+
+    instruction = atom.instruction
+    assert isinstance(instruction, WgmmaAtom)
+    frag, d_layout, d_offset = register_operand(instruction, "D", d)
+    attrs: dict[str, Any] = {"d_layout": d_layout, "d_offset": d_offset}
+    operands = [frag]
+    for role, x in (("a", a), ("b", b)):
+        if instruction.reads_shared(role.upper()):
+            value, layout, high = _descriptor_operand(instruction, role.upper(), x)
+            attrs[f"{role}_high"] = high
+        else:
+            value, layout, attrs[f"{role}_offset"] = register_operand(instruction, role.upper(), x)
+        attrs[f"{role}_layout"] = layout
+        operands.append(value)
+    operands.append(Boolean(atom.accumulates).ir_value())
+    Builder.current().call(instruction, operands, **attrs)
+
+
+def _descriptor_operand(instruction: WgmmaAtom, role: str, x: Tensor) -> tuple[Value, Layout, int]:
+    iterator = x.engine
+    if not isinstance(iterator, Descriptors):
+        raise ConstraintError(
+            f"{instruction}: {role} is read from shared memory through descriptors, not from {x}: pass a slice of "
+            f"make_fragment_{role}(partition_{role}(...)) of the shared-memory tensor"
+        )
+    if not is_static(x.linear):
+        raise ConstraintError(f"{instruction}: the rest modes of {role} {x.linear} must be static: slice the stage")
+    return Int32(iterator.low + iterator.offset).ir_value(), x.linear, iterator.high
