@@ -9,9 +9,8 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(folder))
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("TILEWRIGHT_CACHE_MB", raising=False)
     monkeypatch.delenv("TILEWRIGHT_DUMP", raising=False)
     monkeypatch.delenv("TILEWRIGHT_LINEINFO", raising=False)
-    return folder
+    return tmp_path / "cache" / "tilewright-cubins"
