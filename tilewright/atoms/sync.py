@@ -167,21 +167,33 @@ class Fence(Instruction):
 
 @dataclass(frozen=True)
 class FenceProxy(Instruction):
-    """``fence.proxy.async[.shared::cta]``: make generic accesses visible to the async proxy (TMA, wgmma)."""
+    """``fence.proxy.async[.space]``: order generic accesses with those of the async proxy (TMA, wgmma) to ``space``:
+    ``global``, ``shared::cta``, ``shared::cluster``, or ``""`` for all memory. ``kind`` ``alias``: accesses to one place
+    by two addresses.
+    """
 
     space: str = "shared::cta"
-    min_arch: int = 90
-    name: ClassVar[str] = "fence.proxy.async"
+    kind: str = "async"
+    name: ClassVar[str] = "fence.proxy"
     quiet: ClassVar[bool] = True
     accesses = ()
-    orders = (Ordering("thread", acquire=True, release=True, proxies=("generic", "async")),)
 
     def __post_init__(self) -> None:
-        if self.space not in ("", "global", "shared::cta", "shared::cluster"):
-            raise ConstraintError(f"no fence.proxy.async.{self.space}")
+        spaces = ("", "global", "shared::cta", "shared::cluster") if self.kind == "async" else ("",)
+        if self.kind not in ("async", "alias") or self.space not in spaces:
+            raise ConstraintError(f"no {self.mnemonic()}")
+
+    @property
+    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+        proxies = ("generic", "async") if self.kind == "async" else ("generic",)
+        return (Ordering("thread", acquire=True, release=True, proxies=proxies),)
+
+    @property
+    def min_arch(self) -> int:  # type: ignore[override]
+        return 90 if self.kind == "async" else 80
 
     def mnemonic(self) -> str:
-        return f"{self.name}.{self.space}" if self.space else self.name
+        return f"{self.name}.{self.kind}{'.' if self.space else ''}{self.space}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         return ()

@@ -268,7 +268,7 @@ class ElectOne(Instruction):
         _need(op, not op.operands and [v.type for v in op.results] == [BOOL], "elect_one takes nothing and gives i1")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        active = lanes.active().reshape(-1, WARP)
+        active = members(lanes, -1, self.name)
         chosen = active & (np.cumsum(active, axis=1) == 1)
         return (chosen.reshape(-1),)
 

@@ -12,7 +12,12 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.device.clusters": (
             "cluster_arrive cluster_arrive_relaxed cluster_wait mapa map_dsmem_ptr store_shared_remote"
         ),
+        "tilewright.lang.device.registers": (
+            "setmaxregister_increase setmaxregister_decrease warpgroup_reg_alloc warpgroup_reg_dealloc "
+            "griddepcontrol_wait griddepcontrol_launch_dependents"
+        ),
         "tilewright.lang.device.barriers": (
+            "ProxyKind SharedSpace "
             "FULL_MASK sync_threads barrier barrier_arrive "
             "sync_warp fence_proxy fence_view_async_shared fence_acq_rel_cta "
             "fence_acq_rel_cluster fence_acq_rel_gpu fence_acq_rel_sys "

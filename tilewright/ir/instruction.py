@@ -132,6 +132,10 @@ class Lanes(Protocol):
         to mend it."""
         ...
 
+    def registers_at_entry(self) -> int:
+        """Registers of each thread when its block begins, as the launch bounds allow."""
+        ...
+
     # -- who -----------------------------------------------------------------------------------------------------------
 
     def sreg(self, name: str) -> np.ndarray[Any, Any]:
@@ -200,11 +204,13 @@ class Instruction:
     ``accesses`` says what it reads and writes, operand by operand, and ``orders`` what it orders besides; every
     subclass states both (they may be properties, where they depend on its parameters). ``quiet`` ones, executed once
     more while nothing else has changed, change nothing: a loop of them that turns without progress waits for somebody
-    else. An atomic is quiet, because the simulator sees whether it has changed its place.
+    else. An atomic is quiet, because the simulator sees whether it has changed its place. ``caps_registers``: kernels
+    with it state how many blocks share a multiprocessor, as the compiler wants it.
     """
 
     name: ClassVar[str] = "?"
     blocking: ClassVar[bool] = False
+    caps_registers: ClassVar[bool] = False
     pure: ClassVar[bool] = False
     quiet: ClassVar[bool] = False
     accesses: tuple[Access, ...] = ()

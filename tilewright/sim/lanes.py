@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.atoms.registers import registers_at_entry
 from tilewright.ir.types import I64
 from tilewright.sim.access import Access
 from tilewright.sim.agents import Effect
@@ -161,6 +162,10 @@ class GroupLanes:
         if make not in kept:
             kept[make] = make()
         return kept[make]
+
+    def registers_at_entry(self) -> int:
+        launch = self.group.wave.launch
+        return registers_at_entry(launch.geometry.threads, launch.program.min_blocks)
 
     def fault(self, text: str, lanes: np.ndarray | None = None, mend: str = "") -> Exception:
         return Fault(text, lanes, mend=mend)

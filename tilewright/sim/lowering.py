@@ -44,7 +44,9 @@ class Lowering:
     def program(self) -> Program:
         params = [self.slot(p) for p in self.function.params]
         self.block(self.function.body)
-        return Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
+        program = Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
+        program.min_blocks = self.function.attrs.get("min_blocks") or 1
+        return program
 
     # -- registers -----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from tilewright.atoms import cp_async, sync
@@ -45,13 +46,44 @@ def sync_warp(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     call(sync.SyncWarp(), *([] if mask is None or mask in (FULL_MASK, -1) else [i32(mask)]))
 
 
-def fence_proxy(
-    kind: Any = "async.shared", *, space: Any = None, use_intrinsic: Any = None, loc: Any = None, ip: Any = None
-) -> None:
-    """Order generic accesses before accesses by the async proxy (TMA, wgmma)."""
-    name = str(getattr(kind, "value", kind))
-    shared = "shared" in name or "shared" in str(getattr(space, "value", space))
-    call(sync.FenceProxy("shared::cta") if shared else sync.FenceProxy("global"))
+class ProxyKind(Enum):
+    """The accesses that :func:`fence_proxy` orders with ordinary ones."""
+
+    alias = "alias"
+    async_ = "async"
+    async_global = "async.global"
+    async_shared = "async.shared"
+
+
+class SharedSpace(Enum):
+    """Whose shared memory: the own block's, or that of all blocks of the cluster."""
+
+    shared_cta = "cta"
+    shared_cluster = "cluster"
+
+
+def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None) -> None:
+    """Order this thread's ordinary accesses with those of another proxy, in both directions.
+
+    ``kind`` (a ProxyKind or its text): ``async.shared`` (TMA and wgmma on shared memory; ``space``: ``cta``, the
+    default, or ``cluster``), ``async.global``, ``async`` (all memory) or ``alias`` (one place by two addresses).
+
+    Example::
+
+        buffer[tidx] = value                          # an ordinary store
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()                      # now one thread may start a TMA store of the buffer
+    """
+    name, where = str(getattr(kind, "value", kind)), str(getattr(space, "value", space or ""))
+    if name not in [k.value for k in ProxyKind]:
+        raise ConstraintError(f"fence_proxy: no kind {kind!r}; there are {', '.join(k.value for k in ProxyKind)}")
+    if where not in ("", "cta", "cluster") or (where and name != "async.shared"):
+        raise ConstraintError(f"fence_proxy({name!r}, space={space!r}): only async.shared has a space, cta or cluster")
+    if name == "async.shared":
+        call(sync.FenceProxy(f"shared::{where or 'cta'}"))
+    else:
+        first, _, memory = name.partition(".")
+        call(sync.FenceProxy(memory, first))
 
 
 def fence_view_async_shared(*, loc: Any = None, ip: Any = None) -> None:

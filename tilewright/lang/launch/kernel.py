@@ -277,6 +277,8 @@ def _trace(
     function.attrs.update(
         bounds, smem_bytes=getattr(builder, "smem_bytes", 0), source=kernel.function.__code__.co_filename
     )
+    if any(op.opcode == "call" and op.attrs["atom"].caps_registers for op in function.walk()):
+        function.attrs["min_blocks"] = bounds["min_blocks"] or 1  # without it the compiler ignores setmaxnreg
     if function.attrs["smem_bytes"] > MAX_SMEM:
         raise fail(f"the kernel {function.name} allocates {function.attrs['smem_bytes']} bytes of shared memory; "
                    f"a block has {MAX_SMEM} at most")  # fmt: skip

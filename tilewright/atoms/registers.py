@@ -1,0 +1,130 @@
+"""``setmaxnreg``: warps of a block pass registers to each other (PTX ISA, "setmaxnreg"; sm_90a).
+
+A block begins with the same number of registers for each thread. Warpgroups that need few give some back to the block's
+pool, those that accumulate tiles take them out of it, and wait until there are enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter, Instruction, Lanes
+
+LEAST, MOST, STEP = 24, 256, 8
+WARP, FILE, WARPS = 32, 65536, 32  # threads of a warp; registers of a multiprocessor; most warps of a block
+
+
+@dataclass(frozen=True)
+class SetMaxRegisters(Instruction):
+    """``setmaxnreg.inc`` or ``.dec``: from here on each thread of the warpgroup has ``registers`` registers. No operands.
+
+    All warps of a warpgroup execute the same one. The compiler honours it only where the kernel's launch bounds say how
+    many threads and blocks share a multiprocessor.
+    """
+
+    registers: int
+    increase: bool
+    name: ClassVar[str] = "setmaxnreg"
+    blocking: ClassVar[bool] = True
+    caps_registers: ClassVar[bool] = True
+    min_arch: int = 90
+    accesses = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.registers, int) or not LEAST <= self.registers <= MOST or self.registers % STEP:
+            raise ConstraintError(
+                f"setmaxnreg: {self.registers!r} registers a thread; a static multiple of {STEP} from {LEAST} to {MOST}"
+            )
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.{'inc' if self.increase else 'dec'}.{self.registers}"
+
+    def verify(self, op: Op) -> None:
+        if op.operands or op.results:
+            raise ConstraintError("setmaxnreg takes no operands")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        pools: RegisterPools = lanes.beside(RegisterPools)
+        pools.change(lanes, self.registers, self.increase, self.mnemonic())
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        form = "inc" if self.increase else "dec"
+        out.line(f'asm volatile("setmaxnreg.{form}.sync.aligned.u32 {self.registers};");')
+
+
+class RegisterPools:
+    """What each warp of the resident blocks has (``held``, registers a thread) and what is in each block's pool."""
+
+    def __init__(self) -> None:
+        self.held = np.zeros((0, WARPS), np.int64)
+        self.free = np.zeros(0, np.int64)
+
+    def change(self, lanes: Lanes, count: int, increase: bool, name: str) -> None:
+        warps = lanes.warps
+        slots, which = (lanes.sreg(r).reshape(warps, WARP)[:, 0].astype(np.int64) for r in ("smid", "warpid"))
+        active = lanes.active().reshape(warps, WARP)
+        partial = active.any(1) & ~active.all(1)
+        if partial.any():
+            raise lanes.fault(
+                f"{name} by a part of a warp",
+                np.repeat(partial, WARP) & lanes.active(),
+                "let the whole warpgroup run it: branch on the warp's index, not on the lane's",
+            )
+        there = active.all(1)
+        slots, which = slots[there], which[there]
+        if slots.size and slots.max() >= self.free.size:
+            more = int(slots.max()) + 1 - self.free.size
+            self.held = np.concatenate([self.held, np.full((more, WARPS), lanes.registers_at_entry())])
+            self.free = np.concatenate([self.free, np.zeros(more, np.int64)])
+        held = self.held[slots, which]
+        wrong = held > count if increase else held < count
+        if wrong.any():
+            bad = np.zeros(warps, bool)
+            bad[np.flatnonzero(there)[wrong]] = True
+            raise lanes.fault(
+                f"{name} by a warp that has {int(held[wrong][0])} registers a thread",
+                np.repeat(bad, WARP),
+                f"a block begins with {lanes.registers_at_entry()} registers a thread; use setmaxregister_"
+                f"{'decrease' if increase else 'increase'} to have {'fewer' if increase else 'more'}",
+            )
+        self._take(lanes, np.flatnonzero(there), slots, which, count)
+
+    def _take(self, lanes: Lanes, rows: Any, slots: Any, which: Any, count: int) -> None:
+        """Give back at once; take when the block's pool has enough for a warp, in the order of asking."""
+        waiting = np.ones(rows.size, bool)
+
+        def ready() -> Any:
+            for k in np.flatnonzero(waiting):
+                need = (count - self.held[slots[k], which[k]]) * WARP
+                if need <= self.free[slots[k]]:
+                    self.free[slots[k]] -= need
+                    self.held[slots[k], which[k]] = count
+                    waiting[k] = False
+            every = np.ones(lanes.warps, bool)
+            every[rows[waiting]] = False
+            return every
+
+        def reason(row: int) -> str:
+            k = int(np.flatnonzero(rows == row)[0])
+            held = int(self.held[slots[k], which[k]])
+            return (
+                f"{count - held} more registers a thread (it has {held}), {(count - held) * WARP} for its warp, of which "
+                f"the block's pool has {int(self.free[slots[k]])}"
+            )
+
+        lanes.wait_until(ready, reason)
+
+
+def registers_at_entry(threads: int, blocks: int) -> int:
+    """Registers of each thread when ``blocks`` blocks of ``threads`` threads share a multiprocessor.
+
+    >>> registers_at_entry(384, 1), registers_at_entry(128, 1), registers_at_entry(256, 2)
+    (168, 256, 128)
+    """
+    return min(MOST, FILE // (-(-threads // WARP) * WARP * max(1, blocks)) // STEP * STEP)

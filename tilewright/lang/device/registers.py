@@ -1,0 +1,77 @@
+"""Registers that warpgroups pass to each other, and kernels that overlap with the next one (sm_90)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tilewright.atoms.dependents import GridDependency
+from tilewright.atoms.registers import SetMaxRegisters
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.lang.device.calls import call
+
+WARPGROUP = 128
+
+
+def setmaxregister_increase(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
+    """Let each thread of this warpgroup have ``reg_count`` registers (a multiple of 8 up to 256), and wait until the
+    other warpgroups have given back enough.
+
+    A block begins with 65,536 registers divided among its threads, rounded down to 8: 168 for 384 threads.
+
+    Example::
+
+        if warp_group == 0:                                  # fetches tiles
+            cute.arch.setmaxregister_decrease(40)
+        else:                                                # two warpgroups that multiply
+            cute.arch.setmaxregister_increase(232)           # 40 + 2 * 232 = 3 * 168
+    """
+    _set(reg_count, True, "setmaxregister_increase")
+
+
+def setmaxregister_decrease(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
+    """Keep ``reg_count`` registers (a multiple of 8 from 24) for each thread of this warpgroup and give back the
+    rest."""
+    _set(reg_count, False, "setmaxregister_decrease")
+
+
+def warpgroup_reg_alloc(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
+    """:func:`setmaxregister_increase` by its older name."""
+    _set(reg_count, True, "warpgroup_reg_alloc")
+
+
+def warpgroup_reg_dealloc(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
+    """:func:`setmaxregister_decrease` by its older name."""
+    _set(reg_count, False, "warpgroup_reg_dealloc")
+
+
+def _set(count: int, increase: bool, name: str) -> None:
+    block = getattr(Builder.current(), "block_shape", None)
+    if block is not None:
+        if any(not isinstance(n, int) for n in block):
+            raise ConstraintError(
+                f"{name}: the compiler must know how many threads share the registers; launch with a block of Python "
+                "ints"
+            )
+        if math.prod(block) % WARPGROUP:
+            raise ConstraintError(
+                f"{name}: whole warpgroups of {WARPGROUP} threads change their registers, and a block of "
+                f"{math.prod(block)} threads is not made of them"
+            )
+    call(SetMaxRegisters(int(count), increase))
+
+
+def griddepcontrol_wait(*, loc: Any = None, ip: Any = None) -> None:
+    """Wait until the kernels that this one depends on have ended, and see what they wrote.
+
+    Needed before the first access to their results in a kernel launched with ``use_pdl=True``; what stands before it
+    overlaps with them.
+    """
+    call(GridDependency("wait"))
+
+
+def griddepcontrol_launch_dependents(*, loc: Any = None, ip: Any = None) -> None:
+    """The next kernel of the stream, if it is launched with ``use_pdl=True``, may begin once every block is here or has
+    ended."""
+    call(GridDependency("launch_dependents"))
