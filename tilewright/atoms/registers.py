@@ -21,7 +21,7 @@ WARP, FILE, WARPS = 32, 65536, 32  # threads of a warp; registers of a multiproc
 
 @dataclass(frozen=True)
 class SetMaxRegisters(Instruction):
-    """``setmaxnreg.inc`` or ``.dec``: from here on each thread of the warpgroup has ``registers`` registers. No operands.
+    """``setmaxnreg.inc`` or ``.dec``: from here on each thread of the warpgroup has ``registers``. No operands.
 
     All warps of a warpgroup execute the same one. The compiler honours it only where the kernel's launch bounds say how
     many threads and blocks share a multiprocessor.
@@ -114,8 +114,8 @@ class RegisterPools:
             k = int(np.flatnonzero(rows == row)[0])
             held = int(self.held[slots[k], which[k]])
             return (
-                f"{count - held} more registers a thread (it has {held}), {(count - held) * WARP} for its warp, of which "
-                f"the block's pool has {int(self.free[slots[k]])}"
+                f"{count - held} more registers a thread (it has {held}), {(count - held) * WARP} for its warp, of "
+                f"which the block's pool has {int(self.free[slots[k]])}"
             )
 
         lanes.wait_until(ready, reason)

@@ -168,8 +168,8 @@ class Fence(Instruction):
 @dataclass(frozen=True)
 class FenceProxy(Instruction):
     """``fence.proxy.async[.space]``: order generic accesses with those of the async proxy (TMA, wgmma) to ``space``:
-    ``global``, ``shared::cta``, ``shared::cluster``, or ``""`` for all memory. ``kind`` ``alias``: accesses to one place
-    by two addresses.
+    ``global``, ``shared::cta``, ``shared::cluster``, or ``""`` for all memory. ``kind`` ``alias``: accesses to one
+    place by two addresses.
     """
 
     space: str = "shared::cta"
