@@ -7,7 +7,7 @@ from tilewright.cuda.emitter import KernelEmitter, prints
 from tilewright.cuda.expressions import ADD, Expr, call, infix, literal
 from tilewright.cuda.vectors import before_write, elementwise_vector, materialise
 from tilewright.ir.core import Constant, Op
-from tilewright.ir.ops import ARITHMETIC, COMPARISONS, PREDICATES, UNARY
+from tilewright.ir.ops import ELEMENTWISE
 from tilewright.ir.types import BOOL, FragType, MemSpace, PtrType, VecType, element_of
 
 BUILTIN = {
@@ -17,7 +17,7 @@ BUILTIN = {
 FUNCTIONS = {"laneid": "lane", "warpid": "warp", "smid": "sm"}
 
 
-@prints(*ARITHMETIC, *COMPARISONS, *UNARY, *PREDICATES, "select", "fma", "cast")
+@prints(*ELEMENTWISE, "select", "cast")
 def _elementwise(e: KernelEmitter, op: Op) -> None:
     if isinstance(op.result.type, VecType):
         elementwise_vector(e, op)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.cuda.arithmetic import PAIRED, cast, elementwise, is_small
+from tilewright.cuda.arithmetic import cast, elementwise, is_small
 from tilewright.cuda.emitter import KernelEmitter, prints
 from tilewright.cuda.expressions import ADD, Expr, call, literal
 from tilewright.cuda.patterns import contiguous, formula, table
 from tilewright.errors import CompileError
+from tilewright.ir.arithmetic import TABLE, may_overflow
 from tilewright.ir.core import Constant, Op, Value
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I32, TF32, VecType, element_of
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, TF32, VecType, element_of
 
 Recipe = Callable[[str], Expr]
 REDUCED = {"add": "sum", "mul": "product", "max": "largest", "min": "smallest"}
@@ -134,7 +135,9 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
     parts = [recipe(e, v) for v in op.operands]
     reads = [read for part in parts for read in part.reads]
     pair: Recipe | None = None
-    if op.opcode in PAIRED and all(part.pair is not None for part in parts) and _count(op.result) % 2 == 0:
+    row = TABLE.get(op.opcode)
+    paired = row is not None and row.real is not None and row.real.paired
+    if paired and all(part.pair is not None for part in parts) and _count(op.result) % 2 == 0:
         pair = lambda i: elementwise(op, [part.pair(i) for part in parts if part.pair], op.operands)  # noqa: E731
     lazy = Lazy(lambda i: elementwise(op, [part.element(i) for part in parts], op.operands), pair, reads)
     define_vector(e, op.result, lazy)
@@ -274,11 +277,12 @@ def _fold(e: KernelEmitter, op: Op, total: str, count: int, lazy: Lazy, first: i
     if first >= count:
         return
     elem = element_of(op.operands[0].type)
-    step = Op(op.attrs["kind"], [], [Value(elem)], {}, [], op.loc)
+    attrs = {"wraps": may_overflow(op.attrs["kind"], elem)}
+    step = Op(op.attrs["kind"], [], [Value(elem)], attrs, [], op.loc)
     scalar = [Value(elem), Value(elem)]
     e.line("#pragma unroll")
     head, element = f"for (int {index} = {first}; {index} < {count}; ++{index})", lazy.element(index)
-    if op.attrs["kind"] in ("add", "mul") and elem in (F32, F64, I32):
+    if op.attrs["kind"] in ("add", "mul") and elem in (F32, F64):
         e.line(f"{head} {total} {'+' if op.attrs['kind'] == 'add' else '*'}= {element.text};")
     else:
         e.line(f"{head} {total} = {elementwise(step, [Expr(total), element], scalar).text};")

@@ -99,7 +99,7 @@ class Builder:
         return Constant(I32, value) if isinstance(value, int) else value
 
     def binary(self, opcode: str, a: Value, b: Value) -> Value:
-        """An elementwise op of :data:`tilewright.ir.ops.ARITHMETIC`."""
+        """An elementwise op of :data:`tilewright.ir.arithmetic.TABLE` with two operands of one type."""
         return fold.binary(opcode, a, b) or self.emit(opcode, (a, b), (a.type,)).result
 
     def compare(self, opcode: str, a: Value, b: Value) -> Value:

@@ -35,17 +35,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.errors import VerifyError
+from tilewright.ir.arithmetic import TABLE
 from tilewright.ir.core import Op
 from tilewright.ir.types import BOOL, FragType, PtrType, ScalarType, Type, VecType, element_of, with_element
 
-ARITHMETIC = frozenset("add sub mul div rem floordiv floormod min max pow and or xor shl shr atan2 copysign".split())
+ELEMENTWISE = frozenset(TABLE)
 COMPARISONS = frozenset("eq ne lt le gt ge".split())
-UNARY = frozenset(
-    "neg not abs exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt rcp erf floor ceil round "
-    "trunc".split()
-)
-PREDICATES = frozenset(("isnan", "isinf"))
-INTEGER_ONLY = frozenset("and or xor shl shr not".split())
 TERMINATORS = frozenset(("yield", "condition"))
 SREGS = frozenset(
     [f"{base}.{axis}" for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
@@ -54,8 +49,8 @@ SREGS = frozenset(
 )  # fmt: skip
 REDUCTIONS = frozenset(("add", "mul", "max", "min"))
 PURE = (
-    ARITHMETIC | COMPARISONS | UNARY | PREDICATES
-    | frozenset(("select", "fma", "cast", "bitcast", "vec.build", "vec.splat", "vec.extract", "vec.shuffle",
+    ELEMENTWISE
+    | frozenset(("select", "cast", "bitcast", "vec.build", "vec.splat", "vec.extract", "vec.shuffle",
                  "vec.concat", "vec.reduce", "ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "smem.alloc"))
 )  # fmt: skip
 
@@ -86,36 +81,17 @@ def is_number(type_: Type) -> bool:
     return isinstance(type_, (ScalarType, VecType))
 
 
-@rule(*ARITHMETIC)
-def _arithmetic(op: Op) -> None:
-    need(op, len(op.operands) == 2 and len(op.results) == 1, "takes two operands and gives one result")
-    a, b = op.operands
-    need(op, is_number(a.type) and a.type == b.type == op.result.type, "operands and result must have one numeric type")
-    if op.opcode in INTEGER_ONLY:
-        need(op, not element_of(a.type).is_float, "needs integers")
-    if op.opcode in ("floordiv", "floormod", "rem"):
-        need(op, element_of(a.type).kind != "bool", "needs numbers")
-
-
-@rule(*COMPARISONS)
-def _comparison(op: Op) -> None:
-    need(op, len(op.operands) == 2 and len(op.results) == 1, "takes two operands and gives one result")
-    a, b = op.operands
-    need(op, a.type == b.type, "operands must have one type")
-    if not isinstance(a.type, PtrType):
-        need(op, op.result.type == with_element(a.type, BOOL), "gives i1")
-
-
-@rule(*UNARY)
-def _unary(op: Op) -> None:
-    need(op, len(op.operands) == 1 and op.operands[0].type == op.result.type, "operand and result must have one type")
-    if op.opcode == "not":
-        need(op, not element_of(op.result.type).is_float, "needs integers")
-
-
-@rule(*PREDICATES)
-def _predicate(op: Op) -> None:
-    need(op, op.result.type == with_element(op.operands[0].type, BOOL), "gives i1")
+@rule(*ELEMENTWISE)
+def _elementwise(op: Op) -> None:
+    row, kind = TABLE[op.opcode], op.operands[0].type
+    need(op, len(op.operands) == row.operands and len(op.results) == 1, f"takes {row.operands} and gives one result")
+    need(op, all(v.type == kind for v in op.operands), "operands must have one type")
+    if op.opcode in COMPARISONS and isinstance(kind, PtrType):
+        return
+    need(op, is_number(kind), "needs numbers")
+    need(op, row.on(element_of(kind)) is not None, f"is not defined on {element_of(kind)}")
+    result = with_element(kind, BOOL) if row.predicate else kind
+    need(op, op.result.type == result, f"gives {result}")
 
 
 @rule("select")
@@ -123,11 +99,6 @@ def _select(op: Op) -> None:
     cond, a, b = op.operands
     need(op, element_of(cond.type) == BOOL, "the condition is i1")
     need(op, a.type == b.type == op.result.type, "both sides and the result must have one type")
-
-
-@rule("fma")
-def _fma(op: Op) -> None:
-    need(op, len({v.type for v in op.operands} | {op.result.type}) == 1, "operands and result must have one type")
 
 
 @rule("cast")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.sim import arith
+from tilewright.ir.arithmetic import on_lanes
 from tilewright.sim.access import Access
 from tilewright.sim.memory import Anywhere, Buffer, Mask
 
@@ -25,7 +25,7 @@ def step(kind: str, access: Access) -> Callable[[Any, Any, Any], Any]:
         return lambda old, value, compare: np.where(old >= value, old - old, old + 1)
     if kind == "dec":
         return lambda old, value, compare: np.where((old == 0) | (old > value), value, old - 1)
-    combine = arith.binary(kind, access.elem)
+    combine = on_lanes(kind, access.elem)
     return lambda old, value, compare: combine(old, value)
 
 

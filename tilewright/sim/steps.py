@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.ir.arithmetic import TABLE, on_lanes
+from tilewright.ir.casts import cast
 from tilewright.ir.core import Constant, Op
-from tilewright.ir.ops import ARITHMETIC, COMPARISONS, PREDICATES, UNARY
-from tilewright.ir.types import PtrType, VecType, element_of
-from tilewright.sim import arith, memory_steps
-from tilewright.sim.casts import cast
+from tilewright.ir.types import I64, PtrType, VecType, element_of
+from tilewright.sim import memory_steps
+from tilewright.sim.divisions import integer_division
 from tilewright.sim.faults import Fault
 from tilewright.sim.output import assert_step, printf_step
 from tilewright.sim.program import Closure
@@ -31,13 +32,6 @@ def step(*opcodes: str) -> Callable[[Builder], Builder]:
     return register
 
 
-def apply2(function: Any, a: int, b: int, d: int) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = function(s[a], s[b])
-
-    return run
-
-
 def apply1(function: Any, a: int, d: int) -> Closure:
     def run(g: Any, s: list[Any]) -> None:
         s[d] = function(s[a])
@@ -45,58 +39,56 @@ def apply1(function: Any, a: int, d: int) -> Closure:
     return run
 
 
+def apply2(function: Any, a: int, b: int, d: int) -> Closure:
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = function(s[a], s[b])
+
+    return run
+
+
+def apply3(function: Any, a: int, b: int, c: int, d: int) -> Closure:
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = function(s[a], s[b], s[c])
+
+    return run
+
+
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-@step(*ARITHMETIC)
-def _binary(op: Op, operands: list[int], results: list[int]) -> Closure:
-    (a, b), (d,) = operands, results
-    elem = element_of(op.result.type)
+@step(*TABLE)
+def _elementwise(op: Op, operands: list[int], results: list[int]) -> Closure:
+    kind = op.operands[0].type
+    if isinstance(kind, PtrType):
+        return _compare_pointers(op, operands, results)
+    elem = element_of(kind)
     if op.opcode in DIVISIONS and elem.is_integer:
-        divisor = op.operands[1]
-        known = int(divisor.value) if isinstance(divisor, Constant) else None
-        divide = arith.integer_division(op.opcode, elem, known)
-
-        def run(g: Any, s: list[Any]) -> None:
-            s[d] = divide(g, s[a], s[b])
-
-        return run
-    return apply2(arith.binary(op.opcode, elem), a, b, d)
+        return _divide(op, operands, results)
+    apply: Any = (apply1, apply2, apply3)[len(operands) - 1]
+    closure: Closure = apply(on_lanes(op.opcode, elem), *operands, *results)
+    return closure
 
 
-@step(*COMPARISONS)
-def _compare(op: Op, operands: list[int], results: list[int]) -> Closure:
+def _divide(op: Op, operands: list[int], results: list[int]) -> Closure:
+    (a, b), (d,), divisor = operands, results, op.operands[1]
+    known = int(divisor.value) if isinstance(divisor, Constant) else None
+    divide = integer_division(op.opcode, element_of(op.result.type), known)
+
+    def run(g: Any, s: list[Any]) -> None:
+        s[d] = divide(g, s[a], s[b])
+
+    return run
+
+
+def _compare_pointers(op: Op, operands: list[int], results: list[int]) -> Closure:
     (a, b), (d,) = operands, results
-    if not isinstance(op.operands[0].type, PtrType):
-        return apply2(arith.binary(op.opcode, element_of(op.operands[0].type)), a, b, d)
-    compare = arith.binary(op.opcode, element_of(op.operands[0].type))
+    compare = on_lanes(op.opcode, I64)
 
     def run(g: Any, s: list[Any]) -> None:
         p, q = s[a], s[b]
         if p.buf is not q.buf:
             p, q = p.buf.space.anywhere(p), q.buf.space.anywhere(q)
         s[d] = compare(np.int64(p.off), np.int64(q.off))
-
-    return run
-
-
-@step(*UNARY)
-def _unary(op: Op, operands: list[int], results: list[int]) -> Closure:
-    return apply1(arith.unary(op.opcode, element_of(op.result.type)), operands[0], results[0])
-
-
-@step(*PREDICATES)
-def _predicate(op: Op, operands: list[int], results: list[int]) -> Closure:
-    return apply1(arith.predicate(op.opcode, element_of(op.operands[0].type)), operands[0], results[0])
-
-
-@step("fma")
-def _fma(op: Op, operands: list[int], results: list[int]) -> Closure:
-    (a, b, c), (d,) = operands, results
-    fma = arith.fused_multiply_add(element_of(op.result.type))
-
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = fma(s[a], s[b], s[c])
 
     return run
 
@@ -211,7 +203,7 @@ def _reduce(op: Op, operands: list[int], results: list[int]) -> Closure:
     init = operands[1] if len(operands) > 1 else None
     groups = op.attrs["groups"]
     scalar = not isinstance(op.result.type, VecType)
-    function = arith.binary(op.attrs["kind"], element_of(op.result.type))
+    function = on_lanes(op.attrs["kind"], element_of(op.result.type))
     even = len({len(group) for group in groups}) == 1
 
     def fold(v: Any, group: Any, start: Any) -> Any:

@@ -155,7 +155,7 @@ __device__ __forceinline__ int negate(int x) {
   asm("{.reg .b32 inverted; not.b32 inverted, %0; add.s32 %0, inverted, 1;}" : "+r"(x));
   return x;
 #else
-  return -x;
+  return int(0u - uint32_t(x));
 #endif
 }
 
@@ -172,6 +172,23 @@ __device__ __forceinline__ f16x2 widen_two(e4m3 a, e4m3 b) {
 __device__ __forceinline__ f16x2 widen_two(e5m2 a, e5m2 b) { return f16x2{uint32_t(a.bits) << 8 | uint32_t(b.bits) << 24}; }
 
 // ---- what C++ lacks --------------------------------------------------------------------------------------------------
+
+// Integers that wrap around, and shifts that shift everything out: C++ leaves them undefined, PTX does not.
+template <int Bytes> struct unsigned_of { using type = uint32_t; };
+template <> struct unsigned_of<8> { using type = uint64_t; };
+template <class T> using bits_of = typename unsigned_of<sizeof(T)>::type;
+template <class T> __device__ __forceinline__ T add(T a, T b) { return T(bits_of<T>(a) + bits_of<T>(b)); }
+template <class T> __device__ __forceinline__ T subtract(T a, T b) { return T(bits_of<T>(a) - bits_of<T>(b)); }
+template <class T> __device__ __forceinline__ T multiply(T a, T b) { return T(bits_of<T>(a) * bits_of<T>(b)); }
+template <class T> __device__ __forceinline__ T multiply_add(T a, T b, T c) { return add(multiply(a, b), c); }
+template <class T> __device__ __forceinline__ T negate(T a) { return T(bits_of<T>(0) - bits_of<T>(a)); }
+template <class T> __device__ __forceinline__ T absolute(T a) { return a < 0 ? T(bits_of<T>(0) - bits_of<T>(a)) : a; }
+template <class T> __device__ __forceinline__ T shift_left(T a, T count) {
+  return bits_of<T>(count) < 8 * sizeof(T) ? T(bits_of<T>(a) << count) : T(0);
+}
+template <class T> __device__ __forceinline__ T shift_right(T a, T count) {
+  return bits_of<T>(count) < 8 * sizeof(T) ? T(a >> count) : T(a < 0 ? -1 : 0);
+}
 
 template <class T> __device__ __forceinline__ T floordiv(T a, T b) {
   const T quotient = a / b;
@@ -209,6 +226,9 @@ template <class T> __device__ __forceinline__ T power(T base, T exponent) {  // 
     if (exponent & 1) result *= base;
   return result;
 }
+
+__device__ __forceinline__ float rcp(float x) { return 1.0f / x; }
+__device__ __forceinline__ double rcp(double x) { return 1.0 / x; }
 
 __device__ __forceinline__ float infinity() { return bitcast<float>(0x7f800000); }
 __device__ __forceinline__ float nan() { return bitcast<float>(0x7fffffff); }

@@ -7,20 +7,22 @@ runs as one thread.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from tilewright.errors import StagingError
+from tilewright.errors import MachineError, StagingError
+from tilewright.ir.arithmetic import TABLE, action, convert, evaluate, normalise
 from tilewright.ir.core import Block, Constant, Function, Op, Value
-from tilewright.ir.ops import ARITHMETIC, COMPARISONS, PREDICATES, UNARY
-from tilewright.ir.types import BOOL, PtrType, ScalarType, element_of
-from tilewright.lang.launch import hostmath
+from tilewright.ir.ops import ELEMENTWISE
+from tilewright.ir.runtime import DevicePointer, LaunchConfig
+from tilewright.ir.types import BOOL, F32, F64, PtrType, ScalarType, element_of
 from tilewright.lang.launch.segments import Segment, outline
 
-_SCALAR = ARITHMETIC | COMPARISONS | UNARY | PREDICATES | {"select", "fma", "cast"}
+_SCALAR = ELEMENTWISE | {"select", "cast"}
 _POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint"))
-_OPERATOR = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^", "floordiv": "//", "floormod": "%"}
-_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_NEVER_WRAPS = frozenset(("floordiv", "floormod", "div", "rem", "min", "max", "and", "or", "xor", "shr"))
+_DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
 
 
 def in_python(op: Op) -> bool:
@@ -34,9 +36,9 @@ def in_python(op: Op) -> bool:
     )
 
 
-def _is_number(value: Value) -> bool:
-    """Whether an integer division by ``value`` cannot fail."""
-    return isinstance(value, Constant) and isinstance(value.value, int) and value.value != 0
+def _is_positive(value: Value) -> bool:
+    """Whether an integer division by ``value`` cannot fail or overflow."""
+    return isinstance(value, Constant) and isinstance(value.value, int) and value.value > 0
 
 
 def launches(op: Op) -> bool:
@@ -62,13 +64,13 @@ class HostWriter:
         self.constants: list[str] = []
         self.kernels: list[Function] = []
         self.segments: list[Segment] = []
-        self.scope: dict[str, Any] = dict(hostmath.SCOPE)
+        self.scope: dict[str, Any] = dict(_SCOPE)
         self.needs_device = False
 
     def write(self) -> str:
         params = ["device", *(self.name(p) for p in self.function.params)]
         for parameter in narrow_floats(self.function):
-            self.line(f"{self.name(parameter)} = {self.rounded(self.name(parameter), element_of(parameter.type), '')}")
+            self.line(f"{self.name(parameter)} = {self.rounded(self.name(parameter), element_of(parameter.type))}")
         self.block(self.function.body)
         if len(self.lines) == 0:
             self.line("pass")
@@ -172,32 +174,36 @@ class HostWriter:
             raise StagingError(f"{op.loc}: `{op.opcode}` between a launch and its control flow cannot run on the host")
 
     def scalar(self, op: Op) -> str:
-        kind, opcode = element_of(op.result.type), op.opcode
-        operands = [self.use(v) for v in op.operands]
-        if opcode in _COMPARE:
-            return f"{operands[0]} {_COMPARE[opcode]} {operands[1]}"
+        """An elementwise op as an expression: the table's own where it is exact, else a call of what the table says."""
+        opcode, operands = op.opcode, [self.use(v) for v in op.operands]
         if opcode == "select":
             return f"{operands[1]} if {operands[0]} else {operands[2]}"
+        kind, result = element_of(op.operands[0].type), element_of(op.result.type)
         if opcode == "cast":
-            return self.cast(operands[0], element_of(op.operands[0].type), kind)
-        if opcode == "not" and kind == BOOL:
-            return f"not {operands[0]}"
-        if opcode in _OPERATOR and (opcode not in ("floordiv", "floormod") or _is_number(op.operands[1])):
-            return self.rounded(f"{operands[0]} {_OPERATOR[opcode]} {operands[1]}", kind, opcode)
-        if opcode in ("min", "max"):
-            sign = "<" if opcode == "min" else ">"
-            return f"{operands[0]} if {operands[0]} {sign} {operands[1]} else {operands[1]}"
-        if opcode in ("div", "rem", "floordiv", "floormod") and not kind.is_float:
-            operands.append(repr(str(op.loc or "host code")))
-        prefix = "float" if kind.is_float else "int"
-        return self.rounded(f"{hostmath.function(opcode, prefix)}({', '.join(operands)})", kind, opcode)
+            return self.cast(operands[0], kind, result)
+        found = action(opcode, kind)
+        checked = opcode in _DIVISIONS and not kind.is_float and not _is_positive(op.operands[1])
+        if checked or not found.python:
+            place = [repr(str(op.loc or "host code"))] if checked else []
+            make = partial(_divide, opcode, kind) if checked else partial(evaluate, opcode, kind)
+            return f"{self.named(f'{opcode}_{kind.name}', make)}({', '.join([*operands, *place])})"
+        text = found.python.format(**dict(zip("abc", operands, strict=False)), width=kind.width)
+        exact = found.fits or TABLE[opcode].predicate or opcode in _DIVISIONS
+        return text if exact else self.rounded(text, result)
 
-    def rounded(self, text: str, kind: ScalarType, opcode: str) -> str:
+    def named(self, name: str, function: Callable[..., Any]) -> str:
+        """The name of a function that the generated code calls."""
+        self.scope[name] = function
+        return name
+
+    def rounded(self, text: str, kind: ScalarType) -> str:
         """Python's number made one of ``kind``: integers wrap, floats round."""
-        if kind == BOOL or (kind.is_integer and opcode in _NEVER_WRAPS) or (kind.is_float and kind.width == 64):
+        if kind == BOOL or (kind.is_float and kind.width == 64):
             return text
+        if kind == F32:
+            return f"float32({text}).value"
         if kind.is_float:
-            return f"round_{kind.name}({text})"
+            return f"{self.named(f'round_{kind.name}', partial(normalise, kind))}({text})"
         mask = (1 << kind.width) - 1
         if kind.kind == "uint":
             return f"({text}) & {mask}"
@@ -207,13 +213,12 @@ class HostWriter:
     def cast(self, text: str, old: ScalarType, new: ScalarType) -> str:
         if new == BOOL:
             return f"{text} != 0"
-        if new.is_float:
-            return self.rounded(f"float({text})", new, "cast")
-        if old.is_float:
-            low = -(1 << (new.width - 1)) if new.kind == "int" else 0
-            return f"to_integer({text}, {low}, {low + (1 << new.width) - 1})"
+        if new in (F32, F64) and (old.is_float or new == F64 or old.width <= 32):
+            return self.rounded(f"float({text})", new)
+        if old.is_float or new.is_float:
+            return f"{self.named(f'{old.name}_to_{new.name}', partial(convert, old, new))}({text})"
         widens = old.width < new.width and (old.kind != "int" or new.kind == "int")
-        return f"int({text})" if widens or old == BOOL else self.rounded(f"int({text})", new, "cast")
+        return f"int({text})" if widens or old == BOOL else self.rounded(f"int({text})", new)
 
     def op_ptr_add(self, op: Op) -> None:
         pointer, index = op.operands
@@ -293,3 +298,17 @@ class HostWriter:
 
     def pointer_parameters(self) -> list[int]:
         return [i for i, p in enumerate(self.function.params) if isinstance(p.type, PtrType)]
+
+
+def _divide(opcode: str, kind: ScalarType, a: int, b: int, place: str) -> Any:
+    try:
+        return evaluate(opcode, kind, a, b)
+    except ZeroDivisionError:
+        raise MachineError(f"{place}: division by zero in host code") from None
+
+
+_SCOPE: dict[str, Any] = {
+    "DevicePointer": DevicePointer, "LaunchConfig": LaunchConfig, "MachineError": MachineError, "make": tuple.__new__,
+    "float32": ctypes.c_float,
+}  # fmt: skip
+"""What every generated host function may use."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.ir.types import BOOL, ScalarType
+from tilewright.ir.arithmetic import Number, convert
+from tilewright.ir.types import F64, ScalarType
 from tilewright.lang.numbers import operators
 
 
@@ -21,7 +23,8 @@ def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | flo
     (2.5, 2, -2147483648)
     """
     if isinstance(value, (bool, int, float)):
-        return value if kind is None or kind.is_float or not isinstance(value, float) else _whole(value, kind)
+        known = kind is None or kind.is_float or not isinstance(value, float)
+        return value if known else convert(F64, kind, convertible(value, kind))  # type: ignore[arg-type]
     if isinstance(value, numbers.Integral) or type(value).__name__ == "bool_":
         return int(value)
     if isinstance(value, numbers.Real) or hasattr(value, "__float__"):
@@ -29,11 +32,8 @@ def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | flo
     raise StagingError(f"{value!r} ({type(value).__name__}) is no number")
 
 
-def _whole(value: float, kind: ScalarType) -> int | bool:
-    if kind == BOOL:
-        return bool(value)
-    low = -(1 << (kind.width - 1)) if kind.kind == "int" else 0
-    try:
-        return min(max(int(value), low), low + (1 << kind.width) - 1)
-    except (OverflowError, ValueError):
-        raise StagingError(f"{value} does not convert to {operators.CLASS_OF[kind].__name__}") from None
+def convertible(value: Number, kind: ScalarType) -> Number:
+    """``value``; raises StagingError for an infinity or NaN that should become an integer."""
+    if kind.is_integer and not math.isfinite(value):
+        raise StagingError(f"{value} does not convert to {operators.CLASS_OF[kind].__name__}")
+    return value

@@ -22,14 +22,14 @@ import numbers
 from typing import Any, ClassVar
 
 from tilewright.errors import StagingError
-from tilewright.ir import fold
 from tilewright.ir import types as ir
+from tilewright.ir.arithmetic import convert, normalise
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
 from tilewright.lang.numbers import factors, facts, operators
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.literals import plain_number
+from tilewright.lang.numbers.literals import convertible, plain_number
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.layout.ints import RuntimeInt
 
@@ -387,11 +387,11 @@ def _convert(value: Any, kind: ScalarType) -> Any:
     if isinstance(value, Numeric):
         other, value = type(value).ir_type, value.value
         if other != kind and not isinstance(value, Value):
-            return fold.convert(kind, plain_number(value, kind))
+            return convert(other, kind, convertible(value, kind))
     if isinstance(value, Constant) and not isinstance(value.type, VecType):
         value = value.value
     if not isinstance(value, Value):
-        return fold.normalise(kind, plain_number(value, kind))
+        return normalise(kind, plain_number(value, kind))
     if not isinstance(value.type, ScalarType):
         raise StagingError(f"{value.type} is no scalar: a {operators.CLASS_OF[kind].__name__} needs one number")
     if value.type == kind:

@@ -6,14 +6,12 @@ Numeric.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.ir import fold
+from tilewright.ir.arithmetic import evaluate
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Constant, Value
+from tilewright.ir.core import Value
 from tilewright.ir.types import BOOL, F32, ScalarType
 from tilewright.lang.numbers import facts, promote
 
@@ -21,12 +19,7 @@ CLASS_OF: dict[ScalarType, Any] = {}
 """The numeric class of each scalar type; filled as the classes are made."""
 
 SHIFTS = ("shl", "shr")
-_FLOAT: dict[str, Callable[[float, float], float]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: _divide(a, b),
-    "min": lambda a, b: _extreme(min, a, b), "max": lambda a, b: _extreme(max, a, b), "pow": lambda a, b: _pow(a, b),
-    "floormod": lambda a, b: a % b if b else math.nan, "atan2": math.atan2, "copysign": math.copysign,
-    "rem": lambda a, b: math.fmod(a, b) if b else math.nan,
-}  # fmt: skip
+DIVISIONS = ("div", "rem", "floordiv", "floormod")
 
 
 def binary(opcode: str, a: Any, b: Any) -> Any:
@@ -49,7 +42,7 @@ def compare(opcode: str, a: Any, b: Any) -> Any:
     cls = CLASS_OF[BOOL if both_bool else _common(a, b)]
     a, b = _as(cls, a), _as(cls, b)
     if _static(a, b):
-        return CLASS_OF[BOOL](fold.COMPARE[opcode](a.value, b.value))
+        return CLASS_OF[BOOL](evaluate(opcode, cls.ir_type, a.value, b.value))
     known = _decide(opcode, a, b) if cls.is_integer else None
     if known is not None:
         return CLASS_OF[BOOL](known)
@@ -61,10 +54,8 @@ def unary(opcode: str, a: Any) -> Any:
     kind = a.ir_type if opcode == "not" else promote.arithmetic(a.ir_type)
     cls = CLASS_OF[kind]
     a = _as(cls, a)
-    if not isinstance(a.value, Value):
-        if opcode == "not":
-            return cls(not a.value if kind == BOOL else ~a.value)
-        return cls(-a.value if opcode == "neg" else abs(a.value))
+    if _static(a):
+        return cls(evaluate(opcode, kind, a.value))
     if opcode == "abs" and cls.is_integer and a.nonneg:
         return a
     made = cls(Builder.current().unary(opcode, a.value))
@@ -94,7 +85,9 @@ def select(condition: Any, a: Any, b: Any) -> Any:
 def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
     if opcode in SHIFTS and not isinstance(b.value, Value) and not 0 <= b.value < kind.width:
         raise StagingError(f"a shift of {cls.__name__} by {b.value}: it can be shifted by 0 to {kind.width - 1} bits")
-    if opcode in ("div", "rem", "floordiv", "floormod"):
+    if opcode in DIVISIONS:
+        if not isinstance(b.value, Value) and b.value == 0:
+            raise ZeroDivisionError(f"{cls_name(a)} division by zero")
         quotient = a.known_quotient(b)
         if quotient is not None:
             return cls(quotient if opcode in ("div", "floordiv") else 0)
@@ -103,10 +96,10 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
     simple = _shortcut(opcode, a, b, cls)
     if simple is not None:
         return simple
+    if _static(a, b):
+        return cls(evaluate(opcode, kind, a.value, b.value))
     if opcode == "pow":
         return _power(a, b, cls)
-    if _static(a, b):
-        return cls(_fold(opcode, a, b, kind))
     made = cls(Builder.current().binary(opcode, a.ir_value(), b.ir_value()))
     if isinstance(made.value, Value) and cls.is_integer:
         known = facts.combine(opcode, a.facts, b.facts)
@@ -164,13 +157,6 @@ def _decide(opcode: str, a: Any, b: Any) -> bool | None:
     return None
 
 
-def _fold(opcode: str, a: Any, b: Any, kind: ScalarType) -> Any:
-    if opcode in ("div", "rem", "floordiv", "floormod") and b.value == 0:
-        raise ZeroDivisionError(f"{cls_name(a)} division by zero")
-    folded = fold.binary(opcode, Constant(kind, a.value), Constant(kind, b.value))
-    return folded if folded is not None else Builder.current().binary(opcode, a.ir_value(), b.ir_value())
-
-
 def _power(a: Any, b: Any, cls: Any) -> Any:
     if isinstance(b.value, Value) or b.value < 0:
         return cls(Builder.current().binary("pow", a.ir_value(), b.ir_value()))
@@ -185,42 +171,15 @@ def _power(a: Any, b: Any, cls: Any) -> Any:
 
 
 def _float(opcode: str, a: Any, b: Any, kind: ScalarType) -> Any:
+    """``//`` is the floor of the rounded quotient."""
     if _static(a, b):
-        try:
-            if opcode == "floordiv":  # of the rounded quotient, as the machine has it
-                return _floor(fold.normalise(kind, _divide(a.value, b.value)))
-            return _FLOAT[opcode](a.value, b.value)
-        except (OverflowError, ValueError):
-            return math.nan
+        if opcode == "floordiv":
+            return evaluate("floor", kind, evaluate("div", kind, a.value, b.value))
+        return evaluate(opcode, kind, a.value, b.value)
     builder = Builder.current()
     if opcode == "floordiv":
         return builder.unary("floor", builder.binary("div", a.ir_value(), b.ir_value()))
     return builder.binary(opcode, a.ir_value(), b.ir_value())
-
-
-def _floor(x: float) -> float:
-    return float(math.floor(x)) if x and math.isfinite(x) else x
-
-
-def _extreme(choose: Callable[[float, float], float], a: float, b: float) -> float:
-    """``min`` and ``max`` pass over a NaN beside a number."""
-    return b if math.isnan(a) else a if math.isnan(b) else choose(a, b)
-
-
-def _pow(a: float, b: float) -> float:
-    """As C has it: a negative base to a fraction is no number, what is too large is an infinity."""
-    try:
-        return math.pow(a, b)
-    except (OverflowError, ValueError) as wrong:
-        if isinstance(wrong, ValueError) and a != 0:
-            return math.nan
-        return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
-
-
-def _divide(a: float, b: float) -> float:
-    if b:
-        return a / b
-    return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
 def _common(a: Any, b: Any) -> ScalarType:

@@ -6,10 +6,10 @@ TFloat32 in Float32, Float16 and BFloat16 in their own type.
 
 from __future__ import annotations
 
-import math as _math
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.ir.arithmetic import evaluate
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.lang.numbers import operators
@@ -18,28 +18,7 @@ from tilewright.lang.numbers.operators import unary_float_type
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, broadcast_operand
 
 
-def _guarded(f: Callable[[float], float]) -> Callable[[float], float]:
-    def act(x: float) -> float:
-        try:
-            return f(x)
-        except OverflowError:
-            return _math.inf
-        except (ValueError, ZeroDivisionError):
-            return _edge(f, x)
-
-    return act
-
-
-def _edge(f: Callable[[float], float], x: float) -> float:
-    """What the machines give where Python raises: log(0) = -inf, rsqrt(0) = inf, else NaN."""
-    if x == 0:
-        return -_math.inf if f in (_math.log, _math.log2, _math.log10) else _math.inf
-    return _math.nan
-
-
-def _unary(opcode: str, f: Callable[[float], float], text: str) -> Callable[..., Any]:
-    plain = _guarded(f)
-
+def _unary(opcode: str, text: str) -> Callable[..., Any]:
     def function(a: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         attrs = {"fastmath": True} if fastmath else {}
         if isinstance(a, TensorSSA):
@@ -50,7 +29,7 @@ def _unary(opcode: str, f: Callable[[float], float], text: str) -> Callable[...,
         number = number.to(cls)
         if isinstance(number.value, Value):
             return cls(Builder.current().unary(opcode, number.value, **attrs))
-        result = plain(float(number.value))
+        result = evaluate(opcode, cls.ir_type, number.value)
         return cls(result) if isinstance(a, Numeric) else result
 
     function.__name__ = function.__qualname__ = opcode
@@ -58,31 +37,25 @@ def _unary(opcode: str, f: Callable[[float], float], text: str) -> Callable[...,
     return function
 
 
-exp = _unary("exp", _math.exp, "e to the power")
-exp2 = _unary("exp2", _math.exp2, "2 to the power")
-log = _unary("log", _math.log, "Natural logarithm")
-log2 = _unary("log2", _math.log2, "Logarithm to base 2")
-log10 = _unary("log10", _math.log10, "Logarithm to base 10")
-sin = _unary("sin", _math.sin, "Sine")
-cos = _unary("cos", _math.cos, "Cosine")
-tan = _unary("tan", _math.tan, "Tangent")
-asin = _unary("asin", _math.asin, "Arc sine")
-acos = _unary("acos", _math.acos, "Arc cosine")
-atan = _unary("atan", _math.atan, "Arc tangent")
-tanh = _unary("tanh", _math.tanh, "Hyperbolic tangent")
-sqrt = _unary("sqrt", _math.sqrt, "Square root")
-rsqrt = _unary("rsqrt", lambda x: 1 / _math.sqrt(x), "Reciprocal square root")
-erf = _unary("erf", _math.erf, "Error function")
-floor = _unary("floor", _math.floor, "Greatest integer not above")
-ceil = _unary("ceil", _math.ceil, "Least integer not below")
-round = _unary("round", lambda x: float(_nearest(x)), "Nearest integer, ties to even,")
-trunc = _unary("trunc", _math.trunc, "Integer part")
-
-
-def _nearest(x: float) -> float:
-    import builtins
-
-    return builtins.round(x) if _math.isfinite(x) else x
+exp = _unary("exp", "e to the power")
+exp2 = _unary("exp2", "2 to the power")
+log = _unary("log", "Natural logarithm")
+log2 = _unary("log2", "Logarithm to base 2")
+log10 = _unary("log10", "Logarithm to base 10")
+sin = _unary("sin", "Sine")
+cos = _unary("cos", "Cosine")
+tan = _unary("tan", "Tangent")
+asin = _unary("asin", "Arc sine")
+acos = _unary("acos", "Arc cosine")
+atan = _unary("atan", "Arc tangent")
+tanh = _unary("tanh", "Hyperbolic tangent")
+sqrt = _unary("sqrt", "Square root")
+rsqrt = _unary("rsqrt", "Reciprocal square root")
+erf = _unary("erf", "Error function")
+floor = _unary("floor", "Greatest integer not above")
+ceil = _unary("ceil", "Least integer not below")
+round = _unary("round", "Nearest integer, ties to even,")
+trunc = _unary("trunc", "Integer part")
 
 
 def _binary(opcode: str, text: str) -> Callable[..., Any]:
@@ -120,24 +93,27 @@ def fma(a: Any, b: Any, c: Any, *, loc: Any = None, ip: Any = None) -> Any:
     cls = type(operators.binary("add", operators.binary("add", as_numeric(a), b), c))
     numbers = [cls(x) for x in (a, b, c)]
     if all(x.is_static for x in numbers):
-        return cls(numbers[0].value * numbers[1].value + numbers[2].value)
+        return cls(evaluate("fma", cls.ir_type, *(x.value for x in numbers)))
     return cls(Builder.current().fma(*[x.ir_value() for x in numbers]))
 
 
-def _predicate(opcode: str, f: Callable[[float], bool]) -> Callable[..., Any]:
+def _predicate(opcode: str, text: str) -> Callable[..., Any]:
     def function(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
         from tilewright.lang.numbers.numeric import Boolean
 
         if isinstance(a, TensorSSA):
-            return TensorSSA(Builder.current().predicate(opcode, a.value), a.shape, Boolean)
+            value = a.to(class_of(unary_float_type(a.dtype.ir_type))).value
+            return TensorSSA(Builder.current().predicate(opcode, value), a.shape, Boolean)
         number = as_numeric(a)
+        number = number.to(class_of(unary_float_type(number.ir_type)))
         if number.is_static:
-            return Boolean(f(float(number.value))) if isinstance(a, Numeric) else f(float(number.value))
+            result = evaluate(opcode, number.ir_type, number.value)
+            return Boolean(result) if isinstance(a, Numeric) else result
         return Boolean(Builder.current().predicate(opcode, number.value))
 
     function.__name__ = function.__qualname__ = opcode
-    function.__doc__ = f"Whether a number {'is not a number' if opcode == 'isnan' else 'is infinite'}."
+    function.__doc__ = f"Whether a number {text}."
     return function
 
 
-isnan, isinf = _predicate("isnan", _math.isnan), _predicate("isinf", _math.isinf)
+isnan, isinf = _predicate("isnan", "is not a number"), _predicate("isinf", "is infinite")

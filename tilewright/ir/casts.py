@@ -1,4 +1,4 @@
-"""Conversions between element types, as CUDA does them.
+"""Conversions between element types, as CUDA does them (see also :func:`tilewright.ir.arithmetic.convert`).
 
 Float to integer truncates and saturates (``cvt.rzi``; a NaN gives 0, or 2**(bits-1) when f64 or a 64-bit integer is
 involved; 8 and 16 bits are the nearest to what a signed 32-bit integer would hold); float to float rounds to nearest

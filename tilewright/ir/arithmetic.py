@@ -1,0 +1,277 @@
+"""Scalar arithmetic: the one table of the elementwise operations, which folding, host code, the simulator and the CUDA
+emitter read.
+
+A row is an :class:`Operation`: on Booleans, integers and floats it has an :class:`Action` each (or none: the operation
+is not defined there), and an action is the same meaning in three forms: an expression of Python numbers, a function of
+NumPy arrays, and text of CUDA C++. What the three have in common:
+
+- integers wrap to their width; ``div`` and ``rem`` truncate, ``floordiv`` and ``floormod`` round down; a division by
+  zero is an error (undefined in CUDA C++, as the check would cost more than the division);
+- a shift by the width or more, or by a negative count, shifts everything out (PTX clamps the count);
+- ``a ** b`` of integers with a negative exponent is ``1 / a ** -b`` truncated, and 0 where ``a`` is 0;
+- floats are rounded to nearest even after each operation; those of 8 bits compute in f32, round once and saturate;
+- ``min`` and ``max`` pass over a NaN beside a number, and ``-0.0`` is less than ``0.0``; ``round`` rounds ties to even;
+- of f32, f16, bf16: elementary functions (``exp`` ... ``erf``, ``pow``) are near the true value, not equal to the last
+  bit on the two machines.
+
+>>> from tilewright.ir.types import F32, I8, I32
+>>> evaluate("add", I8, 100, 100), evaluate("floordiv", I32, -7, 2), evaluate("min", F32, 1.0, float("nan"))
+(-56, -4, 1.0)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.ir.types import BOOL, F32, F64, ScalarType
+
+Number = int | float | bool
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Action:
+    """One operation on one kind of numbers.
+
+    ``python`` is an exact expression of the Python numbers ``{a}``, ``{b}``, ``{c}`` (``{width}``: the bits of the
+    type) whose value is then reduced to the type; where it is empty, the NumPy function on one number says what
+    Python gives. ``numpy`` names a function of NumPy, ``operator`` or :mod:`tilewright.ir.lanes` (only those who run
+    it import NumPy). ``cuda`` is an operator or a function of CUDA C++ (``{T}``: the type; a plain name is the
+    function of ``double``, and that of ``float`` ends in ``f``), ``wrapping`` the function that takes its place where
+    C++ would leave the result undefined.
+    """
+
+    python: str
+    numpy: str
+    cuda: str
+    wrapping: str = ""
+    fast: str = ""
+    """The approximate instruction on f32 that ``fastmath`` allows."""
+    fits: bool = False
+    """The result is of the operands' type without being reduced to it."""
+    widened: int = 32
+    """Floats of fewer bits than this become f32 first; NumPy widens 16 bits by itself in ``+ - * /``."""
+    paired: bool = False
+    """The device header has it for f16, bf16 and pairs of them."""
+    left: Mapping[int, int | None] = field(default_factory=dict)
+    """``{k: r}``: ``k op x`` is the number r, or x itself where r is None."""
+    right: Mapping[int, int | None] = field(default_factory=dict)
+    """``{k: r}``: ``x op k`` is the number r, or x itself where r is None."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A row of the table: ``operands`` of one type, and a result of that type, or i1 where ``predicate`` is set."""
+
+    name: str
+    operands: int
+    integer: Action | None = None
+    real: Action | None = None
+    boolean: Action | None = None
+    predicate: bool = False
+
+    def on(self, elem: ScalarType) -> Action | None:
+        """What the operation is on numbers of type ``elem``; None: it is not defined for them."""
+        return self.boolean if elem == BOOL else self.integer if elem.is_integer else self.real
+
+
+def _rows() -> list[Operation]:
+    """Each row: the action on integers, on floats, on Booleans."""
+    rows = [
+        Operation("add", 2,
+            Action("{a} + {b}", "operator.add", "+", "tw::add", left={0: None}, right={0: None}),
+            Action("{a} + {b}", "operator.add", "+", widened=16, paired=True),
+            Action("{a} or {b}", "operator.or_", "||", left={0: None}, right={0: None})),
+        Operation("sub", 2,
+            Action("{a} - {b}", "operator.sub", "-", "tw::subtract", right={0: None}),
+            Action("{a} - {b}", "operator.sub", "-", widened=16, paired=True)),
+        Operation("mul", 2,
+            Action("{a} * {b}", "operator.mul", "*", "tw::multiply", left={0: 0, 1: None}, right={0: 0, 1: None}),
+            Action("{a} * {b}", "operator.mul", "*", widened=16, paired=True),
+            Action("{a} and {b}", "operator.and_", "&&", left={0: 0, 1: None}, right={0: 0, 1: None})),
+        Operation("div", 2,
+            Action("{a} // {b} if ({a} < 0) == ({b} < 0) else -(-{a} // {b})", "lanes.truncating_quotient", "/",
+                   left={0: 0}, right={1: None}),
+            Action("", "operator.truediv", "/", fast="__fdividef", widened=16)),
+        Operation("rem", 2,
+            Action("{a} % abs({b}) if {a} >= 0 else -(-{a} % abs({b}))", "lanes.truncating_remainder", "%",
+                   fits=True, left={0: 0}, right={1: 0}),
+            Action("", "np.fmod", "fmod")),
+        Operation("floordiv", 2,
+            Action("{a} // {b}", "operator.floordiv", "tw::floordiv<{T}>", left={0: 0}, right={1: None}),
+            Action("", "np.floor_divide", "tw::floordiv")),
+        Operation("floormod", 2,
+            Action("{a} % {b}", "lanes.floor_remainder", "tw::floormod<{T}>", fits=True, left={0: 0}, right={1: 0}),
+            Action("", "np.mod", "tw::floormod")),
+        Operation("min", 2,
+            Action("{a} if {a} < {b} else {b}", "np.minimum", "min", fits=True),
+            Action("", "lanes.minimum", "fmin", paired=True),
+            Action("{a} and {b}", "operator.and_", "&&")),
+        Operation("max", 2,
+            Action("{a} if {a} > {b} else {b}", "np.maximum", "max", fits=True),
+            Action("", "lanes.maximum", "fmax", paired=True),
+            Action("{a} or {b}", "operator.or_", "||")),
+        Operation("pow", 2,
+            Action("", "lanes.integer_power", "tw::power<{T}>"),
+            Action("", "lanes.power", "pow", fast="__powf")),
+        Operation("and", 2,
+            Action("{a} & {b}", "operator.and_", "&", fits=True, left={0: 0}, right={0: 0}),
+            None,
+            Action("{a} and {b}", "operator.and_", "&&", left={0: 0, 1: None}, right={0: 0, 1: None})),
+        Operation("or", 2,
+            Action("{a} | {b}", "operator.or_", "|", fits=True, left={0: None}, right={0: None}),
+            None,
+            Action("{a} or {b}", "operator.or_", "||", left={0: None, 1: 1}, right={0: None, 1: 1})),
+        Operation("xor", 2,
+            Action("{a} ^ {b}", "operator.xor", "^", fits=True, left={0: None}, right={0: None}),
+            None,
+            Action("{a} != {b}", "operator.xor", "!=", left={0: None}, right={0: None})),
+        Operation("shl", 2,
+            Action("{a} << {b} if 0 <= {b} < {width} else 0", "np.left_shift", "<<", "tw::shift_left",
+                   left={0: 0}, right={0: None})),
+        Operation("shr", 2,
+            Action("{a} >> ({b} if 0 <= {b} < {width} else {width})", "np.right_shift", ">>", "tw::shift_right",
+                   fits=True, left={0: 0}, right={0: None})),
+        Operation("neg", 1,
+            Action("-{a}", "operator.neg", "-", "tw::negate"),
+            Action("-{a}", "operator.neg", "-", paired=True)),
+        Operation("abs", 1,
+            Action("abs({a})", "np.abs", "abs", "tw::absolute"),
+            Action("abs({a})", "np.abs", "fabs", paired=True)),
+        Operation("not", 1,
+            Action("~{a}", "operator.invert", "~"),
+            None,
+            Action("not {a}", "np.logical_not", "!")),
+        Operation("fma", 3,
+            Action("{a} * {b} + {c}", "lanes.multiply_add", "tw::multiply_add"),
+            Action("", "lanes.fused_multiply_add", "fma", widened=16, paired=True)),
+        Operation("isnan", 1, None, Action("{a} != {a}", "np.isnan", "isnan", widened=0), predicate=True),
+        Operation("isinf", 1, None, Action("abs({a}) == float('inf')", "np.isinf", "isinf", widened=0), predicate=True),
+    ]  # fmt: skip
+    for name, sign in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+        compare = Action(f"{{a}} {sign} {{b}}", f"operator.{name}", sign, widened=0)
+        rows.append(Operation(name, 2, compare, compare, compare, predicate=True))
+    functions = [  # of floats: name, NumPy, CUDA C++, and the approximate instruction
+        ("atan2", "np.arctan2", "atan2", ""), ("copysign", "np.copysign", "copysign", ""),
+        ("exp", "np.exp", "exp", "__expf"), ("exp2", "np.exp2", "exp2", "tw::approx_exp2"),
+        ("log", "np.log", "log", "__logf"), ("log2", "np.log2", "log2", "tw::approx_log2"),
+        ("log10", "np.log10", "log10", "__log10f"), ("sin", "np.sin", "sin", "__sinf"),
+        ("cos", "np.cos", "cos", "__cosf"), ("tan", "np.tan", "tan", "__tanf"), ("asin", "np.arcsin", "asin", ""),
+        ("acos", "np.arccos", "acos", ""), ("atan", "np.arctan", "atan", ""),
+        ("tanh", "np.tanh", "tanh", "tw::approx_tanh"), ("sqrt", "np.sqrt", "sqrt", "tw::approx_sqrt"),
+        ("rsqrt", "lanes.reciprocal_root", "rsqrt", "tw::approx_rsqrt"),
+        ("rcp", "lanes.reciprocal", "tw::rcp", "tw::approx_rcp"), ("erf", "lanes.erf", "erf", ""),
+        ("floor", "np.floor", "floor", ""), ("ceil", "np.ceil", "ceil", ""), ("round", "np.rint", "rint", ""),
+        ("trunc", "np.trunc", "trunc", ""),
+    ]  # fmt: skip
+    for name, numpy, cuda, fast in functions:
+        count = 2 if name in ("atan2", "copysign") else 1
+        rows.append(Operation(name, count, None, Action("", numpy, cuda, fast=fast)))
+    return rows
+
+
+TABLE: dict[str, Operation] = {row.name: row for row in _rows()}
+
+
+def action(opcode: str, elem: ScalarType) -> Action:
+    """What ``opcode`` is on numbers of type ``elem``; raises TypeError where it is not defined."""
+    found = TABLE[opcode].on(elem)
+    if found is None:
+        raise TypeError(f"`{opcode}` is not defined on {elem}")
+    return found
+
+
+@functools.cache
+def may_overflow(opcode: str, elem: ScalarType) -> bool:
+    """Whether C++ leaves some results of the operation undefined that are defined here: it needs the table's
+    ``wrapping`` form unless what is known of the operands excludes them. Narrow types compute in ``int``."""
+    row = TABLE[opcode].on(elem)
+    if row is None or not row.wrapping:
+        return False
+    if opcode in ("shl", "shr"):
+        return True
+    return elem.kind == "int" and elem.width >= 32 or (opcode == "mul" and elem.kind == "uint" and elem.width == 16)
+
+
+def normalise(elem: ScalarType, value: Number) -> Number:
+    """A literal as a number of type ``elem``: integers wrap, floats round, Booleans test for non-zero.
+
+    >>> from tilewright.ir.types import E5M2, I8, U8
+    >>> normalise(I8, 200), normalise(U8, -1), normalise(F32, 0.1), normalise(E5M2, float("inf"))
+    (-56, 255, 0.10000000149011612, inf)
+    """
+    if elem == BOOL:
+        return bool(value)
+    if elem.is_integer:
+        wrapped = int(value) & ((1 << elem.width) - 1)
+        return wrapped - (1 << elem.width) if elem.kind == "int" and wrapped >> (elem.width - 1) else wrapped
+    if elem == F64:
+        return float(value)
+    if elem == F32:
+        return ctypes.c_float(value).value
+    if elem.name == "e5m2" and math.isinf(value):
+        return float(value)
+    return convert(F64, elem, float(value))
+
+
+def convert(source: ScalarType, to: ScalarType, value: Number) -> Number:
+    """A number of type ``source`` as one of type ``to``.
+
+    >>> from tilewright.ir.types import E5M2, I8
+    >>> convert(F32, I8, 300.0), convert(F32, E5M2, float("inf"))
+    (127, 57344.0)
+    """
+    if source == to:
+        return value
+    if not source.is_float and not to.is_float:
+        return normalise(to, value)
+    import numpy as np
+
+    from tilewright.ir.casts import cast
+
+    with np.errstate(all="ignore"):
+        found: Number = cast(source, to)(source.dtype.type(value)).item()
+    return found
+
+
+@functools.cache
+def on_lanes(opcode: str, elem: ScalarType) -> Function:
+    """The operation on NumPy arrays and scalars of type ``elem``; a division by zero is the caller's to exclude."""
+    from tilewright.ir import lanes
+
+    row = action(opcode, elem)
+    module, name = row.numpy.split(".")
+    place = {"np": "numpy", "lanes": lanes.__name__}.get(module, module)
+    function: Function = getattr(importlib.import_module(place), name)
+    return lanes.through_f32(function, elem) if elem.is_float and elem.width < row.widened else function
+
+
+@functools.cache
+def _python(opcode: str, elem: ScalarType) -> Function:
+    """The operation on Python numbers: its exact expression, or NumPy's function on one number of the type."""
+    text = action(opcode, elem).python
+    if text:
+        names = "abc"[: TABLE[opcode].operands]
+        made: Function = eval(f"lambda {', '.join(names)}: {text.format(a='a', b='b', c='c', width=elem.width)}")
+        return made
+    import numpy as np
+
+    function, dtype = on_lanes(opcode, elem), elem.dtype.type
+
+    def of_one(*operands: Number) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*map(dtype, operands)).item()
+
+    return of_one
+
+
+def evaluate(opcode: str, elem: ScalarType, *operands: Number) -> Number:
+    """What the operation gives on numbers of type ``elem``. Integer division by zero raises ZeroDivisionError."""
+    found = _python(opcode, elem)(*operands)
+    return bool(found) if TABLE[opcode].predicate else normalise(elem, found)
