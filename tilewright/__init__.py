@@ -22,5 +22,5 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.numbers.dtypes": "dtype",
         "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
-    ("cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl"),
+    ("cuda", "cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl"),
 )

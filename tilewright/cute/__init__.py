@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazily(
             "size rank depth shape stride cosize coshape crd2idx idx2crd ceil_div round_up "
             "make_layout make_identity_layout make_ordered_layout make_layout_like "
             "is_congruent size_in_bytes slice_ dice "
-            "domain_offset local_tile local_partition inner_partition outer_partition make_identity_tensor "
+            "make_tile domain_offset local_tile local_partition inner_partition outer_partition make_identity_tensor "
             "make_rmem_tensor make_fragment make_rmem_tensor_like "
             "make_fragment_like recast_tensor make_layout_image_mask product product_each product_like shape_div "
             "elem_less find find_if make_swizzle make_composed_layout assume slice_and_offset"
@@ -31,6 +31,9 @@ __getattr__, __dir__, __all__ = lazily(
         ),
         "tilewright.lang.tensors.pointer": "Pointer AddressSpace make_ptr recast_ptr",
         "tilewright.lang.tensors.struct": "struct",
+        "tilewright.lang.arguments.fake": "SymInt sym_int sym_int32 sym_int64",
+        "tilewright.cute.typing": "Tile Tiler",
+        "tilewright.viz.render": "print_latex",
         "tilewright.lang.tools.printing": "printf print_tensor",
         "tilewright.lang.tensors.math": (
             "exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"

@@ -38,7 +38,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.device.atomic": (
             "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_exch atomic_cas load store"
         ),
-        "tilewright.lang.device.smem": "get_dyn_smem get_dyn_smem_size alloc_smem",
+        "tilewright.lang.device.smem": "get_dyn_smem get_dyn_smem_size dynamic_smem_size alloc_smem",
         "tilewright.lang.tensors.pointer": "AddressSpace",
     },
 )

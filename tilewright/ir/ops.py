@@ -45,7 +45,7 @@ TERMINATORS = frozenset(("yield", "condition"))
 SREGS = frozenset(
     [f"{base}.{axis}" for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
                                    "cluster_nctaid") for axis in "xyz"]
-    + ["laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "smid", "clock"]
+    + ["laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "smid", "clock", "dynamic_smem_size"]
 )  # fmt: skip
 REDUCTIONS = frozenset(("add", "mul", "max", "min"))
 PURE = (

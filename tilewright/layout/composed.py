@@ -71,6 +71,19 @@ class ComposedLayout(Drawn):
     def with_shape(self, *shape: Any) -> ComposedLayout:
         return self.on_outer(lambda outer: outer.with_shape(*shape))
 
+    def compose(self, *rhs: Any) -> Any:
+        """``composition(self, rhs)``; several arguments are the modes of a tiler."""
+        from tilewright.layout.compose import composition
+
+        return composition(self, rhs[0] if len(rhs) == 1 else rhs)
+
+    @property
+    def max_alignment(self) -> int:
+        """The widest unit, in elements, in which the layout can be moved."""
+        from tilewright.layout.recast import max_alignment
+
+        return max_alignment(self)
+
     def is_static(self) -> bool:
         return is_static(self.inner) and is_static(self.offset) and is_static(self.outer)
 

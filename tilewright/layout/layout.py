@@ -112,6 +112,27 @@ class Layout(Drawn):
         """The 1-D coordinate of offset ``idx``."""
         return offset_of(self.get_hier_coord(idx), self.shape, compact(self.shape))
 
+    def compose(self, *rhs: Any) -> Any:
+        """``composition(self, rhs)``; several arguments are the modes of a tiler.
+
+        >>> Layout((4, 8), (13, 1)).compose(Layout(8, 2))
+        (2,4):(26,1)
+        """
+        from tilewright.layout.compose import composition
+
+        return composition(self, rhs[0] if len(rhs) == 1 else rhs)
+
+    @property
+    def max_alignment(self) -> int:
+        """The widest unit, in elements, in which the layout can be moved.
+
+        >>> Layout((8, 4), (1, 32)).max_alignment
+        8
+        """
+        from tilewright.layout.recast import max_alignment
+
+        return max_alignment(self)
+
     def with_shape(self, *shape: Any) -> Layout:
         """The same elements in the same order under another shape (see the free function of the same name)."""
         from tilewright.layout.compose import with_shape

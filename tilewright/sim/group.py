@@ -57,6 +57,8 @@ class Group:
         if found is None:
             if name == "clock":
                 return np.int32(self.wave.tick())
+            if name == "dynamic_smem_size":
+                return np.int32(self.wave.launch.smem)
             found = self.registers[name] = self.wave.geometry.register(name, self.warps, self.wave.coords)
         return found
 

@@ -28,6 +28,10 @@ class Options:
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
+        for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int)):
+            value = getattr(self, name)
+            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                raise ArgumentError(f"{name}={value!r}; it is {'True or False' if kind is bool else 'an int'}")
         if self.lanes < 1:
             raise ArgumentError(f"lanes={self.lanes}; the simulator needs at least one lane")
         if self.turns < 1:
@@ -40,7 +44,7 @@ def _from_environment() -> Options:
     readers: dict[str, Callable[[str], object]] = {
         "seed": int,
         "schedule": str,
-        "checks": lambda v: v != "0",
+        "checks": _switch,
         "lanes": int,
         "turns": int,
     }
@@ -52,6 +56,12 @@ def _from_environment() -> Options:
             except ValueError as wrong:
                 raise ArgumentError(f"TILEWRIGHT_SIM_{name.upper()}={text!r}: {wrong}") from None
     return replace(Options(), **found)  # type: ignore[arg-type]
+
+
+def _switch(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError("it is 0 or 1")
+    return text == "1"
 
 
 _current: Options | None = None

@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.device.smem": "SmemAllocator get_smem_capacity_in_bytes",
         "tilewright.utils.layout_enum": "LayoutEnum",
         "tilewright.lang.tools.hardware": "HardwareInfo",
+        "tilewright.viz.render": "print_latex print_latex_tv",
         "tilewright.utils.tile_scheduler": ("PersistentTileSchedulerParams StaticPersistentTileScheduler WorkTileInfo"),
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },

@@ -128,6 +128,17 @@ def print_latex(thing: Any) -> None:
     print(figure_of(thing).tex())
 
 
+def print_latex_tv(layout: AnyLayout, tile_mn: Any) -> None:
+    """Print a thread-value layout on a tile as a LaTeX document: each cell names its thread and value.
+
+    >>> from tilewright.layout import Layout
+    >>> print_latex_tv(Layout((2, 2), (1, 2)), (2, 2))  # doctest: +ELLIPSIS
+    \\documentclass{standalone}
+    ...
+    """
+    print(tv_figure(layout, tile_mn).tex())
+
+
 class SvgText(str):
     """SVG text that notebooks draw."""
 

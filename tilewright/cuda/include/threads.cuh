@@ -12,6 +12,7 @@ __device__ __forceinline__ void check(bool holds, const char* message, const cha
 
 __device__ __forceinline__ int lane() { int r; asm("mov.u32 %0, %%laneid;" : "=r"(r)); return r; }
 __device__ __forceinline__ int warp() { return int(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) >> 5; }
+__device__ __forceinline__ int dynamic_smem_size() { int r; asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(r)); return r; }
 __device__ __forceinline__ int sm() { int r; asm volatile("mov.u32 %0, %%smid;" : "=r"(r)); return r; }
 __device__ __forceinline__ int clock() { int r; asm volatile("mov.u32 %0, %%clock;" : "=r"(r)); return r; }
 

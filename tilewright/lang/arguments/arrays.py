@@ -51,6 +51,8 @@ def array_of(x: Any) -> Array:
     if hasattr(x, "__cuda_array_interface__"):
         return _interface(x, x.__cuda_array_interface__, _cuda_device(x))
     if hasattr(x, "__array_interface__"):
+        if hasattr(x, "mask") and hasattr(x, "filled"):
+            raise ArgumentError("a masked array hides elements, which kernels would read: give .filled(...) or .data")
         return _interface(x, x.__array_interface__, "cpu")
     if hasattr(x, "__dlpack__"):
         return _capsule(x)

@@ -7,6 +7,7 @@ says otherwise: a static layout is part of what a kernel is specialised for, a d
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import Any
 
 from tilewright.errors import ArgumentError, StagingError
@@ -27,11 +28,12 @@ from tilewright.layout.tuples import flatten_to_tuple
 class HostTensor(Tensor):
     """A tensor over an array of the host program. ``mark_...`` change it in place and return it."""
 
-    __slots__ = ("array", "passed")
+    __slots__ = ("_guard", "array", "passed")
 
     def __init__(self, iterator: HostPointer, layout: Layout, array: Array) -> None:
         super().__init__(iterator, layout)
         self.array = array
+        self._guard = _guard(array.owner)
         self.passed: tuple[object, list[Any]] = (None, [])
         """The compiled function's argument that last took this tensor, and the values that it read from it."""
 
@@ -201,7 +203,7 @@ class HostTensor(Tensor):
         size = element_bytes(self.element_type)
         low, high = self.array.bounds
         memory: Any = (ctypes.c_char * (high - low)).from_address(low)
-        memory.owner = owner  # the view keeps the array's memory alive
+        memory.owner = owner, self._guard  # the view keeps the array's memory alive, and where it is
         strides = [d * size for d in self.array.stride]
         return np.ndarray(self.array.shape, self.element_type.dtype, memory, self.array.address - low, strides)
 
@@ -289,6 +291,11 @@ def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
     place = DevicePointer(array.address, array.device, low, high, array.owner)
     pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, array.is_wide)
     return HostTensor(pointer, _layout(array.shape, array.stride), array)
+
+
+def _guard(owner: Any) -> Any:
+    """A weak reference to a NumPy array: while there is one, ``ndarray.resize`` refuses to move the memory."""
+    return weakref.ref(owner) if hasattr(owner, "__array_interface__") else None
 
 
 def _layout(shape: Any, stride: Any) -> Layout:

@@ -9,6 +9,7 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arguments.arrays import Array
 from tilewright.lang.arguments.dlpack import HostTensor, _dynamic, _layout
+from tilewright.lang.numbers.numeric import Int32 as Int32
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.pointer import HostPointer, element_bytes
 
@@ -67,7 +68,12 @@ class SymInt:
     """An extent or stride that is passed at each call; ``divisibility`` promises a divisor."""
 
     def __init__(self, width: int = 32, *, divisibility: int = 1) -> None:
+        if width not in (32, 64) or not isinstance(divisibility, int) or divisibility < 1:
+            raise ArgumentError(f"SymInt({width!r}, divisibility={divisibility!r}): 32 or 64 bits, a positive divisor")
         self.width, self.divisibility = width, divisibility
+
+    def __repr__(self) -> str:
+        return f"?{{i{self.width} div={self.divisibility}}}"
 
     def __mul__(self, other: Any) -> SymInt:
         return SymInt(self.width, divisibility=self.divisibility * _divisor(other))
@@ -76,8 +82,22 @@ class SymInt:
 
 
 def sym_int(width: int = 32, *, divisibility: int = 1) -> SymInt:
-    """A :class:`SymInt`."""
+    """An extent or stride of a stand-in tensor that is passed at each call, known to be a multiple of ``divisibility``.
+
+    >>> make_fake_compact_tensor(Int32, (sym_int(divisibility=8), 4), stride_order=(1, 0)).layout
+    (?{div=8},4):(4,1)
+    """
     return SymInt(width, divisibility=divisibility)
+
+
+def sym_int32(divisibility: int = 1) -> SymInt:
+    """A :class:`SymInt` of 32 bits."""
+    return SymInt(32, divisibility=divisibility)
+
+
+def sym_int64(divisibility: int = 1) -> SymInt:
+    """A :class:`SymInt` of 64 bits: strides of arrays with more elements than 32 bits count."""
+    return SymInt(64, divisibility=divisibility)
 
 
 def _open(x: Any) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.lang.numbers.numeric import NumericMeta, Uint8
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import NumericMeta, Uint8, wrap
 from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
 from tilewright.lang.tensors.struct import Struct, StructType
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
@@ -20,6 +21,7 @@ from tilewright.layout.layout import Layout, make_layout
 from tilewright.layout.tuples import is_static
 
 BASE_ALIGNMENT = 1024
+MOST_BYTES = 227 * 1024
 CAPACITY_KIB = {
     "70": 96, "72": 96, "75": 64, "80": 163, "86": 99, "87": 163, "89": 99, "90": 227, "100": 227, "101": 227,
     "103": 227, "110": 227, "120": 99, "121": 99,
@@ -139,6 +141,11 @@ def get_dyn_smem(element_type: Any, alignment: int = 1024, *, loc: Any = None, i
 def get_dyn_smem_size(*, loc: Any = None, ip: Any = None) -> int:
     """Bytes of shared memory that this kernel's allocators have handed out so far."""
     return int(getattr(Builder.current(), "smem_bytes", 0))
+
+
+def dynamic_smem_size(*, loc: Any = None, ip: Any = None) -> Any:
+    """Bytes of dynamic shared memory that the launch gave each block, a run-time Int32 (PTX ``%dynamic_smem_size``)."""
+    return wrap(Builder.current().sreg("dynamic_smem_size"), Facts(True, 1, MOST_BYTES + 1))
 
 
 def alloc_smem(

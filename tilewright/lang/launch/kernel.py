@@ -37,6 +37,7 @@ class KernelFunction:
     def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
         self.function = function
         self.preprocessor = preprocessor
+        self.prefix = ""
         functools.update_wrapper(self, function)
 
     @functools.cached_property
@@ -46,7 +47,14 @@ class KernelFunction:
     @property
     def name(self) -> str:
         """What the kernel is called in CUDA and in profiles: ``Gemm_kernel`` for a method ``kernel`` of ``Gemm``."""
-        return self.function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
+        return self.prefix + self.function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
+
+    def set_name_prefix(self, prefix: str, *, loc: Any = None, ip: Any = None) -> None:
+        """Let the names of this kernel's programs that are staged from now on begin with ``prefix``: CUDA text and
+        profilers show them."""
+        if not isinstance(prefix, str) or (prefix and not prefix.isidentifier()):
+            raise StagingError(f"set_name_prefix({prefix!r}): letters, digits and _, no digit first")
+        self.prefix = prefix
 
     def __get__(self, owner: Any, cls: Any = None) -> Any:
         return self if owner is None else MethodType(self, owner)
@@ -222,7 +230,7 @@ def stage_kernel(
     given = list(signature.parameters(bound))
     shapes = [_spec(name, note, value) for name, note, value in given]
     values = [v for (name, _, value), spec in zip(given, shapes, strict=True) for v in spec.conform(value, name)]
-    key = (kernel.function, tuple(spec.key() for spec in shapes), tuple(bounds.values()), block_shape)
+    key = (kernel.function, kernel.prefix, tuple(spec.key() for spec in shapes), tuple(bounds.values()), block_shape)
     made = builder.kernels.get(key)
     if made is None:
         made = builder.kernels[key] = _trace(kernel, bound, given, shapes, bounds, block_shape)

@@ -259,6 +259,18 @@ def _tuple(x: Any) -> Any:
     return tuple(map(_tuple, x)) if isinstance(x, (tuple, list)) else x
 
 
+def make_tile(*layouts: Any, loc: Any = None, ip: Any = None) -> tuple[Any, ...]:
+    """A tiler by mode: each argument is a layout, an extent ``n`` (for ``n:1``), None or again a tiler.
+
+    >>> zipped_divide(Layout((8, 12)), make_tile(Layout(2, 4), 3))
+    ((2,3),(4,4)):((4,8),(1,24))
+    """
+    for part in layouts:
+        if not (part is None or isinstance(part, (int, Integer, Layout, ComposedLayout, tuple))):
+            raise ConstraintError(f"make_tile: {part!r} is no layout, extent or None")
+    return tuple([unwrap_tree(part) for part in layouts])
+
+
 # -- making tensors --------------------------------------------------------------------------------------------------
 
 

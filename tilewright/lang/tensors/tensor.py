@@ -9,7 +9,7 @@ whose layouts have basis strides). Everything that only rearranges elements acts
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
@@ -32,6 +32,20 @@ from tilewright.layout.modes import cosize, slice_, slice_and_offset, zeros_for_
 from tilewright.layout.swizzle import Swizzle
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import is_static, product
+
+
+class TensorType(NamedTuple):
+    """The type of a tensor, printed as ``!cute.memref<f16, gmem, align<16>, "(8,4):(4,1)">``."""
+
+    element_type: str
+    memspace: str
+    alignment: int
+    layout: Any
+
+    def __str__(self) -> str:
+        if not self.memspace:
+            return f'!cute.coord_tensor<"{self.layout}">'
+        return f'!cute.memref<{self.element_type}, {self.memspace}, align<{self.alignment}>, "{self.layout}">'
 
 
 class Tensor:
@@ -89,6 +103,17 @@ class Tensor:
         return found
 
     dtype = property(lambda self: self.element_type)
+
+    @property
+    def type(self) -> TensorType:
+        """Element type, memory, alignment and layout: what programs are specialised for."""
+        if self.is_coordinate:
+            return TensorType("coordinates", "", 0, self.layout)
+        return TensorType(str(self.element_type.ir_type), str(self.memspace), self.iterator.alignment, self.layout)
+
+    def compose(self, *rhs: Any) -> Tensor:
+        """The same elements through ``composition(self.layout, rhs)``; several arguments are the modes of a tiler."""
+        return self.with_layout(self.linear.compose(*map(unwrap_tree, rhs)))
 
     @property
     def memspace(self) -> AddressSpace:

@@ -5,8 +5,11 @@ On a GPU time is taken by events around all iterations (or around a CUDA graph o
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilewright.errors import ArgumentError, MachineError
@@ -27,12 +30,14 @@ class JitArguments:
 def benchmark(
     callable: Callable[..., Any], *, warmup_iterations: int = 10, iterations: int = 100, stream: Any = None,
     kernel_arguments: JitArguments | None = None, workspace_generator: Callable[[], JitArguments] | None = None,
-    workspace_count: int = 1, use_cuda_graphs: bool = False,
+    workspace_count: int = 1, use_cuda_graphs: bool = False, nvtx_tag: str | None = None,
 ) -> float:  # fmt: skip
     """Microseconds of one call of ``callable`` (a compiled function), on average over ``iterations`` calls.
 
     Calls take ``kernel_arguments``, or in turn the ``workspace_count`` sets that ``workspace_generator`` makes, so that
     the caches are cold. ``stream`` is the stream that the calls use; a graph needs one that is not the default.
+    ``nvtx_tag`` names the NVTX range around the measured calls, by which Nsight shows them; without a profiler (and
+    without the package ``nvtx`` or a PyTorch with CUDA) nothing listens.
     """
     if iterations < 1 or warmup_iterations < 0 or workspace_count < 1:
         raise ArgumentError(
@@ -53,15 +58,41 @@ def benchmark(
 
     if not any(_on_gpu(value) for chosen in sets for value in (*chosen.args, *chosen.kwargs.values())):
         calls(warmup_iterations)
-        begin = time.perf_counter()
-        calls(iterations)
-        return (time.perf_counter() - begin) * 1e6 / iterations
-    clock = _GpuClock(stream_handle(stream) or 0 if stream is not None else 0)
+        with nvtx_range(nvtx_tag):
+            begin = time.perf_counter()
+            calls(iterations)
+            return (time.perf_counter() - begin) * 1e6 / iterations
+    clock = _GpuClock(stream_handle(stream) or 0 if stream is not None else 0, nvtx_tag)
     return (
         clock.graph(calls, warmup_iterations, iterations)
         if use_cuda_graphs
         else clock.events(calls, warmup_iterations, iterations)
     )
+
+
+@contextlib.contextmanager
+def nvtx_range(tag: str | None) -> Iterator[None]:
+    """An NVTX range named ``tag`` (None: no range)."""
+    push, pop = _nvtx()
+    if tag is None or push is None or pop is None:
+        yield
+        return
+    push(tag)
+    try:
+        yield
+    finally:
+        pop()
+
+
+def _nvtx() -> tuple[Callable[[str], Any] | None, Callable[[], Any] | None]:
+    """(push, pop) of the package ``nvtx`` or of PyTorch; None where neither can mark ranges."""
+    with contextlib.suppress(ImportError):
+        nvtx = importlib.import_module("nvtx")
+        return nvtx.push_range, nvtx.pop_range
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop
+    return None, None
 
 
 def _on_gpu(value: Any) -> bool:
@@ -74,10 +105,10 @@ def _on_gpu(value: Any) -> bool:
 class _GpuClock:
     """CUDA events on one stream."""
 
-    def __init__(self, stream: int) -> None:
+    def __init__(self, stream: int, tag: str | None = None) -> None:
         from cuda.bindings import driver
 
-        self.driver, self.stream = driver, stream
+        self.driver, self.stream, self.tag = driver, stream, tag
 
     def ask(self, name: str, *args: Any) -> Any:
         error, *rest = getattr(self.driver, name)(*args)
@@ -92,10 +123,11 @@ class _GpuClock:
     def between(self, work: Callable[[], None]) -> float:
         """Microseconds between events before and after ``work``."""
         first, last = self.ask("cuEventCreate", 0), self.ask("cuEventCreate", 0)
-        self.ask("cuEventRecord", first, self.stream)
-        work()
-        self.ask("cuEventRecord", last, self.stream)
-        self.ask("cuEventSynchronize", last)
+        with nvtx_range(self.tag):
+            self.ask("cuEventRecord", first, self.stream)
+            work()
+            self.ask("cuEventRecord", last, self.stream)
+            self.ask("cuEventSynchronize", last)
         milliseconds = float(self.ask("cuEventElapsedTime", first, last))
         self.ask("cuEventDestroy", first)
         self.ask("cuEventDestroy", last)

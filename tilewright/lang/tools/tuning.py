@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -25,11 +26,12 @@ def tune(
     """The fastest choice of parameters, one from each list of ``params_dict``.
 
     ``func(*arguments, **parameters)`` compiles one configuration and gives a function without arguments that runs it.
-    Configurations that raise an error of this library are passed over; if all do, the last error is raised.
+    A configuration that cannot be made or run, whatever its exception, is passed over; a :class:`SkippedWarning` lists
+    all of them with their reasons. If none is left, a CantImplementError lists them.
     """
     arguments = kernel_arguments or JitArguments()
     best: tuple[float, dict[str, Any]] | None = None
-    failure: TilewrightError | None = None
+    skipped: list[tuple[dict[str, Any], Exception]] = []
     for parameters in _configurations(params_dict or {}):
         try:
             runner = func(*arguments.args, **{**arguments.kwargs, **parameters})
@@ -37,14 +39,31 @@ def tune(
                 _Timed(runner), warmup_iterations=warmup_iterations, iterations=iterations, stream=stream,
                 kernel_arguments=arguments,
             )  # fmt: skip
-        except TilewrightError as error:
-            failure = error
+        except Exception as error:
+            skipped.append((parameters, error))
             continue
         if best is None or took < best[0]:
             best = took, parameters
     if best is None:
-        raise failure or ArgumentError("tune: there is no configuration to try")
+        if not skipped:
+            raise ArgumentError("tune: there is no configuration to try")
+        raise CantImplementError(f"tune: {_listed(skipped)}") from skipped[-1][1]
+    if skipped:
+        warnings.warn(f"tune: {_listed(skipped)}", SkippedWarning, stacklevel=2)
     return best[1]
+
+
+class SkippedWarning(UserWarning):
+    """Configurations that :func:`tune` passed over."""
+
+
+def _listed(skipped: list[tuple[dict[str, Any], Exception]]) -> str:
+    lines = [f"{len(skipped)} of the configurations cannot be made:"]
+    for parameters, error in skipped:
+        text = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+        reason = (str(error).splitlines() or [""])[0]
+        lines.append(f"  {text}: {type(error).__name__}: {reason}")
+    return "\n".join(lines)
 
 
 class _Timed:

@@ -1,0 +1,183 @@
+"""Documented names that are small: each does its work."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tilewright import cute, testing, utils
+from tilewright.cute.runtime import from_dlpack, make_fake_compact_tensor
+from tilewright.errors import ArgumentError, StagingError
+from tilewright.lang.tools.tuning import SkippedWarning
+
+
+def test_the_type_of_a_tensor() -> None:
+    a = from_dlpack(np.zeros((8, 4), np.float16)).mark_layout_dynamic()
+    assert str(a.type) == '!cute.memref<f16, gmem, align<2>, "(?,?):(?,1)">'
+    assert str(cute.make_identity_tensor((2, 3)).type) == '!cute.coord_tensor<"(2,3):(1@0,1@1)">'
+
+
+def test_compose_and_max_alignment() -> None:
+    layout = cute.make_layout((4, 8), stride=(13, 1))
+    assert layout.compose(cute.make_layout(8, stride=2)) == cute.composition(layout, cute.make_layout(8, stride=2))
+    assert layout.compose(2, 4) == cute.composition(layout, (2, 4))
+    swizzled = cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, cute.make_layout((8, 64), stride=(64, 1)))
+    assert swizzled.compose(8, 8) == cute.composition(swizzled, (8, 8))
+    assert cute.make_layout((8, 4), stride=(1, 32)).max_alignment == 8 and swizzled.max_alignment == 8
+    x = np.arange(32, dtype=np.int32).reshape(4, 8)
+    np.testing.assert_array_equal(from_dlpack(x).compose(2, None).numpy(), x[:2])
+
+
+def test_make_tile() -> None:
+    tiler = cute.make_tile(cute.make_layout(2, stride=4), 3, None)
+    assert cute.zipped_divide(cute.make_layout((8, 12, (5, 2))), tiler[:2]).shape == ((2, 3), (4, 4, (5, 2)))
+    with pytest.raises(Exception, match="no layout, extent or None"):
+        cute.make_tile("4")
+    assert cute.Tile is not None
+
+
+def test_symbolic_extents_of_stand_ins() -> None:
+    n, wide = cute.sym_int(divisibility=8), cute.sym_int64(divisibility=4)
+    assert isinstance(n, cute.SymInt) and (n.width, wide.width, cute.sym_int32().width) == (32, 64, 32)
+    fake = make_fake_compact_tensor(cutlass.Float32, (n, 4), stride_order=(1, 0))
+    assert str(fake.layout) == "(?{div=8},4):(4,1)"
+    with pytest.raises(ArgumentError, match="32 or 64 bits"):
+        cute.SymInt(16)
+
+
+def test_latex(capsys) -> None:
+    cute.print_latex(cute.make_layout((2, 2)))
+    utils.print_latex_tv(cute.make_layout((4, 2), stride=(1, 4)), (2, 4))
+    shown = capsys.readouterr().out
+    assert shown.count(r"\begin{tikzpicture}") == 2 and "T3" in shown
+
+
+def test_the_prefix_of_a_kernels_name() -> None:
+    class Scale:
+        @cute.kernel
+        def kernel(self, x: cute.Tensor) -> None:
+            t, _, _ = cute.arch.thread_idx()
+            x[t] = x[t] * 2
+
+        @cute.jit
+        def __call__(self, x: cute.Tensor) -> None:
+            self.kernel.set_name_prefix("cutlass_")
+            self.kernel(x).launch(grid=(1, 1, 1), block=(4, 1, 1))
+
+    from tilewright import sim
+
+    x = np.ones(4, np.float32)
+    with sim.profile() as report:
+        Scale()(x)
+    assert report.kernels[0].name == "cutlass_Scale_kernel" and x.tolist() == [2] * 4
+    with pytest.raises(StagingError, match="letters, digits"):
+        Scale.kernel.set_name_prefix("a b")
+
+
+def test_the_shared_memory_of_a_launch() -> None:
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        utils.SmemAllocator().allocate(100)
+        out[0] = cute.arch.dynamic_smem_size()
+
+    @cute.jit
+    def host(out: cute.Tensor, smem: cutlass.Constexpr) -> None:
+        kernel(out).launch(grid=(1, 1, 1), block=(1, 1, 1), smem=smem)
+
+    out = np.zeros(1, np.int32)
+    host(out, None)
+    assert out[0] == 100
+    host(out, 4096)
+    assert out[0] == 4096
+    (staged,) = cute.compile(host, out, None).kernels
+    assert "%dynamic_smem_size" in cutlass.cuda.compile(staged, "sm_90a").ptx
+
+
+def test_nvtx_ranges_stand_around_the_measured_calls(monkeypatch) -> None:
+    seen: list[Any] = []
+    fake = types.SimpleNamespace(push_range=lambda tag: seen.append(tag), pop_range=lambda: seen.append("end"))
+    monkeypatch.setitem(sys.modules, "nvtx", fake)
+    testing.benchmark(lambda: seen.append("call"), warmup_iterations=1, iterations=2, nvtx_tag="mine")
+    assert seen == ["call", "mine", "call", "call", "end"]
+
+
+def test_tune_passes_over_what_cannot_be_made_and_lists_it() -> None:
+    def make(tile: int) -> Any:
+        if tile == 3:
+            raise ValueError("3 is odd")
+        if tile == 0:
+            return 1 // tile
+        return lambda: None
+
+    with pytest.warns(SkippedWarning, match=r"(?s)2 of.*tile=0: ZeroDivisionError.*tile=3: ValueError: 3 is odd"):
+        assert testing.tune(make, {"tile": [0, 2, 3]}, warmup_iterations=0, iterations=1) == {"tile": 2}
+    with pytest.raises(testing.CantImplementError, match="tile=3: ValueError: 3 is odd"):
+        testing.tune(make, {"tile": [3]})
+
+
+def test_a_program_that_makes_a_context_first_runs_anywhere() -> None:
+    cutlass.cuda.initialize_cuda_context()
+    assert int(cutlass.cuda.default_stream()) == 0
+    cutlass.cuda.stream_sync(cutlass.cuda.default_stream())
+
+
+@pytest.mark.gpu
+def test_raw_device_memory() -> None:
+    assert cutlass.cuda.initialize_cuda_context(0)
+    info = cutlass.cuda.get_device_info()
+    assert info.compute_capability == cutlass.cuda.get_compute_capability_major_minor()
+    assert info.multiprocessors > 0 and cutlass.cuda.get_driver_version() >= 12000
+    given, back = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    address, stream = cutlass.cuda.allocate(given.nbytes), cutlass.cuda.stream_create()
+    cutlass.cuda.memcpy_h2d(given, address)
+    cutlass.cuda.stream_sync(stream)
+    cutlass.cuda.memcpy_d2h(address, back)
+    cutlass.cuda.stream_destroy(stream)
+    cutlass.cuda.deallocate(address)
+    np.testing.assert_array_equal(given, back)
+
+
+def test_masked_arrays_are_refused() -> None:
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        pass
+
+    masked = np.ma.masked_array(np.zeros(4, np.float32), [0, 1, 0, 0])
+    with pytest.raises(ArgumentError, match="a masked array hides elements"):
+        from_dlpack(masked)
+    with pytest.raises(ArgumentError, match="a masked array hides elements"):
+        host(masked)
+
+
+def test_an_array_under_a_live_tensor_keeps_its_memory() -> None:
+    array = np.arange(64, dtype=np.float32)
+    tensor = from_dlpack(array)
+    with pytest.raises(ValueError, match="cannot resize"):
+        array.resize((1 << 16,), refcheck=False)
+    view = tensor.numpy()
+    del tensor
+    with pytest.raises(ValueError, match="cannot resize"):
+        array.resize((1 << 16,), refcheck=False)
+    del view
+    array.resize((128,), refcheck=False)
+    assert array.size == 128
+
+
+def test_simulator_options_are_checked(monkeypatch) -> None:
+    from tilewright.sim import settings
+
+    for text, works in (("maybe", False), ("0", True), ("1", True)):
+        monkeypatch.setattr(settings, "_current", None)
+        monkeypatch.setenv("TILEWRIGHT_SIM_CHECKS", text)
+        if works:
+            assert settings.current_options().checks is (text == "1")
+            continue
+        with pytest.raises(ArgumentError, match="TILEWRIGHT_SIM_CHECKS='maybe': it is 0 or 1"):
+            settings.current_options()
+    with pytest.raises(ArgumentError, match="checks='maybe'; it is True or False"):
+        settings.set_options(checks="maybe")
