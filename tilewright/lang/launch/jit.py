@@ -10,6 +10,7 @@ from tilewright.errors import StagingError, unknown_keyword
 from tilewright.ir.builder import Builder
 from tilewright.lang.arguments.signature import Signature, adapt, numeric_annotation
 from tilewright.lang.staging.build import staged
+from tilewright.lang.staging.source import remember
 
 
 class JitFunction:
@@ -22,6 +23,8 @@ class JitFunction:
     def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
         self.function = function
         self.preprocessor = preprocessor
+        if preprocessor:
+            remember(function)
         self.cache: dict[Any, Any] = {}
         self.recent: Any = None
         functools.update_wrapper(self, function)

@@ -23,6 +23,7 @@ from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
 from tilewright.lang.staging import carry, objects, specs
 from tilewright.lang.staging.build import staged
 from tilewright.lang.staging.location import StagingBuilder, fail, here
+from tilewright.lang.staging.source import remember
 from tilewright.lang.staging.specs import Spec
 
 MAX_THREADS = 1024
@@ -38,6 +39,8 @@ class KernelFunction:
         self.function = function
         self.preprocessor = preprocessor
         self.prefix = ""
+        if preprocessor:
+            remember(function)
         functools.update_wrapper(self, function)
 
     @functools.cached_property

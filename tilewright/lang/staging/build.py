@@ -11,10 +11,9 @@ from tilewright.lang.staging import cells, runtime
 from tilewright.lang.staging.location import register_code
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.rewrite import rewrite
-from tilewright.lang.staging.source import tree_of
+from tilewright.lang.staging.source import FUTURES, tree_of
 
 _STILL = ("fixed", "callable")
-_FUTURES = 0x1FF0000  # the compiler flags that `from __future__ import ...` sets
 _STAGED: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
 _CODES: weakref.WeakKeyDictionary[CodeType, CodeType] = weakref.WeakKeyDictionary()
 
@@ -25,7 +24,7 @@ def staged(function: FunctionType) -> FunctionType:
     if made is None:
         original = function.__code__
         code = _CODES.get(original)
-        if code is None:
+        if code is None or code.co_filename != original.co_filename:  # equal code may come from two files
             code = _CODES[original] = _compile(function)
         made = _STAGED[function] = _bind(function, code)
     return made
@@ -46,7 +45,7 @@ def _compile(function: FunctionType) -> CodeType:
     for place in (factory, body[0]):
         ast.copy_location(place, node)
     module = ast.fix_missing_locations(ast.Module([factory], []))
-    compiled = compile(module, original.co_filename, "exec", original.co_flags & _FUTURES, dont_inherit=True)
+    compiled = compile(module, original.co_filename, "exec", original.co_flags & FUTURES, dont_inherit=True)
     code = _find(compiled, original.co_name, ("_tw_factory", owner)).replace(co_qualname=function.__qualname__)
     _register(code)
     return code

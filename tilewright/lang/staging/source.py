@@ -1,4 +1,10 @@
-"""A function's own syntax tree, found in its source file (or notebook cell) by line number."""
+"""A function's own syntax tree: found in its file (or notebook cell) by name and line, and checked against its code.
+
+Python does not keep the text that a function was compiled from, and the text that lies under its file's name now may be
+another one: the file was edited after it was imported, or the name (``<string>``) stands for many texts. Therefore a
+marked function remembers the text of its file from the moment at which it is marked, and the definition that is found
+in a text is compiled and compared with the function: what is staged is what Python would run, or nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +12,125 @@ import ast
 import copy
 import functools
 import linecache
-from types import FunctionType
+import os
+import sys
+import weakref
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import NamedTuple
 
 from tilewright.errors import StagingError
+
+FUTURES = 0x1FF0000
+"""The compiler flags that `from __future__ import ...` sets."""
+_TEXTS: weakref.WeakKeyDictionary[FunctionType, list[str]] = weakref.WeakKeyDictionary()
+
+
+class Definition(NamedTuple):
+    """A function in a file: its node, the class around it ('' if there is none), and what must be compiled to get its
+    code: the statement of the file that holds it, behind the file's imports, for Python calls the functions of imported
+    modules in a way of its own."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+    owner: str
+    module: ast.Module
+
+
+def remember(function: FunctionType) -> None:
+    """Keep the text of the file that ``function`` was defined in, as it is now."""
+    if function not in _TEXTS:
+        filename = function.__code__.co_filename
+        if os.path.isfile(filename):  # what else has lines (a notebook's cells) could be dropped by checkcache
+            linecache.checkcache(filename)
+        _TEXTS[function] = linecache.getlines(filename, function.__globals__)
 
 
 def tree_of(function: FunctionType) -> tuple[ast.FunctionDef, str]:
     """A fresh copy of the tree of ``function``, and the name of the class around it ('' if there is none)."""
     code = function.__code__
+    place = f"{code.co_filename}:{code.co_firstlineno}"
     if code.co_name == "<lambda>":
-        raise StagingError("a lambda cannot be marked @cute.jit or @cute.kernel: write it as a `def`")
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+        raise StagingError(f"{place}: a lambda cannot be marked @cute.jit or @cute.kernel: write it as a `def`")
+    remember(function)
+    lines = _TEXTS[function]
     if not lines:
         raise StagingError(
-            f"the source of {function.__qualname__} ({code.co_filename}:{code.co_firstlineno}) is not to be "
-            "found: staged functions must come from a file or a notebook cell (or be marked with preprocessor=False)"
+            f"the source of {function.__qualname__} ({place}) is not to be found: staged functions must come from a "
+            "file or a notebook cell (or be marked with preprocessor=False)"
         )
-    found = _definitions("".join(lines), code.co_filename).get((code.co_name, code.co_firstlineno))
+    found = _find(code, "".join(lines), "@pytest_ar" in function.__globals__)
     if found is None:
         raise StagingError(
-            f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__} is not there any more: the "
-            f"file was changed "
-            "after it was imported"
+            f"{place}: {function.__qualname__} was not compiled from the text that is found there: "
+            f"{_reason(code.co_filename)}"
         )
-    node, owner = found
-    if isinstance(node, ast.AsyncFunctionDef):
-        raise StagingError(f"{code.co_filename}:{node.lineno}: `async def` has no meaning in a staged function")
-    return copy.deepcopy(node), owner
+    if isinstance(found.node, ast.AsyncFunctionDef):
+        raise StagingError(f"{place}: `async def` has no meaning in a staged function")
+    return copy.deepcopy(found.node), found.owner
 
 
-Definition = tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]
+def _reason(filename: str) -> str:
+    if os.path.isfile(filename):
+        return "the file has changed since it was imported; import it again (importlib.reload), or restart Python"
+    return (
+        f"several texts go by the name {filename!r} (exec, python -c); write the function in a file or a notebook "
+        "cell, or mark it with preprocessor=False"
+    )
+
+
+def _find(code: CodeType, text: str, rewritten: bool) -> Definition | None:
+    """The definition in ``text`` that ``code`` was compiled from; None if there is none.
+
+    ``rewritten``: pytest has put other statements in the place of the module's assertions before it was compiled.
+    """
+    try:
+        found = _definitions(text, code.co_filename, False).get((code.co_name, code.co_firstlineno))
+        compiled = _definitions(text, code.co_filename, rewritten).get((code.co_name, code.co_firstlineno))
+    except SyntaxError:
+        return None
+    if found is None or compiled is None:
+        return None
+    return found if code in _compiled(compiled.module, code.co_filename, code.co_flags & FUTURES) else None
 
 
 @functools.lru_cache(maxsize=64)
-def _definitions(text: str, filename: str) -> dict[tuple[str, int], Definition]:
+def _definitions(text: str, filename: str, rewritten: bool) -> dict[tuple[str, int], Definition]:
     """Every function of a file by its name and first line (that of its first decorator)."""
     found: dict[tuple[str, int], Definition] = {}
 
-    def visit(node: ast.AST, owner: str) -> None:
+    def visit(node: ast.AST, owner: str, module: ast.Module) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            found[node.name, first] = Definition(node, owner, module)
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
-                found[child.name, first] = (child, owner)
-                visit(child, owner)
-            else:
-                visit(child, child.name if isinstance(child, ast.ClassDef) else owner)
+            visit(child, node.name if isinstance(node, ast.ClassDef) else owner, module)
 
-    visit(ast.parse(text, filename), "")
+    tree = ast.parse(text, filename)
+    if rewritten:
+        sys.modules["_pytest.assertion.rewrite"].rewrite_asserts(tree, text.encode())
+    imports = list(_imports(tree))
+    for statement in tree.body:
+        visit(statement, "", ast.Module([*imports, statement], []))
     return found
+
+
+def _imports(node: ast.AST) -> Iterator[ast.stmt]:
+    """The imports that bind names of the module."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield child
+        elif not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield from _imports(child)
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(module: ast.Module, filename: str, flags: int) -> frozenset[CodeType]:
+    """All code objects of a module, or a part of one."""
+
+    def inside(code: CodeType) -> Iterator[CodeType]:
+        yield code
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                yield from inside(constant)
+
+    return frozenset(inside(compile(module, filename, "exec", flags, dont_inherit=True)))

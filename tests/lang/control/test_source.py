@@ -1,0 +1,106 @@
+"""What is staged is what Python would run: never another text that lies under the same file name."""
+
+from __future__ import annotations
+
+import importlib.util
+import linecache
+import os
+import textwrap
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import tilewright.cute as cute
+from tilewright.errors import StagingError
+
+MODULE = """\
+import tilewright.cute as cute
+
+@cute.jit
+def marked(x):
+    return x + 1
+
+def plain(x):
+    return x + 1
+"""
+
+
+def load(path: Any, text: str) -> ModuleType:
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def edit(path: Any, text: str) -> None:
+    path.write_text(text)
+    os.utime(path, (1, 1))  # a time of change that no cache takes for the old one
+    linecache.checkcache()
+
+
+EDITS = {
+    "another number": MODULE.replace("+ 1", "+ 2"),
+    "another name": MODULE.replace("(x)", "(y)").replace("x + 1", "y + 1"),
+    "lines above": "# new\n\n" + MODULE,
+    "another function in its place": MODULE.replace("marked", "other").replace("plain", "marked"),
+    "no Python": "(" + MODULE,
+}
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_a_marked_function_is_staged_from_what_was_imported(case: str, tmp_path: Any) -> None:
+    module = load(tmp_path / "edited.py", MODULE)
+    edit(tmp_path / "edited.py", EDITS[case])
+    assert module.marked(5) == 6
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_a_file_that_changed_is_an_error_where_the_old_text_is_gone(case: str, tmp_path: Any) -> None:
+    module = load(tmp_path / "edited.py", MODULE)
+    edit(tmp_path / "edited.py", EDITS[case])
+    with pytest.raises(StagingError, match=r"edited.py:7: plain was not compiled .*changed since .* import it again"):
+        cute.compile(module.plain, 5)
+
+
+def test_a_module_that_is_imported_again_is_staged_again(tmp_path: Any) -> None:
+    path = tmp_path / "edited.py"
+    assert load(path, MODULE).marked(5) == 6
+    edit(path, EDITS["another number"])
+    assert load(path, EDITS["another number"]).marked(5) == 7
+
+
+def test_texts_of_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -c` puts its text under the name `<string>`, which code made by `exec` bears, too."""
+    lines = textwrap.dedent("""\
+        def f(x):
+            return x * 10
+        """).splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, "<string>", (1, None, lines, "<string>"))
+    scope: dict[str, Any] = {}
+    exec("".join(lines), scope)
+    assert cute.jit(scope["f"])(4) == 40
+    exec("def f(x):\n    return x * 11", scope)
+    with pytest.raises(StagingError, match=r"<string>:1: f was not compiled .* several texts go by the name '<string>'"):
+        cute.jit(scope["f"])(4)
+    assert cute.jit(scope["f"], preprocessor=False)(4) == 44
+
+
+def test_equal_code_of_two_files_keeps_its_file(tmp_path: Any) -> None:
+    text = "def f(x):\n    if x > 0:\n        return 1\n    return 2\n"
+    for name in ("one.py", "two.py"):
+        module = load(tmp_path / name, text)
+        with pytest.raises(StagingError, match=rf"{name}:3: `return` inside"):
+            cute.jit(module.f)(4)
+
+
+def test_assertions_that_pytest_has_rewritten() -> None:
+    @cute.jit
+    def f(x: Any) -> Any:
+        assert (lambda: True)() and len([x]) == 1, "one"
+        assert x > 3, "small"
+        return x * os.path.join("a", "b").count("a")
+
+    assert f(4) == 4
