@@ -1,6 +1,6 @@
 """``cute.typing``: the types that annotations name."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from tilewright.lang.numbers.numeric import (
     BFloat16,
@@ -28,8 +28,8 @@ from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Coord, IntTuple, Layout, ScaledBasis, Shape, Stride
 
 Int = int | Integer
-Tiler = Any
-Tile = Any
+Tiler = Annotated[Any, "CuTe", "Tiler"]
+Tile = Annotated[Any, "CuTe", "Tile"]
 XTuple = Any
 
 __all__ = [

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import index
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.ints import UNDECIDED, IntLike, RuntimeInt, ceil_div_int, exact_quotient, format_int, same_int
 
-IntTuple: TypeAlias = Any  # IntLike | tuple[IntTuple, ...]: mypy cannot narrow the recursive alias in the hot loops
-Shape: TypeAlias = IntTuple
-Stride: TypeAlias = IntTuple
-Coord: TypeAlias = Any
+# IntLike | tuple[IntTuple, ...]: mypy cannot narrow the recursive alias in the hot loops. What is annotated bears what
+# it is annotated with, for those who must tell these from Any.
+IntTuple: TypeAlias = Annotated[Any, "CuTe", "IntTuple"]
+Shape: TypeAlias = Annotated[Any, "CuTe", "Shape"]
+Stride: TypeAlias = Annotated[Any, "CuTe", "Stride"]
+Coord: TypeAlias = Annotated[Any, "CuTe", "Coord"]
 
 
 def as_int_tuple(x: Any, what: str = "shape") -> IntTuple:

@@ -83,7 +83,7 @@ def test_texts_of_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
     exec("".join(lines), scope)
     assert cute.jit(scope["f"])(4) == 40
     exec("def f(x):\n    return x * 11", scope)
-    with pytest.raises(StagingError, match=r"<string>:1: f was not compiled .* several texts go by the name '<string>'"):
+    with pytest.raises(StagingError, match="<string>:1: f was not compiled .* several texts go by the name"):
         cute.jit(scope["f"])(4)
     assert cute.jit(scope["f"], preprocessor=False)(4) == 44
 

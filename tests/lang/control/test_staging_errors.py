@@ -360,3 +360,218 @@ def test_return_inside_elect_one(staged):
         return 0
 
     refuse(program, staged, 3, match="`return` inside a run-time elect_one block")
+
+
+def test_while_true(staged):
+    def endless(n):
+        while True:  # here
+            n = n + 1
+        return n
+
+    def inner_break(n):
+        while 1:  # here
+            for _ in [1, 2]:
+                break
+            n = n + 1
+        return n
+
+    def by_a_run_time_value(n):
+        while True:
+            n = n + 1
+            if n > 10:
+                break  # here
+        return n
+
+    def by_python(n):
+        turns = 0
+        while True:
+            turns += 1
+            n = n + turns
+            if turns == 3:
+                break
+        while True:
+            for _ in [1, 2]:
+                pass
+            else:
+                break
+        while True:
+            return n
+
+    refuse(endless, staged, 3, match="`while True` without a `break` never ends; .* `while n < limit:`")
+    refuse(inner_break, staged, 3, match="`while 1` without a `break` never ends")
+    refuse(by_a_run_time_value, staged, 3, match="`break` inside a run-time if .* a `while` with the condition in its")
+    assert staged(by_python, 3) == (9,)
+
+
+@cute.jit
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+@cute.jit
+def power(x, n: cutlass.Constexpr):
+    return x * power(x, n - 1) if n > 0 else 1
+
+
+@cute.kernel
+def calls_itself(x: cute.Tensor):
+    calls_itself(x).launch(grid=1, block=1)
+
+
+def test_recursion_of_global_functions(staged):
+    def endless(n):
+        return factorial(n)
+
+    def ends(n):
+        return power(n, 3)
+
+    refuse(endless, staged, 3, match="the function calls itself without end while staging")
+    assert staged(ends, 3) == (27,)
+
+
+def test_kernel_that_calls_itself():
+    import numpy as np
+
+    @cute.jit
+    def host(x: cute.Tensor):
+        calls_itself(x).launch(grid=1, block=1)
+
+    with pytest.raises(StagingError, match=r"calls_itself can only be launched from a @cute.jit .*\n  at .*py:"):
+        host(np.zeros(1))
+
+
+def test_truth_of_a_tensor(staged):
+    def program(n):
+        tensor = cute.make_rmem_tensor(4, cutlass.Int32)
+        if tensor:  # here
+            n = n + 1
+        return n
+
+    refuse(program, staged, 3, match="a tensor has no truth value .* `if x is not None:`")
+
+
+counted = 0
+
+
+def test_variables_that_outlive_the_program(staged):
+    outside = 0
+
+    def of_the_module(n):
+        global counted
+        counted += 1  # here
+        return n
+
+    def of_the_module_in_a_function(n):
+        def count():
+            global counted
+            for counted in range(3):  # noqa: B007 # here
+                pass
+
+        count()
+        return n
+
+    def of_a_function_around(n):
+        nonlocal outside
+        outside = 1  # here
+        return n
+
+    def of_itself(n):
+        inside = 0
+
+        def count():
+            nonlocal inside
+            inside += 1
+
+        count()
+        count()
+        return n + inside
+
+    for program, name in ((of_the_module, "counted"), (of_the_module_in_a_function, "counted"),
+                          (of_a_function_around, "outside")):  # fmt: skip
+        refuse(program, staged, 3, match=f"the variable '{name}' of an outer scope is assigned in a function")
+    assert staged(of_itself, 3) == (5,) and counted == outside == 0
+
+
+def test_texts_that_are_made_while_staging(staged, capfd):
+    def in_a_format(n):
+        cute.printf(f"n = {n:>3} {{of}} {4}", n)  # here
+        return n
+
+    def known(n):
+        width = 8
+        cute.printf(f"n = {{}} of {width}", n)
+        return n
+
+    refuse(in_a_format, staged, 3, match=r"write cute.printf\('n = \{:>3\} \{\{of\}\} \{\}', n, 4, n\)")
+    staged(known, 3)
+    assert capfd.readouterr().out == "n = 3 of 8\n"
+
+
+def test_match(staged):
+    def of_a_run_time_number(n):
+        match n:
+            case 0:  # here
+                n = n + 1
+        return n
+
+    def inside_a_pair(n):
+        match ("add", n):
+            case ("add", 4):  # here
+                n = n + 1
+        return n
+
+    def of_python_values(n):
+        match ("add", n):
+            case ("add", m):
+                n = m + 1
+        return n
+
+    refuse(of_a_run_time_number, staged, 3, match="no truth value while staging, when `match` .* `if n == 0:`, `elif")
+    refuse(inside_a_pair, staged, 3, match="no truth value while staging")
+    assert staged(of_python_values, 3) == (4,)
+
+
+def test_try(staged):
+    def of_the_machine(n):
+        try:  # here
+            n = 12 // n
+        except ZeroDivisionError:
+            n = 0
+        return n
+
+    def everything(n):
+        try:  # here
+            n = 12 // n
+        except (KeyError, Exception):
+            n = 0
+        return n
+
+    def of_python(n):
+        table = {"a": 2}
+        try:
+            step = table["b"]
+        except KeyError:
+            step = 1
+        try:
+            n = n + step
+        except StagingError:
+            n = 0
+        finally:
+            n = n + 1
+        return n
+
+    refuse(of_the_machine, staged, 3, match="`except ZeroDivisionError` catches nothing when the program runs")
+    refuse(everything, staged, 3, match="`except Exception` catches nothing .* test for the case with `if`")
+    assert staged(of_python, 3) == (5,)
+
+
+def test_run_time_conditions_in_a_lambda_or_a_comprehension(staged):
+    def in_a_lambda(n):
+        positive = lambda x: x if x > 0 else -x  # noqa: E731 # here
+        return positive(n)
+
+    def in_a_comprehension(n):
+        return sum([i for i in [1, 2] if n > i])  # here
+
+    refuse(in_a_lambda, staged, 3, match="no truth value .*inside a lambda: write a `def`")
+    refuse(in_a_comprehension, staged, 3, match="no truth value .*a comprehension .*: write a `for` loop")

@@ -12,7 +12,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.host.programs import THREADS, arrays, scale_kernel
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import F32, MemSpace, PtrType
 from tilewright.lang.launch.machine import register_machine
@@ -246,3 +246,81 @@ def test_a_users_pointer_must_keep_the_alignment_of_its_type():
     compiled = cute.compile(run, Promise(room[start:]))
     with pytest.raises(ArgumentError, match="expected an address that is a multiple of 16 bytes"):
         compiled(Promise(room[start + 1 :]))
+
+
+def test_kernel_arguments_take_the_type_of_their_parameter():
+    seen = []
+
+    @cute.jit
+    def inlined(n: cutlass.Int16):
+        seen.append(type(n))
+        return n
+
+    @cute.kernel
+    def body(y: cute.Tensor, n: cutlass.Int32, x: cutlass.Float16, b: cutlass.Boolean, i: int, f: float):
+        seen.extend(type(v) for v in (n, x, b, i, f))
+        y[0], y[1], y[2], y[3], y[4], y[5] = n, x, b, i, f, inlined(n)
+
+    @cute.jit
+    def host(y: cute.Tensor, n: cutlass.Int64, x: cutlass.Float32):
+        body(y, n, x, n, n, n).launch(grid=1, block=1)
+        body(y, cutlass.Int64(70000), 2, True, n, 1.5).launch(grid=1, block=1)
+
+    y = np.zeros(6, np.float64)
+    cute.compile(host, y, 1, 1.0)(y, 7, 0.1)
+    assert y.tolist() == [70000, 2, 1, 7, 1.5, 70000 - 65536]
+    kinds = [cutlass.Int32, cutlass.Float16, cutlass.Boolean, cutlass.Int64, cutlass.Float32, cutlass.Int16]
+    assert seen[:6] == kinds
+
+    @cute.kernel
+    def first(y: cute.Tensor, n: cutlass.Int32, x: cutlass.Float16):
+        y[0], y[1] = n, x
+
+    @cute.jit
+    def wide(y: cute.Tensor, n: cutlass.Int64, x: cutlass.Float32):
+        first(y, n, x).launch(grid=1, block=1)
+
+    wide(y, (1 << 32) + 5, 0.1)
+    assert y[:2].tolist() == [5, float(np.float16(0.1))]
+
+
+@pytest.mark.parametrize("value", (2.5, cutlass.Float32(2)))
+def test_a_fraction_is_no_count(value):
+    @cute.kernel
+    def body(n: cutlass.Int32):
+        pass
+
+    @cute.jit
+    def inlined(n: int):
+        return n
+
+    @cute.jit
+    def host(launch: cutlass.Constexpr):
+        body(value).launch(grid=1, block=1) if launch else inlined(value)
+
+    for launch in (True, False):
+        with pytest.raises(StagingError, match=r"argument 'n': expected Int32, got .*; convert it: Int32\(...\)"):
+            host(launch)
+
+
+def test_integers_of_shapes_and_layouts_stay_static():
+    seen = []
+
+    @cute.jit
+    def host(shape: cute.Shape, tile: cute.typing.Tiler | None, plain: tuple, coord: cute.Coord, n: cute.Stride):
+        seen.append((shape, tile, plain, coord, n))
+
+    for _ in range(2):
+        host((4, (2, cutlass.Int32(3))), (8, 8), (1, 2), (0, None), 5)
+    ((shape, tile, plain, coord, n),) = seen  # staged once
+    assert shape[0] == 4 and shape[1][0] == 2 and isinstance(shape[1][1], cutlass.Int32)
+    assert type(shape[0]) is type(shape[1][0]) is int and not shape[1][1].is_static
+    assert tile == (8, 8) and coord == (0, None) and n == 5 and type(n) is int
+    assert all(isinstance(i, cutlass.Int32) for i in plain)
+    host((4, (2, cutlass.Int32(7))), (8, 8), (1, 2), (0, None), 5)
+    assert len(seen) == 1
+    host((6, (2, cutlass.Int32(3))), (8, 8), (1, 2), (0, None), 5)
+    assert len(seen) == 2 and seen[1][0][0] == 6
+    compiled = cute.compile(host, (4, (2, 3)), None, (1, 2), (0, None), 5)
+    with pytest.raises(ArgumentError, match="argument 'shape': expected .* with which the function was compiled"):
+        compiled((4, (2, 5)), None, (1, 2), (0, None), 5)

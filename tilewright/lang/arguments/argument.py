@@ -19,7 +19,7 @@ from tilewright.lang.arguments.kinds import (
     numpy_scalars,
 )
 from tilewright.lang.arguments.protocol import ADAPTERS, Protocol, implicit_tensor
-from tilewright.lang.arguments.signature import is_constexpr, numeric_annotation
+from tilewright.lang.arguments.signature import is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import is_stream, wants_stream
 from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.staging import objects, specs
@@ -29,7 +29,7 @@ from tilewright.lang.tensors.tensor import Tensor
 
 def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     """The argument that ``value`` makes for a parameter with ``annotation``."""
-    if is_constexpr(annotation) or value is None:
+    if is_constexpr(annotation) or value is None or (type(value) is int and is_integer_tree(annotation)):
         return Fixed(name, value)
     _check_annotation(name, value, annotation)
     if wants_stream(annotation) or is_stream(value):
@@ -45,16 +45,18 @@ def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     if is_array(value):
         return Protocol(name, implicit_tensor(value), implicit_tensor)
     if isinstance(value, (tuple, list, dict)) or objects.is_record(value):
-        return _group(name, value)
+        return _group(name, value, annotation if is_integer_tree(annotation) else None)
     return Fixed(name, value)
 
 
-def _group(name: str, value: Any) -> Argument:
+def _group(name: str, value: Any, annotation: Any) -> Argument:
+    """A container; ``annotation`` holds for all that is in it."""
     split, make = objects.codec(value)
     labels = objects.labels_of(value)
     notes = {f".{f.name}": f.type for f in dataclasses.fields(value)} if objects.is_record(value) else {}
     parts = [
-        argument_of(f"{name}{label}", item, notes.get(label)) for label, item in zip(labels, split(value), strict=True)
+        argument_of(f"{name}{label}", item, notes.get(label, annotation))
+        for label, item in zip(labels, split(value), strict=True)
     ]
     if all(isinstance(part, Fixed) for part in parts):
         return Fixed(name, value)

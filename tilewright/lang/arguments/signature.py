@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 from tilewright.errors import ArgumentError
-from tilewright.lang.numbers.numeric import Numeric, NumericMeta
+from tilewright.lang.numbers.numeric import NumericMeta
+from tilewright.lang.staging import objects
+from tilewright.lang.staging.location import fail
+from tilewright.layout import ComposedLayout, Layout
 
 
 class Constexpr:
@@ -108,9 +111,27 @@ def numeric_annotation(annotation: Any) -> Any:
     return annotation if isinstance(annotation, NumericMeta) and hasattr(annotation, "ir_type") else None
 
 
-def adapt(value: Any, annotation: Any) -> Any:
-    """An argument of an inlined call: Python numbers take the numeric type that their parameter names."""
-    if annotation in (int, float, bool) or type(value) not in (bool, int, float):
-        return value
+def is_integer_tree(annotation: Any) -> bool:
+    """Whether a parameter takes a shape, a stride, a tiler or a layout: integers that are static as Python's ints, and
+    dynamic as numerics (``cute.Shape``, ``cute.Layout``, also as ``cute.Shape | None``)."""
+    if get_origin(annotation) is Annotated:
+        return "CuTe" in annotation.__metadata__
+    return annotation in (Layout, ComposedLayout) or any(map(is_integer_tree, get_args(annotation)))
+
+
+def adapt(name: str, value: Any, annotation: Any) -> Any:
+    """A number passed to a staged function, as the type that its parameter names; other arguments as they are.
+
+    The conversion is that of the types (``Int32(x)`` of an Int64), but a parameter that counts takes no fraction.
+    """
     cls = numeric_annotation(annotation)
-    return cls(value) if cls is not None and not isinstance(value, Numeric) else value
+    given = objects.number_class(value)
+    if cls is None or given is None or given is cls:
+        return value
+    if given.is_float and not cls.is_float:
+        raise fail(
+            f"argument '{name}': expected {cls.__name__}, got {objects.describe(value)}, which would lose its "
+            f"fraction; convert it: {cls.__name__}(...)"
+        )
+    exact = annotation not in (int, float, bool)  # these name a kind of number, and no width
+    return cls(value) if exact or given.is_float != cls.is_float else value

@@ -15,6 +15,7 @@ from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.launch.kernel import KernelFunction
 from tilewright.lang.launch.outside import Outside, moves, snapshot
 from tilewright.lang.launch.stage import arguments_of, stage
+from tilewright.lang.staging.blame import show_users_frames
 
 
 class Compiler:
@@ -32,9 +33,14 @@ class Compiler:
         return Compiler(opts.gather(self.options, options))
 
     def __call__(self, function: Any, *args: Any, options: str = "", **kwargs: Any) -> Executor:
-        target, owner = target_of(function)
-        chosen = opts.parse(self.options, options) if options else self.options
-        return _compile(target, (*owner, *args), kwargs, len(owner), chosen)
+        __tracebackhide__ = True
+        try:
+            target, owner = target_of(function)
+            chosen = opts.parse(self.options, options) if options else self.options
+            return _compile(target, (*owner, *args), kwargs, len(owner), chosen)
+        except Exception as error:
+            show_users_frames(error)
+            raise
 
     def __repr__(self) -> str:
         return "cute.compile"

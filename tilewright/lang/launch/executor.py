@@ -18,6 +18,8 @@ from tilewright.lang.launch.machine import MACHINES, machine_of
 from tilewright.lang.launch.options import CompileOptions
 from tilewright.lang.launch.quick import shorten
 from tilewright.lang.launch.stage import Program, python_result
+from tilewright.lang.staging.blame import show_users_frames
+from tilewright.lang.staging.location import GENERATED
 
 
 class Executor:
@@ -49,7 +51,7 @@ class Executor:
         code = fastpath.Caller(self.parameters, writer.pointer_parameters(), self._program.arguments)
         self.source = body + "\n\n" + code.write()
         scope = {**writer.scope, **code.scope, "loaded": self._loaded, "load": self._load}
-        name = f"<host code of {self.host.name}>"
+        name = f"{GENERATED}host code of {self.host.name}>"
         exec(compile(self.source, name, "exec"), scope)
         self._call = shorten(self.host, code, scope["call"], self._loaded)
         self._generic = scope["generic"]
@@ -64,12 +66,17 @@ class Executor:
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != self._count:
-            args = self.arrange(args, kwargs)
-        if self._result is None:
-            self._call(*args)
-            return None
-        return python_result(self._result, iter(self._call(*args)))
+        __tracebackhide__ = True
+        try:
+            if kwargs or len(args) != self._count:
+                args = self.arrange(args, kwargs)
+            if self._result is None:
+                self._call(*args)
+                return None
+            return python_result(self._result, iter(self._call(*args)))
+        except Exception as error:
+            show_users_frames(error)
+            raise
 
     def arrange(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments in the order of the parameters, defaults filled in."""
@@ -103,7 +110,12 @@ class Executor:
 
     def run(self, values: list[Any]) -> Any:
         """Run with the flat run-time values of all arguments, which were checked before."""
-        return self.result(self._generic(values))
+        __tracebackhide__ = True
+        try:
+            return self.result(self._generic(values))
+        except Exception as error:
+            show_users_frames(error)
+            raise
 
     def direct(self, bound: inspect.BoundArguments) -> Any:
         """A function of all arguments, in order, that runs this program if they are of exactly its kind, else MISS."""
@@ -112,7 +124,7 @@ class Executor:
         code = fastpath.Caller(every, self._pointers, self._program.arguments, strict=True)
         text = code.write()
         scope = {**self._scope, **code.scope}
-        exec(compile(text, f"<direct calls of {self.host.name}>", "exec"), scope)
+        exec(compile(text, f"{GENERATED}direct calls of {self.host.name}>", "exec"), scope)
         return shorten(self.host, code, scope["direct"], self._loaded)
 
     def release(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.errors import StagingError, unknown_keyword
 from tilewright.ir.builder import Builder
 from tilewright.lang.arguments.signature import Signature, adapt, numeric_annotation
+from tilewright.lang.staging.blame import show_users_frames
 from tilewright.lang.staging.build import staged
 from tilewright.lang.staging.source import remember
 
@@ -50,7 +51,12 @@ class JitFunction:
             return self.inline(args, kwargs)
         from tilewright.lang.launch.compile import run
 
-        return run(self, args, kwargs)
+        __tracebackhide__ = True
+        try:
+            return run(self, args, kwargs)
+        except Exception as error:
+            show_users_frames(error)
+            raise
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the body in the function that is being staged."""
@@ -60,7 +66,7 @@ class JitFunction:
         if not self.adapts:
             return self.code(*args, **kwargs)
         bound = self.signature.bind(args, kwargs)
-        values = [adapt(value, note) for _, note, value in self.signature.parameters(bound)]
+        values = [adapt(name, value, note) for name, note, value in self.signature.parameters(bound)]
         return self.signature.call(self.code, bound, values)
 
     def __repr__(self) -> str:

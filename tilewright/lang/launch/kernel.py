@@ -16,7 +16,7 @@ from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.runtime import cluster_fault
 from tilewright.ir.types import I32, I64
 from tilewright.ir.verify import verify
-from tilewright.lang.arguments.signature import Signature, is_constexpr, numeric_annotation
+from tilewright.lang.arguments.signature import Signature, adapt, is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import stream_handle
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
@@ -230,7 +230,7 @@ def stage_kernel(
     """The values that the kernel takes, and its IR; one function for equal specialisations."""
     signature = kernel.signature
     builder: Any = Builder.current()
-    given = list(signature.parameters(bound))
+    given = [(name, note, adapt(name, value, note)) for name, note, value in signature.parameters(bound)]
     shapes = [_spec(name, note, value) for name, note, value in given]
     values = [v for (name, _, value), spec in zip(given, shapes, strict=True) for v in spec.conform(value, name)]
     key = (kernel.function, kernel.prefix, tuple(spec.key() for spec in shapes), tuple(bounds.values()), block_shape)
@@ -242,15 +242,13 @@ def stage_kernel(
 
 
 def _spec(name: str, annotation: Any, value: Any) -> Spec:
-    if is_constexpr(annotation):
+    if is_constexpr(annotation) or (type(value) is int and is_integer_tree(annotation)):
         return specs.Static(value)
     if type(value) in objects.LITERALS:
-        return specs.Number(numeric_annotation(annotation) or objects.number_class(value), True)
+        return specs.Number(objects.number_class(value), True)
     wanted = numeric_annotation(annotation)
     if wanted is not None and not isinstance(value, Numeric):
         raise fail(f"kernel argument '{name}': expected a {wanted.__name__}, got {objects.describe(value)}")
-    if isinstance(value, Numeric) and wanted not in (None, type(value)):
-        raise fail(f"kernel argument '{name}': expected {wanted.__name__}, got {objects.describe(value)}; convert it")
     spec = carry.spec_of(value, promote=False)
     _learn(spec, value)
     return spec

@@ -18,6 +18,7 @@ from tilewright.lang.arguments.kinds import Fixed, Scalar, StreamArgument
 from tilewright.lang.arguments.protocol import Protocol, implicit_tensor
 from tilewright.lang.launch.fastpath import MISS, Caller
 from tilewright.lang.launch.host import HostWriter
+from tilewright.lang.staging.location import GENERATED
 
 REMEMBERED = 1024
 """Combinations of shapes that a function keeps; more than that are forgotten together."""
@@ -90,7 +91,7 @@ def shorten(
     plans = Plans(caller, general, loaded)
     scope = {**writer.scope, **caller.scope, "loaded": plans.launches, "load": plans.load, "general": general,
              "known": plans.known, "last": plans.last, "learn": plans.learn}  # fmt: skip
-    exec(compile(f"{body}\n{text}", f"<short calls of {host.name}>", "exec"), scope)
+    exec(compile(f"{body}\n{text}", f"{GENERATED}short calls of {host.name}>", "exec"), scope)
     short: Callable[..., Any] = scope["short"]
     return short
 

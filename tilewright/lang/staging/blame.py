@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from tilewright.errors import StagingError, TilewrightError, nearest
-from tilewright.lang.staging.location import PACKAGE, counts_as_user
+from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
 _OF_MODULE = re.compile(r"module '(tilewright[\w.]*)' has no attribute '(\w+)'")
@@ -26,6 +26,8 @@ _OF_OPERANDS = re.compile(
 )
 
 
+
+
 class Place(NamedTuple):
     """A line of user code that an error went through, and what raised the error."""
 
@@ -35,6 +37,8 @@ class Place(NamedTuple):
     """Whether a function of ours that the line called raised the error."""
     innermost: bool
     """Whether the line raised the error itself."""
+    function: str
+    """The name of the function that the line is in."""
 
     def __str__(self) -> str:
         source = linecache.getline(self.file, self.line).strip()
@@ -51,14 +55,17 @@ def blamed() -> Iterator[None]:
     except TilewrightError as wrong:
         place = place_of(wrong.__traceback__)
         if place is not None and not _NAMES_A_LINE.search(str(wrong)):
-            wrong.args = (f"{wrong}\n  at {place}",)
+            undecided = place.function == "<lambda>" and "no truth value" in str(wrong)
+            advice = "; Python alone decides inside a lambda: write a `def`" if undecided else ""
+            wrong.args = (f"{wrong}{advice}\n  at {place}",)
         raise
     except Exception as wrong:
         place = place_of(wrong.__traceback__)
         text = _explained(wrong, place) if place is not None else ""
         if not text:
             raise
-        raise StagingError(f"{text}\n  at {place}") from (wrong if os.environ.get("TILEWRIGHT_DEBUG") else None)
+        made = StagingError(f"{text}\n  at {place}").with_traceback(wrong.__traceback__)
+        raise made from (wrong if _debugging() else None)
 
 
 def _explained(wrong: Exception, place: Place) -> str:
@@ -109,8 +116,32 @@ def place_of(traceback: TracebackType | None) -> Place | None:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if counts_as_user(code):
-            found = Place(code.co_filename, traceback.tb_lineno, False, traceback.tb_next is None)
+            found = Place(code.co_filename, traceback.tb_lineno, False, traceback.tb_next is None, code.co_name)
         elif found is not None:
             found = found._replace(called=code.co_filename.startswith(PACKAGE))
         traceback = traceback.tb_next
     return found
+
+
+def show_users_frames(error: Exception) -> None:
+    """Leave the user's frames in the traceback of ``error``, which the function that the user called raises again.
+
+    An error that neither is for the user nor was raised by the user's code is a mistake of ours, and keeps all frames;
+    so do all errors while ``TILEWRIGHT_DEBUG`` is set.
+    """
+    frames = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        frames.append(traceback)
+        traceback = traceback.tb_next
+    if not _debugging() and (isinstance(error, TilewrightError) or not is_ours(frames[-1].tb_frame.f_code)):
+        kept = None
+        for frame in reversed(frames):
+            code = frame.tb_frame.f_code
+            if not is_ours(code) and code.co_filename != contextlib.__file__:
+                kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+        error.__traceback__ = kept
+
+
+def _debugging() -> bool:
+    return bool(os.environ.get("TILEWRIGHT_DEBUG"))

@@ -35,6 +35,7 @@ def _compile(function: FunctionType) -> CodeType:
     node, owner = tree_of(function)
     free = [name for name in original.co_freevars if name != TOOL]
     rewrite(node, original.co_filename, set(free), _shared(function))
+    node.name = f"{TOOL}_function"  # the function's own name means what it means around it
     body: list[ast.stmt] = [node]
     if owner:  # private names are mangled, and super() finds its class, as in the original place
         body = [ast.ClassDef(owner, bases=[], keywords=[], body=body, decorator_list=[])]
@@ -46,7 +47,8 @@ def _compile(function: FunctionType) -> CodeType:
         ast.copy_location(place, node)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     compiled = compile(module, original.co_filename, "exec", original.co_flags & FUTURES, dont_inherit=True)
-    code = _find(compiled, original.co_name, ("_tw_factory", owner)).replace(co_qualname=function.__qualname__)
+    code = _find(compiled, node.name, ("_tw_factory", owner))
+    code = code.replace(co_name=original.co_name, co_qualname=function.__qualname__)
     _register(code)
     return code
 

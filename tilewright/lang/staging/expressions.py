@@ -10,9 +10,10 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators
-from tilewright.lang.numbers.numeric import Boolean, Numeric
+from tilewright.lang.numbers.numeric import Boolean
 from tilewright.lang.staging import cells
 from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.regions import Join, Region, can_speculate, capture, close_branch, decide
 
 Thunk = Callable[[], Any]
@@ -127,7 +128,7 @@ def _choose(
 def contains(container: Any, item: Any) -> Any:
     """``item in container``, with an ``or`` of comparisons where a run-time number takes part."""
     if isinstance(container, (tuple, list, set, frozenset, range)):
-        if _is_dynamic(item) or (not isinstance(container, range) and any(map(_is_dynamic, container))):
+        if is_dynamic(item) or (not isinstance(container, range) and any(map(is_dynamic, container))):
             equal = (Boolean(item == x) for x in container)
             return functools.reduce(lambda a, b: operators.binary("or", a, b), equal, Boolean(False))
     return item in container
@@ -137,16 +138,12 @@ def excludes(container: Any, item: Any) -> Any:
     return not_(contains(container, item))
 
 
-def _is_dynamic(value: Any) -> bool:
-    return isinstance(value, Numeric) and not value.is_static
-
-
 def _extreme(opcode: str, python: Any) -> Any:
     def extreme(*args: Any, **options: Any) -> Any:
         if options or not args:
             return python(*args, **options)
         items = args if len(args) > 1 else tuple(args[0])
-        if any(map(_is_dynamic, items)):
+        if any(map(is_dynamic, items)):
             return functools.reduce(lambda a, b: operators.binary(opcode, a, b), items)
         return python(items)
 
@@ -156,7 +153,7 @@ def _extreme(opcode: str, python: Any) -> Any:
 def _quantifier(word: str, python: Any) -> Any:
     def quantifier(items: Any) -> Any:
         listed = list(items)
-        if not any(map(_is_dynamic, listed)):
+        if not any(map(is_dynamic, listed)):
             return python(listed)
         return _logical(word, listed[0], tuple(functools.partial(_itself, x) for x in listed[1:]))
 
@@ -168,7 +165,7 @@ def _itself(x: Any) -> Any:
 
 
 def _bool(*args: Any) -> Any:
-    return Boolean(args[0]) if args and _is_dynamic(args[0]) else bool(*args)
+    return Boolean(args[0]) if args and is_dynamic(args[0]) else bool(*args)
 
 
 _BUILTINS: dict[Any, Any] = {

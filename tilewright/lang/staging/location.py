@@ -25,6 +25,8 @@ _LIBRARY = tuple(
         *(sysconfig.get_path(p) + os.sep for p in ("stdlib", "purelib")),
     }
 )
+GENERATED = "<tilewright: "
+"""How the file names of code that we write ourselves begin."""
 _STAGED_LIBRARY_CODE: set[Any] = set()
 _USER_FILES: dict[str, bool] = {}
 
@@ -33,7 +35,7 @@ def is_user_file(filename: str) -> bool:
     """Whether code of this file is the user's, neither ours nor Python's nor an installed package's."""
     known = _USER_FILES.get(filename)
     if known is None:
-        inside = filename.startswith((PACKAGE, *_LIBRARY, "<frozen", "<string>"))
+        inside = filename.startswith((PACKAGE, *_LIBRARY, "<frozen", "<string>", GENERATED))
         known = _USER_FILES[filename] = not inside
     return known
 
@@ -47,6 +49,11 @@ def register_code(code: Any) -> None:
 def counts_as_user(code: Any) -> bool:
     """Whether ``code`` is the user's, or a kernel of our own library."""
     return code in _STAGED_LIBRARY_CODE or is_user_file(code.co_filename)
+
+
+def is_ours(code: Any) -> bool:
+    """Whether ``code`` is of this package, kernels of our own library excepted."""
+    return code not in _STAGED_LIBRARY_CODE and code.co_filename.startswith((PACKAGE, GENERATED))
 
 
 def user_frame(depth: int = 1) -> FrameType | None:

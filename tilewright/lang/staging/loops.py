@@ -20,54 +20,13 @@ from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.ranges import Range, as_python
 from tilewright.lang.staging.regions import Region, decide
 
-ENDLESS = 1 << 20
+ENDLESS = 1 << 14
+"""Turns after which a Python loop that records operations is taken for an endless one."""
 
 
 def range_(function: Any) -> Any:
     """What the name ``range`` means in the head of a ``for`` statement."""
     return Range if function is builtins.range else function
-
-
-def jump(word: str, loop: Any) -> None:
-    """``break`` and ``continue`` are allowed only where Python executes them: in no run-time region of the loop."""
-    level = loop if isinstance(loop, int) else loop.level
-    regions = Builder.current().regions if Builder.active() else []  # type: ignore[attr-defined]
-    if len(regions) > level:
-        advice = (
-            "compute a flag and guard the rest of the body with `if`, or use a `while` with the condition in its head"
-        )
-        raise fail(
-            f"`{word}` inside a {regions[-1]} is not possible: the machine's control flow is structured; {advice}"
-        )
-
-
-def leave(word: str, level: int) -> None:
-    """``return`` and ``raise``, likewise, seen from the whole function."""
-    regions = Builder.current().regions if Builder.active() else []  # type: ignore[attr-defined]
-    if len(regions) > level:
-        advice = "assign the result to a variable and return it at the end" if word == "return" else "use `assert`"
-        raise fail(
-            f"`{word}` inside a {regions[-1]} is not possible: the machine's control flow is structured; {advice}"
-        )
-
-
-def outer(name: str, level: int) -> None:
-    """A ``global`` or ``nonlocal`` variable lives in Python: a run-time region cannot assign it each time that it
-    runs."""
-    regions = Builder.current().regions if Builder.active() else []  # type: ignore[attr-defined]
-    if len(regions) > level:
-        raise fail(
-            f"the variable '{name}' of an outer scope is assigned inside a {regions[-1]}, which is staged once and "
-            "runs many times or never; use a local variable, or an element of a tensor"
-        )
-
-
-def caught(level: int) -> None:
-    """An exception must not leave a run-time region by way of a handler."""
-    if location.depth() > level:
-        raise fail(
-            "an exception left a run-time region and was caught outside it; catch it inside or decide with const_expr"
-        )
 
 
 class For:
@@ -223,7 +182,7 @@ class While:
         if self.finished:
             return False
         self.turns += 1
-        if self.turns > ENDLESS:
+        if self.turns > ENDLESS and Builder.current().block.ops:
             raise fail(f"the {self.region} has turned {ENDLESS} times while staging: its condition never becomes False")
         return True
 

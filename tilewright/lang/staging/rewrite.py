@@ -23,9 +23,10 @@ from typing import Any
 from tilewright.errors import StagingError
 from tilewright.lang.staging.nodes import called_name
 from tilewright.lang.staging.rewrite_expressions import Expressions
-from tilewright.lang.staging.scopes import Uses, assigned_first, parameters
+from tilewright.lang.staging.scopes import Uses, assigned_first, can_leave, parameters
 
 _DECORATORS = frozenset(("jit", "kernel"))
+
 
 
 def rewrite(node: ast.FunctionDef, filename: str, free: set[str], shared: set[str]) -> ast.FunctionDef:
@@ -33,15 +34,17 @@ def rewrite(node: ast.FunctionDef, filename: str, free: set[str], shared: set[st
     that hold something a region could change."""
     node.decorator_list = []
     node.returns = None
-    _Function(filename, free, shared).function(node)
+    _Function(filename, free, shared, set()).function(node)
     return ast.fix_missing_locations(node)
 
 
 class _Function(Expressions):
     """Rewrites one function body; nested functions get their own."""
 
-    def __init__(self, filename: str, outer: set[str], shared: set[str]) -> None:
+    def __init__(self, filename: str, outer: set[str], shared: set[str], enclosing: set[str]) -> None:
         super().__init__(outer)
+        self.enclosing = enclosing
+        """The variables of the staged functions around this one."""
         self.filename = filename
         self.shared = shared
         self.declared: set[str] = set()
@@ -54,6 +57,7 @@ class _Function(Expressions):
     def function(self, node: ast.FunctionDef) -> None:
         uses = Uses(node.body)
         self.declared = uses.declared
+        self.refuse_outer(node, uses)
         given = parameters(node)
         self.locals = (given | uses.bound.keys()) - self.declared
         self.level = self.fresh("level")
@@ -86,6 +90,17 @@ class _Function(Expressions):
 
     def error(self, node: ast.AST, message: str) -> StagingError:
         return StagingError(f"{self.filename}:{getattr(node, 'lineno', 0)}: {message}")
+
+    def refuse_outer(self, node: ast.FunctionDef, uses: Uses) -> None:
+        """Variables that live longer than one run of the program cannot be assigned by it."""
+        for name in (self.declared - self.enclosing) & uses.bound.keys():
+            stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name)
+            at = next((n for n in stores if not isinstance(n.ctx, ast.Load)), node)
+            raise self.error(
+                at,
+                f"the variable '{name}' of an outer scope is assigned in a function that is staged: Python would do so "
+                "once, not each time that the program runs; return the value, or write it into a tensor",
+            )
 
     # -- control flow --------------------------------------------------------------------------------------------
 
@@ -143,6 +158,12 @@ class _Function(Expressions):
             node.test = self.visit(node.test)
             node.body, node.orelse = self.loop_body(node.body, loop), self.nested(node.orelse)
             return [self.assign(loop, self.tool("depth", node), node), node]
+        if isinstance(node.test, ast.Constant) and node.test.value and not can_leave(node.body):
+            raise self.error(
+                node,
+                f"`while {ast.unparse(node.test)}` without a `break` never ends; a loop that ends by a run-time value "
+                "is written with the condition in its head: `while n < limit:`",
+            )
         assigned, touched = self.variables(node.test, *node.body)
         conditional = Uses([node.test]).read.keys()
         fresh = sorted(assigned_first(node.body) - conditional)
@@ -193,13 +214,19 @@ class _Function(Expressions):
         return [self.spread(ast.Expr(check), node), node]
 
     def visit_Try(self, node: ast.Try) -> Any:
-        level = self.fresh("level")
+        level, ops = self.fresh("level"), self.fresh("ops")
+        kinds = [handler.type or self.name("BaseException", handler) for handler in node.handlers]
         node.body, node.orelse = self.nested(node.body), self.nested(node.orelse)
         node.finalbody = self.nested(node.finalbody)
         for handler in node.handlers:
             check = self.spread(ast.Expr(self.tool("caught", handler, self.name(level, handler))), handler)
             handler.body = [check, *self.nested(handler.body)]
-        return [self.assign(level, self.tool("depth", node), node), node]
+        before = [self.assign(level, self.tool("depth", node), node)]
+        if kinds:
+            before.append(self.assign(ops, self.tool("recorded", node), node))
+            ended = self.tool("attempted", node, self.name(ops, node), *kinds)
+            node.orelse.insert(0, self.spread(ast.Expr(ended), node))  # where no handler of this `try` catches it
+        return [*before, node]
 
     def visit_With(self, node: ast.With) -> Any:
         assigned, touched = self.variables(*node.body)
@@ -217,7 +244,7 @@ class _Function(Expressions):
         ]
 
     def visit_Match(self, node: ast.Match) -> Any:
-        node.subject = self.visit(node.subject)
+        node.subject = self.tool("matched", node.cases[0].pattern, self.visit(node.subject))
         for case in node.cases:
             case.body = self.nested(case.body)
         return node
@@ -267,7 +294,7 @@ class _Function(Expressions):
         }
         if not names & _DECORATORS:  # those are rewritten by their own decorator
             kept = (node.args.defaults, node.args.kw_defaults)
-            _Function(self.filename, self.known, self.shared).function(node)
+            _Function(self.filename, self.known, self.shared, self.enclosing | self.locals).function(node)
             node.args.defaults, node.args.kw_defaults = kept
         return node
 

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from tilewright.lang.staging.nodes import TOOL, Maker
+from tilewright.lang.staging.nodes import TOOL, Maker, called_name
 from tilewright.lang.staging.scopes import Uses
 
 BUILTINS = frozenset(("min", "max", "any", "all", "bool"))
@@ -122,12 +122,38 @@ class Expressions(Maker, ast.NodeTransformer):
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
     def visit_Call(self, node: ast.Call) -> Any:
+        if called_name(node) == "printf" and node.args:
+            self.printed(node)
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
             node.func = self.tool("builtin", node.func, node.func)
+        return node
+
+    def printed(self, node: ast.Call) -> None:
+        """Look at what goes into a text that ``printf`` gets ready-made: ``printf(f"i = {i}")``."""
+        text = node.args[0]
+        if isinstance(text, ast.JoinedStr):
+            fields = [part for part in text.values if isinstance(part, ast.FormattedValue)]
+            template = "".join(map(_field, text.values))
+            instead = ast.Call(node.func, [ast.Constant(template), *(f.value for f in fields), *node.args[1:]], [])
+            how = ast.Constant(ast.unparse(instead))
+            for part in fields:
+                part.value = self.tool("formatted", part.value, part.value, how)
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        self.generic_visit(node)
+        node.ifs = [self.tool("filtered", test, test) for test in node.ifs]
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.generic_visit(node)
         message = [self.thunk(node.msg)] if node.msg else []
         return self.spread(ast.Expr(self.tool("assert_", node, node.test, *message)), node)
+
+
+def _field(part: ast.expr) -> str:
+    """A piece of an f-string as a piece of a format."""
+    if not isinstance(part, ast.FormattedValue):
+        return str(getattr(part, "value", "")).replace("{", "{{").replace("}", "}}")
+    spec = "".join(map(_field, part.format_spec.values)) if isinstance(part.format_spec, ast.JoinedStr) else ""
+    return f"{{:{spec}}}" if spec else "{}"

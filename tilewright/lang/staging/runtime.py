@@ -8,14 +8,25 @@ from tilewright.ir.core import Constant, Op, Value
 from tilewright.lang.staging.branch import If
 from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, not_, or_
 from tilewright.lang.staging.location import depth
-from tilewright.lang.staging.loops import For, While, caught, jump, leave, outer, range_
+from tilewright.lang.staging.loops import For, While, range_
 from tilewright.lang.staging.poison import Undefined, undefined
+from tilewright.lang.staging.refusals import (
+    attempted,
+    caught,
+    filtered,
+    formatted,
+    jump,
+    leave,
+    matched,
+    outer,
+    recorded,
+)
 from tilewright.lang.staging.within import With
 
 __all__ = [
-    "For", "If", "Undefined", "While",
-    "With", "and_", "assert_", "builtin", "caught", "contains", "depth", "excludes", "if_",
-    "jump", "leave", "named", "names", "not_", "or_", "outer", "range_", "undefined",
+    "For", "If", "Undefined", "While", "With", "and_", "assert_", "attempted", "builtin", "caught", "contains",
+    "depth", "excludes", "filtered", "formatted", "if_", "jump", "leave", "matched", "named", "names", "not_", "or_",
+    "outer", "range_", "recorded", "undefined",
 ]  # fmt: skip
 
 

@@ -100,6 +100,19 @@ def assigned_first(statements: list[ast.stmt]) -> set[str]:
     return fresh
 
 
+def can_leave(body: list[ast.stmt]) -> bool:
+    """Whether a loop with this body can be left from inside: by a `break` of its own, a `return` or a `raise`."""
+
+    def leaves(node: ast.AST, own: bool) -> bool:
+        if isinstance(node, (ast.Return, ast.Raise, ast.Break)):
+            return own or not isinstance(node, ast.Break)
+        if isinstance(node, (ast.For, ast.While)):
+            return any(leaves(s, False) for s in node.body) or any(leaves(s, own) for s in node.orelse)
+        return not isinstance(node, _SCOPES) and any(leaves(child, own) for child in ast.iter_child_nodes(node))
+
+    return any(leaves(statement, True) for statement in body)
+
+
 def parameters(node: ast.FunctionDef) -> set[str]:
     spec = node.args
     every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, spec.vararg, spec.kwarg]

@@ -298,7 +298,10 @@ class Tensor:
     __repr__ = __str__
 
     def __bool__(self) -> bool:
-        return True
+        raise StagingError(
+            f"a tensor has no truth value ({self}): ask `if x is not None:` whether there is one, or test an element, "
+            "`if x[0] != 0:`"
+        )
 
     def __len__(self) -> int:
         return len(self.linear)
