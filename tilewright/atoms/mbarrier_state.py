@@ -74,6 +74,16 @@ class Touch:
         self.places = lanes.places(pointer, rank)[self.active]
         self.rows = self.table.rows(self.places)
 
+    @classmethod
+    def at(cls, lanes: Lanes, places: Array, name: str) -> Touch:
+        """The access of an asynchronous unit: to the mbarriers at ``places``, on behalf of no lane in particular."""
+        touch = cls.__new__(cls)
+        touch.lanes, touch.name, touch.places = lanes, name, places
+        touch.active = np.ones(0, bool)
+        touch.table = lanes.beside(Mbarriers)
+        touch.rows = touch.table.rows(places)
+        return touch
+
     def exists(self) -> Touch:
         """Refuse lanes whose place holds no mbarrier."""
         self.rows = self.table.rows(self.places)
@@ -93,6 +103,8 @@ class Touch:
 
     def fault(self, bad: Array, text: str, mend: str) -> Exception:
         """The exception for the lanes ``bad`` (of the active ones)."""
+        if not self.active.size:
+            return self.lanes.fault(text, None, mend)
         lanes = np.zeros(self.active.shape, bool)
         lanes[self.active] = bad
         return self.lanes.fault(text, lanes, mend)

@@ -273,23 +273,19 @@ class ElectOne(Instruction):
         return (chosen.reshape(-1),)
 
     def emit(self, out: Emitter, op: Op) -> None:
-        result = out.declare(op.result)
-        if out.arch < 90:
-            out.helper(
-                "tw_elect_one",
-                """__device__ __forceinline__ bool tw_elect_one() {
-  unsigned lane;
-  asm volatile("mov.u32 %0, %laneid;" : "=r"(lane));
+        out.line(f"{out.declare(op.result)} = {elect(out)}();")
+
+
+def elect(out: Emitter) -> str:
+    """The device function that is true in one lane of the warp."""
+    if out.arch < 90:
+        body = """  unsigned lane;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
   return lane == __ffs(__activemask()) - 1;
-}""".replace("%laneid", "%%laneid"),
-            )
-        else:
-            out.helper(
-                "tw_elect_one",
-                """__device__ __forceinline__ bool tw_elect_one() {
-  unsigned chosen;
+"""
+    else:
+        body = """  unsigned chosen;
   asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(chosen));
   return chosen;
-}""",
-            )
-        out.line(f"{result} = tw_elect_one();")
+"""
+    return out.helper("tw_elect_one", f"__device__ __forceinline__ bool tw_elect_one() {{\n{body}}}")

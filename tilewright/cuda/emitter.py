@@ -17,6 +17,7 @@ from tilewright.cuda.source import Source
 from tilewright.errors import ArgumentError, CompileError, ConstraintError
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
 from tilewright.ir.ops import PURE
+from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import I32, FragType, PtrType, ScalarType, Type, VecType, element_of
 
 LONGEST_INLINE = 72
@@ -115,6 +116,8 @@ class KernelEmitter:
     def _parameter(self, value: Value) -> str:
         name = self._names.fresh(value.hint or "arg")
         self._texts[value] = Expr(name)
+        if value.type == TENSOR_MAP:
+            return f"const __grid_constant__ tw::tensor_map {name}"
         if isinstance(value.type, VecType):
             return f"const __grid_constant__ tw::parameter<{value.type.elem.cuda}, {value.type.n}> {name}"
         if isinstance(value.type, FragType):

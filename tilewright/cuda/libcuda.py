@@ -81,6 +81,9 @@ PROTOTYPES: dict[str, list[Any]] = {
     "cuFuncGetAttribute": [POINTER(c_int), c_int, c_void_p],
     "cuFuncSetAttribute": [c_void_p, c_int, c_int],
     "cuLaunchKernelEx": [POINTER(LaunchConfiguration), c_void_p, c_void_p, c_void_p],
+    "cuTensorMapEncodeTiled": [
+        c_void_p, c_int, c_uint, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_int, c_int, c_int,
+    ],
     "cuGetErrorName": [c_int, POINTER(c_char_p)],
     "cuGetErrorString": [c_int, POINTER(c_char_p)],
 }

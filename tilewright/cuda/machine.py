@@ -25,6 +25,7 @@ from tilewright.cuda.profile import ACTIVE, profile
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import PORTABLE_CLUSTER, LaunchConfig, RunProfile
+from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
 from tilewright.ir.types import PtrType
 
 REMEMBERED_CONFIGURATIONS = 256
@@ -100,7 +101,9 @@ class CudaKernel:
         self.function = function
         self.options = options
         self.artifacts: dict[str, Artifact] = {}
-        self._pointers = [i for i, p in enumerate(function.params) if isinstance(p.type, PtrType)]
+        self._pointers = [
+            i for i, p in enumerate(function.params) if isinstance(p.type, PtrType) or p.type == TENSOR_MAP
+        ]
         self._places: dict[str, Placed] = {}
         self._lock = threading.Lock()
 
@@ -114,11 +117,16 @@ class CudaKernel:
         device = None
         for i in self._pointers:
             pointer = values[i]
+            if isinstance(pointer, TensorMap):  # its bytes are a parameter, and its array tells the device
+                if isinstance(pointer.pointer, int):
+                    continue
+                pointer = pointer.pointer
+            else:
+                values[i] = pointer[0]
             if device is None:
                 device = pointer[1]
             elif pointer[1] != device:
                 raise ArgumentError(f"{self.function.name}: its arrays live on several devices: {device}, {pointer[1]}")
-            values[i] = pointer[0]
         if device is None:
             device = _current_device()
         self.on(device)(config, values)

@@ -7,8 +7,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilewright.cuda.tensormaps import encoded
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Value
+from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, TF32, PtrType, ScalarType, Type, VecType
 
 FORMATS = {
@@ -95,5 +97,5 @@ def _converter(kind: Type) -> Callable[[Any], Any] | None:
         dtype, bits = kind.dtype, f"uint{kind.width}"
         return lambda value: int(np.asarray(value).astype(dtype).view(bits))
     if isinstance(kind, VecType):
-        return bytes
+        return encoded if kind == TENSOR_MAP else bytes
     return None

@@ -27,6 +27,7 @@ __getattr__, __dir__, __all__ = lazily(
             "mbarrier_init mbarrier_init_fence mbarrier_arrive mbarrier_arrive_and_expect_tx mbarrier_expect_tx "
             "mbarrier_wait mbarrier_try_wait mbarrier_conditional_try_wait cp_async_mbarrier_arrive_noinc"
         ),
+        "tilewright.lang.device.bulk": "cp_async_bulk_commit_group cp_async_bulk_wait_group",
         "tilewright.lang.device.warps": (
             "elect_one make_warp_uniform shuffle_sync "
             "shuffle_sync_up shuffle_sync_down shuffle_sync_bfly shuffle_sync_op "

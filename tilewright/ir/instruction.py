@@ -7,7 +7,7 @@ it is written (``emit``, CUDA C++ or inline PTX). ``docs/instructions.md`` shows
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
@@ -110,6 +110,18 @@ class Lanes(Protocol):
     def eventually(self, effect: Callable[[], None], after: str = "") -> None:
         """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
         when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before."""
+        ...
+
+    # -- blocks of memory, for asynchronous units ------------------------------------------------------------------
+
+    def shared_bytes(self, place: int, size: int) -> np.ndarray[Any, Any]:
+        """The live ``size`` bytes of shared memory from a place on (:meth:`places`), across lanes and blocks."""
+        ...
+
+    def global_bytes(
+        self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool
+    ) -> np.ndarray[Any, Any]:
+        """A live view of bytes of global memory; the last mode is contiguous. All must lie in one array."""
         ...
 
     # -- state beside memory -------------------------------------------------------------------------------------------

@@ -27,7 +27,9 @@ Control: ``for(lo, hi, step, *init) {unroll: None|int|"full"}`` region(iv, *carr
   ``condition(c, *carried)`` and region after(*carried) ends in ``yield``.
 Instructions: ``call(*operands) {atom: Instruction, ...}``.
 Diagnostics: ``printf(*args) {format}``; ``assert(cond) {message}``.
-Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream[, attributes]}``.
+Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream[, attributes]}``;
+  ``tensormap(pointer, *extents and strides) {template}`` gives a tensor map (:mod:`tilewright.ir.tensormap`), then i32
+  scales.
 """
 
 from __future__ import annotations
@@ -262,6 +264,13 @@ def _carried(op: Op, given: list[Type], args: list[Type], yielded: list[Type]) -
 @rule("yield", "condition", "printf", "assert", "launch")
 def _free(op: Op) -> None:
     need(op, not op.results, "gives no result")
+
+
+@rule("tensormap")
+def _tensormap(op: Op) -> None:
+    need(op, bool(op.operands) and isinstance(op.operands[0].type, PtrType), "takes a pointer, then integers")
+    need(op, all(is_number(v.type) for v in op.operands[1:]), "extents and strides are integers")
+    need(op, bool(op.results) and "template" in op.attrs, "gives a tensor map and carries its template")
 
 
 @rule("call")

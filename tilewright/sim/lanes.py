@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,6 +91,12 @@ class GroupLanes:
         if mask is None:
             return self.mask
         return mask if self.mask is None else mask & self.mask
+
+    def shared_bytes(self, place: int, size: int) -> np.ndarray:
+        return self.group.wave.shared.stretch(int(place), size)
+
+    def global_bytes(self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool) -> np.ndarray:
+        return self.group.wave.launch.space.view(address, shape, strides, writes)
 
     # -- values and places ---------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
+from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
 from tilewright.sim.engine import Launch
 from tilewright.sim.lowering import lower
@@ -93,6 +94,10 @@ def _argument(name: str, index: int, type_: Type, arg: Any, space: AddressSpace)
             buffer = space.buffer(arg.low, arg.high, arg.owner)
             return Ptr(buffer, arg.address - buffer.base)
         return Ptr(space.any, int(arg))
+    if isinstance(arg, TensorMap):
+        if not isinstance(arg.pointer, int):
+            space.buffer(arg.pointer.low, arg.pointer.high, arg.pointer.owner)
+        return arg.image()
     return np.asarray(arg).astype(element_of(type_).dtype)[()]
 
 

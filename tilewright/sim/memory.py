@@ -7,6 +7,7 @@ bytes is aligned; the readable bytes are ``[low, high)``.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,25 @@ class AddressSpace:
     def anywhere(self, pointer: Ptr) -> Ptr:
         """``pointer`` as absolute address(es)."""
         return pointer if pointer.buf is self.any else Ptr(self.any, pointer.off + pointer.buf.base)
+
+    def view(self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool) -> np.ndarray:
+        """A live view of bytes from an absolute address on, which must lie in one array."""
+        reach = sum((n - 1) * d for n, d in zip(shape, strides, strict=True)) + 1
+        for buffer in self.exposed():
+            if buffer.base + buffer.low <= address and address + reach <= buffer.base + buffer.high:
+                break
+        else:
+            raise Fault(
+                f"{'store' if writes else 'load'} of {reach} bytes at address {address:#x}, which lie in no array that "
+                "this launch knows",
+                mend="the tensor map describes more than its array has: check the tensor's layout; arrays that only "
+                "device code names are made known with tilewright.sim.expose(array)",
+            )  # fmt: skip
+        if writes and buffer.read_only:
+            buffer.refuse_writing("store")
+        start = address - buffer.base
+        found: np.ndarray = np.lib.stride_tricks.as_strided(buffer.bytes[start : start + reach], shape, strides)
+        return found
 
     def exposed(self) -> list[GlobalBuffer]:
         """The launch's arrays and those that :func:`expose` made known."""

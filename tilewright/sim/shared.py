@@ -114,6 +114,21 @@ class SharedBuffer(Buffer):
         found = self.views[4].take((off + base) >> 4, mode="clip")
         return found[..., None].view(np.uint8)
 
+    def stretch(self, place: int, size: int) -> np.ndarray:
+        """The live bytes of one block from a place on."""
+        block, off = place >> 32, place & 0xFFFFFFFF
+        if self.ended[block]:
+            raise Fault(
+                "an asynchronous copy reaches the shared memory of a block whose threads have all ended",
+                mend="let a thread of the block wait until the copy is done before the kernel ends",
+            )
+        if off + size > self.stride:
+            raise Fault(
+                f"{self.word} access of {size} bytes out of bounds: byte offset {off} {self.extent(None)}",
+                mend=self.mend_bounds,
+            )
+        return self.bytes[block * self.stride + off : block * self.stride + off + size]
+
     def _mapped(self, off: np.ndarray, base: Any) -> tuple[np.ndarray, np.ndarray]:
         """Offsets and block bases of addresses in the shared memory of other blocks of the cluster."""
         rank = (off >> RANK_SHIFT) - 1
@@ -133,7 +148,7 @@ class SharedBuffer(Buffer):
             )
         return np.where(here, off, off & ((1 << RANK_SHIFT) - 1)), there
 
-    def extent(self, access: Access) -> str:
+    def extent(self, access: Access | None) -> str:
         return f"in {self.high} bytes of dynamic shared memory"
 
 

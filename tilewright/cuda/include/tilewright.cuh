@@ -43,6 +43,7 @@ template <class T> __device__ __forceinline__ const typename pair_of<T>::type& t
 
 // A parameter that instructions read by its address (a tensor map): print it as `const __grid_constant__`.
 template <class T, int N> struct alignas(64) parameter : vec<T, N> {};
+using tensor_map = parameter<uint64_t, 16>;
 
 template <class T, int N> __device__ __forceinline__ vec<T, N> splat(T value) {
   vec<T, N> v;

@@ -1,13 +1,26 @@
-"""Asynchronous copies between global and shared memory: ``cp.async``."""
+"""Asynchronous copies between global and shared memory: ``cp.async``, bulk copies and TMA."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
+from tilewright.atoms.tma import TmaLoad, TmaStore
+from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
+from tilewright.lang.tensors.tensor_ssa import ReductionOp
+from tilewright.tiled.tma import stage as _stage
+from tilewright.tiled.tma.atom import make_tiled_tma_atom
+from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partition
 
-__all__ = ["CopyG2SOp", "LoadCacheMode"]
+__all__ = [
+    "CopyBulkTensorTileG2SMulticastOp", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp",
+    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionOp", "create_tma_multicast_mask", "make_tiled_tma_atom",
+    "tma_partition",
+]  # fmt: skip
+
+assert _stage.STAGERS  # cute.copy learns of TMA with the operations
 
 
 @dataclass(frozen=True)
@@ -25,3 +38,63 @@ class CopyG2SOp:
 
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CpAsync:
         return CpAsync(num_bits or max(32, value_type.width), self.cache_mode, zero_fill=True)
+
+
+@dataclass(frozen=True)
+class _BulkTensorOp:
+    """What the TMA operations share: the instruction is made with the box, by ``make_tiled_tma_atom``."""
+
+    multicast: ClassVar[bool] = False
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> Any:
+        raise ConstraintError(f"{type(self).__name__} needs a tensor map: make the atom with make_tiled_tma_atom")
+
+    def tma_instruction(self, bits: int, rank: int) -> TmaLoad | TmaStore:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileG2SOp(_BulkTensorOp):
+    """TMA load: boxes of a tensor to shared memory; their bytes complete transactions of an mbarrier.
+
+    The whole warp calls ``cute.copy(atom, src, dst, tma_bar_ptr=...)``, which elects the thread that issues.
+    """
+
+    cta_group: Any = 1
+
+    def __post_init__(self) -> None:
+        group = getattr(self.cta_group, "value", self.cta_group)
+        if group != 1:
+            raise ConstraintError(f"{type(self).__name__}: cta_group={self.cta_group!r}; pairs of blocks need sm_100")
+
+    def tma_instruction(self, bits: int, rank: int) -> TmaLoad:
+        return TmaLoad(bits, rank, multicast=self.multicast)
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileG2SMulticastOp(CopyBulkTensorTileG2SOp):
+    """TMA load into the same place of several blocks of the cluster (``mcast_mask``); each block loads a part."""
+
+    multicast: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileS2GOp(_BulkTensorOp):
+    """TMA store: boxes of shared memory to a tensor, in bulk groups (``cute.arch.cp_async_bulk_commit_group``)."""
+
+    def tma_instruction(self, bits: int, rank: int) -> TmaStore:
+        return TmaStore(bits, rank)
+
+
+@dataclass(frozen=True)
+class CopyReduceBulkTensorTileS2GOp(_BulkTensorOp):
+    """TMA reduction: boxes of shared memory are combined with what the tensor holds, each element atomically.
+
+    ``reduction_kind``: ADD, MIN, MAX, INC, DEC, AND, OR or XOR.
+    """
+
+    reduction_kind: Any = ReductionOp.ADD
+
+    def tma_instruction(self, bits: int, rank: int) -> TmaStore:
+        kind = getattr(self.reduction_kind, "name", str(self.reduction_kind)).lower()
+        return TmaStore(bits, rank, reduction=kind)

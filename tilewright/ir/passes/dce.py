@@ -9,7 +9,7 @@ from __future__ import annotations
 from tilewright.ir.core import Block, Function, Op, Value
 from tilewright.ir.ops import PURE
 
-UNREAD_IS_DEAD = PURE | {"sreg", "load", "frag.load", "frag.alloc"}
+UNREAD_IS_DEAD = PURE | {"sreg", "load", "frag.load", "frag.alloc", "tensormap"}
 _REGIONS = frozenset(("for", "if", "while"))
 Role = tuple[Op, int]
 

@@ -21,7 +21,7 @@ from tilewright.ir.types import BOOL, F32, F64, PtrType, ScalarType, element_of
 from tilewright.lang.launch.segments import Segment, outline
 
 _SCALAR = ELEMENTWISE | {"select", "cast"}
-_POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint"))
+_POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "tensormap"))
 _DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
 
 
@@ -234,6 +234,13 @@ class HostWriter:
 
     def op_ptr_fromint(self, op: Op) -> None:
         self.line(f"{self.name(op.result)} = DevicePointer({self.use(op.operands[0])}, device, 0, 1 << 63, None)")
+
+    def op_tensormap(self, op: Op) -> None:
+        """The tensor map of this launch: see :class:`tilewright.ir.tensormap.TensorMapTemplate`."""
+        label = f"tensormap{sum(name.startswith('tensormap') for name in self.scope)}"
+        self.scope[label] = op.attrs["template"]
+        targets = "".join(f"{self.name(r)}, " for r in op.results)
+        self.line(f"{targets}= {label}({', '.join(self.use(v) for v in op.operands)})")
 
     def op_assert(self, op: Op) -> None:
         message = f"{op.loc}: {op.attrs['message']}" if op.loc else op.attrs["message"]

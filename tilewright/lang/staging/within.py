@@ -33,6 +33,11 @@ def only_if(condition: Value, what: str) -> Iterator[None]:
     builder.emit("if", (condition,), (), {}, (body, rest))
 
 
+def inside(what: str) -> bool:
+    """Whether the program is inside a region of this name (``only_if``), called functions included."""
+    return any(region.what == what for region in getattr(Builder.current(), "regions", ()))
+
+
 class With:
     """One execution of a ``with`` statement by the rewritten code: what the body of a run-time region assigned holds
     nothing usable after it, unless it is known while staging and had no other value before."""

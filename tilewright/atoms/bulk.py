@@ -1,0 +1,55 @@
+"""Bulk groups: what a thread's stores by TMA, and its like, are waited for (``cp.async.bulk.commit_group``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.atoms.tma_engine import READS, WRITES
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op
+from tilewright.ir.instruction import Emitter, Instruction, Lanes
+
+
+@dataclass(frozen=True)
+class BulkCommit(Instruction):
+    """``cp.async.bulk.commit_group``: the bulk stores issued so far and not yet in a group become one group."""
+
+    name = "cp.async.bulk.commit_group"
+    min_arch: int = 90
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.commit(READS)
+        lanes.commit(WRITES)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line('asm volatile("cp.async.bulk.commit_group;" ::: "memory");')
+
+
+@dataclass(frozen=True)
+class BulkWait(Instruction):
+    """``cp.async.bulk.wait_group N``: wait until at most the ``pending`` newest bulk groups of this thread are
+    unfinished. With ``read`` only until they have read their sources, so that shared memory may be written again."""
+
+    pending: int
+    read: bool = False
+    min_arch: int = 90
+
+    name = "cp.async.bulk.wait_group"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.pending, int) or self.pending < 0:
+            raise ConstraintError(f"cp.async.bulk.wait_group takes a static count of groups >= 0, not {self.pending!r}")
+
+    def mnemonic(self) -> str:
+        return f"{self.name}{'.read' if self.read else ''} {self.pending}"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        lanes.wait(READS, self.pending)
+        if not self.read:
+            lanes.wait(WRITES, self.pending)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line(f'asm volatile("{self.mnemonic()};" ::: "memory");')

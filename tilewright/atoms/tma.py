@@ -1,0 +1,220 @@
+"""TMA copies of boxes of a tensor: ``cp.async.bulk.tensor`` and its like (PTX ISA, "Data Movement and Conversion").
+
+One call stands for ``count`` copies. Its operands are the tensor map (a parameter, or a pointer to 128 bytes of
+memory), then what all copies share (``shared``: mbarrier, multicast mask, cache policy), then for each copy the address
+in shared memory and the coordinates of the box, the contiguous mode first. A whole warp executes it; the instruction
+elects the thread that issues.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.tma_engine import LoadEngine, StoreEngine
+from tilewright.atoms.warp import elect
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op, Value
+from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.tensormap import TENSOR_MAP
+from tilewright.ir.types import I16, I32, I64, MemSpace, PtrType, Type
+from tilewright.layout import Layout
+
+ALIGNMENT = 128
+"""Bytes that a box in shared memory is aligned to."""
+REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+
+
+@dataclass(frozen=True, repr=False)
+class TmaCopy(CopyInstruction):
+    """What the copies share. ``bits`` are those of the whole box, of which each block of a multicast issues a part;
+    ``rank`` is that of the tensor map; ``hint``: a cache policy is given."""
+
+    bits: int
+    rank: int = 1
+    hint: bool = False
+
+    min_arch: ClassVar[int] = 90  # type: ignore[misc]
+    thr_id = Layout(1, 0)
+
+    @property
+    def src_bits(self) -> Layout:  # type: ignore[override]
+        return Layout((1, self.bits), (0, 1))
+
+    dst_bits = ref_bits = src_bits  # type: ignore[assignment]
+
+    def kinds(self) -> list[tuple[str, Type | None]]:
+        """The operands that all copies share, with their types (None: a pointer to an mbarrier)."""
+        return [("cache_policy", I64)] if self.hint else []
+
+    def parts(self, operands: list[Any]) -> tuple[Any, list[Any], list[list[Any]]]:
+        """(tensor map, shared operands, [address, coordinates...] of every copy)."""
+        n, step = 1 + len(self.kinds()), 1 + self.rank
+        return operands[0], operands[1:n], [operands[i : i + step] for i in range(n, len(operands), step)]
+
+    def count(self, op: Op) -> int:
+        return int(op.attrs["count"])
+
+    def verify(self, op: Op) -> None:
+        where = f" at {op.loc}" if op.loc else ""
+        kinds = self.kinds()
+        if len(op.operands) != 1 + len(kinds) + op.attrs["count"] * (1 + self.rank) or op.results:
+            raise ConstraintError(f"{self.mnemonic()}: {len(op.operands)} operands for {op.attrs['count']} copies{where}")
+        tensor_map, shared, copies = self.parts(op.operands)
+        check_map(self.mnemonic(), tensor_map, where)
+        for (name, kind), value in zip(kinds, shared, strict=True):
+            if kind is None:
+                check_mbarrier(self.mnemonic(), value, where)
+            elif value.type != kind:
+                raise ConstraintError(f"{self.mnemonic()}: {name} is {kind}, not {value.type}{where}")
+        for address, *coordinates in copies:
+            check_box(self.mnemonic(), address, where)
+            if any(c.type != I32 for c in coordinates):
+                raise ConstraintError(f"{self.mnemonic()}: coordinates are i32{where}")
+
+    # -- CUDA --------------------------------------------------------------------------------------------------------
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        tensor_map, shared, copies = self.parts(op.operands)
+        name = self.helper(out)
+        common = [map_address(out, tensor_map), *self.shared_text(out, shared)]
+        with out.block(f"if ({elect(out)}())"):
+            for address, *coordinates in copies:
+                arguments = [*common, out.shared_address(address), *map(out.value, coordinates)]
+                out.line(f"{name}({', '.join(arguments)});")
+
+    def shared_text(self, out: Emitter, shared: list[Value]) -> list[str]:
+        return [
+            out.shared_address(v) if kind is None else out.value(v)
+            for (_, kind), v in zip(self.kinds(), shared, strict=True)
+        ]
+
+    def form(self) -> str:
+        """The instruction with ``{map}``, ``{smem}``, ``{mbarrier}``, ``{mask}``, ``{policy}`` for its operands."""
+        raise NotImplementedError
+
+    def helper(self, out: Emitter) -> str:
+        """The device function that issues one copy."""
+        name = "_".join(["tma", *self.mnemonic().replace("::", ".").split(".")[1:]]).replace("_tile", "")
+        coordinates = [f"c{i}" for i in range(self.rank)]
+        types = {"mbarrier": ("uint32_t", "r"), "mask": ("uint16_t", "h"), "cache_policy": ("uint64_t", "l")}
+        given = [n for n, _ in self.kinds()]
+        names = ["map", *given, "smem", *coordinates]
+        kinds = {"map": ("void const*", "l"), "smem": ("uint32_t", "r"), **types, **dict.fromkeys(coordinates, ("int", "r"))}
+        slots = {n: f"%{i}" for i, n in enumerate(names)}
+        box = f"[{slots['map']}, {{{', '.join(slots[c] for c in coordinates)}}}]"
+        hint = ".L2::cache_hint" if self.hint else ""
+        text = self.form().format(box=box, hint=hint, **slots) + (f", {slots['cache_policy']}" if self.hint else "")
+        parameters = ", ".join(f"{kinds[n][0]} {n}" for n in names)
+        operands = ", ".join(f'"{kinds[n][1]}"({n})' for n in names)
+        return out.helper(
+            name,
+            f"__device__ __forceinline__ void {name}({parameters}) {{\n"
+            f'  asm volatile("{text};"\n'
+            f'               :: {operands} : "memory");\n'
+            f"}}\n",
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class TmaLoad(TmaCopy):
+    """A box from global to shared memory; its bytes complete transactions of an mbarrier. ``multicast``: into the same
+    place of all blocks of the cluster in a 16-bit mask, where the mbarriers at the same place are told."""
+
+    multicast: bool = False
+
+    name = "cp.async.bulk.tensor"
+
+    @property
+    def cute_name(self) -> str:
+        return "SM90_TMA_LOAD_MULTICAST" if self.multicast else "SM90_TMA_LOAD"
+
+    def mnemonic(self) -> str:
+        ends = (".multicast" if self.multicast else "") + (".hint" if self.hint else "")
+        return f"tma.load.{self.rank}d{ends}"
+
+    def kinds(self) -> list[tuple[str, Type | None]]:
+        return [("mbarrier", None), *([("mask", I16)] if self.multicast else []), *super().kinds()]
+
+    def form(self) -> str:
+        cast = ".multicast::cluster" if self.multicast else ""
+        mask = ", {mask}" if self.multicast else ""
+        return (
+            f"cp.async.bulk.tensor.{self.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{cast}"
+            f"{{hint}} [{{smem}}], {{box}}, [{{mbarrier}}]{mask}"
+        )
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        tensor_map, shared, copies = self.parts(operands)
+        engine = LoadEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type)
+        engine.load(copies, shared[0], shared[1] if self.multicast else None)
+        return ()
+
+
+@dataclass(frozen=True, repr=False)
+class TmaStore(TmaCopy):
+    """A box from shared to global memory, in a bulk group (``cp.async.bulk.commit_group``). ``reduction``: the elements
+    are combined with those in global memory, each atomically."""
+
+    reduction: str = ""
+
+    name = "cp.async.bulk.tensor"
+
+    def __post_init__(self) -> None:
+        if self.reduction and self.reduction not in REDUCTIONS:
+            raise ConstraintError(f"TMA reduces by {', '.join(REDUCTIONS)}, not by {self.reduction!r}")
+
+    @property
+    def cute_name(self) -> str:
+        return f"SM90_TMA_REDUCE_{self.reduction.upper()}" if self.reduction else "SM90_TMA_STORE"
+
+    def mnemonic(self) -> str:
+        kind = f"reduce.{self.reduction}" if self.reduction else "store"
+        return f"tma.{kind}.{self.rank}d{'.hint' if self.hint else ''}"
+
+    def form(self) -> str:
+        head = "cp.reduce.async" if self.reduction else "cp.async"
+        kind = f".{self.reduction}.tile" if self.reduction else ""
+        return f"{head}.bulk.tensor.{self.rank}d.global.shared::cta{kind}.bulk_group{{hint}} {{box}}, [{{smem}}]"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        tensor_map, _, copies = self.parts(operands)
+        StoreEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type).store(copies, self.reduction)
+        return ()
+
+
+# -- operands ----------------------------------------------------------------------------------------------------------
+
+
+def check_map(what: str, value: Value, where: str) -> None:
+    kind = value.type
+    if kind != TENSOR_MAP and not (isinstance(kind, PtrType) and kind.align % 64 == 0):
+        raise ConstraintError(
+            f"{what}: a tensor map is a parameter of the kernel or lies in memory aligned to 64 bytes, not {kind}{where}"
+        )
+
+
+def check_mbarrier(what: str, value: Value, where: str) -> None:
+    kind = value.type
+    if not isinstance(kind, PtrType) or kind.space is not MemSpace.SMEM or kind.align % 8:
+        raise ConstraintError(
+            f"{what}: tma_bar_ptr points to an mbarrier, 8 aligned bytes of shared memory (Int64), not {kind}{where}"
+        )
+
+
+def check_box(what: str, value: Value, where: str) -> None:
+    kind = value.type
+    if not isinstance(kind, PtrType) or kind.space is not MemSpace.SMEM:
+        raise ConstraintError(f"{what}: the box lies in shared memory, not at {kind}{where}")
+    if kind.align % ALIGNMENT:
+        raise ConstraintError(
+            f"{what}: the box in shared memory is aligned to {ALIGNMENT} bytes, but its address is only known to be a "
+            f"multiple of {kind.align}: allocate with byte_alignment=128 (1024 for a tile under a 128-byte swizzle) and "
+            f"keep stages multiples of it{where}"
+        )
+
+
+def map_address(out: Emitter, value: Value) -> str:
+    """The generic address of a tensor map."""
+    return f"&{out.value(value)}" if value.type == TENSOR_MAP else out.value(value)

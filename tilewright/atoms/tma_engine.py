@@ -1,0 +1,256 @@
+"""The simulator's TMA unit: boxes move between global and shared memory later than they are issued.
+
+A load lands when no warp can go on without it. A store reads shared memory and writes global memory as late as the
+waits for its bulk group allow: it is handed to two agents, ``READS`` for the first half and ``WRITES`` for the second.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tilewright.atoms.mbarrier_state import Touch
+from tilewright.ir.instruction import Lanes
+from tilewright.ir.tensormap import BYTES, TensorMap
+from tilewright.ir.types import PtrType, Type
+
+READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"
+WARP = 32
+Array = np.ndarray[Any, Any]
+
+
+class Engine:
+    """The copies that the warps of a group issue with one instruction: one thread of each warp speaks for it."""
+
+    def __init__(self, lanes: Lanes, name: str, tensor_map: Any, kind: Type) -> None:
+        """``tensor_map`` is the operand, ``kind`` its type: a tensor map, or a pointer to one."""
+        self.lanes, self.name = lanes, name
+        active = lanes.active().reshape(-1, WARP)
+        count = active.sum(axis=1)
+        torn = (count > 0) & (count < WARP)
+        if torn.any():
+            raise lanes.fault(
+                f"{name} by {int(count[torn][0])} threads of a warp: the warp elects the thread that issues, for which "
+                "all 32 must be here",
+                np.repeat(torn, WARP),
+                "call cute.copy with a TMA atom from a whole warp (if warp_idx == 0:), not inside `with elect_one():` or "
+                "`if tidx == 0:`",
+            )
+        self.leaders = np.flatnonzero(count) * WARP
+        self.words = words_of(lanes, tensor_map, kind)
+
+    def maps(self) -> Iterator[tuple[int, TensorMap]]:
+        """The leader of each warp with its tensor map."""
+        seen: dict[bytes, TensorMap] = {}
+        for leader in self.leaders:
+            words = self.words[leader]
+            key = words.tobytes()
+            if key not in seen:
+                found = TensorMap.of_image(words)
+                if found is None:
+                    raise self.lanes.fault(
+                        f"{self.name}: what lies there is no tensor map",
+                        mend="copy one there first (copy_tensormap), and fence before it is used",
+                    )
+                seen[key] = found
+            yield int(leader), seen[key]
+
+    def coordinates(self, values: list[Any], leader: int) -> tuple[int, ...]:
+        return tuple(int(v if np.ndim(v) == 0 else v[leader]) for v in values)
+
+    def aligned(self, places: Array, tensor_map: TensorMap) -> None:
+        wrong = places & 127
+        if wrong.any():
+            offset = int(places[np.flatnonzero(wrong)[0]]) & 0xFFFFFFFF
+            raise self.lanes.fault(
+                f"{self.name}: the box in shared memory begins at byte {offset}, no multiple of 128",
+                mend="allocate with byte_alignment=128 and keep the stages multiples of it",
+            )
+
+
+class LoadEngine(Engine):
+    def load(self, copies: list[list[Any]], barrier: Any, mask: Any) -> None:
+        """Let each warp's boxes arrive later; ``mask`` names the blocks of the cluster that receive them."""
+        masks = None if mask is None else self.lanes.spread(mask).astype(np.int64) & 0xFFFF
+        targets = [self.receivers(address, masks) for address, *_ in copies]
+        barriers = self.receivers(barrier, masks)
+        for leader, tensor_map in self.maps():
+            if masks is not None and not masks[leader]:
+                raise self.lanes.fault(f"{self.name}: the multicast mask is 0: nobody receives the box",
+                                       mend="make it with create_tma_multicast_mask or make_layout_image_mask")  # fmt: skip
+            for (_, *coordinates), places in zip(copies, targets, strict=True):
+                where = [(p[leader], b[leader]) for p, b, there in zip(places[0], barriers[0], places[1], strict=True)
+                         if there[leader]]  # fmt: skip
+                self.aligned(np.array([p for p, _ in where]), tensor_map)
+                self.lanes.eventually(_Load(self, tensor_map, self.coordinates(coordinates, leader), where))
+
+    def receivers(self, pointer: Any, masks: Array | None) -> tuple[list[Array], list[Array]]:
+        """The places that ``pointer`` names in the blocks that receive, with the lanes for which they do."""
+        if masks is None:
+            return [self.lanes.places(pointer)], [np.ones(self.lanes.warps * WARP, bool)]
+        ranks = [r for r in range(16) if (masks[self.leaders] >> r & 1).any()]
+        return (
+            [self.lanes.places(pointer, np.where(masks >> r & 1, r, 0)) for r in ranks],
+            [(masks >> r & 1).astype(bool) for r in ranks],
+        )
+
+
+class _Load:
+    """The moment at which a box arrives, and the mbarriers are told."""
+
+    def __init__(
+        self, engine: Engine, tensor_map: TensorMap, coordinates: tuple[int, ...], where: list[tuple[int, int]]
+    ) -> None:
+        self.engine, self.map, self.coordinates, self.where = engine, tensor_map, coordinates, where
+
+    def __call__(self) -> None:
+        lanes, size = self.engine.lanes, self.map.box_bytes
+        block = read_box(lanes, self.map, self.coordinates)
+        for place, barrier in self.where:
+            put(lanes.shared_bytes(place, whole_rows(size)), block, place, self.map.swizzle)
+            Touch.at(lanes, np.array([barrier]), self.engine.name).exists().complete(np.array([size]))
+
+
+class StoreEngine(Engine):
+    def store(self, copies: list[list[Any]], reduction: str) -> None:
+        sources = [self.lanes.places(address) for address, *_ in copies]
+        for leader, tensor_map in self.maps():
+            for (_, *coordinates), places in zip(copies, sources, strict=True):
+                self.aligned(places[[leader]], tensor_map)
+                store = _Store(self, tensor_map, self.coordinates(coordinates, leader), int(places[leader]), reduction)
+                self.lanes.defer(READS, store.read)
+                self.lanes.defer(WRITES, store.write)
+
+
+class _Store:
+    """The two moments of a store: shared memory is read, global memory is written."""
+
+    def __init__(
+        self, engine: Engine, tensor_map: TensorMap, coordinates: tuple[int, ...], place: int, reduction: str
+    ) -> None:
+        self.engine, self.map, self.coordinates = engine, tensor_map, coordinates
+        self.place, self.reduction = place, reduction
+        self.block: Array | None = None
+
+    def read(self) -> None:
+        if self.block is None:
+            size = self.map.box_bytes
+            source = self.engine.lanes.shared_bytes(self.place, whole_rows(size))
+            self.block = get(source, size, self.place, self.map.swizzle)
+
+    def write(self) -> None:
+        self.read()
+        assert self.block is not None
+        write_box(self.engine.lanes, self.map, self.coordinates, self.block, self.reduction)
+
+
+def words_of(lanes: Lanes, tensor_map: Any, kind: Type) -> Array:
+    """``[L, 16]`` words of the tensor map of each lane."""
+    if not isinstance(kind, PtrType):
+        found: Array = tensor_map
+        return found
+    return np.ascontiguousarray(lanes.load(tensor_map, BYTES // kind.elem.bytes)).view(np.uint64)
+
+
+# -- boxes in global memory --------------------------------------------------------------------------------------------
+
+
+def _inside(tensor_map: TensorMap, coordinates: tuple[int, ...]) -> tuple[list[int], list[int]] | None:
+    """For each mode where the box enters the tensor, and for how many elements; None if nowhere."""
+    start = [max(0, -c) for c in coordinates]
+    count = [min(b, n - c) - s for b, n, c, s in zip(tensor_map.box, tensor_map.dims, coordinates, start, strict=True)]
+    return (start, count) if min(count) > 0 else None
+
+
+def _view(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], start: list[int], count: list[int],
+          writes: bool) -> Array:  # fmt: skip
+    """The live bytes of the part of the box that lies in the tensor, outermost mode first."""
+    size = tensor_map.element.bytes
+    strides = [size, *tensor_map.strides]
+    address = tensor_map.address + sum((c + s) * d for c, s, d in zip(coordinates, start, strides, strict=True))
+    shape = [*reversed(count[1:]), count[0] * size]
+    return lanes.global_bytes(address, shape, [*reversed(strides[1:]), 1], writes)
+
+
+def _part(tensor_map: TensorMap, block: Array, start: list[int], count: list[int]) -> Array:
+    """The same part of ``block``, the bytes of a whole box."""
+    size = tensor_map.element.bytes
+    shaped = block.reshape(*reversed(tensor_map.box[1:]), tensor_map.box[0] * size)
+    rest = [slice(s, s + n) for s, n in zip(start[1:], count[1:], strict=True)]
+    return shaped[(*reversed(rest), slice(start[0] * size, (start[0] + count[0]) * size))]
+
+
+def read_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...]) -> Array:
+    """The bytes of a box, zeros where it lies outside the tensor."""
+    inside = _inside(tensor_map, coordinates)
+    block = np.zeros(tensor_map.box_bytes, np.uint8)
+    if inside is not None:
+        _part(tensor_map, block, *inside)[...] = _view(lanes, tensor_map, coordinates, *inside, writes=False)
+    return block
+
+
+def write_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], block: Array, reduction: str) -> None:
+    """Write the part of the box that lies in the tensor, combined with what is there."""
+    inside = _inside(tensor_map, coordinates)
+    if inside is None:
+        return
+    target = _view(lanes, tensor_map, coordinates, *inside, writes=True)
+    part = _part(tensor_map, block, *inside)
+    if reduction:
+        dtype = tensor_map.element.dtype
+        old, new = (np.ascontiguousarray(x).view(dtype) for x in (target, part))
+        part = np.ascontiguousarray(reduced(reduction, old, new)).view(np.uint8)
+    target[...] = part
+
+
+def reduced(kind: str, old: Array, new: Array) -> Array:
+    """``old`` combined with ``new`` element by element, in their own type."""
+    one = old.dtype.type(1)
+    if kind == "inc":
+        return np.where(old >= new, old.dtype.type(0), old + one)
+    if kind == "dec":
+        return np.where((old == 0) | (old > new), new, old - one)
+    actions: dict[str, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+                               "or": np.bitwise_or, "xor": np.bitwise_xor}  # fmt: skip
+    found: Array = actions[kind](old, new).astype(old.dtype, copy=False)
+    return found
+
+
+# -- boxes in shared memory --------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=256)
+def _chunks(swizzle: int, first: int, count: int) -> Array:
+    """Where the 16-byte chunks ``first, first + 1, ...`` of an address go, less ``first``: bits 4-6 of a byte address
+    are xored with bits 7-9, as many of them as the swizzle has."""
+    address = np.arange(first, first + count)
+    mask = (1 << swizzle) - 1
+    return (address ^ (address >> 3 & mask)) - first
+
+
+def _chunk_order(place: int, size: int, swizzle: int) -> Array:
+    return _chunks(swizzle, (place & 0xFFFFFFFF) % 1024 // 16, size // 16)
+
+
+def whole_rows(size: int) -> int:
+    """The swizzles permute rows of 128 bytes."""
+    return -(-size // 128) * 128
+
+
+def put(target: Array, block: Array, place: int, swizzle: int) -> None:
+    """Write a box to the live bytes of shared memory that begin at ``place``."""
+    if not swizzle:
+        target[: block.size] = block
+    else:
+        target.reshape(-1, 16)[_chunk_order(place, block.size, swizzle)] = block.reshape(-1, 16)
+
+
+def get(source: Array, size: int, place: int, swizzle: int) -> Array:
+    """A copy of the box in the live bytes of shared memory that begin at ``place``."""
+    if not swizzle:
+        return source[:size].copy()
+    found: Array = source.reshape(-1, 16)[_chunk_order(place, size, swizzle)].reshape(-1)
+    return found

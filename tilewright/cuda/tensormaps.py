@@ -1,0 +1,43 @@
+"""Tensor maps as the GPU reads them: 128 bytes that the driver makes (``cuTensorMapEncodeTiled``)."""
+
+from __future__ import annotations
+
+import ctypes
+
+from tilewright.cuda import libcuda
+from tilewright.ir.tensormap import BYTES, DATA_TYPES, TensorMap, swizzle_name
+
+# CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
+DATA_TYPE_CODES = {
+    "UINT8": 0, "UINT16": 1, "UINT32": 2, "INT32": 3, "UINT64": 4, "INT64": 5, "FLOAT16": 6, "FLOAT32": 7,
+    "FLOAT64": 8, "BFLOAT16": 9, "FLOAT32_FTZ": 10, "TFLOAT32": 11, "TFLOAT32_FTZ": 12,
+}  # fmt: skip
+SWIZZLE_CODES = {"NONE": 0, "32B": 1, "64B": 2, "128B": 3}
+L2_128B, INTERLEAVE_NONE, FILL_ZEROS = 2, 0, 0
+ALIGNMENT = 64
+
+
+def encoded(tensor_map: TensorMap | bytes) -> bytes:
+    """The 128 bytes of a tensor map; made once. Raises MachineError when the driver refuses it."""
+    if not isinstance(tensor_map, TensorMap):
+        return bytes(tensor_map)
+    if tensor_map.encoded is None:
+        tensor_map.encoded = encode(tensor_map)
+    return tensor_map.encoded
+
+
+def encode(tensor_map: TensorMap) -> bytes:
+    """The same, by the driver. It needs no context and leaves the device alone, so that graphs can be captured."""
+    rank = tensor_map.rank
+    room = ctypes.create_string_buffer(BYTES + ALIGNMENT)
+    start = -(-ctypes.addressof(room) // ALIGNMENT) * ALIGNMENT
+    dims = (ctypes.c_uint64 * rank)(*tensor_map.dims)
+    strides = (ctypes.c_uint64 * max(1, rank - 1))(*tensor_map.strides)  # of rank 1 the driver wants a pointer, too
+    box = (ctypes.c_uint32 * rank)(*tensor_map.box)
+    steps = (ctypes.c_uint32 * rank)(*[1] * rank)
+    code = libcuda.library().cuTensorMapEncodeTiled(
+        start, DATA_TYPE_CODES[DATA_TYPES[tensor_map.element.name]], rank, tensor_map.address, dims, strides, box, steps,
+        INTERLEAVE_NONE, SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)], L2_128B, FILL_ZEROS,
+    )  # fmt: skip
+    libcuda.check(code, f"encoding the {tensor_map}")
+    return ctypes.string_at(start, BYTES)

@@ -1,0 +1,246 @@
+"""Tensor maps: what TMA is told of a tensor in global memory (``CUtensorMap``), its rules, and how one is made at a
+launch.
+
+A :class:`TensorMapTemplate` holds what is known while staging; called with an address and the run-time extents and
+strides it gives the :class:`TensorMap` that a kernel takes as a parameter. Both machines take the same object: the GPU
+machine encodes it through the driver, the simulator keeps its fields in the 128 bytes (:meth:`TensorMap.image`), where
+instructions that change a tensor map in memory find them.
+
+Modes are counted as TMA does, the contiguous one first. Rules: CUDA driver API, ``cuTensorMapEncodeTiled``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tilewright.errors import ArgumentError
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.types import SCALARS, U64, ScalarType, VecType
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TENSOR_MAP = VecType(U64, 16)
+"""The type of a tensor map's value: 128 bytes, aligned to 64."""
+BYTES = 128
+RANK, LONGEST_BOX, LARGEST_EXTENT, LARGEST_STRIDE = 5, 256, 1 << 32, 1 << 40
+SWIZZLE_SPANS = (0, 32, 64, 128)
+"""Bytes of a row that a swizzle mode permutes: none, 32B, 64B, 128B; the mode is the number of xored bits."""
+REMEMBERED = 1024
+
+#: The driver's names of the element types (``CUtensorMapDataType``); 8-bit floats move as bytes.
+DATA_TYPES = {
+    "u8": "UINT8", "i8": "UINT8", "e4m3": "UINT8", "e5m2": "UINT8", "u16": "UINT16", "i16": "UINT16", "u32": "UINT32",
+    "i32": "INT32", "u64": "UINT64", "i64": "INT64", "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64",
+    "bf16": "BFLOAT16", "tf32": "TFLOAT32",
+}  # fmt: skip
+
+
+def swizzle_name(swizzle: int) -> str:
+    return f"{SWIZZLE_SPANS[swizzle]}B" if swizzle else "NONE"
+
+
+class TensorMap:
+    """One tensor in global memory as TMA sees it: ``dims`` elements along each mode, ``strides`` in bytes for all modes
+    but the first, which is contiguous; ``box`` elements move at a time. ``swizzle`` 0 to 3: none, 32B, 64B, 128B.
+
+    >>> from tilewright.ir.types import F16
+    >>> TensorMap(0x1000, F16, (64, 8), (128,), (32, 8), 2)
+    tensor map of (64,8) x f16 at 0x1000, strides (128) bytes, box (32,8), swizzle 64B
+    """
+
+    __slots__ = ("box", "dims", "element", "encoded", "pointer", "strides", "swizzle")
+
+    def __init__(
+        self, pointer: DevicePointer | int, element: ScalarType, dims: Sequence[int], strides: Sequence[int],
+        box: Sequence[int], swizzle: int = 0,
+    ) -> None:  # fmt: skip
+        self.pointer = pointer
+        self.element = element
+        self.dims, self.strides, self.box = tuple(dims), tuple(strides), tuple(box)
+        self.swizzle = swizzle
+        self.encoded: bytes | None = None
+        """What the driver makes of it; filled in by the GPU machine."""
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def address(self) -> int:
+        return self.pointer if isinstance(self.pointer, int) else self.pointer.address
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that one copy brings; what lies outside the tensor arrives as zeros and counts, too."""
+        return math.prod(self.box) * self.element.bytes
+
+    def image(self) -> np.ndarray[Any, Any]:
+        """The fields in 16 words of 64 bits, as the simulator keeps a tensor map in memory."""
+        import numpy as np
+
+        words = np.zeros(16, np.uint64)
+        words[ADDRESS] = self.address
+        kind = list(SCALARS).index(self.element.name)
+        words[KIND] = _MAGIC | kind << 16 | self.swizzle << 8 | self.rank
+        words[DIMS : DIMS + self.rank] = self.dims
+        words[STRIDES : STRIDES + self.rank - 1] = self.strides
+        for i, n in enumerate(self.box):
+            words[BOX + i // 4] |= np.uint64(n << 16 * (i % 4))
+        return words
+
+    @staticmethod
+    def of_image(words: np.ndarray[Any, Any]) -> TensorMap | None:
+        """The tensor map in 16 words; None where there is none."""
+        kind = int(words[KIND])
+        rank = kind & 0xFF
+        if kind >> 32 << 32 != _MAGIC or not 1 <= rank <= RANK:
+            return None
+        element = list(SCALARS.values())[kind >> 16 & 0xFF]
+        box = [int(words[BOX + i // 4]) >> 16 * (i % 4) & 0xFFFF for i in range(rank)]
+        dims, strides = words[DIMS : DIMS + rank].tolist(), words[STRIDES : STRIDES + rank - 1].tolist()
+        return TensorMap(int(words[ADDRESS]), element, dims, strides, box, kind >> 8 & 0xFF)
+
+    def __repr__(self) -> str:
+        dims, strides, box = (f"({','.join(map(str, x))})" for x in (self.dims, self.strides, self.box))
+        return (
+            f"tensor map of {dims} x {self.element} at {self.address:#x}, strides {strides} bytes, box {box}, "
+            f"swizzle {swizzle_name(self.swizzle)}"
+        )
+
+
+# Words of the image. The extent that takes 33 bits (2^32) is the reason for whole words.
+ADDRESS, KIND, DIMS, STRIDES, BOX = 0, 1, 2, 7, 11
+_MAGIC = 0x7E50A3A9 << 32
+
+
+class Leaf(NamedTuple):
+    """An extent or stride of the tensor: ``value``, or the run-time number at ``place`` among those of a launch."""
+
+    value: int
+    place: int = -1
+
+    def of(self, values: Sequence[int]) -> int:
+        return self.value if self.place < 0 else values[self.place]
+
+
+class Part(NamedTuple):
+    """What one mode of the tensor contributes to a TMA mode. ``contiguous``: its stride is 1, known while staging."""
+
+    mode: str
+    """How the user's tensor calls it: ``mode 0``, ``mode (1,0)``."""
+    extent: Leaf
+    stride: Leaf
+    contiguous: bool
+
+
+@dataclass(frozen=True)
+class TensorMapTemplate:
+    """All of a tensor map but its address and the run-time numbers.
+
+    ``source`` is the element type of the tensor, ``element`` the type that TMA copies; ``modes`` says for each TMA mode
+    what it is made of; ``scales`` are the parts whose steps in a shared last mode are known at the launch only.
+    """
+
+    name: str
+    source: ScalarType
+    element: ScalarType
+    modes: tuple[tuple[Part, ...], ...]
+    box: tuple[int, ...]
+    swizzle: int
+    scales: tuple[Part, ...] = ()
+    tensor: str = ""
+    _known: dict[Any, tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __call__(self, pointer: DevicePointer | int, *values: int) -> tuple[Any, ...]:
+        """``(tensor map, *scales)`` of one launch. Raises ArgumentError for an address, extent or stride that TMA cannot
+        take; what was made before for the same numbers is given again."""
+        if pointer.__class__ is int:
+            key: Any = (pointer, values)
+        else:
+            key = (pointer.address, pointer.low, pointer.high, pointer.device, values)  # type: ignore[union-attr]
+        found = self._known.get(key)
+        if found is None:
+            found = self.make(pointer, values)
+            if isinstance(pointer, int) or pointer.device != "cpu":  # the simulator needs the live array
+                if len(self._known) >= REMEMBERED:
+                    self._known.clear()
+                self._known[key] = found
+        return found
+
+    def make(self, pointer: DevicePointer | int, values: Sequence[int]) -> tuple[Any, ...]:
+        """The same, made anew."""
+        on_gpu = not isinstance(pointer, int) and pointer.device != "cpu"
+        kept = pointer._replace(owner=None) if on_gpu else pointer  # type: ignore[union-attr]
+        dims, strides = self.dims_and_strides(values)
+        problem = self.problem(kept if isinstance(kept, int) else kept.address, dims, strides)
+        if problem:
+            raise ArgumentError(f"{self.name}: {problem}")
+        made = TensorMap(kept, self.element, dims, strides[1:], self.box, self.swizzle)
+        return (made, *(self.scale(part, values, strides[-1]) for part in self.scales))
+
+    def dims_and_strides(self, values: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The extent of every TMA mode, and its stride in bytes.
+
+        Modes of the tensor that share a TMA mode step by the greatest common divisor of their strides.
+        """
+        dims, strides = [], []
+        for parts in self.modes:
+            extent, step = 1, 0
+            for part in parts:
+                n, d = part.extent.of(values), part.stride.of(values) * self.source.bytes
+                if part.contiguous:  # counted in elements of the copied type
+                    n, d = n * self.source.bytes // self.element.bytes, self.element.bytes
+                common = math.gcd(step, d)
+                if common == 0:
+                    extent = n
+                else:
+                    extent = (extent - 1) * (step // common) + (n - 1) * (d // common) + 1
+                step = common
+            dims.append(extent)
+            strides.append(step)
+        return dims, strides
+
+    def scale(self, part: Part, values: Sequence[int], step: int) -> int:
+        """How many steps of a shared TMA mode one step of ``part`` is."""
+        return -(-part.stride.of(values) * self.source.bytes // max(step, 16))
+
+    def problem(self, address: int, dims: Sequence[int], strides: Sequence[int]) -> str:
+        """The first rule that the numbers break, with the mode and what would do; empty if none."""
+        if address % 16:
+            return (
+                f"the address {address:#x} of {self.tensor} is not a multiple of 16 bytes, which TMA needs: start the "
+                "view at a multiple of 16 bytes, or copy with cp.async"
+            )
+        for i, (extent, stride) in enumerate(zip(dims, strides, strict=True)):
+            where = self.where(i)
+            if extent < 1:
+                return f"the extent of {where} is less than 1 ({extent}): launch nothing for an empty tensor"
+            if extent > LARGEST_EXTENT:
+                return f"the extent of {where} is {extent}, more than 2^32"
+            if i == 0:
+                if stride != self.element.bytes:
+                    return (
+                        f"the stride of {where} is {stride} bytes, and TMA needs contiguous elements there "
+                        f"({self.element.bytes} bytes): the major mode of the shared-memory layout must be that of the "
+                        "tensor"
+                    )
+                continue
+            if stride >= LARGEST_STRIDE:
+                return f"the stride of {where} is {stride} bytes; TMA takes less than 2^40"
+            if stride % 16:
+                size = self.source.bytes
+                better = -(-stride // 16) * 16 // size if 16 % size == 0 else -(-stride // (16 * size)) * 16
+                return (
+                    f"the stride of {where} is not a multiple of 16 bytes: {stride} bytes; pad it to {better} elements "
+                    f"of {self.source}, or copy with cp.async"
+                )
+        return ""
+
+    def where(self, i: int) -> str:
+        """TMA mode ``i`` in the user's words."""
+        parts = " and ".join(dict.fromkeys(part.mode for part in self.modes[i]))
+        return f"TMA mode {i} ({parts} of {self.tensor})"

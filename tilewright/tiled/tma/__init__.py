@@ -1,0 +1,2 @@
+"""TMA: tensor maps from layouts, the partition of a tile among the copies of a cluster, and the staging of the copies.
+"""

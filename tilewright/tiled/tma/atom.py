@@ -1,0 +1,132 @@
+"""TMA copy atoms: an instruction, and the tensor map that it copies by.
+
+The tensor map is a run-time value: a host function makes it at each launch, and it passes into kernels as part of the
+atom. The atom comes with the *TMA tensor*, whose elements are the coordinates that TMA wants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.tma import TmaCopy
+from tilewright.errors import ConstraintError, StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.tensormap import DATA_TYPES, TENSOR_MAP
+from tilewright.ir.types import I32, scalar_of
+from tilewright.lang.numbers.numeric import Integer, wrap
+from tilewright.lang.staging.location import here
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor import Tensor, unwrap_tree
+from tilewright.layout import flatten_to_tuple, format_tree
+from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.tma.plan import TmaPlan, plan_of
+
+
+class TmaCopyAtom(CopyAtom):
+    """A TMA copy of one tensor. Made by ``make_tiled_tma_atom``; passed to kernels as it is."""
+
+    def __init__(self, instruction: TmaCopy, value_type: Any, plan: TmaPlan, tensor_map: Value) -> None:
+        super().__init__(instruction, value_type)
+        self.plan = plan
+        self.tensor_map = tensor_map
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that one copy of one block brings."""
+        return self.plan.box_bytes
+
+    def _key(self) -> Any:
+        plan = self.plan
+        return (self.instruction, self.scalar, plan.box, plan.element, plan.swizzle, plan.num_multicast, plan.tiler)
+
+    def __carry_key__(self) -> Any:
+        return self._key()
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return [self.tensor_map]
+
+    def __get_mlir_types__(self) -> list[Any]:
+        return [TENSOR_MAP]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Any:
+        return TmaCopyAtom(self.instruction, self.value_type, self.plan, values[0])  # type: ignore[arg-type]
+
+    def _lines(self) -> list[str]:
+        return [*super()._lines(), f"  Box:             {format_tree(self.plan.box)}"]
+
+
+def make_tiled_tma_atom(
+    op: Any, gmem_tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int = 1, *,
+    internal_type: Any = None, **_: Any,
+) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+    """``(atom, TMA tensor)`` to copy tiles ``cta_tiler`` of ``gmem_tensor`` to or from shared memory.
+
+    ``op`` is one of the bulk tensor operations of ``cute.nvgpu.cpasync``; ``smem_layout`` the layout of one tile,
+    swizzled or not, without stages; ``num_multicast`` how many blocks of the cluster share each tile;
+    ``internal_type`` the type that TMA copies (the tensor's own). Called in a host function; both results are passed to
+    the kernel. The TMA tensor has the shape of ``gmem_tensor`` and gives coordinates: tile and partition it as one
+    would the tensor itself.
+
+    Raises ConstraintError for tiles that TMA cannot copy; the launch raises ArgumentError when the address or a stride
+    is no multiple of 16 bytes.
+    """
+    make = getattr(op, "tma_instruction", None)
+    if make is None:
+        raise ConstraintError(f"make_tiled_tma_atom takes a bulk tensor operation of cute.nvgpu.cpasync, not {op!r}")
+    builder = Builder.current()
+    if not hasattr(builder, "kernels"):
+        raise StagingError(
+            "make_tiled_tma_atom makes the tensor map on the host: call it in the @cute.jit function that launches the "
+            "kernel, and pass the atom and the TMA tensor to the kernel"
+        )
+    _check_tensor(gmem_tensor)
+    if not isinstance(num_multicast, int) or not 1 <= num_multicast <= 16:
+        raise ConstraintError(f"make_tiled_tma_atom: num_multicast={num_multicast!r} is no number of blocks of a cluster")
+    if num_multicast > 1 and not getattr(op, "multicast", False):
+        raise ConstraintError(
+            f"make_tiled_tma_atom: {type(op).__name__} copies for one block; for num_multicast={num_multicast} use "
+            "CopyBulkTensorTileG2SMulticastOp"
+        )
+    value_type = gmem_tensor.element_type
+    source, element = scalar_of(value_type), scalar_of(value_type if internal_type is None else internal_type)
+    for kind in (source, element):
+        if kind.name not in DATA_TYPES:
+            raise ConstraintError(f"TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
+    gmem = unwrap_tree_layout(gmem_tensor.layout)
+    plan = plan_of(gmem, smem_layout, unwrap_tree(_tree(cta_tiler)), source, element, num_multicast)
+    problems = plan.problems()
+    if problems:
+        raise ConstraintError(f"make_tiled_tma_atom: {problems[0]}")
+    leaves = [x for x in (*flatten_to_tuple(gmem.shape), *flatten_to_tuple(gmem.stride)) if not isinstance(x, int)]
+    where = here(2)
+    template = plan.template(
+        f"make_tiled_tma_atom{f' at {where}' if where else ''}", lambda x: [x is y for y in leaves].index(True)
+    )
+    operands = [gmem_tensor.iterator.value(), *(x.ir_value() for x in leaves)]
+    types = (TENSOR_MAP, *[I32] * len(template.scales))
+    tensor_map, *scales = builder.emit("tensormap", operands, types, {"template": template}).results
+    coordinates = plan.coordinates(tuple(map(wrap, scales)))
+    instruction = make(plan.elements_per_instruction * source.width, len(plan.basis))
+    atom = TmaCopyAtom(instruction, value_type, plan, tensor_map)
+    return atom, Tensor((0,) * len(plan.basis), coordinates)
+
+
+def _check_tensor(tensor: Any) -> None:
+    if not isinstance(tensor, Tensor) or not isinstance(tensor.iterator, Pointer):
+        raise ConstraintError(f"make_tiled_tma_atom takes a tensor in global memory, not {tensor}")
+    if tensor.memspace not in (AddressSpace.gmem, AddressSpace.generic):
+        raise ConstraintError(f"make_tiled_tma_atom takes a tensor in global memory, not in {tensor.memspace}")
+
+
+def unwrap_tree_layout(layout: Any) -> Any:
+    """Integers that are known while staging as ints, so that they count as compile-time ones."""
+    shape, stride = unwrap_tree(layout.shape), unwrap_tree(layout.stride)
+    return layout if shape is layout.shape and stride is layout.stride else type(layout)(shape, stride)
+
+
+def _tree(x: Any) -> Any:
+    return tuple(map(_tree, x)) if isinstance(x, (tuple, list)) else x
+
+
+_ = Integer

@@ -1,0 +1,351 @@
+"""How TMA copies a tile: which modes of the tensor become which TMA modes, the box, and the coordinates.
+
+Pure layout algebra over three layouts: the tensor in global memory, the tile in shared memory (without its swizzle) and
+the tiler. Walk through shared memory in the order of its addresses and ask of which mode of the tensor each step is: as
+long as every step is one unit along one mode, one instruction can copy it. These steps, merged where the tensor is
+contiguous anyway, are the *box*; what remains of the tile is copied by further instructions, and what remains of the
+tensor's modes is appended, so that coordinates reach all of it (CuTe: include/cute/atom/copy_traits_sm90_tma.hpp).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from tilewright.errors import ConstraintError, LayoutError
+from tilewright.ir.tensormap import (
+    LONGEST_BOX,
+    RANK,
+    SWIZZLE_SPANS,
+    Leaf,
+    Part,
+    TensorMapTemplate,
+    swizzle_name,
+)
+from tilewright.ir.types import ScalarType
+from tilewright.layout import (
+    ComposedLayout,
+    Layout,
+    ScaledBasis,
+    Swizzle,
+    basis_get,
+    basis_value,
+    coalesce,
+    composition,
+    cosize,
+    flatten_to_tuple,
+    format_tree,
+    is_static,
+    make_identity_layout,
+    make_layout,
+    product_each,
+    right_inverse,
+    size,
+    tile_to_shape,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TmaPlan:
+    """One TMA copy of tiles.
+
+    ``gmem`` is the tensor's layout in elements of ``source``; ``smem`` the tile's without its swizzle, which acts on
+    byte addresses and is given by its number of bits; ``element`` is what TMA copies. ``num_multicast`` blocks of a
+    cluster share each box.
+    """
+
+    gmem: Layout
+    smem: Layout
+    tiler: Any
+    source: ScalarType
+    element: ScalarType
+    swizzle: int = 0
+    num_multicast: int = 1
+
+    # -- which mode is which -----------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def tile(self) -> Layout:
+        """Index in the tile -> mode of the tensor (basis strides)."""
+        whole = make_identity_layout(self.gmem.shape)
+        tile: Layout = composition(whole, self.tiler)
+        if not is_static(tile.shape):
+            raise ConstraintError(f"TMA copies tiles of a static shape, not {format_tree(tile.shape)}")
+        if size(tile) != size(self.smem):
+            raise ConstraintError(
+                f"the tile {format_tree(self.tiler)} of {self.gmem} has {size(tile)} elements, the shared-memory layout "
+                f"{self.smem} has {size(self.smem)}: both must cover one tile (slice off the stages first)"
+            )
+        return tile
+
+    @functools.cached_property
+    def basis(self) -> Layout:
+        """The box before multicast cuts it : the modes of the tensor that each TMA mode steps through."""
+        boxes, steps = self._vector()
+        merged = self._merged(boxes, steps)
+        box = composition(Layout(tuple(boxes), tuple(steps)), make_layout(tuple(merged)))
+        shapes, strides = list(box.shape), list(box.stride)
+        inside = {e for e in flatten_to_tuple(box.stride) if e != 0}
+        for s, d, e in self._leaves():
+            if not self._idle(s, d) and e not in inside:
+                shapes.append(1)
+                strides.append(e)
+        if len(shapes) >= RANK:  # the hardware has five modes: the last takes all that is left
+            shapes[RANK - 1 :], strides[RANK - 1 :] = [tuple(shapes[RANK - 1 :])], [tuple(strides[RANK - 1 :])]
+        return Layout(tuple(shapes), tuple(strides))
+
+    def _vector(self) -> tuple[list[int], list[Any]]:
+        """The steps through shared memory that one instruction can follow: extents (of ``element``) and modes."""
+        order = right_inverse(self.smem)
+        steps = coalesce(composition(self.tile, order))
+        found: list[tuple[int, Any]] = []
+        for n, e in zip(flatten_to_tuple(steps.shape), flatten_to_tuple(steps.stride), strict=True):
+            if basis_value(e) != 1:
+                break
+            found.append((n, e))
+        if not found:
+            raise ConstraintError(
+                f"TMA cannot copy tiles {format_tree(self.tiler)} of {self.gmem} to {self.smem}: the elements that follow "
+                "each other in shared memory are not neighbours along a mode of the tensor; give the shared-memory "
+                "layout the tensor's own major mode"
+            )
+        return [self._recast(n, basis_get(e, self.gmem.stride)) for n, e in found], [e for _, e in found]
+
+    def _merged(self, boxes: list[int], steps: list[Any]) -> list[int]:
+        """Boxes whose modes the tensor keeps contiguous become one, up to 256 elements."""
+        strides = [self._in_elements(basis_get(e, self.gmem.stride)) for e in steps]
+        merged: list[int] = []
+        begin: Any = 0
+        for n, d in zip(boxes, strides, strict=True):
+            follows = merged and isinstance(begin, int | Fraction) and isinstance(d, int | Fraction)
+            if n == 1:
+                continue
+            if follows and merged[-1] * begin == d and merged[-1] * n <= LONGEST_BOX:
+                merged[-1] *= n
+            else:
+                merged.append(n)
+                begin = d
+        return merged or [1]
+
+    def _leaves(self) -> list[tuple[Any, Any, Any]]:
+        """(extent, stride, basis step) of every mode of the tensor."""
+        identity = make_identity_layout(self.gmem.shape).stride
+        return list(zip(*map(flatten_to_tuple, (self.gmem.shape, self.gmem.stride, identity)), strict=True))
+
+    @staticmethod
+    def _idle(s: Any, d: Any) -> bool:
+        """A mode that is known to lead nowhere."""
+        return (isinstance(s, int) and s == 1) or (isinstance(d, int) and d == 0)
+
+    def _in_elements(self, d: Any) -> Any:
+        """A stride in copied elements."""
+        if not isinstance(d, int):
+            return d
+        return d if d in (0, 1) else Fraction(d * self.source.width, self.element.width)
+
+    def _recast(self, n: int, d: Any) -> int:
+        """An extent in copied elements; only the contiguous mode changes."""
+        if not (isinstance(d, int) and d == 1) or self.source.width == self.element.width:
+            return n
+        if n * self.source.width % self.element.width:
+            raise ConstraintError(
+                f"TMA: {n} contiguous x {self.source} of the tile {format_tree(self.tiler)} are no whole number of "
+                f"{self.element}: take a smaller internal_type or a wider tile"
+            )
+        return n * self.source.width // self.element.width
+
+    # -- the tensor map ----------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def whole_box(self) -> tuple[int, ...]:
+        """The box that all blocks of a multicast copy together, in copied elements."""
+        return tuple(int(size(self.basis[i])) for i in range(len(self.basis)))
+
+    @functools.cached_property
+    def box(self) -> tuple[int, ...]:
+        """The box of one instruction: multicast cuts the outermost mode first, then the next one inwards."""
+        box, copies = list(self.whole_box), self.num_multicast
+        for i in reversed(range(len(box))):
+            if copies == 1:
+                break
+            if box[i] % copies and copies % box[i]:
+                raise ConstraintError(
+                    f"num_multicast={self.num_multicast} does not divide the box {format_tree(self.whole_box)} of the "
+                    f"tile {format_tree(self.tiler)}: multicast over a divisor of {box[i]} blocks"
+                )
+            box[i], copies = -(-box[i] // copies), -(-copies // box[i])
+        if copies > 1:
+            raise ConstraintError(
+                f"num_multicast={self.num_multicast} cuts the box {format_tree(self.whole_box)} into more parts than it "
+                "has elements"
+            )
+        return tuple(box)
+
+    @property
+    def elements_per_instruction(self) -> int:
+        """Elements of ``source`` in the whole box."""
+        return math.prod(self.whole_box) * self.element.width // self.source.width
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that one instruction of one block copies."""
+        return math.prod(self.box) * self.element.bytes
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes that arrive in each block's shared memory for a tile."""
+        return int(size(self.smem)) * self.source.bytes
+
+    def template(self, name: str = "TMA", places: Any = None, tensor: str = "") -> TensorMapTemplate:
+        """The tensor map as far as it is known now; ``places(x)`` tells where a launch finds a run-time leaf."""
+
+        def leaf(x: Any) -> Leaf:
+            return Leaf(x) if isinstance(x, int) else Leaf(0, places(x))
+
+        def part(e: Any) -> Part:
+            s, d = basis_get(e, self.gmem.shape), basis_get(e, self.gmem.stride)
+            return Part(_mode_name(e), leaf(s), leaf(d), isinstance(d, int) and d == 1)
+
+        modes = tuple([tuple([part(e) for e in self._steps(i)]) for i in range(len(self.basis))])
+        scales = tuple([part(e) for e in self._late()])
+        return TensorMapTemplate(
+            name, self.source, self.element, modes, self.box, self.swizzle, scales, tensor or str(self.gmem)
+        )
+
+    def _steps(self, i: int) -> list[Any]:
+        return [e for e in flatten_to_tuple(self.basis.stride[i]) if e != 0]
+
+    # -- coordinates -------------------------------------------------------------------------------------------------
+
+    def _shared_step(self, j: int) -> int | None:
+        """The step of a TMA mode that several modes of the tensor share, in bytes, if it is known now."""
+        strides = [basis_get(e, self.gmem.stride) for e in self._steps(j)]
+        return math.gcd(*strides) * self.source.bytes if all(isinstance(d, int) for d in strides) else None
+
+    def _late(self) -> list[Any]:
+        """The modes of the tensor whose steps in the last, shared TMA mode only a launch knows."""
+        last = len(self.basis) - 1
+        steps = self._steps(last)
+        return steps if last and len(steps) > 1 and self._shared_step(last) is None else []
+
+    def coordinates(self, scales: tuple[Any, ...] = ()) -> Layout:
+        """The TMA tensor's layout: coordinate in the tensor -> TMA coordinate, the contiguous mode first.
+
+        ``scales`` are the run-time numbers that the template's call gives after the map.
+        """
+        rest = iter(scales)
+        late = {e: next(rest, 1) for e in self._late()}
+        found = {e: j for j in reversed(range(len(self.basis))) for e in self._steps(j)}
+
+        def step(s: Any, d: Any, e: Any) -> Any:
+            j = found.get(e)
+            if self._idle(s, d) or j is None:
+                return 0
+            if j == 0:
+                ratio = Fraction(self.source.width, self.element.width) * d
+                return ScaledBasis(int(ratio) if ratio.denominator == 1 else ratio, 0)
+            if len(self._steps(j)) == 1:
+                return ScaledBasis(1, j)
+            if e in late:
+                return ScaledBasis(late[e], j)
+            return ScaledBasis(-(-d * self.source.bytes // max(self._shared_step(j) or 0, 16)), j)
+
+        def walk(s: Any, d: Any, e: Any) -> Any:
+            return tuple(map(walk, s, d, e)) if isinstance(s, tuple) else step(s, d, e)
+
+        return Layout(
+            self.gmem.shape, walk(self.gmem.shape, self.gmem.stride, make_identity_layout(self.gmem.shape).stride)
+        )
+
+    # -- the tiled copy ----------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def layout_tv(self) -> Layout:
+        """(block of the cluster, value) -> index in the tile."""
+        order = right_inverse(self.smem)
+        n = self.elements_per_instruction
+        values = tile_to_shape(make_layout(composition(order, n)), (size(self.tile),))
+        blocks = self.num_multicast  # block c begins c/blocks of the way through the box
+        cut = Layout(blocks, n // blocks if blocks > 1 else 0)
+        return make_layout(composition(order, cut), values)
+
+    @property
+    def tiler_mn(self) -> Any:
+        return product_each(self.tile.shape)
+
+    # -- rules -------------------------------------------------------------------------------------------------------
+
+    def problems(self) -> list[str]:
+        """The rules that the box breaks; they do not depend on anything that the launch brings."""
+        found = []
+        for i, n in enumerate(self.box):
+            if n > LONGEST_BOX:
+                found.append(
+                    f"the box extent of TMA mode {i} ({self._names(i)} of {self.gmem}) is more than 256 ({n}): tile the "
+                    f"shared-memory layout so that it steps through at most 256 elements at a time, as "
+                    f"{format_tree((LONGEST_BOX, n // LONGEST_BOX))} does, or take a smaller tile"
+                )
+        inner, span = self.box[0] * self.element.bytes, SWIZZLE_SPANS[self.swizzle]
+        if inner % 16:
+            found.append(
+                f"inner box extent is not a multiple of 16 bytes: {self.box[0]} x {self.element} ({inner} bytes) along "
+                f"{self._names(0)}; TMA moves 16 bytes at least: make the tile {-(-inner // 16) * 16 // self.element.bytes} "
+                "elements wide there"
+            )
+        if self.swizzle and inner > span:
+            found.append(
+                f"inner box extent exceeds the swizzle span: {self.box[0]} x {self.element} ({inner} bytes) along "
+                f"{self._names(0)} under a swizzle of {swizzle_name(self.swizzle)}; lay shared memory out in rows of "
+                f"{span // self.element.bytes} elements, as the shared-memory atoms do (tile_to_shape of the atom)"
+            )
+        return found
+
+    def _names(self, i: int) -> str:
+        return " and ".join(map(_mode_name, self._steps(i))) or "no mode"
+
+
+def _mode_name(e: Any) -> str:
+    if not isinstance(e, ScaledBasis):
+        return "mode 0"
+    return f"mode {e.mode[0]}" if len(e.mode) == 1 else f"mode ({','.join(map(str, e.mode))})"
+
+
+def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
+    """The shared-memory layout without its swizzle, and the TMA swizzle mode (0 to 3) of its swizzle in elements."""
+    if isinstance(smem, Layout):
+        return smem, 0
+    if not isinstance(smem, ComposedLayout) or not isinstance(smem.inner, Swizzle):
+        raise ConstraintError(f"TMA copies to a layout or swizzled layout of shared memory, not {smem}")
+    if not isinstance(smem.outer, Layout) or (not isinstance(smem.offset, int) or smem.offset != 0):
+        raise ConstraintError(f"TMA: the shared-memory layout {smem} must begin at offset 0: slice the stages off at 0")
+    swizzle = smem.inner
+    bits, base, shift = swizzle.bits, swizzle.base + (source.bytes.bit_length() - 1), swizzle.shift
+    if bits == 0:
+        return smem.outer, 0
+    if (base, shift) != (4, 3) or bits > 3:
+        wanted = f"Sw<{min(bits, 3)},{4 - (source.bytes.bit_length() - 1)},3>"
+        raise ConstraintError(
+            f"TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; {swizzle} on {source} is Sw<{bits},{base},{shift}>: "
+            f"use {wanted} (make_smem_layout_atom gives such layouts)"
+        )
+    return smem.outer, bits
+
+
+def plan_of(gmem: Any, smem: Any, tiler: Any, source: ScalarType, element: ScalarType, num_multicast: int) -> TmaPlan:
+    """The plan of a copy, complete: what cannot be copied is an error now."""
+    if not isinstance(gmem, Layout):
+        raise ConstraintError(f"TMA copies from and to tensors with a plain layout, not {gmem}")
+    outer, swizzle = split_swizzle(smem, source)
+    if not is_static(outer):
+        raise ConstraintError(f"TMA: the shared-memory layout must be static, not {outer}")
+    plan = TmaPlan(gmem, outer, tiler, source, element, swizzle, num_multicast)
+    try:
+        _ = plan.basis, plan.box, plan.layout_tv, cosize(outer)
+    except LayoutError as error:
+        raise ConstraintError(
+            f"TMA cannot copy tiles {format_tree(tiler)} of {gmem} to {smem}: {error}"
+        ) from error
+    return plan
