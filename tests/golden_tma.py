@@ -11,12 +11,10 @@ from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.tensormap import DATA_TYPES, TensorMap, swizzle_name
 from tilewright.ir.types import SCALARS
 from tilewright.layout import (
-    ComposedLayout,
     Layout,
     ScaledBasis,
     SymbolicInt,
     composition,
-
     flat_divide,
     flatten_to_tuple,
     group_modes,
@@ -24,7 +22,6 @@ from tilewright.layout import (
     make_layout,
     parse,
     rank,
-    zipped_divide,
     zipped_divide,
 )
 from tilewright.layout.basis import add_coords

@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.atoms.tma_engine import READS, WRITES
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
+from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 
 
@@ -17,6 +18,8 @@ class BulkCommit(Instruction):
 
     name = "cp.async.bulk.commit_group"
     min_arch: int = 90
+    accesses = ()
+    orders = tuple([Ordering("thread", release=True, through="group", agent=agent) for agent in (READS, WRITES)])
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.commit(READS)
@@ -37,6 +40,12 @@ class BulkWait(Instruction):
     min_arch: int = 90
 
     name = "cp.async.bulk.wait_group"
+    accesses = ()
+
+    @property
+    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+        agents = (READS,) if self.read else (READS, WRITES)
+        return tuple([Ordering("thread", acquire=True, through="group", agent=agent) for agent in agents])
 
     def __post_init__(self) -> None:
         if not isinstance(self.pending, int) or self.pending < 0:

@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.atoms.copy import CopyInstruction
-from tilewright.atoms.tma_engine import LoadEngine, StoreEngine
+from tilewright.atoms.tma_engine import READS, WRITES, LoadEngine, StoreEngine
 from tilewright.atoms.warp import elect
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op, Value
+from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import I16, I32, I64, MemSpace, PtrType, Type
 from tilewright.layout import Layout
 
+AGENT = "tma"
 ALIGNMENT = 128
 """Bytes that a box in shared memory is aligned to."""
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
@@ -60,7 +62,9 @@ class TmaCopy(CopyInstruction):
         where = f" at {op.loc}" if op.loc else ""
         kinds = self.kinds()
         if len(op.operands) != 1 + len(kinds) + op.attrs["count"] * (1 + self.rank) or op.results:
-            raise ConstraintError(f"{self.mnemonic()}: {len(op.operands)} operands for {op.attrs['count']} copies{where}")
+            raise ConstraintError(
+                f"{self.mnemonic()}: {len(op.operands)} operands for {op.attrs['count']} copies{where}"
+            )
         tensor_map, shared, copies = self.parts(op.operands)
         check_map(self.mnemonic(), tensor_map, where)
         for (name, kind), value in zip(kinds, shared, strict=True):
@@ -72,6 +76,13 @@ class TmaCopy(CopyInstruction):
             check_box(self.mnemonic(), address, where)
             if any(c.type != I32 for c in coordinates):
                 raise ConstraintError(f"{self.mnemonic()}: coordinates are i32{where}")
+
+    def accessed(self, op: Op) -> list[tuple[Value, Access]]:
+        tensor_map, _, copies = self.parts(op.operands)
+        tensor, box = self.source, self.destination
+        if box.memories == (MemSpace.GMEM,):
+            tensor, box = box, tensor
+        return [(tensor_map, tensor), *[(address, box) for address, *_ in copies]]
 
     # -- CUDA --------------------------------------------------------------------------------------------------------
 
@@ -101,7 +112,8 @@ class TmaCopy(CopyInstruction):
         types = {"mbarrier": ("uint32_t", "r"), "mask": ("uint16_t", "h"), "cache_policy": ("uint64_t", "l")}
         given = [n for n, _ in self.kinds()]
         names = ["map", *given, "smem", *coordinates]
-        kinds = {"map": ("void const*", "l"), "smem": ("uint32_t", "r"), **types, **dict.fromkeys(coordinates, ("int", "r"))}
+        kinds = {"map": ("void const*", "l"), "smem": ("uint32_t", "r"), **types}
+        kinds |= dict.fromkeys(coordinates, ("int", "r"))
         slots = {n: f"%{i}" for i, n in enumerate(names)}
         box = f"[{slots['map']}, {{{', '.join(slots[c] for c in coordinates)}}}]"
         hint = ".L2::cache_hint" if self.hint else ""
@@ -125,6 +137,16 @@ class TmaLoad(TmaCopy):
     multicast: bool = False
 
     name = "cp.async.bulk.tensor"
+    accesses = (
+        Access("read", "source", (MemSpace.GMEM,), lanes=1, agent=AGENT, proxy="async"),
+        Access("write", "destination", (MemSpace.SMEM,), align=ALIGNMENT, lanes=1, agent=AGENT, proxy="async"),
+        Access(
+            "update", "mbarrier", (MemSpace.SMEM,), 1, align=8, lanes=1, agent=AGENT, order="release", scope="cluster"
+        ),
+    )
+
+    def accessed(self, op: Op) -> list[tuple[Value, Access]]:
+        return [*super().accessed(op), (op.operands[1], self.accesses[2])]
 
     @property
     def cute_name(self) -> str:
@@ -161,6 +183,14 @@ class TmaStore(TmaCopy):
 
     name = "cp.async.bulk.tensor"
 
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        does = "update" if self.reduction else "write"
+        return (
+            Access("read", "source", (MemSpace.SMEM,), align=ALIGNMENT, lanes=1, agent=READS, proxy="async"),
+            Access(does, "destination", (MemSpace.GMEM,), lanes=1, agent=WRITES, proxy="async"),
+        )
+
     def __post_init__(self) -> None:
         if self.reduction and self.reduction not in REDUCTIONS:
             raise ConstraintError(f"TMA reduces by {', '.join(REDUCTIONS)}, not by {self.reduction!r}")
@@ -191,7 +221,8 @@ def check_map(what: str, value: Value, where: str) -> None:
     kind = value.type
     if kind != TENSOR_MAP and not (isinstance(kind, PtrType) and kind.align % 64 == 0):
         raise ConstraintError(
-            f"{what}: a tensor map is a parameter of the kernel or lies in memory aligned to 64 bytes, not {kind}{where}"
+            f"{what}: a tensor map is a parameter of the kernel or lies in memory aligned to 64 bytes, not "
+            f"{kind}{where}"
         )
 
 
@@ -210,7 +241,8 @@ def check_box(what: str, value: Value, where: str) -> None:
     if kind.align % ALIGNMENT:
         raise ConstraintError(
             f"{what}: the box in shared memory is aligned to {ALIGNMENT} bytes, but its address is only known to be a "
-            f"multiple of {kind.align}: allocate with byte_alignment=128 (1024 for a tile under a 128-byte swizzle) and "
+            f"multiple of {kind.align}: allocate with byte_alignment=128 (1024 for a tile under a 128-byte "
+            "swizzle) and "
             f"keep stages multiples of it{where}"
         )
 

@@ -36,7 +36,8 @@ class Engine:
                 f"{name} by {int(count[torn][0])} threads of a warp: the warp elects the thread that issues, for which "
                 "all 32 must be here",
                 np.repeat(torn, WARP),
-                "call cute.copy with a TMA atom from a whole warp (if warp_idx == 0:), not inside `with elect_one():` or "
+                "call cute.copy with a TMA atom from a whole warp (if warp_idx == 0:), not inside `with "
+                "elect_one():` or "
                 "`if tidx == 0:`",
             )
         self.leaders = np.flatnonzero(count) * WARP
@@ -79,8 +80,10 @@ class LoadEngine(Engine):
         barriers = self.receivers(barrier, masks)
         for leader, tensor_map in self.maps():
             if masks is not None and not masks[leader]:
-                raise self.lanes.fault(f"{self.name}: the multicast mask is 0: nobody receives the box",
-                                       mend="make it with create_tma_multicast_mask or make_layout_image_mask")  # fmt: skip
+                raise self.lanes.fault(
+                    f"{self.name}: the multicast mask is 0: nobody receives the box",
+                    mend="make it with create_tma_multicast_mask or make_layout_image_mask",
+                )
             for (_, *coordinates), places in zip(copies, targets, strict=True):
                 where = [(p[leader], b[leader]) for p, b, there in zip(places[0], barriers[0], places[1], strict=True)
                          if there[leader]]  # fmt: skip

@@ -35,9 +35,10 @@ def encode(tensor_map: TensorMap) -> bytes:
     strides = (ctypes.c_uint64 * max(1, rank - 1))(*tensor_map.strides)  # of rank 1 the driver wants a pointer, too
     box = (ctypes.c_uint32 * rank)(*tensor_map.box)
     steps = (ctypes.c_uint32 * rank)(*[1] * rank)
+    kind = DATA_TYPE_CODES[DATA_TYPES[tensor_map.element.name]]
     code = libcuda.library().cuTensorMapEncodeTiled(
-        start, DATA_TYPE_CODES[DATA_TYPES[tensor_map.element.name]], rank, tensor_map.address, dims, strides, box, steps,
-        INTERLEAVE_NONE, SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)], L2_128B, FILL_ZEROS,
+        start, kind, rank, tensor_map.address, dims, strides, box, steps, INTERLEAVE_NONE,
+        SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)], L2_128B, FILL_ZEROS,
     )  # fmt: skip
     libcuda.check(code, f"encoding the {tensor_map}")
     return ctypes.string_at(start, BYTES)

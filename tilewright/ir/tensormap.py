@@ -156,8 +156,10 @@ class TensorMapTemplate:
     _known: dict[Any, tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, pointer: DevicePointer | int, *values: int) -> tuple[Any, ...]:
-        """``(tensor map, *scales)`` of one launch. Raises ArgumentError for an address, extent or stride that TMA cannot
-        take; what was made before for the same numbers is given again."""
+        """``(tensor map, *scales)`` of one launch; what was made before for the same numbers is given again.
+
+        Raises ArgumentError for an address, extent or stride that TMA cannot take.
+        """
         if pointer.__class__ is int:
             key: Any = (pointer, values)
         else:

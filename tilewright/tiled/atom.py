@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.atoms.copy import CopyInstruction
@@ -147,6 +148,9 @@ class CopyAtom(Atom):
       TV Layout Dst:   (32,(2,4)):(2,(1,64))
       Value type:      f16
     """
+
+    stage_copy: Callable[..., None] | None = None
+    """What stages ``cute.copy(atom, src, dst, pred=..., **options)`` for atoms whose tensors are no addresses (TMA)."""
 
     def __init__(self, op: Any, value_type: Any, num_bits: int = 0) -> None:
         scalar = _scalar(value_type)

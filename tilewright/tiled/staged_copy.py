@@ -42,9 +42,12 @@ def copy(
     for name, tensor in (("source", src), ("destination", dst)):
         if not isinstance(tensor, Tensor):
             raise ConstraintError(f"cute.copy: the {name} must be a tensor, not {tensor!r}")
-    for name, value in options.items():
+    for name in options:
         if name not in KEYWORDS:
             raise unknown_keyword("cute.copy", name, ("pred", *KEYWORDS))
+    if atom.stage_copy is not None:
+        return atom.stage_copy(src, dst, pred=pred, **options)
+    for name, value in options.items():
         if value is not None:
             raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
     check_types(atom.instruction, src, dst, atom.scalar)

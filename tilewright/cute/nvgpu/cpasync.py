@@ -10,7 +10,6 @@ from tilewright.atoms.tma import TmaLoad, TmaStore
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
 from tilewright.lang.tensors.tensor_ssa import ReductionOp
-from tilewright.tiled.tma import stage as _stage
 from tilewright.tiled.tma.atom import make_tiled_tma_atom
 from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partition
 
@@ -19,8 +18,6 @@ __all__ = [
     "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionOp", "create_tma_multicast_mask", "make_tiled_tma_atom",
     "tma_partition",
 ]  # fmt: skip
-
-assert _stage.STAGERS  # cute.copy learns of TMA with the operations
 
 
 @dataclass(frozen=True)

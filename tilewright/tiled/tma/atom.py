@@ -14,13 +14,14 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.tensormap import DATA_TYPES, TENSOR_MAP
 from tilewright.ir.types import I32, scalar_of
-from tilewright.lang.numbers.numeric import Integer, wrap
+from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor, unwrap_tree
 from tilewright.layout import flatten_to_tuple, format_tree
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.tma.plan import TmaPlan, plan_of
+from tilewright.tiled.tma.stage import stage_copy
 
 
 class TmaCopyAtom(CopyAtom):
@@ -35,6 +36,10 @@ class TmaCopyAtom(CopyAtom):
     def num_bytes(self) -> int:
         """Bytes that one copy of one block brings."""
         return self.plan.box_bytes
+
+    def stage_copy(self, src: Tensor, dst: Tensor, **options: Any) -> None:  # type: ignore[override]
+        """``cute.copy`` with this atom."""
+        stage_copy(self, src, dst, **options)
 
     def _key(self) -> Any:
         plan = self.plan
@@ -58,7 +63,7 @@ class TmaCopyAtom(CopyAtom):
 
 def make_tiled_tma_atom(
     op: Any, gmem_tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int = 1, *,
-    internal_type: Any = None, **_: Any,
+    internal_type: Any = None, loc: Any = None, ip: Any = None,
 ) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
     """``(atom, TMA tensor)`` to copy tiles ``cta_tiler`` of ``gmem_tensor`` to or from shared memory.
 
@@ -82,7 +87,9 @@ def make_tiled_tma_atom(
         )
     _check_tensor(gmem_tensor)
     if not isinstance(num_multicast, int) or not 1 <= num_multicast <= 16:
-        raise ConstraintError(f"make_tiled_tma_atom: num_multicast={num_multicast!r} is no number of blocks of a cluster")
+        raise ConstraintError(
+            f"make_tiled_tma_atom: num_multicast={num_multicast!r} is no number of blocks of a cluster"
+        )
     if num_multicast > 1 and not getattr(op, "multicast", False):
         raise ConstraintError(
             f"make_tiled_tma_atom: {type(op).__name__} copies for one block; for num_multicast={num_multicast} use "
@@ -103,7 +110,7 @@ def make_tiled_tma_atom(
     template = plan.template(
         f"make_tiled_tma_atom{f' at {where}' if where else ''}", lambda x: [x is y for y in leaves].index(True)
     )
-    operands = [gmem_tensor.iterator.value(), *(x.ir_value() for x in leaves)]
+    operands = [gmem_tensor.engine.value(), *(x.ir_value() for x in leaves)]
     types = (TENSOR_MAP, *[I32] * len(template.scales))
     tensor_map, *scales = builder.emit("tensormap", operands, types, {"template": template}).results
     coordinates = plan.coordinates(tuple(map(wrap, scales)))
@@ -113,7 +120,7 @@ def make_tiled_tma_atom(
 
 
 def _check_tensor(tensor: Any) -> None:
-    if not isinstance(tensor, Tensor) or not isinstance(tensor.iterator, Pointer):
+    if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):
         raise ConstraintError(f"make_tiled_tma_atom takes a tensor in global memory, not {tensor}")
     if tensor.memspace not in (AddressSpace.gmem, AddressSpace.generic):
         raise ConstraintError(f"make_tiled_tma_atom takes a tensor in global memory, not in {tensor.memspace}")
@@ -128,5 +135,3 @@ def unwrap_tree_layout(layout: Any) -> Any:
 def _tree(x: Any) -> Any:
     return tuple(map(_tree, x)) if isinstance(x, (tuple, list)) else x
 
-
-_ = Integer

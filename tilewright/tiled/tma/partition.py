@@ -54,21 +54,26 @@ def multicast_mask(cta_layout_vmnk: Layout, coord: Any, modes: tuple[int, ...]) 
     """Bit ``cta_layout_vmnk(c)`` for every block ``c`` that differs from ``coord`` in ``modes`` only."""
     bad = [m for m in modes if not isinstance(m, int) or not 0 <= m < rank(cta_layout_vmnk)]
     if bad:
-        raise ConstraintError(f"a multicast mode of {cta_layout_vmnk} is 0 to {rank(cta_layout_vmnk) - 1}, not {bad[0]!r}")
+        raise ConstraintError(
+            f"a multicast mode of {cta_layout_vmnk} is 0 to {rank(cta_layout_vmnk) - 1}, not {bad[0]!r}"
+        )
     origin = tuple([0 if k in modes else c for k, c in enumerate(coord)])
     image = 0
     others = slice_(cta_layout_vmnk, tuple([None if k in modes else 0 for k in range(rank(cta_layout_vmnk))]))
     for i in range(size(others) if modes else 1):
         image |= 1 << (others(i) if modes else 0)
     if image >> 16:
-        raise ConstraintError(f"a multicast mask has 16 bits, and {cta_layout_vmnk} has more blocks: {format_tree(coord)}")
+        raise ConstraintError(
+            f"a multicast mask has 16 bits, and {cta_layout_vmnk} has more blocks: {format_tree(coord)}"
+        )
     start = cta_layout_vmnk(origin)
     return image << start
 
 
 
 def tma_partition(
-    atom: TmaCopyAtom, cta_coord: Any, cta_layout: Layout, smem_tensor: Tensor, gmem_tensor: Tensor, **_: Any
+    atom: TmaCopyAtom, cta_coord: Any, cta_layout: Layout, smem_tensor: Tensor, gmem_tensor: Tensor, *,
+    loc: Any = None, ip: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """``(shared-memory tensor, TMA tensor)`` as ((TMA, rest of the tile), ...) for the block at ``cta_coord`` of
     ``cta_layout``, the blocks that share the tile by multicast (``make_layout(1)`` and 0 for one block).
@@ -87,17 +92,19 @@ def tma_partition(
     cta_layout = make_layout(cta_layout) if not isinstance(cta_layout, Layout) else cta_layout
     if cosize(cta_layout) != atom.plan.num_multicast:
         raise ConstraintError(
-            f"tma_partition: the blocks {cta_layout} that share the tile are {cosize(cta_layout)}, but the atom was made "
+            f"tma_partition: the blocks {cta_layout} that share the tile are {cosize(cta_layout)}, but the atom "
+            "was made "
             f"with num_multicast={atom.plan.num_multicast}"
         )
     try:
         smem, gmem, start = partition_layouts(
-            atom.plan.elements_per_instruction, unwrap_tree(cta_coord), cta_layout, smem_tensor.layout,
-            gmem_tensor.layout,
+            atom.plan.elements_per_instruction, unwrap_tree(cta_coord), cta_layout, smem_tensor.linear,
+            gmem_tensor.linear,
         )  # fmt: skip
     except LayoutError as error:
         raise ConstraintError(
-            f"tma_partition: {smem_tensor} and {gmem_tensor} are no tiles of boxes of {atom.plan.elements_per_instruction} "
+            f"tma_partition: {smem_tensor} and {gmem_tensor} are no tiles of boxes of "
+            f"{atom.plan.elements_per_instruction} "
             f"elements: {error}"
         ) from error
     return tuple([  # type: ignore[return-value]
@@ -106,7 +113,9 @@ def tma_partition(
     ])
 
 
-def create_tma_multicast_mask(cta_layout_vmnk: Layout, cta_coord_vmnk: Any, mcast_mode: Any, **_: Any) -> Any:
+def create_tma_multicast_mask(
+    cta_layout_vmnk: Layout, cta_coord_vmnk: Any, mcast_mode: Any, *, loc: Any = None, ip: Any = None
+) -> Any:
     """The multicast mask (Int16) of the blocks that differ from ``cta_coord_vmnk`` only in mode ``mcast_mode`` (or in
     the modes of a tuple).
 

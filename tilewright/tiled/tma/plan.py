@@ -76,7 +76,8 @@ class TmaPlan:
             raise ConstraintError(f"TMA copies tiles of a static shape, not {format_tree(tile.shape)}")
         if size(tile) != size(self.smem):
             raise ConstraintError(
-                f"the tile {format_tree(self.tiler)} of {self.gmem} has {size(tile)} elements, the shared-memory layout "
+                f"the tile {format_tree(self.tiler)} of {self.gmem} has {size(tile)} elements, the shared-memory "
+                "layout "
                 f"{self.smem} has {size(self.smem)}: both must cover one tile (slice off the stages first)"
             )
         return tile
@@ -108,7 +109,8 @@ class TmaPlan:
             found.append((n, e))
         if not found:
             raise ConstraintError(
-                f"TMA cannot copy tiles {format_tree(self.tiler)} of {self.gmem} to {self.smem}: the elements that follow "
+                f"TMA cannot copy tiles {format_tree(self.tiler)} of {self.gmem} to {self.smem}: the elements "
+                "that follow "
                 "each other in shared memory are not neighbours along a mode of the tensor; give the shared-memory "
                 "layout the tensor's own major mode"
             )
@@ -179,7 +181,8 @@ class TmaPlan:
             box[i], copies = -(-box[i] // copies), -(-copies // box[i])
         if copies > 1:
             raise ConstraintError(
-                f"num_multicast={self.num_multicast} cuts the box {format_tree(self.whole_box)} into more parts than it "
+                f"num_multicast={self.num_multicast} cuts the box {format_tree(self.whole_box)} into more parts "
+                "than it "
                 "has elements"
             )
         return tuple(box)
@@ -284,7 +287,8 @@ class TmaPlan:
         for i, n in enumerate(self.box):
             if n > LONGEST_BOX:
                 found.append(
-                    f"the box extent of TMA mode {i} ({self._names(i)} of {self.gmem}) is more than 256 ({n}): tile the "
+                    f"the box extent of TMA mode {i} ({self._names(i)} of {self.gmem}) is more than 256 ({n}): "
+                    "tile the "
                     f"shared-memory layout so that it steps through at most 256 elements at a time, as "
                     f"{format_tree((LONGEST_BOX, n // LONGEST_BOX))} does, or take a smaller tile"
                 )
@@ -292,7 +296,8 @@ class TmaPlan:
         if inner % 16:
             found.append(
                 f"inner box extent is not a multiple of 16 bytes: {self.box[0]} x {self.element} ({inner} bytes) along "
-                f"{self._names(0)}; TMA moves 16 bytes at least: make the tile {-(-inner // 16) * 16 // self.element.bytes} "
+                f"{self._names(0)}; TMA moves 16 bytes at least: make the tile "
+                f"{-(-inner // 16) * 16 // self.element.bytes} "
                 "elements wide there"
             )
         if self.swizzle and inner > span:
@@ -328,7 +333,8 @@ def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
     if (base, shift) != (4, 3) or bits > 3:
         wanted = f"Sw<{min(bits, 3)},{4 - (source.bytes.bit_length() - 1)},3>"
         raise ConstraintError(
-            f"TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; {swizzle} on {source} is Sw<{bits},{base},{shift}>: "
+            f"TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; {swizzle} on {source} is "
+            f"Sw<{bits},{base},{shift}>: "
             f"use {wanted} (make_smem_layout_atom gives such layouts)"
         )
     return smem.outer, bits

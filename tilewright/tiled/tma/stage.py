@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewright.atoms.tma import TmaCopy, TmaLoad, TmaStore
+from tilewright.atoms.tma import TmaCopy, TmaLoad
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -15,8 +15,9 @@ from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, coalesce, flatten_to_tuple, is_static, size
 from tilewright.layout.basis import add_coords
-from tilewright.tiled.staged_copy import STAGERS
-from tilewright.tiled.tma.atom import TmaCopyAtom
+
+if TYPE_CHECKING:
+    from tilewright.tiled.tma.atom import TmaCopyAtom
 
 CACHE_POLICIES = {
     "EVICT_NORMAL": 0x1000000000000000, "EVICT_FIRST": 0x12F0000000000000, "EVICT_LAST": 0x14F0000000000000,
@@ -24,59 +25,56 @@ CACHE_POLICIES = {
 """What ``createpolicy.fractional`` gives for a whole access on sm_90 (CUTLASS: ``TMA::CacheHintSm90``)."""
 
 
-def stage_load(
+def stage_copy(
     atom: TmaCopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, tma_bar_ptr: Any = None, mcast_mask: Any = None,
-    cache_policy: Any = None, tma_desc_ptr: Any = None, **options: Any,
+    cache_policy: Any = None, tma_desc_ptr: Any = None,
 ) -> None:  # fmt: skip
-    """``cute.copy`` from a TMA tensor to shared memory; the mbarrier ``tma_bar_ptr`` is told of the bytes."""
-    instruction = _instruction(atom, pred, options)
-    assert isinstance(instruction, TmaLoad)
-    _check_sides(atom, dst, src, "cute.copy(atom, TMA tensor, shared-memory tensor, tma_bar_ptr=...)")
-    if not isinstance(tma_bar_ptr, Pointer):
-        raise ConstraintError(
-            f"{instruction}: a load completes on an mbarrier; give it as tma_bar_ptr (a pointer to Int64 in shared "
-            "memory, such as pipeline.producer_get_barrier(state))"
-        )
-    shared = [tma_bar_ptr.value()]
-    if instruction.multicast:
-        if mcast_mask is None:
-            raise ConstraintError(f"{instruction}: give the blocks that receive as mcast_mask (create_tma_multicast_mask)")
-        shared.append(Int16(mcast_mask).ir_value())
-    elif mcast_mask is not None and not (isinstance(unwrap(mcast_mask), int) and unwrap(mcast_mask) == 0):
-        raise ConstraintError(
-            f"{instruction}: takes no mcast_mask; make the atom with CopyBulkTensorTileG2SMulticastOp and num_multicast"
-        )
-    _stage(atom, instruction, dst, src, shared, cache_policy, tma_desc_ptr)
+    """``cute.copy`` between a TMA tensor and shared memory.
 
-
-def stage_store(
-    atom: TmaCopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, cache_policy: Any = None,
-    tma_desc_ptr: Any = None, **options: Any,
-) -> None:  # fmt: skip
-    """``cute.copy`` from shared memory to a TMA tensor, in the bulk group that is open."""
-    instruction = _instruction(atom, pred, options)
-    _check_sides(atom, src, dst, "cute.copy(atom, shared-memory tensor, TMA tensor)")
-    _stage(atom, instruction, src, dst, [], cache_policy, tma_desc_ptr)
-
-
-STAGERS[TmaLoad] = stage_load
-STAGERS[TmaStore] = stage_store
-
-
-def _instruction(atom: TmaCopyAtom, pred: Any, options: dict[str, Any]) -> TmaCopy:
+    A load tells the mbarrier ``tma_bar_ptr`` of its bytes; ``mcast_mask`` names the blocks of the cluster that receive
+    a multicast. A store joins the bulk group that is open. ``tma_desc_ptr`` points to a tensor map in memory to copy by
+    instead of the atom's own.
+    """
     instruction = atom.instruction
     assert isinstance(instruction, TmaCopy)
-    for name, value in {"pred": pred, **options}.items():
-        if value is not None and name not in ("loc", "ip"):
-            raise ConstraintError(f"cute.copy: {instruction} takes no {name}; TMA itself leaves out what lies outside")
-    if not isinstance(atom, TmaCopyAtom):
-        raise ConstraintError(f"cute.copy: {instruction} needs a tensor map: make the atom with make_tiled_tma_atom")
+    if pred is not None:
+        raise ConstraintError(f"cute.copy: {instruction} takes no pred; TMA itself leaves out what lies outside")
     if inside("elect_one block"):
         raise ConstraintError(
             f"cute.copy: {instruction} is called by a whole warp and elects the thread that issues; inside "
             "`with elect_one():` it would wait for the other 31 for ever: move it out of the block"
         )
-    return instruction
+    if isinstance(instruction, TmaLoad):
+        _check_sides(atom, dst, src, "cute.copy(atom, TMA tensor, shared-memory tensor, tma_bar_ptr=...)")
+        shared = _load_operands(instruction, tma_bar_ptr, mcast_mask)
+        return _stage(atom, instruction, dst, src, shared, cache_policy, tma_desc_ptr)
+    for name, value in (("tma_bar_ptr", tma_bar_ptr), ("mcast_mask", mcast_mask)):
+        if value is not None:
+            raise ConstraintError(
+                f"cute.copy: {instruction} takes no {name}; wait for its group with cute.arch.cp_async_bulk_wait_group"
+            )
+    _check_sides(atom, src, dst, "cute.copy(atom, shared-memory tensor, TMA tensor)")
+    return _stage(atom, instruction, src, dst, [], cache_policy, tma_desc_ptr)
+
+
+def _load_operands(instruction: TmaLoad, tma_bar_ptr: Any, mcast_mask: Any) -> list[Value]:
+    """The mbarrier, and the mask of a multicast."""
+    if not isinstance(tma_bar_ptr, Pointer):
+        raise ConstraintError(
+            f"{instruction}: a load completes on an mbarrier; give it as tma_bar_ptr (a pointer to Int64 in shared "
+            "memory, such as pipeline.producer_get_barrier(state))"
+        )
+    if instruction.multicast:
+        if mcast_mask is None:
+            raise ConstraintError(
+                f"{instruction}: give the blocks that receive as mcast_mask (create_tma_multicast_mask)"
+            )
+        return [tma_bar_ptr.value(), Int16(mcast_mask).ir_value()]
+    if mcast_mask is not None and unwrap(mcast_mask).__class__ is not int or unwrap(mcast_mask):
+        raise ConstraintError(
+            f"{instruction}: takes no mcast_mask; make the atom with CopyBulkTensorTileG2SMulticastOp and num_multicast"
+        )
+    return [tma_bar_ptr.value()]
 
 
 def _check_sides(atom: TmaCopyAtom, smem: Tensor, gmem: Tensor, usage: str) -> None:
@@ -102,14 +100,16 @@ def _stage(
     places, steps = _boxes(atom, smem, "shared-memory"), _boxes(atom, gmem, "TMA")
     if len(places) != len(steps):
         raise ConstraintError(
-            f"{instruction}: {len(steps)} boxes of {gmem.layout} against {len(places)} of {smem.layout}: partition both "
+            f"{instruction}: {len(steps)} boxes of {gmem.layout} against {len(places)} of {smem.layout}: "
+            "partition both "
             "with tma_partition"
         )
-    _check_swizzle(atom, smem.iterator)
-    base = unswizzled(smem.iterator)
+    _check_swizzle(atom, smem.engine)
+    base, offset = smem.engine.unswizzled()
+    base = base + offset
     operands: list[Value] = []
     for place, step in zip(places, steps, strict=True):
-        coordinates = flatten_to_tuple(add_coords(gmem.iterator, step))
+        coordinates = flatten_to_tuple(add_coords(gmem.engine, step))
         padded = (*coordinates, *[0] * (instruction.rank - len(coordinates)))
         operands += [(base + place).value(), *[Int32(_whole(c)).ir_value() for c in padded]]
     source = atom.tensor_map if map_ptr is None else map_ptr.value()
@@ -127,7 +127,7 @@ def _policy(policy: Any) -> Value:
 
 def _boxes(atom: TmaCopyAtom, tensor: Tensor, side: str) -> list[Any]:
     """What the layout gives for the first element of every box."""
-    n, layout = atom.plan.elements_per_instruction, tensor.layout
+    n, layout = atom.plan.elements_per_instruction, tensor.linear
     if not isinstance(layout, Layout) or not is_static(layout.shape) or size(layout) % n:
         raise ConstraintError(
             f"{atom.instruction}: copies boxes of {n} elements, which do not make up the {side} tensor {layout}: "
@@ -138,7 +138,8 @@ def _boxes(atom: TmaCopyAtom, tensor: Tensor, side: str) -> list[Any]:
         first = first[0]
     if size(first) != n or (side != "TMA" and not _contiguous(coalesce(first), n)):
         raise ConstraintError(
-            f"{atom.instruction}: copies boxes of {n} elements at a time, but mode 0 of the {side} tensor {layout} is no "
+            f"{atom.instruction}: copies boxes of {n} elements at a time, but mode 0 of the {side} tensor "
+            f"{layout} is no "
             "such box: partition it with tma_partition"
         )
     return [layout(i * n) for i in range(size(layout) // n)]
@@ -154,20 +155,14 @@ def _check_swizzle(atom: TmaCopyAtom, pointer: Pointer) -> None:
     given = 0 if swizzle is None else swizzle.bits
     if given != bits or (swizzle is not None and (swizzle.base, swizzle.shift) != (4, 3)):
         raise ConstraintError(
-            f"{atom.instruction}: the atom was made for a shared-memory layout with {_swizzle_text(bits)}, but the tensor "
+            f"{atom.instruction}: the atom was made for a shared-memory layout with {_swizzle_text(bits)}, but "
+            "the tensor "
             f"has {_swizzle_text(given)} ({pointer}): give both the same layout"
         )
 
 
 def _swizzle_text(bits: int) -> str:
     return f"the swizzle Sw<{bits},4,3> of bytes" if bits else "no swizzle"
-
-
-def unswizzled(pointer: Pointer) -> Pointer:
-    """The same address before the swizzle: TMA and wgmma permute address bits themselves."""
-    if pointer.swizzle is None:
-        return pointer
-    return Pointer(pointer.base, pointer.dtype, const=pointer.const) + pointer.pending
 
 
 def _whole(coordinate: Any) -> Any:
