@@ -41,7 +41,10 @@ int cuCtxGetDevice(int* d) { if (!current) return 201; *d = current - 1; return 
 static int stack[16], depth = 0;
 int cuCtxPushCurrent_v2(void* c) { stack[depth++] = current; current = (int)(size_t)c; ++last.pushes; return 0; }
 int cuCtxPopCurrent_v2(void** c) { current = stack[--depth]; return 0; }
+int cuCtxSetCurrent(void* c) { current = (int)(size_t)c; return 0; }
 int cuCtxSynchronize(void) { int code = next_code; next_code = 0; return code; }
+int cuStreamCreate(void** s, unsigned flags) { *s = malloc(1); return 0; }
+int cuStreamDestroy_v2(void* s) { free(s); return 0; }
 int cuStreamSynchronize(void* s) { return 0; }
 int allocations = 0;
 int cuMemAlloc_v2(void** p, size_t n) { *p = malloc(n); ++allocations; return 0; }
@@ -80,6 +83,26 @@ int cuLaunchKernelEx(const Config* c, void* f, void** params, void** extra) {
   int code = next_code;
   next_code = 0;
   return code;
+}
+// The tensor map of this driver: its arguments one after another, and how often it was asked.
+typedef struct {
+  void* address; size_t dims[5], strides[5]; unsigned box[5], steps[5]; int kind, rank, interleave, swizzle;
+} Map;
+int maps = 0;
+int cuTensorMapEncodeTiled(void* out, int kind, unsigned rank, void* address, const size_t* dims, const size_t* strides,
+                           const unsigned* box, const unsigned* steps, int interleave, int swizzle, int l2, int fill) {
+  static Map map;
+  if ((size_t)out % 64 || !strides || rank > 5) return 1;
+  memset(&map, 0, sizeof map);
+  map.address = address, map.kind = kind, map.rank = rank, map.interleave = interleave, map.swizzle = swizzle;
+  memcpy(map.dims, dims, 8 * rank), memcpy(map.strides, strides, 8 * (rank - 1));
+  memcpy(map.box, box, 4 * rank), memcpy(map.steps, steps, 4 * rank);
+  memset(out, 0, 128);
+  memcpy(out, &map.address, 8), memcpy((char*)out + 8, map.dims, 16), memcpy((char*)out + 24, map.strides, 16);
+  memcpy((char*)out + 40, map.box, 20), memcpy((char*)out + 60, map.steps, 20);
+  memcpy((char*)out + 80, &map.kind, 16), memcpy((char*)out + 96, &l2, 4), memcpy((char*)out + 100, &fill, 4);
+  ++maps;
+  return 0;
 }
 int cuGetErrorName(int code, const char** text) {
   *text = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 701 ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" : "CUDA_ERROR";
