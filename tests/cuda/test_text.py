@@ -120,7 +120,7 @@ def test_shared_memory_is_one_array() -> None:
 def test_vector_parameters_stay_in_parameter_space() -> None:
     k = Kernel("described", descriptor=VecType(U64, 16), x=pointer(F32))
     k.store(k.x, k.constant(F32, 1.0))
-    assert "const __grid_constant__ tw::parameter<uint64_t, 16> descriptor" in k.text
+    assert "const __grid_constant__ tw::tensor_map descriptor" in k.text
 
 
 def test_clusters_are_stated_where_they_exist() -> None:

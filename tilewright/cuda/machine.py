@@ -24,7 +24,7 @@ from tilewright.cuda.parameters import Parameters
 from tilewright.cuda.profile import ACTIVE, profile
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
-from tilewright.ir.runtime import PORTABLE_CLUSTER, LaunchConfig, RunProfile
+from tilewright.ir.runtime import PORTABLE_CLUSTER, DevicePointer, LaunchConfig, RunProfile
 from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
 from tilewright.ir.types import PtrType
 
@@ -117,11 +117,11 @@ class CudaKernel:
         device = None
         for i in self._pointers:
             pointer = values[i]
-            if isinstance(pointer, TensorMap):  # its bytes are a parameter, and its array tells the device
-                if isinstance(pointer.pointer, int):
-                    continue
+            if isinstance(pointer, TensorMap):  # its bytes are a parameter; its array tells the device
                 pointer = pointer.pointer
-            else:
+            if not isinstance(pointer, DevicePointer):
+                continue
+            if pointer is values[i]:
                 values[i] = pointer[0]
             if device is None:
                 device = pointer[1]
