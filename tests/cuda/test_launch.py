@@ -47,6 +47,9 @@ class Driver:
     def set(self, name: str, value: int) -> None:
         ctypes.c_int.in_dll(self.library, name).value = value
 
+    def get(self, name: str) -> int:
+        return ctypes.c_int.in_dll(self.library, name).value
+
     def expect(self, *sizes: int) -> None:
         """The sizes of the parameters of the kernels that are launched from now on."""
         (ctypes.c_int * 32).in_dll(self.library, "sizes")[:] = [*sizes, *[0] * (32 - len(sizes))]
@@ -164,6 +167,43 @@ def test_the_device_of_the_data_is_used(driver: Driver) -> None:
         kernel(config(), [at(16, "cuda:5"), 5])
     with pytest.raises(ArgumentError, match="'cpu' cannot be used by a kernel on a GPU"):
         kernel(config(), [at(16, "cpu"), 5])
+
+
+def test_a_program_makes_no_call_that_needs_a_context_without_one(driver: Driver) -> None:
+    """The first launch in a thread finds the device's context current: tools that watch the driver see no error."""
+    driver.set("current", 0)
+    kernel = gpu.machine().load(small())
+    kernel(config(), [at(16), 5])
+    kernel(config((2, 1, 1)), [at(16), 5])
+    assert driver.last.launches == 2 and driver.get("failures") == 0
+    machine = gpu.machine()
+    array = machine.upload(np.arange(4, dtype=np.float32))
+    machine.download(array, np.empty(4, np.float32))
+    del array
+    with machine.profile():
+        kernel(config(), [at(16), 5])
+    machine.synchronize()
+    driver.set("current", 0)  # as in a new thread: a configuration not seen before
+    kernel(config((3, 1, 1)), [at(16), 5])
+    assert driver.get("failures") == 0 and driver.get("current") == 1
+
+
+def test_a_kernel_without_pointers_does_not_ask_a_thread_without_context_for_its_device(driver: Driver) -> None:
+    k = Kernel("nothing", None, n=I32)
+    k.emit("printf", (k.n,), (), {"format": "{}"})
+    driver.set("current", 0)
+    kernel = gpu.machine().load(k.done())
+    kernel(config(), [5])
+    assert driver.last.launches == 1 and driver.get("failures") == 0
+
+
+def test_a_further_thread_is_given_a_context_once(driver: Driver) -> None:
+    kernel = gpu.machine().load(small())
+    kernel(config(), [at(16), 5])
+    driver.set("current", 0)
+    for _ in range(3):
+        kernel(config(), [at(16), 5])
+    assert driver.last.launches == 4 and driver.get("failures") == 1
 
 
 def test_kernels_without_pointers_run_on_the_current_device(driver: Driver) -> None:

@@ -198,6 +198,18 @@ def synchronize(device: int = 0) -> None:
         check(library().cuCtxSynchronize(), f"waiting for cuda:{device}")
 
 
+def has_context() -> bool:
+    """Whether a context is current in this thread."""
+    value = c_void_p()
+    return library().cuCtxGetCurrent(byref(value)) == 0 and bool(value.value)
+
+
+def enter(device: int) -> None:
+    """Make the device's primary context current for good in a thread that has none, as the CUDA runtime does."""
+    if not has_context():
+        check(library().cuCtxSetCurrent(primary_context(device)), f"making cuda:{device} current")
+
+
 class current:
     """``with current(device):`` makes the device's primary context current and restores the caller's."""
 

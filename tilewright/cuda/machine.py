@@ -156,6 +156,7 @@ class Placed:
         self.name = f"cuda:{device}"
         self.needed_smem = shared_bytes(function)
         self.parameters = Parameters(function.name, function.params)
+        libcuda.enter(device)
         self.handle = libcuda.load_module(device, artifact.cubin, artifact.name)
         self.registers = libcuda.function_attribute(self.handle, libcuda.FUNC_NUM_REGS)
         self.threads = libcuda.function_attribute(self.handle, libcuda.FUNC_MAX_THREADS_PER_BLOCK)
@@ -194,9 +195,11 @@ class Placed:
     def _again(self, code: int, config: LaunchConfig) -> None:
         """Launch in the device's own context if the thread's was the reason that nothing was launched, else raise.
 
-        This way round is cheaper than to ask for the context before each launch.
+        This way round is cheaper than to ask for the context before each launch. A thread that loads a kernel or makes
+        a configuration has a context by then; a further thread gets one here, at its first launch.
         """
         if code in OTHER_CONTEXT:
+            libcuda.enter(self.device)
             with libcuda.current(self.device):
                 code = self._go()
         libcuda.check(
@@ -219,6 +222,7 @@ class Placed:
         """Check a configuration that was not seen before; gives the driver's form of it and its launch."""
         smem = self.needed_smem if config.smem is None else config.smem
         check_launch(self.function, config, smem, self.needed_smem, limits(self.device), self.threads, self.static_smem)
+        libcuda.enter(self.device)
         with libcuda.current(self.device):
             self._allow(smem, math.prod(cluster_of(self.function, config)))
         result = LaunchConfiguration(config.grid, config.block, smem)
@@ -266,8 +270,11 @@ def _device_number(device: str) -> int:
 
 def _current_device() -> str:
     """The device of a kernel without pointers: the one that is current in this thread, else the first."""
+    if not libcuda.has_context():
+        return "cuda:0"
     number = ctypes.c_int()
-    return f"cuda:{number.value if libcuda.library().cuCtxGetDevice(ctypes.byref(number)) == 0 else 0}"
+    libcuda.check(libcuda.library().cuCtxGetDevice(ctypes.byref(number)), "asking for the current device")
+    return f"cuda:{number.value}"
 
 
 _raw_stream: Callable[[int], int] | None = None

@@ -37,36 +37,39 @@ int cuDeviceGetAttribute(int* v, int attribute, int d) {
 }
 int cuDevicePrimaryCtxRetain(void** c, int d) { *c = (void*)(size_t)(d + 1); return 0; }
 int cuCtxGetCurrent(void** c) { *c = (void*)(size_t)current; return 0; }
-int cuCtxGetDevice(int* d) { if (!current) return 201; *d = current - 1; return 0; }
+int failures = 0;  // calls that need a context in a thread without one: compute-sanitizer reports each of them
+#define NEEDS_CONTEXT if (!current) return ++failures, 201
+int cuCtxGetDevice(int* d) { NEEDS_CONTEXT; *d = current - 1; return 0; }
+int cuCtxSetCurrent(void* c) { current = (int)(size_t)c; return 0; }
 static int stack[16], depth = 0;
 int cuCtxPushCurrent_v2(void* c) { stack[depth++] = current; current = (int)(size_t)c; ++last.pushes; return 0; }
 int cuCtxPopCurrent_v2(void** c) { current = stack[--depth]; return 0; }
-int cuCtxSetCurrent(void* c) { current = (int)(size_t)c; return 0; }
-int cuCtxSynchronize(void) { int code = next_code; next_code = 0; return code; }
-int cuStreamCreate(void** s, unsigned flags) { *s = malloc(1); return 0; }
+int cuCtxSynchronize(void) { NEEDS_CONTEXT; int code = next_code; next_code = 0; return code; }
+int cuStreamCreate(void** s, unsigned flags) { NEEDS_CONTEXT; *s = malloc(1); return 0; }
 int cuStreamDestroy_v2(void* s) { free(s); return 0; }
-int cuStreamSynchronize(void* s) { return 0; }
+int cuStreamSynchronize(void* s) { NEEDS_CONTEXT; return 0; }
 int allocations = 0;
-int cuMemAlloc_v2(void** p, size_t n) { *p = malloc(n); ++allocations; return 0; }
-int cuMemFree_v2(void* p) { free(p); --allocations; return 0; }
-int cuMemcpyHtoD_v2(void* to, const void* from, size_t n) { memcpy(to, from, n); return 0; }
-int cuMemcpyDtoH_v2(void* to, const void* from, size_t n) { memcpy(to, from, n); return 0; }
-int cuEventCreate(void** e, unsigned flags) { *e = malloc(1); return 0; }
-int cuEventRecord(void* e, void* stream) { return 0; }
+int cuMemAlloc_v2(void** p, size_t n) { NEEDS_CONTEXT; *p = malloc(n); ++allocations; return 0; }
+int cuMemFree_v2(void* p) { NEEDS_CONTEXT; free(p); --allocations; return 0; }
+int cuMemcpyHtoD_v2(void* to, const void* from, size_t n) { NEEDS_CONTEXT; memcpy(to, from, n); return 0; }
+int cuMemcpyDtoH_v2(void* to, const void* from, size_t n) { NEEDS_CONTEXT; memcpy(to, from, n); return 0; }
+int cuEventCreate(void** e, unsigned flags) { NEEDS_CONTEXT; *e = malloc(1); return 0; }
+int cuEventRecord(void* e, void* stream) { NEEDS_CONTEXT; return 0; }
 int cuEventSynchronize(void* e) { return 0; }
 int cuEventElapsedTime(float* ms, void* a, void* b) { *ms = 2.0f; return 0; }
 int cuEventDestroy_v2(void* e) { free(e); return 0; }
 int cuThreadExchangeStreamCaptureMode(int* mode) { return 0; }
-int cuModuleLoadData(void** m, const char* image) { *m = (void*)7; return memcmp(image, "\177ELF", 4) ? 200 : 0; }
-int cuModuleGetFunction(void** f, void* m, const char* name) { *f = (void*)(size_t)(8 + current); return 0; }
-int cuFuncGetAttribute(int* v, int attribute, void* f) { *v = attribute == 0 ? 512 : attribute == 4 ? 40 : 0; return 0; }
+int cuModuleLoadData(void** m, const char* image) { NEEDS_CONTEXT; *m = (void*)7; return memcmp(image, "\177ELF", 4) ? 200 : 0; }
+int cuModuleGetFunction(void** f, void* m, const char* name) { NEEDS_CONTEXT; *f = (void*)(size_t)(8 + current); return 0; }
+int cuFuncGetAttribute(int* v, int attribute, void* f) { NEEDS_CONTEXT; *v = attribute == 0 ? 512 : attribute == 4 ? 40 : 0; return 0; }
 int cuFuncSetAttribute(void* f, int attribute, int v) {
+  NEEDS_CONTEXT;
   if (attribute == 8) last.smem_allowed = v;
   if (attribute == 14) last.non_portable = v;
   return 0;
 }
 int cuLaunchKernelEx(const Config* c, void* f, void** params, void** extra) {
-  if (!current) return 201;
+  NEEDS_CONTEXT;
   if ((size_t)f != 8 + current) return 400;  // a function of another context
   memcpy(last.grid, c->grid, 12), memcpy(last.block, c->block, 12);
   last.smem = c->smem, last.stream = c->stream, ++last.launches;
