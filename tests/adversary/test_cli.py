@@ -121,3 +121,39 @@ def test_other_commands(files: Path, capfd: pytest.CaptureFixture[str], argument
     assert main(arguments) == 2
     out, err = capfd.readouterr()
     assert re.search(reason, err) and err.startswith("tilewright: ") and "Traceback" not in err, (out, err)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("is_injective((100000,100000):(7,100003))", "a table of all its 10000000000 elements is too large"),
+        ("coalescing((100000,100000):(1,7), (100000,100000):(1,7), 32)", "too large"),
+        ("is_injective(Sw<3,4,3> o 0 o (100000,100000):(1,100000))", "too large"),
+        ("solve_swizzle((100000,100000):(64,1), (((8,8):(1,8),8)), 16)", "too large"),
+        ("(" * 3000 + "1" + ")" * 3000, "parentheses nested more than 64 deep"),
+        ("size(" * 3000 + "1" + ")" * 3000, "calls nested more than 64 deep"),
+        ("4:1 o 0 o " * 3000 + "4:1", "layouts nested more than 64 deep"),
+        ("4:1" + "@0" * 3000, "more than 64 nested modes"),
+        ("4:1@99999999(1)", "99999999 is larger than 64"),
+        ("repeat(1,20000000)", "20000000 modes are more than the 65536"),
+        ("repeat(1,999999999999)", "more than the 65536"),
+        ("repeat(repeat(1,60000),60000)", "repeat gives a tuple of more than 65536 numbers"),
+        ("append(4:1, up_to_rank=99999999)", "99999999 modes are more than the 65536"),
+        ("9" * 5000 + ":1", "999999999999999999999999... is larger than 9223372036854775808"),
+        ("Sw<3,99999999999,3>(5)", "no address has so many bits"),
+    ],
+    ids=lambda text: text[:24],
+)
+def test_large_expressions_are_refused_at_once(
+    capfd: pytest.CaptureFixture[str], expression: str, reason: str
+) -> None:
+    assert main(["layout", expression]) == 2
+    out, err = capfd.readouterr()
+    lines = err.splitlines()
+    assert reason in lines[0] and err.startswith("tilewright: ") and out == "", (out, err[:500])
+    assert len(lines) == 1 or lines[1:] == [f"  {expression}", "  ^".rjust(len(lines[2]))]
+
+
+def test_a_layout_with_more_coordinates_than_offsets_needs_no_table(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["layout", "is_injective((100000,100000):(1,7))"]) == 0
+    assert capfd.readouterr().out == "False\n"

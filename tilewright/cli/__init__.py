@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not message:  # `tilewright` alone: its help is out already
             return 2
         return _complain(f"{message} (see: tilewright --help)")
+    except (MemoryError, RecursionError) as error:
+        return _complain(f"this is too large for this computer ({type(error).__name__})")
     except (KeyboardInterrupt, typer.Abort):
         print("tilewright: interrupted", file=sys.stderr)
         return 130

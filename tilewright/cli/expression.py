@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 
 import tilewright.layout as algebra
 from tilewright.errors import LayoutError, ParseError
+from tilewright.layout.text import DEEPEST
+from tilewright.layout.tuples import MOST_MODES
 
 NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or builds what the notation writes
     "E", "as_int_tuple", "assume", "basis_get", "basis_value", "coordinates", "divisor_of", "exact_quotient", "explain",
@@ -50,13 +52,27 @@ def evaluate(text: str, explain: bool = False) -> Any:
 
 
 def pointed(error: ParseError) -> str:
-    """The message of ``error``, the text, and a mark under the character at fault."""
+    """The message of ``error``, the text, and a mark under the character at fault; a long text is not repeated."""
+    if len(error.text) > 160:
+        return f"{error} (character {error.position + 1})"
     return f"{error}\n  {error.text}\n  {' ' * error.position}^"
+
+
+def _leaves(value: Any) -> int:
+    """The leaves of a tree or of a layout's shape, as far as they are not too many to be written out."""
+    count, rest = 0, [getattr(value, "shape", value)]
+    while rest and count + len(rest) <= MOST_MODES:
+        part = rest.pop()
+        if isinstance(part, tuple):
+            rest += part
+        else:
+            count += 1
+    return count + len(rest)
 
 
 class _Reader:
     def __init__(self, text: str, explain: bool) -> None:
-        self.text, self.at, self.explain = text, 0, explain
+        self.text, self.at, self.explain, self.depth = text, 0, explain, 0
 
     def rest(self) -> str:
         return self.text[self.at :].strip()
@@ -84,10 +100,15 @@ class _Reader:
         if name not in FUNCTIONS:
             near = difflib.get_close_matches(name, FUNCTIONS, 1)
             self.fail(f"there is no function {name}" + (f"; did you mean {near[0]}?" if near else ""), start)
+        if self.depth == DEEPEST:
+            self.fail(f"calls nested more than {DEEPEST} deep", start)
+        self.depth += 1
         self.at = call.end()
         explain, self.explain = self.explain, False
         function = partial(algebra.explain, name) if explain else getattr(algebra, name)
-        return self.apply(function, name, start)
+        value = self.apply(function, name, start)
+        self.depth -= 1
+        return value
 
     def apply(self, function: Any, name: str, start: int) -> Any:
         """Call ``function`` with the arguments up to the closing parenthesis."""
@@ -106,7 +127,7 @@ class _Reader:
                 self.fail("expected , or )")
         self.at = self.text.index(")", self.at) + 1
         try:
-            return function(*arguments, **keywords)
+            value = function(*arguments, **keywords)
         except ParseError:
             raise
         except LayoutError as error:
@@ -115,6 +136,9 @@ class _Reader:
             # The algebra checks meanings, not kinds: a number in the place of a layout fails inside it.
             shown = ", ".join([*map(str, arguments), *(f"{key}={value}" for key, value in keywords.items())])
             self.fail(f"{name} does not take ({shown}): {error}", start)
+        if _leaves(value) > MOST_MODES:
+            self.fail(f"{name} gives a tuple of more than {MOST_MODES} numbers", start)
+        return value
 
     def notation(self) -> Any:
         """The longest text up to a comma or parenthesis that belongs to the caller, in CuTe notation."""

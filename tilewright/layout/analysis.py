@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 BANKS, WORD, SECTOR, WARP = 32, 4, 32, 32
 
 
+def _modes(layout: Layout) -> list[tuple[Any, Any]]:
+    return list(zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True))
+
+
 def is_injective(layout: Any) -> bool:
     """Whether different coordinates have different offsets.
 
@@ -33,13 +37,14 @@ def is_injective(layout: Any) -> bool:
     """
     if isinstance(layout, Layout):
         reached = 0
-        modes = zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True)
-        for d, s in sorted((abs(d), s) for s, d in modes if s != 1):
+        for d, s in sorted((abs(d), s) for s, d in _modes(layout) if s != 1):
             if d <= reached:
                 break
             reached += (s - 1) * d
         else:
             return True
+        if sum((s - 1) * abs(d) for s, d in _modes(layout)) + 1 < size(layout):
+            return False  # fewer offsets than coordinates
     import numpy as np
 
     table = offsets(layout)
@@ -53,10 +58,12 @@ def is_bijective(layout: Any) -> bool:
     (True, False)
     """
     if isinstance(layout, Layout):
-        modes = zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True)
-        return all(d >= 0 or s == 1 for s, d in modes) and bool(cosize(layout) == size(layout)) and is_injective(layout)
+        forward = all(d >= 0 or s == 1 for s, d in _modes(layout))
+        return forward and bool(cosize(layout) == size(layout)) and is_injective(layout)
+    import numpy as np
+
     table = offsets(layout)
-    return sorted(table.tolist()) == list(range(len(table)))
+    return bool((np.sort(table) == np.arange(len(table))).all())
 
 
 def is_compact(layout: Any) -> bool:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+LARGEST_TABLE = 1 << 26  # 512 MiB
+
+
 def offsets(layout: Any, shape: Any = None) -> np.ndarray[Any, Any]:
     """The offset of every coordinate: a flat array by 1-D index, or an array of the given (flat) ``shape``.
 
@@ -32,6 +35,7 @@ def _flat(layout: Any) -> np.ndarray[Any, Any]:
 
     if not is_static(layout):
         raise LayoutError(f"offsets({layout}): only a static layout can be tabulated")
+    _check_size(layout, product(layout.shape))
     if isinstance(layout, ComposedLayout):
         inner = _flat(layout.outer) + layout.offset
         try:
@@ -48,6 +52,11 @@ def _flat(layout: Any) -> np.ndarray[Any, Any]:
     return result
 
 
+def _check_size(text: Any, count: int) -> None:
+    if count > LARGEST_TABLE:
+        raise LayoutError(f"{text}: a table of all its {count} elements is too large (at most {LARGEST_TABLE})")
+
+
 def coordinates(shape: Any) -> np.ndarray[Any, Any]:
     """Row ``i`` is the flat natural coordinate of the 1-D index ``i``.
 
@@ -59,4 +68,5 @@ def coordinates(shape: Any) -> np.ndarray[Any, Any]:
     flat = flatten_to_tuple(shape)
     if not is_static(flat):
         raise LayoutError(f"coordinates({format_tree(shape)}): only a static shape can be tabulated")
+    _check_size(format_tree(shape), product(flat))
     return np.stack(np.unravel_index(np.arange(product(flat)), flat, order="F"), axis=1)

@@ -12,7 +12,7 @@ from tilewright.layout.coords import compact, coord_of, offset_of
 from tilewright.layout.ints import same_int
 from tilewright.layout.layout import Layout, has_underscore
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import Coord, as_int_tuple, flatten_to_tuple, product, transform_leaf
+from tilewright.layout.tuples import Coord, as_int_tuple, checked_rank, flatten_to_tuple, product, transform_leaf
 
 
 def on_both(x: Any, f: Callable[[Any], Any]) -> Any:
@@ -118,7 +118,7 @@ def _pad(x: Any, elem: Any, up_to_rank: int | None, after: bool) -> Any:
     if isinstance(x, ComposedLayout):
         return x.on_outer(lambda outer: _pad(outer, elem, up_to_rank, after))
     n = rank(x)
-    count = 1 if up_to_rank is None else up_to_rank - n
+    count = 1 if up_to_rank is None else checked_rank(up_to_rank, "append/prepend") - n
     if count < 0:
         raise LayoutError(f"append/prepend: {format_tree(x)} already has more than {up_to_rank} modes")
     if count == 0:

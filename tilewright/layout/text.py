@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from tilewright.errors import LayoutError, ParseError
 from tilewright.layout.basis import ScaledBasis
@@ -14,6 +14,8 @@ from tilewright.layout.symbolic import SymbolicInt
 
 _TOKEN = re.compile(r"\s*(-?\d+|\?|\{div=\d+\}|[(),:@_X]|Sw<|>|o\b)")
 _fresh = itertools.count()
+DEEPEST = 64  # levels of parentheses, of basis modes and of composed layouts
+LARGEST = 1 << 63
 
 
 def format_tree(t: Any) -> str:
@@ -29,7 +31,10 @@ def format_tree(t: Any) -> str:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+        self.text, self.at, self.depth = text, 0, 0
+
+    def fail(self, message: str, position: int) -> NoReturn:
+        raise ParseError(f"{self.text!r}: {message}", self.text, position)
 
     def peek(self) -> str:
         match = _TOKEN.match(self.text, self.at)
@@ -67,11 +72,13 @@ class _Reader:
     def tree(self) -> Any:
         token = self.take()
         if token == "(":
+            self.deeper("parentheses")
             items = [self.item()]
             while self.peek() == ",":
                 self.take(",")
                 items.append(self.item())
             self.take(")")
+            self.depth -= 1
             return tuple(items)
         if token in ("_", "X"):
             return None
@@ -83,13 +90,23 @@ class _Reader:
         modes = []
         while self.peek() == "@":
             self.take("@")
-            modes.append(self.number("a mode"))
+            modes.append(self.number("a mode", DEEPEST))
+            if len(modes) > DEEPEST:
+                self.fail(f"more than {DEEPEST} nested modes", self.at)
         return ScaledBasis(value, tuple(reversed(modes))) if modes else value
 
-    def number(self, wanted: str = "a number") -> int:
-        if not self.peek().lstrip("-").isdigit():
+    def number(self, wanted: str = "a number", largest: int = LARGEST) -> int:
+        digits = self.peek().lstrip("-")
+        if not digits.isdigit():
             self.take(wanted)  # never what stands here: the error
+        if len(digits) > len(str(largest)) or int(digits) > largest:
+            self.fail(f"{digits[:24]}{'...' if len(digits) > 24 else ''} is larger than {largest}", self.start())
         return int(self.take())
+
+    def deeper(self, what: str) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self.fail(f"{what} nested more than {DEEPEST} deep", self.at)
 
     def start(self) -> int:
         """Where the next token begins."""
@@ -112,6 +129,7 @@ class _Reader:
             from tilewright.layout.composed import make_composed_layout
 
             self.take("o")
+            self.deeper("layouts")
             offset = self.item()
             self.take("o")
             start = self.start()

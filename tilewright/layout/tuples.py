@@ -21,6 +21,8 @@ Shape: TypeAlias = Annotated[Any, "CuTe", "Shape"]
 Stride: TypeAlias = Annotated[Any, "CuTe", "Stride"]
 Coord: TypeAlias = Annotated[Any, "CuTe", "Coord"]
 
+MOST_MODES = 1 << 16
+
 
 def as_int_tuple(x: Any, what: str = "shape") -> IntTuple:
     """``x`` with lists turned to tuples and NumPy ints to ints; anything that is no integer tree is refused.
@@ -179,6 +181,13 @@ def transform_apply(*args: Any, f: Callable[..., Any], g: Callable[..., Any]) ->
     return g(f(*args))
 
 
+def checked_rank(n: int, name: str) -> int:
+    """``n`` as the number of modes of a tree; more than any shape has is refused before it fills the memory."""
+    if n > MOST_MODES:
+        raise LayoutError(f"{name}: {n} modes are more than the {MOST_MODES} that a tuple may have")
+    return n
+
+
 def repeat(x: Any, n: int) -> Any:
     """``x`` itself for ``n == 1``, else a tuple of ``n`` of it.
 
@@ -192,7 +201,7 @@ def repeat_as_tuple(x: Any, n: int) -> tuple[Any, ...]:
     """A tuple of ``n`` of ``x``."""
     if n < 1:
         raise LayoutError(f"repeat: n must be at least 1, not {n}")
-    return (x,) * n
+    return (x,) * checked_rank(n, "repeat")
 
 
 def repeat_like(x: Any, target: Any) -> Any:
