@@ -88,7 +88,7 @@ def test_waves() -> None:
     [
         ((0, 32, 0, "sm_80"), "1 to 1024 threads"), ((2048, 32, 0, "sm_80"), "1 to 1024 threads"),
         ((128, 256, 0, "sm_80"), "up to 255 registers"), ((128, 32, -1, "sm_80"), "-1 bytes"),
-        ((128, 32, 0, "sm_75"), "sm_80, sm_89, sm_90"), ((128, 32, 0, "hopper"), "not of 'hopper'"),
+        ((128, 32, 0, "sm_75"), "sm_80, sm_89, sm_90"), ((128, 32, 0, "hopper"), "unknown architecture 'hopper'"),
     ],
 )  # fmt: skip
 def test_mistakes(arguments: Any, text: str) -> None:

@@ -353,9 +353,12 @@ def test_options_of_the_compiler_are_kept(driver: Driver) -> None:
     options = SimpleNamespace(opt_level=1, ptxas_options="--maxrregcount=40", generate_line_info=True, gpu_arch="sm_80")
     made = gpu.artifact(small(), options)
     assert made.arch == "sm_80" and ".loc" in made.ptx
+    with pytest.raises(ArgumentError, match=r"gpu-arch=sm_80, which Imaginary GPU \(sm_90a\) cannot run"):
+        gpu.machine().load(small(), options)(config(), [at(16), 5])
+    options.gpu_arch = "sm_90"
     kernel = gpu.machine().load(small(), options)
     kernel(config(), [at(16), 5])
-    assert kernel.artifacts["cuda:0"].arch == "sm_90a" and ".loc" in kernel.artifacts["cuda:0"].ptx
+    assert kernel.artifacts["cuda:0"].arch == "sm_90" and ".loc" in kernel.artifacts["cuda:0"].ptx
 
 
 def test_artifacts_need_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.cute import EnableAssertions, GenerateLineInfo, KeepCUBIN, KeepPTX, OptLevel
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, TilewrightError
 
 
 @cute.jit
@@ -71,6 +71,54 @@ def test_options_as_text_and_as_types():
         cute.compile[(OptLevel(1), EnableAssertions(True), KeepPTX(True))](add, 1, 2, False),
     ):
         assert compiled(20, 22) == 42
+
+
+@cute.kernel
+def halve(out: cute.Tensor, n: cutlass.Int32):
+    cute.testing.assert_(n % 2 == 0, "n is odd")
+    out[0] = n // 2
+
+
+@cute.jit
+def run_halve(out: cute.Tensor, n: cutlass.Int32):
+    halve(out, n).launch(grid=1, block=1)
+
+
+def test_kept_files_are_written(tmp_path, monkeypatch):
+    out = from_dlpack(np.zeros(1, np.int32))
+    monkeypatch.chdir(tmp_path)
+    compiled = cute.compile[KeepPTX, cute.GPUArch("sm_80")](run_halve, out, 4)
+    (kept,) = tmp_path.iterdir()
+    assert kept.suffix == ".ptx" and kept.name.startswith("halve.") and kept.read_text() == compiled.__ptx__
+    assert ".target sm_80" in kept.read_text()
+    monkeypatch.setenv("TILEWRIGHT_DUMP", str(tmp_path / "kept"))
+    compiled = cute.compile(run_halve, out, 4, options="--keep-cubin --gpu-arch sm_90a")
+    assert compiled.__cubin__ in [f.read_bytes() for f in (tmp_path / "kept").glob("*.sm_90a.cubin")]
+
+
+def test_assertions_can_be_left_out(tmp_path):
+    array = np.zeros(1, np.int32)
+    checked = cute.compile(run_halve, from_dlpack(array), 4)
+    with pytest.raises(TilewrightError, match="n is odd"):
+        checked(from_dlpack(array), 5)
+    unchecked = cute.compile(run_halve, from_dlpack(array), 4, options="--enable-assertions=false")
+    unchecked(from_dlpack(array), 5)
+    assert array[0] == 2
+    assert "n is odd" in str(checked.kernels[0]) and "n is odd" not in str(unchecked.kernels[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--keep-ptxx", "--keep-ptxx'; did you mean 'keep-ptx'"),
+        ("--gpu-arch hopper", "unknown architecture 'hopper'"),
+        ("--keep-ptx=perhaps", "true or false, not 'perhaps'"),
+        ("--enable-tvm-ffi=false", "cannot be switched off"),
+    ],
+)
+def test_what_an_option_cannot_mean_is_an_error(options, words):
+    with pytest.raises(ArgumentError, match=words):
+        cute.compile(add, 1, 2, False, options=options)
 
 
 def test_options_reach_the_kernels():

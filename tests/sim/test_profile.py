@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.sim.build import Kernel, c, gptr, pointer
 from tilewright import sim
 from tilewright.ir.types import F32, I32
-from tilewright.sim.conflicts import wavefronts
 from tilewright.sim.host import run_host
 from tilewright.sim.machine import machine
+from tilewright.sim.profiling import wavefronts
 
 
 def strided(stride: int, width: int = 1) -> sim.KernelProfile:
@@ -53,7 +53,7 @@ def test_wavefronts_equal_a_count_by_sets(width: int, places: list[int | None]) 
                 banks.setdefault(word % 32, set()).add(word)
         requests += bool(banks)
         total += max(map(len, banks.values()), default=0)
-    assert wavefronts(offsets.reshape(1, 32), width) == (requests, total)
+    assert wavefronts(offsets, width) == (requests, total)
 
 
 def test_counts_by_warps_and_where_conflicts_are() -> None:

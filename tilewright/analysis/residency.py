@@ -12,36 +12,37 @@ from dataclasses import dataclass
 
 from tilewright.analysis.text import many
 from tilewright.errors import ArgumentError
+from tilewright.ir.target import MOST_THREADS, REGISTERS, SMEM_RESERVED, WARP, architecture
 
-WARP, QUARTERS, MOST_THREADS, MOST_REGISTERS = 32, 4, 1024, 255
+QUARTERS, MOST_REGISTERS = 4, 255
 
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """One multiprocessor: counts, bytes of shared memory, and the ``sms`` of the ``device`` that waves are told for."""
+    """One multiprocessor: counts, bytes of shared memory (of one block, and ``smem_reserved``), and the ``sms`` of the
+    ``device`` that waves are told for."""
 
     warps: int
     blocks: int
     smem: int
     device: str
     sms: int
-    registers: int = 65536
+    registers: int = REGISTERS
     register_unit: int = 256
     smem_unit: int = 128
-    smem_reserved: int = 1024
+    smem_reserved: int = SMEM_RESERVED
 
 
 MULTIPROCESSORS = {
-    80: Multiprocessor(64, 32, 164 * 1024, "A100", 108),
-    89: Multiprocessor(48, 24, 100 * 1024, "RTX 4090", 128),
-    90: Multiprocessor(64, 32, 228 * 1024, "H100 SXM", 132),
+    80: Multiprocessor(64, 32, architecture("sm_80").smem + SMEM_RESERVED, "A100", 108),
+    89: Multiprocessor(48, 24, architecture("sm_89").smem + SMEM_RESERVED, "RTX 4090", 128),
+    90: Multiprocessor(64, 32, architecture("sm_90").smem + SMEM_RESERVED, "H100 SXM", 132),
 }
 
 
 def multiprocessor(arch: str) -> Multiprocessor:
     """The multiprocessor of ``"sm_90"``, ``"sm_90a"`` or ``"90"``."""
-    digits = str(arch).removeprefix("sm_").rstrip("af")
-    found = MULTIPROCESSORS.get(int(digits)) if digits.isdecimal() else None
+    found = MULTIPROCESSORS.get(architecture(arch, bare=True).capability)
     if found is None:
         known = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS)
         raise ArgumentError(f"occupancy knows the rules of {known}, not of {arch!r}")

@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
-from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, Type, VecType, element_of
 
 ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.DSMEM, MemSpace.GENERIC)
@@ -23,11 +23,6 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 BITWISE = ("and", "or", "xor")
 KINDS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
 REGISTER = {"f32": "f", "f64": "d"}
-
-
-def _need(op: Op, condition: bool, text: str) -> None:
-    if not condition:
-        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
 
 
 def _check_order(name: str, sem: str, scope: str, allowed: tuple[str, ...]) -> None:
@@ -103,19 +98,19 @@ class Atomic(Instruction):
 
     def verify(self, op: Op) -> None:
         pointer, *values = op.operands
-        _need(op, isinstance(pointer.type, PtrType), "an atomic takes a pointer first")
-        _need(
+        need(op, isinstance(pointer.type, PtrType), "an atomic takes a pointer first")
+        need(
             op,
             len(values) == (2 if self.kind == "cas" else 1),
             f"atomic {self.kind} takes {'compare and value' if self.kind == 'cas' else 'one value'}",
         )
-        _need(op, len({v.type for v in values}) == 1 and element_of(values[0].type) == element_of(pointer.type),
+        need(op, len({v.type for v in values}) == 1 and element_of(values[0].type) == element_of(pointer.type),
               "the value must have the pointer's element type")  # fmt: skip
-        _need(
+        need(
             op, _ptx_type(self.kind, values[0].type) is not None, f"there is no atomic {self.kind} on {values[0].type}"
         )
-        _need(op, [v.type for v in op.results] in ([], [values[0].type]), "an atomic gives the old value or nothing")
-        _need(op, bool(op.results) or self.sem in ("relaxed", "release") or self.kind in ("exch", "cas"),
+        need(op, [v.type for v in op.results] in ([], [values[0].type]), "an atomic gives the old value or nothing")
+        need(op, bool(op.results) or self.sem in ("relaxed", "release") or self.kind in ("exch", "cas"),
               f"an atomic without a result cannot be {self.sem}: use its old value, or relaxed order")  # fmt: skip
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
@@ -209,7 +204,7 @@ class OrderedLoad(Instruction):
 
     def verify(self, op: Op) -> None:
         _check_scalar(op, self.mnemonic(), len(op.operands) == 1 and len(op.results) == 1)
-        _need(
+        need(
             op, op.result.type == element_of(op.operands[0].type), f"{self.mnemonic()} gives the pointer's element type"
         )
 
@@ -253,7 +248,7 @@ class OrderedStore(Instruction):
 
     def verify(self, op: Op) -> None:
         _check_scalar(op, self.mnemonic(), len(op.operands) == 2 and not op.results)
-        _need(
+        need(
             op,
             op.operands[1].type == element_of(op.operands[0].type),
             f"{self.mnemonic()} takes the pointer's element type",
@@ -279,11 +274,11 @@ class OrderedStore(Instruction):
 
 
 def _check_scalar(op: Op, name: str, shape: bool) -> None:
-    _need(op, shape and isinstance(op.operands[0].type, PtrType), f"{name} takes a pointer")
+    need(op, shape and isinstance(op.operands[0].type, PtrType), f"{name} takes a pointer")
     kind = op.operands[0].type
     assert isinstance(kind, PtrType)
-    _need(op, kind.space in ANY_MEMORY, f"{name} reaches global or shared memory")
-    _need(
+    need(op, kind.space in ANY_MEMORY, f"{name} reaches global or shared memory")
+    need(
         op,
         isinstance(kind.elem, ScalarType) and kind.elem.width in (32, 64),
         f"{name} moves 32 or 64 bits, not {kind.elem}",

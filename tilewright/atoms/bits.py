@@ -7,15 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
-from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.types import I32, U32, U64
-
-
-def _need(op: Op, condition: bool, text: str) -> None:
-    if not condition:
-        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
 
 
 @dataclass(frozen=True)
@@ -28,8 +22,8 @@ class Popc(Instruction):
     accesses = ()
 
     def verify(self, op: Op) -> None:
-        _need(op, len(op.operands) == 1 and op.operands[0].type in (U32, U64), "popc takes one u32 or u64")
-        _need(op, [v.type for v in op.results] == [I32], "popc gives i32")
+        need(op, len(op.operands) == 1 and op.operands[0].type in (U32, U64), "popc takes one u32 or u64")
+        need(op, [v.type for v in op.results] == [I32], "popc gives i32")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         return (np.bitwise_count(operands[0]).astype(np.int32),)
@@ -52,8 +46,8 @@ class Permute(Instruction):
     accesses = ()
 
     def verify(self, op: Op) -> None:
-        _need(op, [v.type for v in op.operands] == [U32] * 3, "prmt takes three u32")
-        _need(op, [v.type for v in op.results] == [U32], "prmt gives u32")
+        need(op, [v.type for v in op.operands] == [U32] * 3, "prmt takes three u32")
+        need(op, [v.type for v in op.results] == [U32], "prmt gives u32")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         a, b, selector = (np.asarray(v).astype(np.uint64) for v in operands)
@@ -93,8 +87,8 @@ class Rematerialize(Instruction):
 
     def verify(self, op: Op) -> None:
         kinds = [v.type for v in op.operands]
-        _need(op, len(kinds) == 1 and kinds[0] in (I32, U32), "rematerialize takes one 32-bit integer")
-        _need(op, [v.type for v in op.results] == kinds, "rematerialize gives the type of its operand")
+        need(op, len(kinds) == 1 and kinds[0] in (I32, U32), "rematerialize takes one 32-bit integer")
+        need(op, [v.type for v in op.results] == kinds, "rematerialize gives the type of its operand")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         return (operands[0],)

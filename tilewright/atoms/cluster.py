@@ -13,16 +13,10 @@ from typing import Any, ClassVar
 
 from tilewright.atoms.mbarrier import BYTES, MAP_RANK
 from tilewright.atoms.mbarrier_state import Touch
-from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access, Ordering
-from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.types import I32, MemSpace, PtrType, ScalarType
-
-
-def _need(op: Op, condition: bool, text: str) -> None:
-    if not condition:
-        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
 
 
 @dataclass(frozen=True)
@@ -48,7 +42,7 @@ class ClusterArrive(Instruction):
         return f"{self.name}.{'relaxed' if self.relaxed else 'release'}{'.aligned' if self.aligned else ''}"
 
     def verify(self, op: Op) -> None:
-        _need(op, not op.operands and not op.results, "cluster_arrive takes no operands")
+        need(op, not op.operands and not op.results, "cluster_arrive takes no operands")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.cluster_arrive(self.aligned)
@@ -73,7 +67,7 @@ class ClusterWait(Instruction):
         return f"{self.name}.acquire{'.aligned' if self.aligned else ''}"
 
     def verify(self, op: Op) -> None:
-        _need(op, not op.operands and not op.results, "cluster_wait takes no operands")
+        need(op, not op.operands and not op.results, "cluster_wait takes no operands")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.cluster_wait(self.aligned)
@@ -105,16 +99,16 @@ class Mapa(Instruction):
     accesses = ()
 
     def verify(self, op: Op) -> None:
-        _need(op, len(op.operands) == 2 and op.operands[1].type == I32, "mapa takes (pointer, rank: i32)")
+        need(op, len(op.operands) == 2 and op.operands[1].type == I32, "mapa takes (pointer, rank: i32)")
         kind = op.operands[0].type
-        _need(
+        need(
             op,
             isinstance(kind, PtrType) and kind.space is MemSpace.SMEM,
             f"mapa maps a pointer into the block's own shared memory, not {kind}",
         )
         assert isinstance(kind, PtrType)
         wanted = PtrType(kind.elem, MemSpace.DSMEM, kind.align)
-        _need(op, [r.type for r in op.results] == [wanted], f"mapa gives {wanted}")
+        need(op, [r.type for r in op.results] == [wanted], f"mapa gives {wanted}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         return (lanes.mapped(operands[0], operands[1]),)
@@ -146,30 +140,28 @@ class StoreAsync(Instruction):
     )
 
     def verify(self, op: Op) -> None:
-        _need(
+        need(
             op,
             len(op.operands) == 4 and op.operands[3].type == I32 and not op.results,
             "st.async takes (pointer, mbarrier, value, rank: i32)",
         )
         pointer, barrier, value, _ = op.operands
         for what, kind in (("it stores", pointer.type), ("its mbarrier lies", barrier.type)):
-            _need(
+            need(
                 op,
                 isinstance(kind, PtrType) and kind.space is MemSpace.SMEM,
                 f"st.async: {what} in shared memory, named by a pointer of the own block and a rank, not by {kind}",
             )
         assert isinstance(pointer.type, PtrType) and isinstance(barrier.type, PtrType)
         kind = value.type
-        _need(
+        need(
             op,
             isinstance(kind, ScalarType) and (kind.kind, kind.width) in _ASYNC_SUFFIX and kind == pointer.type.elem,
             f"st.async stores one number of 32 or 64 bits of the pointer's type, not {kind}",
         )
         assert isinstance(kind, ScalarType)
-        _need(
-            op, pointer.type.align % kind.bytes == 0, f"st.async: {pointer.type} is not aligned to {kind.bytes} bytes"
-        )
-        _need(op, barrier.type.align % BYTES == 0, f"st.async: the mbarrier {barrier.type} is not aligned to 8 bytes")
+        need(op, pointer.type.align % kind.bytes == 0, f"st.async: {pointer.type} is not aligned to {kind.bytes} bytes")
+        need(op, barrier.type.align % BYTES == 0, f"st.async: the mbarrier {barrier.type} is not aligned to 8 bytes")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         pointer, barrier, value, rank = operands

@@ -13,32 +13,27 @@ from typing import Any, ClassVar
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Ordering
-from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.types import I32
 
 WARP = 32
 NAMED_BARRIERS = 16
 
 
-def _need(op: Op, condition: bool, text: str) -> None:
-    if not condition:
-        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
-
-
 def _check_named(op: Op, name: str) -> None:
     """``id`` in 0..15 and a count of whole warps, as far as they are known while staging."""
-    _need(
+    need(
         op,
         len(op.operands) == 2 and all(v.type == I32 for v in op.operands),
         f"{name} takes (id: i32, number_of_threads: i32)",
     )
     barrier, count = op.operands
     if isinstance(barrier, Constant):
-        _need(
+        need(
             op, 0 <= barrier.value < NAMED_BARRIERS, f"{name}: barrier {barrier.value} does not exist; ids are 0 to 15"
         )
     if isinstance(count, Constant):
-        _need(op, count.value > 0 and count.value % WARP == 0,
+        need(op, count.value > 0 and count.value % WARP == 0,
               f"{name}: {count.value} threads; a barrier counts whole warps, so give a multiple of 32")  # fmt: skip
 
 
@@ -53,7 +48,7 @@ class SyncThreads(Instruction):
     orders = (Ordering("cta", acquire=True, release=True, through="barrier"),)
 
     def verify(self, op: Op) -> None:
-        _need(op, not op.operands, "sync_threads takes no operands")
+        need(op, not op.operands, "sync_threads takes no operands")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.barrier(0, None)
@@ -116,7 +111,7 @@ class SyncWarp(Instruction):
     orders = (Ordering("warp", acquire=True, release=True, through="warp"),)
 
     def verify(self, op: Op) -> None:
-        _need(op, len(op.operands) <= 1, "sync_warp takes one mask at most")
+        need(op, len(op.operands) <= 1, "sync_warp takes one mask at most")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         return ()

@@ -7,21 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewright import layout as _layout
 from tilewright.layout import Layout
-from tilewright.layout.tuples import flatten_to_tuple, product
+from tilewright.layout.tuples import product
 
-
-@lru_cache(maxsize=4096)
-def offsets(layout: Layout) -> np.ndarray[Any, Any]:
-    """The offsets of a static layout in colexicographic (1-D index) order.
-
-    >>> offsets(Layout((2, 3), (3, 1))).tolist()
-    [0, 3, 1, 4, 2, 5]
-    """
-    result = np.zeros(1, dtype=np.intp)
-    for extent, stride in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True):
-        result = (result[None, :] + stride * np.arange(extent, dtype=np.intp)[:, None]).reshape(-1)
-    return result
+offsets = lru_cache(maxsize=4096)(_layout.offsets)
+"""``layout.offsets``, remembered: the offsets of a static layout in colexicographic (1-D index) order."""
 
 
 def size(layout: Layout) -> int:

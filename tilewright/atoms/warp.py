@@ -15,15 +15,10 @@ import numpy as np
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
-from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.types import BOOL, I32, U32, ScalarType
 
 WARP = 32
-
-
-def _need(op: Op, condition: bool, text: str) -> None:
-    if not condition:
-        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
 
 
 def members(lanes: Lanes, mask: Any, name: str) -> np.ndarray[Any, Any]:
@@ -97,14 +92,14 @@ class Shuffle(Instruction):
         return 2 if isinstance(kind, ScalarType) and kind.width == 64 else 1
 
     def verify(self, op: Op) -> None:
-        _need(
+        need(
             op,
             len(op.operands) == 4 and len(op.results) == 1,
             f"{self.mnemonic()} takes (value, offset, mask, mask_and_clamp)",
         )
         value, *rest = op.operands
-        _need(op, isinstance(value.type, ScalarType) and value.type == op.result.type, "a shuffle moves one scalar")
-        _need(op, all(v.type == I32 for v in rest), "offset, mask and mask_and_clamp are i32")
+        need(op, isinstance(value.type, ScalarType) and value.type == op.result.type, "a shuffle moves one scalar")
+        need(op, all(v.type == I32 for v in rest), "offset, mask and mask_and_clamp are i32")
 
     def source(self, lane: np.ndarray[Any, Any], offset: Any, control: Any) -> np.ndarray[Any, Any]:
         """The lane that each lane reads (PTX ISA, pseudocode of shfl.sync)."""
@@ -161,9 +156,9 @@ class Vote(Instruction):
         return f"vote.sync.{self.kind}"
 
     def verify(self, op: Op) -> None:
-        _need(op, [v.type for v in op.operands] == [BOOL, I32], f"{self.mnemonic()} takes (predicate: i1, mask: i32)")
+        need(op, [v.type for v in op.operands] == [BOOL, I32], f"{self.mnemonic()} takes (predicate: i1, mask: i32)")
         want = (I32, U32) if self.kind == "ballot" else (BOOL,)
-        _need(op, len(op.results) == 1 and op.result.type in want, f"{self.mnemonic()} gives {want[0]}")
+        need(op, len(op.results) == 1 and op.result.type in want, f"{self.mnemonic()} gives {want[0]}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         there = members(lanes, operands[1], self.mnemonic())
@@ -195,10 +190,10 @@ class MatchAny(Instruction):
     accesses = ()
 
     def verify(self, op: Op) -> None:
-        _need(op, len(op.operands) == 2 and op.operands[1].type == I32, "match.any.sync takes (value, mask: i32)")
+        need(op, len(op.operands) == 2 and op.operands[1].type == I32, "match.any.sync takes (value, mask: i32)")
         kind = op.operands[0].type
-        _need(op, isinstance(kind, ScalarType) and kind.width in (32, 64), "match.any.sync compares 32 or 64 bits")
-        _need(op, len(op.results) == 1 and op.result.type in (I32, U32), "match.any.sync gives i32")
+        need(op, isinstance(kind, ScalarType) and kind.width in (32, 64), "match.any.sync compares 32 or 64 bits")
+        need(op, len(op.results) == 1 and op.result.type in (I32, U32), "match.any.sync gives i32")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         there = members(lanes, operands[1], self.name)
@@ -237,9 +232,9 @@ class Redux(Instruction):
         return f"redux.sync.{self.kind}"
 
     def verify(self, op: Op) -> None:
-        _need(op, len(op.operands) == 2 and op.operands[1].type == I32, "redux.sync takes (value, mask: i32)")
-        _need(op, op.operands[0].type in (I32, U32), "redux.sync takes i32 or u32; reduce floats with shuffles")
-        _need(op, [v.type for v in op.results] == [op.operands[0].type], "redux.sync gives the value's type")
+        need(op, len(op.operands) == 2 and op.operands[1].type == I32, "redux.sync takes (value, mask: i32)")
+        need(op, op.operands[0].type in (I32, U32), "redux.sync takes i32 or u32; reduce floats with shuffles")
+        need(op, [v.type for v in op.results] == [op.operands[0].type], "redux.sync gives the value's type")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         there = members(lanes, operands[1], self.mnemonic())
@@ -265,7 +260,7 @@ class ElectOne(Instruction):
     accesses = ()
 
     def verify(self, op: Op) -> None:
-        _need(op, not op.operands and [v.type for v in op.results] == [BOOL], "elect_one takes nothing and gives i1")
+        need(op, not op.operands and [v.type for v in op.results] == [BOOL], "elect_one takes nothing and gives i1")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         active = members(lanes, -1, self.name)

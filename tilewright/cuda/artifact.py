@@ -7,8 +7,10 @@ import hashlib
 import re
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tilewright.errors import MachineError
 
@@ -77,8 +79,8 @@ class Artifact:
             counts[name] = counts.get(name, 0) + 1
         return counts
 
-    def dump(self, folder: str | Path) -> Path:
-        """Write every form into ``folder`` (with the device header); gives the folder.
+    def dump(self, folder: str | Path, forms: Iterable[str] = ("ir", "cu", "ptx", "log", "cubin")) -> Path:
+        """Write the ``forms`` into ``folder`` (with ``cu``, the device header too); gives the folder.
 
         The files are named by the kernel, a digest of its text and the architecture.
         """
@@ -87,11 +89,11 @@ class Artifact:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         stem = f"{self.name}.{hashlib.sha256(self.cuda.encode()).hexdigest()[:8]}.{self.arch}"
-        for suffix, text in (("ir", self.ir), ("cu", self.cuda), ("ptx", self.ptx), ("log", self.log)):
-            (place / f"{stem}.{suffix}").write_text(text)
-        (place / f"{stem}.cubin").write_bytes(self.cubin)
-        for name, content in headers().items():
-            (place / name).write_bytes(content)
+        for form in forms:
+            content: Any = getattr(self, {"cu": "cuda"}.get(form, form))
+            (place / f"{stem}.{form}").write_bytes(content if isinstance(content, bytes) else content.encode())
+            for name, header in headers().items() if form == "cu" else ():
+                (place / name).write_bytes(header)
         return place
 
     def _number(self, pattern: re.Pattern[str], group: int) -> int:

@@ -19,6 +19,7 @@ from tilewright.cuda.limits import shared_bytes
 from tilewright.cuda.source import Source
 from tilewright.cuda.toolchain import nvrtc_identity
 from tilewright.ir.core import Function
+from tilewright.ir.target import architecture
 
 
 def compile(
@@ -33,6 +34,7 @@ def compile(
     """
     if lineinfo is None:
         lineinfo = os.environ.get("TILEWRIGHT_LINEINFO", "0") not in ("", "0")
+    arch = str(architecture(arch))
     source = emit(function, arch)
     artifact = _from_source(function, source, arch, lineinfo, tuple(options), cache)
     if folder := os.environ.get("TILEWRIGHT_DUMP"):

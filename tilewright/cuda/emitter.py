@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from tilewright.cuda.expressions import UNARY, Expr, literal
 from tilewright.cuda.names import Names
 from tilewright.cuda.source import Source
-from tilewright.errors import ArgumentError, CompileError, ConstraintError
+from tilewright.errors import CompileError, ConstraintError
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
-from tilewright.ir.ops import PURE
+from tilewright.ir.ops import UNREAD_IS_DEAD
+from tilewright.ir.target import architecture
 from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import I32, FragType, PtrType, ScalarType, Type, VecType, element_of
 
 LONGEST_INLINE = 72
-REMOVABLE = PURE | {"load", "frag.load", "frag.alloc", "sreg"}
 Printer = Callable[["KernelEmitter", Op], None]
 PRINTERS: dict[str, Printer] = {}
 
@@ -49,15 +49,7 @@ def emit(function: Function, arch: str = "sm_90a") -> Source:
     import tilewright.cuda.scalars
     import tilewright.cuda.vectors  # noqa: F401  (the printers register themselves)
 
-    return KernelEmitter(function, capability(arch)).source()
-
-
-def capability(arch: str) -> int:
-    """``"sm_90a"`` as 90."""
-    digits = arch.removeprefix("sm_").rstrip("af")
-    if not arch.startswith("sm_") or not digits.isdigit():
-        raise ArgumentError(f"unknown architecture {arch!r}: expected a name like sm_80, sm_89 or sm_90a")
-    return int(digits)
+    return KernelEmitter(function, architecture(arch).capability).source()
 
 
 class KernelEmitter:
@@ -130,7 +122,7 @@ class KernelEmitter:
         ``unused`` are the places of the terminator's operands that nobody reads.
         """
         for op in reversed(block.ops):
-            if op.opcode in REMOVABLE and not any(self._uses[r] for r in op.results):
+            if op.opcode in UNREAD_IS_DEAD and not any(self._uses[r] for r in op.results):
                 continue
             idle = frozenset(i for i, r in enumerate(op.results) if op.opcode == "if" and not self._uses[r])
             for region in op.regions:

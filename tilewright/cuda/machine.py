@@ -19,12 +19,13 @@ from tilewright.cuda.arrays import DeviceArray, download, upload
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.compiler import compile
 from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
-from tilewright.cuda.limits import check_launch, cluster_of, limits, shared_bytes
+from tilewright.cuda.limits import Limits, check_launch, cluster_of, limits, shared_bytes
 from tilewright.cuda.parameters import Parameters
 from tilewright.cuda.profile import ACTIVE, profile
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import PORTABLE_CLUSTER, DevicePointer, LaunchConfig, RunProfile
+from tilewright.ir.target import architecture
 from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
 from tilewright.ir.types import PtrType
 
@@ -54,6 +55,18 @@ def _first_arch() -> str:
         return limits(0).arch
     except MachineError:
         return "sm_90a"
+
+
+def _arch_for(device: Limits, options: Any) -> str:
+    """What to compile for a launch on ``device``: the architecture that was asked for, if the device can run it."""
+    wanted: str = getattr(options, "gpu_arch", "")
+    if not wanted:
+        return device.arch
+    if not architecture(wanted).runs_on(architecture(device.arch)):
+        raise ArgumentError(
+            f"the kernel was compiled with gpu-arch={wanted}, which {device.name} ({device.arch}) cannot run"
+        )
+    return wanted
 
 
 def _compile(function: Function, arch: str, options: Any) -> Artifact:
@@ -140,7 +153,7 @@ class CudaKernel:
         with self._lock:
             if device not in self._places:
                 number = _device_number(device)
-                artifact = _compile(self.function, limits(number).arch, self.options)
+                artifact = _compile(self.function, _arch_for(limits(number), self.options), self.options)
                 self.artifacts[device] = artifact
                 self._places[device] = Placed(self.function, artifact, number)
             return self._places[device]

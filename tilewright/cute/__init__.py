@@ -47,7 +47,9 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.launch.jit": "jit",
         "tilewright.lang.launch.kernel": "kernel",
         "tilewright.lang.launch.compile": "compile",
-        "tilewright.lang.launch.options": "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions",
+        "tilewright.lang.launch.options": (
+            "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions GPUArch EnableTVMFFI"
+        ),
         "tilewright.tiled": (
             "Atom CopyAtom MmaAtom TiledCopy TiledMma ThrCopy "
             "ThrMma make_copy_atom make_mma_atom make_atom copy gemm "

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.target import MOST_THREADS, REGISTERS, SMEM_RESERVED
 
 
 class Major(Enum):
@@ -76,7 +77,8 @@ class GemmConfig:
     def blocks_at_once(self, smem: int) -> int:
         """Thread blocks that one multiprocessor with ``smem`` bytes of shared memory holds: registers (up to 255 a
         thread), shared memory (1 KiB of it is the system's for each block) and 2048 threads allow so many."""
-        return max(1, min(65536 // (256 * self.threads), smem // (self.smem_bytes + 1024), 2048 // self.threads))
+        registers, threads = REGISTERS // (256 * self.threads), 2 * MOST_THREADS // self.threads
+        return max(1, min(registers, smem // (self.smem_bytes + SMEM_RESERVED), threads))
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from tilewright.errors import ConstraintError
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.effects import Access, Ordering
 
@@ -203,6 +204,12 @@ class Emitter(Protocol):
     def arch(self) -> int:
         """The compute capability that is printed for: 80, 89, 90."""
         ...
+
+
+def need(op: Op, condition: bool, text: str) -> None:
+    """ConstraintError with ``text`` and the line of ``op`` unless ``condition`` holds: for ``verify``."""
+    if not condition:
+        raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
 
 
 class Instruction:

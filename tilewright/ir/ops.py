@@ -55,6 +55,8 @@ PURE = (
     | frozenset(("select", "cast", "bitcast", "vec.build", "vec.splat", "vec.extract", "vec.shuffle",
                  "vec.concat", "vec.reduce", "ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "smem.alloc"))
 )  # fmt: skip
+UNREAD_IS_DEAD = PURE | {"sreg", "load", "frag.load", "frag.alloc", "tensormap"}
+"""Ops that may be dropped where nobody reads their results."""
 
 Rule = Callable[[Op], None]
 RULES: dict[str, Rule] = {}

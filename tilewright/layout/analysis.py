@@ -1,8 +1,7 @@
 """Questions about a layout: is it one-to-one, how long are its contiguous runs, what does an access to it cost.
 
-Shared memory serves a warp in *phases*: 32 lanes of up to 4 bytes, 16 lanes of 8 bytes or 8 lanes of 16 bytes (also one
-8x8 matrix of ldmatrix) at a time. It has 32 banks of 4-byte words; a phase takes as many wavefronts as the busiest bank
-has different words to deliver. Global memory moves 32-byte sectors.
+Shared memory serves a warp in *phases*, each of which takes some wavefronts (``banks.py`` has the rules). Global memory
+moves 32-byte sectors.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import LayoutError
+from tilewright.layout.banks import WARP, lanes_together, request_wavefronts
 from tilewright.layout.evaluate import offsets
 from tilewright.layout.inverse import max_common_vector
 from tilewright.layout.layout import Layout
@@ -22,7 +22,7 @@ from tilewright.layout.tuples import flatten_to_tuple
 if TYPE_CHECKING:
     import numpy as np
 
-BANKS, WORD, SECTOR, WARP = 32, 4, 32, 32
+SECTOR = 32  # bytes
 
 
 def _modes(layout: Layout) -> list[tuple[Any, Any]]:
@@ -169,15 +169,13 @@ def wavefronts_of(addresses: np.ndarray[Any, Any], width: int, vector: int = 1) 
     """
     import numpy as np
 
-    lanes = WARP if width <= WORD else WARP * WORD // width
-    words_each = max(1, width // WORD)
-    phases = []
-    for v in range(addresses.shape[1]):
-        for t in range(0, addresses.shape[0], lanes):
-            first = addresses[t : t + lanes, v] // WORD
-            words = np.unique(first[:, None] + np.arange(words_each))
-            busiest = int(np.bincount(words % BANKS, minlength=BANKS).max())
-            phases.append((t, v * vector, busiest, -(-len(words) // BANKS)))
+    together = lanes_together(width)
+    threads = -(-len(addresses) // together) * together
+    padded = np.full((threads, addresses.shape[1]), -1, np.int64)  # the last phase may be partial
+    padded[: len(addresses)] = addresses
+    costs, ideals = request_wavefronts(padded.T.reshape(-1, together), width)
+    starts = [(t, v * vector) for v in range(addresses.shape[1]) for t in range(0, threads, together)]
+    phases = [(*at, int(cost), int(ideal)) for at, cost, ideal in zip(starts, costs, ideals, strict=True)]
     return AccessReport(tuple(phases), "wavefronts")
 
 

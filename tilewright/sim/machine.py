@@ -12,6 +12,7 @@ import numpy as np
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
+from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
 from tilewright.sim.engine import Launch
@@ -21,10 +22,6 @@ from tilewright.sim.profiling import SimProfile, profile, watch
 from tilewright.sim.settings import current_options
 from tilewright.sim.shared import integer_ranges
 from tilewright.sim.values import Ptr
-
-SMEM_LIMIT = 227 * 1024
-GRID_LIMIT = (2**31 - 1, 65535, 65535)
-BLOCK_LIMIT = (1024, 1024, 64)
 
 
 class SimKernel:
@@ -62,16 +59,16 @@ class SimKernel:
                 raise SimulationError(f"kernel {self.name!r} cannot be launched: {text}")
 
         threads = int(np.prod(config.block))
-        for what, size, limits in (("grid", config.grid, GRID_LIMIT), ("block", config.block, BLOCK_LIMIT)):
+        for what, size, limits in (("grid", config.grid, MOST_GRID), ("block", config.block, MOST_BLOCK)):
             need(all(v >= 1 for v in size), f"{what}={size}; every extent must be at least 1")
             need(all(v <= m for v, m in zip(size, limits, strict=True)), f"{what}={size} exceeds the limits {limits}")
-        need(threads <= 1024, f"block={config.block} has {threads} threads; a block has at most 1024")
+        need(threads <= MOST_THREADS, f"block={config.block} has {threads} threads; a block has at most {MOST_THREADS}")
         if self.max_threads:
             need(
                 threads <= self.max_threads,
                 f"block={config.block} has {threads} threads; its launch bounds say {self.max_threads}",
             )
-        need(smem <= SMEM_LIMIT, f"{smem} bytes of shared memory; a block has at most {SMEM_LIMIT} (227 KB)")
+        need(smem <= MOST_SMEM, f"{smem} bytes of shared memory; a block has at most {MOST_SMEM} (227 KB)")
         need(smem >= self.smem, f"smem={smem} bytes given, but the kernel's own allocations need {self.smem}")
         fault = cluster_fault(config.grid, config.cluster, config.attributes)
         need(fault is None, fault or "")

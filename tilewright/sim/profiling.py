@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig, RunProfile
-from tilewright.sim.conflicts import wavefronts
+from tilewright.layout.banks import lanes_together, request_wavefronts
 from tilewright.sim.geometry import WARP
 
 KEPT = 512  # access patterns whose wavefronts are remembered
@@ -117,8 +117,14 @@ class Watch:
         if found is None:
             if len(self.seen) >= KEPT:
                 self.seen.clear()
-            found = self.seen[key] = wavefronts(pattern.reshape(-1, WARP), width)
+            found = self.seen[key] = wavefronts(pattern, width)
         return found
+
+
+def wavefronts(offsets: np.ndarray, width: int) -> tuple[int, int]:
+    """(requests, wavefronts) of one access of ``width`` bytes by whole warps; ``offsets [L]`` bytes, -1: idle."""
+    costs, _ = request_wavefronts(offsets.reshape(-1, lanes_together(width)), width)
+    return int(np.count_nonzero(costs)), int(costs.sum())
 
 
 _active: list[SimProfile] = []

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, bank_conflicts, product
+from tilewright.layout.banks import BANKS, WORD
 from tilewright.viz.colour import light_colour, thread_colour
 from tilewright.viz.figure import Cell, Figure, Panel, cut
 from tilewright.viz.grids import AnyLayout, breaks, require_static, without_swizzle
 from tilewright.viz.layouts import grid_shape
-
-BANKS = 32
-BANK_BYTES = 4
 
 
 def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access: AnyLayout | None = None) -> Figure:
@@ -54,7 +52,7 @@ def bank_of(offset: int, element_bits: int) -> int:
     >>> bank_of(64, 16), bank_of(66, 16)
     (0, 1)
     """
-    return offset * element_bits // (8 * BANK_BYTES) % BANKS
+    return offset * element_bits // (8 * WORD) % BANKS
 
 
 def _panel(layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int, int]) -> tuple[Panel, tuple[str, ...]]:
@@ -71,7 +69,7 @@ def _panel(layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int,
                 which = f"elements {j * vector} to {j * vector + vector - 1} of row {i}"
                 raise ArgumentError(f"{which} are not neighbours in memory under {layout}")
             first = bank_of(offsets[0], bits)
-            words = max(1, vector * bits // (8 * BANK_BYTES))
+            words = max(1, vector * bits // (8 * WORD))
             remark = f"({i},{j * vector}): offset {offsets[0]}, banks {first} to {(first + words - 1) % BANKS}"
             # Wide vectors start at one of at most eight banks, and eight colours are told apart more easily than 32.
             colour = light_colour(first // words) if words * 8 >= BANKS else thread_colour(first)

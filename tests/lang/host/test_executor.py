@@ -256,7 +256,8 @@ def test_a_call_is_a_handful_of_calls():
     assert calls_in(lambda: compiled(x, y, z)) < 50
 
 
-def test_options():
+def test_options(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     x, y = arrays(8)
     plain = cute.compile(scale, x, y, 1.0)
     assert "options" not in plain.kernels[0].attrs

@@ -7,9 +7,8 @@ dropped together with what is carried and yielded for them; so are ops, loops an
 from __future__ import annotations
 
 from tilewright.ir.core import Block, Function, Op, Value
-from tilewright.ir.ops import PURE
+from tilewright.ir.ops import UNREAD_IS_DEAD
 
-UNREAD_IS_DEAD = PURE | {"sreg", "load", "frag.load", "frag.alloc", "tensormap"}
 _REGIONS = frozenset(("for", "if", "while"))
 Role = tuple[Op, int]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
+from tilewright.ir.target import MOST_SMEM, architecture
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import NumericMeta, Uint8, wrap
 from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
@@ -21,12 +22,6 @@ from tilewright.layout.layout import Layout, make_layout
 from tilewright.layout.tuples import is_static
 
 BASE_ALIGNMENT = 1024
-MOST_BYTES = 227 * 1024
-CAPACITY_KIB = {
-    "70": 96, "72": 96, "75": 64, "80": 163, "86": 99, "87": 163, "89": 99, "90": 227, "100": 227, "101": 227,
-    "103": 227, "110": 227, "120": 99, "121": 99,
-}  # fmt: skip
-"""Shared memory that one block can ask for, by compute capability (CUDA C++ Programming Guide, specifications)."""
 
 
 def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:
@@ -35,12 +30,7 @@ def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:
     >>> get_smem_capacity_in_bytes("sm_90"), get_smem_capacity_in_bytes("80")
     (232448, 166912)
     """
-    name = str(compute_capability or "90").removeprefix("sm_").rstrip("af")
-    if name not in CAPACITY_KIB:
-        raise ArgumentError(
-            f"unknown compute capability {compute_capability!r}; known are sm_{', sm_'.join(CAPACITY_KIB)}"
-        )
-    return CAPACITY_KIB[name] * 1024
+    return architecture(compute_capability or "sm_90", bare=True).smem
 
 
 class SmemAllocator:
@@ -145,7 +135,7 @@ def get_dyn_smem_size(*, loc: Any = None, ip: Any = None) -> int:
 
 def dynamic_smem_size(*, loc: Any = None, ip: Any = None) -> Any:
     """Bytes of dynamic shared memory that the launch gave each block, a run-time Int32 (PTX ``%dynamic_smem_size``)."""
-    return wrap(Builder.current().sreg("dynamic_smem_size"), Facts(True, 1, MOST_BYTES + 1))
+    return wrap(Builder.current().sreg("dynamic_smem_size"), Facts(True, 1, MOST_SMEM + 1))
 
 
 def alloc_smem(

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.ir.builder import Builder
+from tilewright.ir.target import MOST_BLOCK, MOST_GRID, WARP
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import wrap
 
-WARP_SIZE = 32
-_MOST_THREADS = (1024, 1024, 64)
-_MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
+WARP_SIZE = WARP
 
 
 def _register(name: str, least: int = 0, bound: int | None = None) -> Any:
@@ -34,27 +33,27 @@ def _block_shape() -> tuple[int, ...] | None:
 
 def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """The thread's (x, y, z) in its block."""
-    return _three("tid", _block_shape() or _MOST_THREADS)
+    return _three("tid", _block_shape() or MOST_BLOCK)
 
 
 def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """Threads of a block as (x, y, z)."""
-    return _three("ntid", tuple(n + 1 for n in _MOST_THREADS))
+    return _three("ntid", tuple(n + 1 for n in MOST_BLOCK))
 
 
 def block_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """The block's (x, y, z) in the grid."""
-    return _three("ctaid", _MOST_BLOCKS)
+    return _three("ctaid", MOST_GRID)
 
 
 def grid_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """Blocks of the grid as (x, y, z)."""
-    return _three("nctaid", (None, 65536, 65536))
+    return _three("nctaid", (None, *(n + 1 for n in MOST_GRID[1:])))
 
 
 def cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """The cluster's (x, y, z) in the grid of clusters."""
-    return _three("clusterid", _MOST_BLOCKS)
+    return _three("clusterid", MOST_GRID)
 
 
 def cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:

@@ -75,9 +75,11 @@ def _compile(
 ) -> Executor:
     bound = target.signature.bind(args, kwargs)
     program = stage(target, bound, arguments_of(target.signature, bound))
+    opts.apply(options, [program.host, *program.kernels])
     _mark(program.kernels, options)
     made = Executor(program, target.signature, bound, skip, options)
     made.release()
+    opts.keep(options, program.kernels)
     return made
 
 

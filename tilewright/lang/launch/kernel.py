@@ -14,6 +14,7 @@ from tilewright.ir.core import Block, Constant, Function, Value
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.runtime import cluster_fault
+from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.types import I32, I64
 from tilewright.ir.verify import verify
 from tilewright.lang.arguments.signature import Signature, adapt, is_constexpr, is_integer_tree, numeric_annotation
@@ -26,9 +27,7 @@ from tilewright.lang.staging.location import StagingBuilder, fail, here
 from tilewright.lang.staging.source import remember
 from tilewright.lang.staging.specs import Spec
 
-MAX_THREADS = 1024
-MAX_SMEM = 232448
-LIMITS = {"grid": ((1 << 31) - 1, 65535, 65535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
+LIMITS = {"grid": MOST_GRID, "block": MOST_BLOCK, "cluster": (16, 16, 16)}
 _LATER = ("async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
 
 
@@ -136,9 +135,9 @@ def _dim3(given: Any, what: str, name: str) -> list[Any]:
         if known is not None and (known < 1 if what != "grid" else known < 0):
             raise fail(f"launch of {name}: {what} = {tuple(map(_show, items))} has an extent of {known}")
     known_items = [_known(item) for item in items]
-    if what == "block" and None not in known_items and (threads := math.prod(known_items)) > MAX_THREADS:  # type: ignore[arg-type]
+    if what == "block" and None not in known_items and (threads := math.prod(known_items)) > MOST_THREADS:  # type: ignore[arg-type]
         shown = (*known_items, 1, 1)[:3]
-        raise fail(f"launch of {name}: block = {shown} has {threads} threads; a block holds {MAX_THREADS} at most")
+        raise fail(f"launch of {name}: block = {shown} has {threads} threads; a block holds {MOST_THREADS} at most")
     for item, most in zip(items, LIMITS[what], strict=False):
         if (_known(item) or 0) > most:
             raise fail(
@@ -182,8 +181,8 @@ def _most_threads(asked: Any, threads: int | None, name: str) -> int | None:
     if asked is None:
         return threads
     extents = [_known(x) for x in asked] if isinstance(asked, (tuple, list)) else [_known(asked)]
-    if None in extents or not 1 <= (most := math.prod(extents)) <= MAX_THREADS:  # type: ignore[arg-type]
-        raise fail(f"launch of {name}: max_number_threads={asked!r}; ints whose product is 1 to {MAX_THREADS}")
+    if None in extents or not 1 <= (most := math.prod(extents)) <= MOST_THREADS:  # type: ignore[arg-type]
+        raise fail(f"launch of {name}: max_number_threads={asked!r}; ints whose product is 1 to {MOST_THREADS}")
     if threads is not None and threads > most:
         raise fail(f"launch of {name}: a block of {threads} threads, but max_number_threads={asked!r}")
     return most if threads is None else threads
@@ -209,8 +208,8 @@ def _smem(smem: Any, needed: int, name: str) -> Value:
     if known is None:
         return Int32(smem).ir_value()  # type: ignore[no-any-return]
     size = max(known, needed)
-    if size > MAX_SMEM:
-        raise fail(f"launch of {name}: {size} bytes of shared memory; a block has {MAX_SMEM} at most")
+    if size > MOST_SMEM:
+        raise fail(f"launch of {name}: {size} bytes of shared memory; a block has {MOST_SMEM} at most")
     return Constant(I32, size)
 
 
@@ -288,9 +287,9 @@ def _trace(
     )
     if any(op.opcode == "call" and op.attrs["atom"].caps_registers for op in function.walk()):
         function.attrs["min_blocks"] = bounds["min_blocks"] or 1  # without it the compiler ignores setmaxnreg
-    if function.attrs["smem_bytes"] > MAX_SMEM:
+    if function.attrs["smem_bytes"] > MOST_SMEM:
         raise fail(f"the kernel {function.name} allocates {function.attrs['smem_bytes']} bytes of shared memory; "
-                   f"a block has {MAX_SMEM} at most")  # fmt: skip
+                   f"a block has {MOST_SMEM} at most")  # fmt: skip
     _finish(function)
     used = {operand for op in function.walk() for operand in op.operands}
     kept = [i for i, p in enumerate(params) if p in used]

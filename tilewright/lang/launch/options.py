@@ -3,26 +3,45 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, nearest
+from tilewright.ir.core import Block, Function
+from tilewright.ir.target import architecture
+from tilewright.lang.launch.machine import MACHINES
 
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What was asked for. The device compiler gets ``opt_level``, ``ptxas_options``, ``generate_line_info`` and
-    ``gpu_arch``."""
+    """What was asked for.
+
+    Attributes:
+        opt_level: 0 to 3, ptxas' optimisation level.
+        enable_assertions: whether the assertions of kernels and host functions are checked, on either machine.
+        keep_ptx, keep_cubin: write each kernel's PTX or cubin into the folder that ``TILEWRIGHT_DUMP`` names, else
+            into the current one, as ``cute.compile`` returns. The device compiler (NVRTC) must be installed; no GPU is
+            needed. The executor's ``__ptx__`` and ``__cubin__`` have them in any case.
+        generate_line_info: the machine code names the lines of the user's Python; so does ``TILEWRIGHT_LINEINFO=1``.
+        ptxas_options: words for ptxas, such as ``"-v --maxrregcount=128"``.
+        gpu_arch: compile for this architecture (``"sm_90a"``); a launch on a GPU that cannot run it is an error. Left
+            out: that of the GPU where the kernel is launched.
+        enable_tvm_ffi: compiled functions take arrays of any framework as they are. They do so here always.
+    """
 
     opt_level: int = 3
-    enable_assertions: bool = False
+    enable_assertions: bool = True
     keep_ptx: bool = False
     keep_cubin: bool = False
     generate_line_info: bool = False
     ptxas_options: str = ""
     gpu_arch: str = ""
-    enable_tvm_ffi: bool = False
+    enable_tvm_ffi: bool = True
 
 
 class CompileOption:
@@ -43,6 +62,10 @@ def check(field: str, value: Any) -> None:
     """ArgumentError unless ``value`` is acceptable for the option."""
     if field == "opt_level" and (isinstance(value, bool) or value not in (0, 1, 2, 3)):
         raise ArgumentError(f"opt-level is 0, 1, 2 or 3, not {value!r}")
+    if field == "gpu_arch" and value:
+        architecture(value)
+    if field == "enable_tvm_ffi" and value is False:
+        raise ArgumentError("enable-tvm-ffi cannot be switched off: compiled functions take the arrays as they are")
     wanted = type(getattr(CompileOptions(), field))
     if not isinstance(value, wanted):
         raise ArgumentError(f"{field.replace('_', '-')} takes a {wanted.__name__}, not {value!r}")
@@ -83,6 +106,9 @@ class EnableTVMFFI(CompileOption):
     field = "enable_tvm_ffi"
 
 
+_TRUTH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
 def gather(base: CompileOptions, given: Any) -> CompileOptions:
     """``base`` with options given as types or instances, one or a tuple of them."""
     for option in given if isinstance(given, (tuple, list)) else (given,):
@@ -109,11 +135,14 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
         word = words.pop(0)
         name, _, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or name not in known:
-            raise ArgumentError(f"unknown option {word!r}; there are {', '.join('--' + n for n in known)}")
+            hint = nearest(name, known) or f"; there are {', '.join('--' + n for n in known)}"
+            raise ArgumentError(f"unknown option {word!r}{hint}")
         field = known[name].name
         kind = type(getattr(base, field))
         if kind is bool:
-            parsed: Any = True if not value else value.lower() in ("1", "true", "yes")
+            if value.lower() not in _TRUTH:
+                raise ArgumentError(f"option --{name} is true or false, not {value!r}")
+            parsed: Any = _TRUTH[value.lower()]
         else:
             if not value and not words:
                 raise ArgumentError(f"option --{name} needs a value")
@@ -122,3 +151,29 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
         check(field, parsed)
         base = replace(base, **{field: parsed})
     return base
+
+
+def apply(options: CompileOptions, functions: Iterable[Function]) -> None:
+    """Take the assertions out of staged functions where they are not wanted."""
+    if options.enable_assertions:
+        return
+    for function in functions:
+        _without_assertions(function.body)
+
+
+def _without_assertions(block: Block) -> None:
+    block.ops[:] = [op for op in block.ops if op.opcode != "assert"]
+    for op in block.ops:
+        for region in op.regions:
+            _without_assertions(region)
+
+
+def keep(options: CompileOptions, kernels: Iterable[Function]) -> None:
+    """Write the files that ``options`` ask for. Raises MachineError where there is no device compiler."""
+    wanted = [suffix for suffix in ("ptx", "cubin") if getattr(options, f"keep_{suffix}")]
+    if not wanted:
+        return
+    compiler: Any = import_module(MACHINES["cuda"])  # not the machine: compiling needs no GPU
+    folder = Path(os.environ.get("TILEWRIGHT_DUMP") or ".")
+    for kernel in kernels:
+        compiler.artifact(kernel, options).dump(folder, wanted)
