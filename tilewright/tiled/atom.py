@@ -73,7 +73,7 @@ class MmaAtom(Atom):
         """The field ``ACCUMULATE``: True, False or a run-time Boolean."""
         return True if self._accumulates is None else self._accumulates
 
-    def set(self, field: Any, value: Any, **_: Any) -> None:
+    def set(self, field: Any, value: Any, *, loc: Any = None, ip: Any = None) -> None:
         """Set a field of the atom: ``Field.ACCUMULATE`` tells whether the next gemm adds to its accumulators (True, as
         long as it is not set) or overwrites them. ``value`` is a bool or a run-time Boolean.
 
@@ -82,7 +82,7 @@ class MmaAtom(Atom):
         self._need_field(field)
         self._accumulates = unwrap(Boolean(value))
 
-    def get(self, field: Any, **_: Any) -> Any:
+    def get(self, field: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """The value of a field."""
         self._need_field(field)
         return self.accumulates

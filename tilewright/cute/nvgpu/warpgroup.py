@@ -58,7 +58,7 @@ class SmemLayoutAtomKind(Enum):
     K_SW128 = "K_SW128"
 
 
-def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any, **_: Any) -> Any:
+def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The layout atom (M or N, K) for elements of a type; tile it to the tile's shape with ``cute.tile_to_shape``.
 
     >>> from tilewright.cute import Float16
@@ -71,17 +71,17 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any, **_: Any)
     return make_smem_atom(major, swizzle, scalar_of(element_type).width)
 
 
-def fence(**_: Any) -> None:
+def fence(*, loc: Any = None, ip: Any = None) -> None:
     """``wgmma.fence``: before the first gemm, and after other code has touched the accumulators or A's registers."""
     call(WgmmaFence())
 
 
-def commit_group(**_: Any) -> None:
+def commit_group(*, loc: Any = None, ip: Any = None) -> None:
     """Close the group of the gemms issued since the last group."""
     call(WgmmaCommit())
 
 
-def wait_group(group: int, **_: Any) -> None:
+def wait_group(group: int, *, loc: Any = None, ip: Any = None) -> None:
     """Wait until at most the ``group`` newest groups are unfinished; then the accumulators of the others can be read,
     and the shared memory that they read can be written."""
     call(WgmmaWait(group))
