@@ -8,18 +8,24 @@ from tests.golden import handler
 from tilewright.atoms.matrix_descriptor import MatrixDescriptor, descriptor_layout, matrix_descriptor
 from tilewright.atoms.names import mma_by_name
 from tilewright.atoms.value_types import BY_NAME
+from tilewright.cute.nvgpu.warp import LdMatrix8x8x16bOp, StMatrix8x8x16bOp
+from tilewright.lang.numbers.numeric import class_of
 from tilewright.layout import (
     Layout,
+    cosize,
     get_nonswizzle_portion,
     get_swizzle_portion,
     make_smem_atom,
     parse,
     size,
     tile_to_shape,
+    widest_smem_atom,
     zipped_divide,
 )
 from tilewright.layout.swizzle import Swizzle
 from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma
+from tilewright.utils import sm90
+from tilewright.utils.layout_enum import LayoutEnum
 
 
 def _type(name: str) -> Any:
@@ -110,3 +116,55 @@ def _gmma_fragment(line: dict[str, Any]) -> dict[str, Any]:
     else:
         fragment = mma.fragment_layout(which, layout)
     return {"result": {"partition": {"address": address, "layout": layout}, "fragment": fragment}}
+
+
+# -- selectors ---------------------------------------------------------------------------------------------------------
+
+
+def _atom(major: str, kind: str, type_: Any) -> dict[str, Any]:
+    atom = make_smem_atom(major, kind, type_.width)
+    return {
+        "atom": f"Layout_{major}_{kind}_Atom", "smem_swizzle": _byte_swizzle(atom),
+        "smem_layout": get_nonswizzle_portion(atom),
+    }  # fmt: skip
+
+
+@handler("smem_selector")
+def _smem_selector(line: dict[str, Any]) -> dict[str, Any]:
+    args = line["args"]
+    type_, major = _type(args["type"]), args["major"]
+    extent = args["blk_mn"] if major == "MN" else args["blk_k"]
+    return {"result": _atom(major, widest_smem_atom(major, extent, type_.width, args["selector"] == "rs"), type_)}
+
+
+@handler("smem_tile_to_shape")
+def _smem_tile_to_shape(line: dict[str, Any]) -> dict[str, Any]:
+    args = line["args"]
+    _, major, kind, _ = args["atom"].split("_")
+    order = tuple(x - 1 for x in parse(args["order"]))
+    layout = tile_to_shape(make_smem_atom(major, kind, _type(args["type"]).width), parse(args["shape"]), order)
+    plain = get_nonswizzle_portion(layout)
+    return {"result": {"smem_swizzle": _byte_swizzle(layout), "smem_layout": plain, "cosize": cosize(plain)}}
+
+
+@handler("sm90_epilogue_tile")
+def _epilogue_tile(line: dict[str, Any]) -> dict[str, Any]:
+    args = line["args"]
+    tile = (*parse(args["cta_tile_mn"]), 64)
+    cooperative = args["schedule"] == "cooperative"
+    made = sm90.compute_tile_shape_or_override(tile, class_of(_type(args["type_D"])), is_cooperative=cooperative)
+    return {"result": {"epilogue_tile": made}}
+
+
+@handler("sm90_epilogue_smem")
+def _epilogue_smem(line: dict[str, Any]) -> dict[str, Any]:
+    args = line["args"]
+    type_, (m, n) = _type(args["type_D"]), parse(args["epilogue_tile"])
+    order = {"row": LayoutEnum.ROW_MAJOR, "column": LayoutEnum.COL_MAJOR}[args["layout_D"]]
+    dtype = class_of(type_)
+    matrices = sm90.matrices_of_epilogue(order, dtype, n)
+    ops = ["AutoVectorizingCopy"] * 2
+    if matrices is not None:
+        ops = [op(*matrices).matrix_copy().cute_name for op in (StMatrix8x8x16bOp, LdMatrix8x8x16bOp)]
+    kind = sm90.get_smem_layout_atom(order, dtype, n if args["layout_D"] == "row" else m)
+    return {"result": {"store_op": ops[0], "load_op": ops[1]} | _atom(*kind.value.split("_"), type_)}

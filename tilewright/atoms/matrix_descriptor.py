@@ -19,13 +19,21 @@ from typing import Any, NamedTuple
 from tilewright.atoms.value_types import shown
 from tilewright.errors import ConstraintError, LayoutError
 from tilewright.ir.types import ScalarType
-from tilewright.layout import Layout, logical_divide, make_layout, make_smem_atom, rank, recast_layout, size
+from tilewright.layout import (
+    Layout,
+    logical_divide,
+    make_layout,
+    make_smem_atom,
+    rank,
+    recast_layout,
+    size,
+    widest_smem_atom,
+)
 from tilewright.layout.tuples import is_static
 
 UNIT = 16
 """Bytes that 1 in a descriptor's fields stands for."""
 ADDRESS_BITS = 0x3FFFF
-_KINDS = ("INTER", "SW32", "SW64", "SW128")
 _LAYOUT_TYPE = (0, 3, 2, 1)  # by the bits of the swizzle
 
 
@@ -156,7 +164,7 @@ def _refuse(tile: Layout, bits: int, major: str, type_: ScalarType, why: str) ->
         ("MN", True): f"(({width},m),(8,k)):((1,LBO),({width},SBO))",
     }[major, bits > 0]
     rows, columns = size(tile[0]), size(tile[1])
-    kind = _fitting(rows if major == "MN" else columns, type_)
+    kind = widest_smem_atom(major, rows if major == "MN" else columns, type_.width)
     atom = make_smem_atom(major, kind, type_.width)
     return ConstraintError(
         f"wgmma reads a {major}-major operand of {shown(type_)} only from a canonical layout, which is {rule} in units "
@@ -164,8 +172,3 @@ def _refuse(tile: Layout, bits: int, major: str, type_: ScalarType, why: str) ->
         f"instruction is not: {why}. Make the shared-memory layout of the {rows}x{columns} tile by tile_to_shape of an "
         f"atom, such as {atom} (warpgroup.make_smem_layout_atom(SmemLayoutAtomKind.{major}_{kind}, ...))"
     )
-
-
-def _fitting(extent: int, type_: ScalarType) -> str:
-    """The widest atom whose contiguous mode divides ``extent``."""
-    return next((k for k in reversed(_KINDS) if extent % ((UNIT << _KINDS.index(k)) * 8 // type_.width) == 0), "INTER")

@@ -37,7 +37,7 @@ from tilewright.layout.products import (
 )
 from tilewright.layout.recast import downcast, max_alignment, recast_layout, upcast
 from tilewright.layout.simplify import coalesce, coalesce_shape, filter, filter_zeros
-from tilewright.layout.smem_atoms import make_smem_atom
+from tilewright.layout.smem_atoms import make_smem_atom, widest_smem_atom
 from tilewright.layout.steps import explain
 from tilewright.layout.swizzle import (
     Swizzle, get_nonswizzle_portion, get_swizzle_portion, make_swizzle, swizzle_of_masks,
@@ -71,6 +71,6 @@ __all__ = [
     "product_each", "product_like", "raked_product", "rank", "recast_layout", "repeat", "repeat_as_tuple",
     "repeat_like", "right_inverse", "round_up", "same_int", "same_tree", "select", "shape", "shape_div", "size",
     "slice_", "slice_and_offset", "solve_swizzle", "stride", "swizzle_of_masks", "tile_to_shape", "tiled_divide",
-    "tiled_product", "transform_apply", "transform_leaf", "tuple_cat", "unflatten", "upcast", "with_shape",
-    "zipped_divide", "zipped_product",
+    "tiled_product", "transform_apply", "transform_leaf", "tuple_cat", "unflatten", "upcast", "widest_smem_atom",
+    "with_shape", "zipped_divide", "zipped_product",
 ]

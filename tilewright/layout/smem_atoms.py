@@ -18,6 +18,25 @@ from tilewright.layout.swizzle import Swizzle
 SWIZZLE_BITS = {"INTER": 0, "SW32": 1, "SW64": 2, "SW128": 3}
 
 
+def widest_smem_atom(major: str, extent: int, element_bits: int, registers: bool = False) -> str:
+    """The kind of the widest atom whose rows divide ``extent`` elements along the contiguous mode.
+
+    ``registers``: of an operand A that goes on to registers; the 32-bit MN-major ones know only SW32 and INTER.
+    Source: ``ss_smem_selector`` and ``rs_smem_selector`` (cutlass/gemm/collective/builders/sm90_common.inl).
+
+    >>> [widest_smem_atom("K", extent, 16) for extent in (64, 96, 48, 24)]
+    ['SW128', 'SW64', 'SW32', 'INTER']
+    """
+    kinds = list(SWIZZLE_BITS)[:2] if registers and major == "MN" and element_bits == 32 else list(SWIZZLE_BITS)
+    for kind in reversed(kinds):
+        if extent > 0 and extent * element_bits % (128 << SWIZZLE_BITS[kind]) == 0:
+            return kind
+    raise LayoutError(
+        f"widest_smem_atom: {extent} elements of {element_bits} bits along the contiguous mode of a {major}-major tile "
+        f"are no multiple of 16 bytes: choose a multiple of {128 // element_bits}"
+    )
+
+
 def make_smem_atom(major: str, kind: str, element_bits: int) -> Any:
     """The atom whose contiguous direction is ``major`` ("K" or "MN"), for elements of ``element_bits``.
 

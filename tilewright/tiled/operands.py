@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.types import F32, TF32, ScalarType
 from tilewright.layout import Layout, is_static, rank, size
 
 
@@ -12,6 +13,13 @@ def need(who: str, x: Any, kind: type, words: str) -> None:
     """Refuse an operand of another kind than ``who`` takes."""
     if not isinstance(x, kind):
         raise ConstraintError(f"{who} takes {words}, not {x!r} ({type(x).__name__})")
+
+
+def need_type(instruction: Any, role: str, x: Any, wanted: ScalarType) -> None:
+    """Refuse a tensor of other elements than the instruction's operand has; float32 serves as tf32."""
+    given = x.element_type.ir_type
+    if given != wanted and {given, wanted} != {F32, TF32}:
+        raise ConstraintError(f"{instruction}: {role} must hold {wanted}, but {x} holds {given}")
 
 
 def need_thread(who: str, thr_idx: Any, threads: int) -> None:

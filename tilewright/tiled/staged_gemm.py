@@ -8,12 +8,12 @@ from tilewright.atoms.mma import Mma
 from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.ir.types import F32, TF32, ScalarType
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, make_layout, rank, size
 from tilewright.tiled.atom import MmaAtom
+from tilewright.tiled.operands import need_type
 from tilewright.tiled.staged_copy import basic_copy
 from tilewright.tiled.tiled_mma import make_tiled_mma
 from tilewright.tiled.vectors import autovec_copy
@@ -35,12 +35,12 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
     instruction = atom.instruction
     d, a, b, c = (_ranked(instruction, role, x, d) for role, x in zip("DABC", (d, a, b, c), strict=True))
     if isinstance(instruction, WgmmaAtom):
-        _check_type(instruction, "D", d, instruction.type_d)
+        need_type(instruction, "D", d, instruction.type_d)
         _copy_accumulators(instruction, c, d)
         return stage_wgmma(atom, d, a, b)
     a, b = _from_shared(atom, "A", a), _from_shared(atom, "B", b)
     for role, x, wanted in (("D", d, instruction.type_d), ("A", a, instruction.type_a), ("B", b, instruction.type_b)):
-        _check_type(instruction, role, x, wanted)
+        need_type(instruction, role, x, wanted)
     _copy_accumulators(instruction, c, d)
     operands = {
         "d": register_operand(instruction, "D", d),
@@ -62,12 +62,6 @@ def mma_atom_call(
         if rank(x.linear) != 1:
             raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.linear}: use cute.gemm")
     gemm(atom, d, a, b, c)
-
-
-def _check_type(instruction: Mma, role: str, x: Tensor, wanted: ScalarType) -> None:
-    given = x.element_type.ir_type
-    if given != wanted and {given, wanted} != {F32, TF32}:
-        raise ConstraintError(f"{instruction}: {role} must hold {wanted}, but {x} holds {given}")
 
 
 def _copy_accumulators(instruction: Mma, c: Tensor, d: Tensor) -> None:

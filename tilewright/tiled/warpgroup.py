@@ -16,6 +16,7 @@ from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, rank, size
 from tilewright.tiled.atom import MmaAtom
+from tilewright.tiled.operands import need_type
 
 
 def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
@@ -33,8 +34,7 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
             f"shared-memory tensor, not {partition}"
         )
     type_ = instruction.type_a if which == "A" else instruction.type_b
-    if pointer.dtype.ir_type != type_ and pointer.dtype.ir_type.width != type_.width:
-        raise ConstraintError(f"{instruction}: {which} must hold {type_}, but {partition} holds {pointer.dtype}")
+    need_type(instruction, which, partition, type_)
     layout = partition.linear
     if not isinstance(layout, Layout) or not is_static(layout):
         raise ConstraintError(f"make_fragment_{which}: a shared-memory tensor has a static layout, not {layout}")

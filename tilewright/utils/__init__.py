@@ -12,5 +12,5 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.utils.tile_scheduler": ("PersistentTileSchedulerParams StaticPersistentTileScheduler WorkTileInfo"),
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },
-    ("hardware_info", "layout_enum", "tensor_helpers", "tile_scheduler"),
+    ("hardware_info", "hopper_helpers", "sm90", "layout_enum", "tensor_helpers", "tile_scheduler"),
 )
