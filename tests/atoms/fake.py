@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.errors import SimulationError
 from tilewright.ir.core import Op, Value
 from tilewright.ir.types import FragType, MemSpace, PtrType, ScalarType
 from tilewright.layout import Layout, cosize
@@ -49,6 +50,9 @@ class FakeLanes:
     def defer(self, agent: str, effect: Callable[[], None]) -> None:
         assert agent == "cp.async"
         self.deferred.append(effect)
+
+    def fault(self, text: str, lanes: Any = None, mend: str = "") -> Exception:
+        return SimulationError(f"{text}: {mend}")
 
     def commit(self, agent: str) -> None:
         self.groups.append(self.deferred)

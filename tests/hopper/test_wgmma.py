@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.hopper.warpgroup_programs import OneGemm, Streamed
+from tests.hopper.warpgroup_programs import OneGemm, Streamed, WithEpilogue
 from tests.tiled.test_machines import MACHINES, NUMPY, Arrays
 from tilewright import cute
 from tilewright.atoms.names import mma_by_name
@@ -56,6 +56,38 @@ def test_the_extents_along_n(machine: str, n: int) -> None:
     one(machine, f"SM90_64x{n}x16_F32F16F16_SS<K,K>", warpgroups=2, add=n == 96)
 
 
+TYPES = [
+    "64x40x16_F16F16F16", "64x16x16_F32BF16BF16", "64x128x8_F32TF32TF32", "64x32x32_F32E4M3E4M3", "64x64x32_F32E5M2E4M3",
+    "64x8x32_F16E4M3E5M2", "64x24x32_S32S8S8", "64x64x32_S32U8U8", "64x48x32_S32S8U8", "64x16x32_S32U8S8",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("source", ["SS", "RS"])
+@pytest.mark.parametrize("types", TYPES)
+def test_the_types(machine: str, types: str, source: str) -> None:
+    form = "_TN" if types.split("_")[1] not in ("F16F16F16", "F32BF16BF16") else "<K,MN>"
+    kind = "SW32" if "x16_" in types or "x8_" in types else "SW128"
+    n = int(types.split("x")[1])
+    b_kind = kind if form == "_TN" else {40: "INTER", 16: "SW32"}[n]
+    one(machine, f"SM90_{types}_{source}{form}", (kind, b_kind), warpgroups=1 + (source == "RS"), add=True)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_registers_of_several_k_blocks(machine: str) -> None:
+    one(machine, "SM90_64x32x16_F32F16F16_RS<K,MN>", ("SW64", "SW64"), warpgroups=2, whole=True)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("order", ["row", "column"])
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_an_epilogue_through_shared_memory(machine: str, order: str, dtype: str) -> None:
+    m, n, k = 128, 128, 64
+    a, b = integers((m, k), "f16"), integers((n, k), "f16")
+    c = np.zeros((m, n), NUMPY[dtype], order="C" if order == "row" else "F")
+    check(machine, WithEpilogue(order), a, b, c, False)
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("first", ["field", "zeros", "peeled"])
 def test_a_ring_of_stages(machine: str, first: str) -> None:
@@ -85,3 +117,23 @@ def test_accumulators_stay_in_registers_while_groups_are_in_flight(first: str) -
     assert count.get("R2UR", 0) <= 1 + 2 * steps
     waits = made.sass.count("gsb0")
     assert waits == steps + count["WARPGROUP.DEPBAR.LE"]  # only the last instruction of a group and the waits
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [
+        ("SM90_64x64x16_F32F16F16_SS<MN,MN>", "HGMMA.64"), ("SM90_64x64x16_F32F16F16_RS<K,K>", "HGMMA.64"),
+        ("SM90_64x128x16_F16F16F16_SS<K,MN>", "HGMMA.64"), ("SM90_64x64x8_F32TF32TF32_RS_TN", "HGMMA.64"),
+        ("SM90_64x64x32_F32E4M3E5M2_SS_TN", "QGMMA.64"), ("SM90_64x64x32_F16E4M3E4M3_RS_TN", "QGMMA.64"),
+        ("SM90_64x64x32_S32S8U8_RS_TN", "IGMMA.64"), ("SM90_64x32x32_S32U8U8_SS_TN", "IGMMA.64"),
+    ],
+)  # fmt: skip
+def test_every_kind_compiles_without_copies(name: str, instruction: str) -> None:
+    atom = mma_by_name(name)
+    m, n, k = atom.shape_mnk
+    types = [NUMPY[t.name] for t in (atom.type_a, atom.type_b, atom.type_d)]
+    arrays = [np.zeros(shape, t) for shape, t in zip(((m, 4 * k), (n, 4 * k), (m, n)), types, strict=True)]
+    made = artifact(OneGemm(atom), *arrays)
+    count = made.mnemonics()
+    assert count[instruction] == 4
+    assert not made.warnings and made.spills == 0 and made.stack == 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import tilewright as cutlass
-from tilewright import cute, pipeline
+from tilewright import cute, pipeline, utils
 from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.cute.nvgpu import warpgroup
 from tilewright.ir.types import F16, F32
+from tilewright.utils import hopper_helpers
 
 
 def swizzled_layout(major: str, kind: str, width: int, tile: tuple[int, ...], order: tuple[int, ...]) -> Any:
@@ -182,3 +183,72 @@ class Streamed:
             cute.gemm(tiled_mma, acc, tCrA[None, None, k, stage], tCrB[None, None, k, stage], acc)
             tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
         warpgroup.commit_group()
+
+
+class WithEpilogue:
+    """C = A B^T of 128x128 by two warpgroups; the accumulators go to shared memory (stmatrix where C has 16 bits) and
+    from there to C, a tile of 32 columns at a time."""
+
+    def __init__(self, order: str) -> None:
+        self.order = utils.LayoutEnum.ROW_MAJOR if order == "row" else utils.LayoutEnum.COL_MAJOR
+
+    @cute.jit
+    def __call__(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor):
+        k_major = cute.nvgpu.OperandMajorMode.K
+        f16, f32 = cutlass.Float16, cutlass.Float32
+        tiled_mma = hopper_helpers.make_trivial_tiled_mma(
+            f16, f16, k_major, k_major, f32, (2, 1, 1), tiler_mn=(64, 128)
+        )
+        self.kernel(mA, mB, mC, tiled_mma).launch(grid=(1, 1, 1), block=(256, 1, 1))
+
+    @cute.kernel
+    def kernel(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tiled_mma: cute.TiledMma):
+        tidx, _, _ = cute.arch.thread_idx()
+        tile = (mA.shape[0], mB.shape[0], mA.shape[1])
+        row = utils.LayoutEnum.ROW_MAJOR
+        layout_a = hopper_helpers.make_smem_layout_a(row, tile, mA.element_type, 1)
+        layout_b = hopper_helpers.make_smem_layout_b(row, tile, mB.element_type, 1)
+        epi_tile = hopper_helpers.compute_tile_shape_or_override(tile, mC.element_type, is_cooperative=True)
+        layout_d = hopper_helpers.make_smem_layout_epi(mC.element_type, self.order, epi_tile, 2)
+        smem = utils.SmemAllocator()
+        sA = smem.allocate_tensor(mA.element_type, layout_a.outer, 1024, swizzle=layout_a.inner)
+        sB = smem.allocate_tensor(mB.element_type, layout_b.outer, 1024, swizzle=layout_b.inner)
+        sD = smem.allocate_tensor(mC.element_type, layout_d.outer, 1024, swizzle=layout_d.inner)
+        for x, sX in ((mA, sA), (mB, sB)):
+            for i in range(tidx, cute.size(x), 256):
+                sX[i] = x[i]
+        cute.arch.fence_view_async_shared()
+        cute.arch.sync_threads()
+        thr_mma = tiled_mma.get_slice(tidx)
+        tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(sA))
+        tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(sB))
+        acc = cute.make_rmem_tensor(tiled_mma.partition_shape_C(tile[:2]), cutlass.Float32)
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        warpgroup.fence()
+        for k in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):
+            cute.gemm(tiled_mma, acc, tCrA[None, None, k, 0], tCrB[None, None, k, 0], acc)
+            tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        warpgroup.commit_group()
+        warpgroup.wait_group(0)
+        self.store(tiled_mma, acc, sD, cute.flat_divide(mC, epi_tile), tidx)
+
+    @cute.jit
+    def store(self, tiled_mma: cute.TiledMma, acc: cute.Tensor, sD: cute.Tensor, gD: cute.Tensor, tidx: Any):
+        dtype = gD.element_type
+        atom = hopper_helpers.sm90_get_smem_store_op(self.order, elem_ty_d=dtype, elem_ty_acc=cutlass.Float32)
+        matrix = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(self.order.is_m_major_c(), 4), cutlass.Float16)
+        copy = cute.make_tiled_copy_S(atom, cute.make_tiled_copy_C_atom(matrix, tiled_mma))
+        thread = copy.get_slice(tidx)
+        tRS_sD = thread.partition_D(sD)  # (R2S, R2S_M, R2S_N, STAGE)
+        tRS_rAcc = copy.retile(acc)  # (R2S, R2S_M, R2S_N)
+        shape = cute.shape(thread.partition_S(sD))[:3]
+        tRS_rD = cute.make_rmem_tensor(shape, dtype)
+        count = cute.size(tRS_rD)
+        for i in cutlass.range_constexpr(cute.size(gD, mode=[3])):
+            for v in cutlass.range_constexpr(count):
+                tRS_rD[v] = tRS_rAcc[i * count + v].to(dtype)
+            cute.copy(copy, tRS_rD, tRS_sD[None, None, None, i % 2])
+            cute.arch.sync_threads()
+            source, target = sD[None, None, i % 2], gD[None, None, 0, i]
+            for e in range(tidx, cute.size(target), 256):
+                target[e] = source[e]

@@ -14,6 +14,7 @@ swizzle, 32B, 64B and 128B (CuTe: include/cute/atom/mma_traits_sm90_gmma.hpp)::
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tilewright.atoms.value_types import shown
@@ -87,10 +88,13 @@ def in_units(layout: Layout, type_: ScalarType) -> Layout:
     return made
 
 
-def matrix_descriptor(tile: Layout, swizzle: Any, major: str, type_: ScalarType, address: int = 0) -> MatrixDescriptor:
+def matrix_descriptor(
+    tile: Layout, swizzle: Any, major: str, type_: ScalarType, address: int = 0, whole: Any = None
+) -> MatrixDescriptor:
     """The descriptor of the tile ``(MN, K)`` (offsets in elements) that one instruction reads.
 
-    ``swizzle`` acts on byte addresses (``Sw<0..3,4,3>``, or None), ``major`` is ``"K"`` or ``"MN"``.
+    ``swizzle`` acts on byte addresses (``Sw<0..3,4,3>``, or None), ``major`` is ``"K"`` or ``"MN"``. ``whole`` are the
+    extents (MN, K) of the tile in shared memory that this one belongs to, for the advice in errors.
 
     Raises ConstraintError when the layout is no canonical one, with the rule and an atom that would do.
 
@@ -99,16 +103,21 @@ def matrix_descriptor(tile: Layout, swizzle: Any, major: str, type_: ScalarType,
     >>> matrix_descriptor(Layout(((8, 8), 16), ((64, 512), 1)), Swizzle(3, 4, 3), "K", F16)
     MatrixDescriptor(leading=1, stride=64, swizzle=3, address=0)
     """
-    bits = _swizzle_bits(tile, swizzle, major, type_)
+    bits = 3
+
+    def refuse(why: str) -> ConstraintError:
+        return _refusal(tile, bits, major, type_, whole or (size(tile[0]), size(tile[1])), why)
+
+    bits = _swizzle_bits(swizzle, type_, refuse)
     width = 1 << bits
     try:
         units = in_units(tile, type_)
         divided = logical_divide(units, (8, 2) if major == "K" else (width, 8))
         (rows, more), (columns, further) = divided[0], divided[1]
     except (LayoutError, ValueError, TypeError) as error:
-        raise _refuse(tile, bits, major, type_, f"it does not divide into units of 16 bytes ({error})") from None
+        raise refuse(f"it does not divide into units of 16 bytes ({error})") from None
     if not all(rank(mode) == 1 for mode in (rows, more, columns, further)) or not is_static(divided):
-        raise _refuse(tile, bits, major, type_, f"in units of 16 bytes it is {units}, which has more modes")
+        raise refuse(f"in units of 16 bytes it is {units}, which has more modes")
     steps = [_stride(mode) for mode in (rows, more, columns, further)]
     sizes = [size(mode) for mode in (rows, more, columns, further)]
     if major == "K":
@@ -124,11 +133,11 @@ def matrix_descriptor(tile: Layout, swizzle: Any, major: str, type_: ScalarType,
         leading, stride = (steps[1], steps[3]) if bits else (steps[3], steps[1])
     for what, step, expected, extent in wanted:
         if expected is not None and extent > 1 and step != expected:
-            raise _refuse(tile, bits, major, type_, f"{what} {step} units of 16 bytes, not {expected}")
+            raise refuse(f"{what} {step} units of 16 bytes, not {expected}")
     if not exact:
-        raise _refuse(tile, bits, major, type_, f"in units of 16 bytes it is {units}")
+        raise refuse(f"in units of 16 bytes it is {units}")
     if not 0 <= leading < 1 << 14 or not 0 <= stride < 1 << 14:
-        raise _refuse(tile, bits, major, type_, f"its steps {leading} and {stride} do not fit into 14 bits")
+        raise refuse(f"its steps {leading} and {stride} do not fit into 14 bits")
     return MatrixDescriptor(leading, stride, bits, address)
 
 
@@ -146,16 +155,23 @@ def _stride(mode: Layout) -> int:
     return int(stride)
 
 
-def _swizzle_bits(tile: Layout, swizzle: Any, major: str, type_: ScalarType) -> int:
+def _swizzle_bits(swizzle: Any, type_: ScalarType, refuse: Callable[[str], ConstraintError]) -> int:
     if swizzle is None or swizzle.bits == 0:
         return 0
-    if (swizzle.base, swizzle.shift) != (4, 3) or swizzle.bits > 3:
-        text = f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}> on bytes is none of Sw<1,4,3>, Sw<2,4,3>, Sw<3,4,3>"
-        raise _refuse(tile, 3, major, type_, text)
-    return int(swizzle.bits)
+    if (swizzle.base, swizzle.shift) == (4, 3) and swizzle.bits <= 3:
+        return int(swizzle.bits)
+    why = f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}> on bytes is none of Sw<1,4,3>, Sw<2,4,3>, Sw<3,4,3>"
+    if (1 << swizzle.base, swizzle.shift) == (16 * type_.bytes, 3):
+        why += (
+            " (if the layout is made of make_smem_layout_atom, whose swizzle counts bytes, allocate the tensor with "
+            "layout=layout.outer, swizzle=layout.inner instead of the whole layout)"
+        )
+    raise refuse(why)
 
 
-def _refuse(tile: Layout, bits: int, major: str, type_: ScalarType, why: str) -> ConstraintError:
+def _refusal(
+    tile: Layout, bits: int, major: str, type_: ScalarType, whole: tuple[int, int], why: str
+) -> ConstraintError:
     width = 1 << bits
     rule = {
         ("K", False): "((8,m),2):((1,SBO),LBO)",
@@ -163,7 +179,7 @@ def _refuse(tile: Layout, bits: int, major: str, type_: ScalarType, why: str) ->
         ("MN", False): "((1,m),(8,k)):((X,SBO),(1,LBO))",
         ("MN", True): f"(({width},m),(8,k)):((1,LBO),({width},SBO))",
     }[major, bits > 0]
-    rows, columns = size(tile[0]), size(tile[1])
+    rows, columns = whole
     kind = widest_smem_atom(major, rows if major == "MN" else columns, type_.width)
     atom = make_smem_atom(major, kind, type_.width)
     return ConstraintError(

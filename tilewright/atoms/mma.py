@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tilewright.atoms.value_types import shown
-from tilewright.errors import ConstraintError, SimulationError
+from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Instruction, Lanes
@@ -179,9 +179,11 @@ def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
     some, every = by_warp.any(axis=1), by_warp.all(axis=1)
     if (some != every).any():
         warp = int((some != every).argmax())
-        raise SimulationError(
-            f"{atom.mnemonic()}: only lanes {by_warp[warp].nonzero()[0].tolist()} of warp {warp} execute it, "
-            "but all 32 lanes of a warp must: move it out of the divergent branch"
+        raise lanes.fault(
+            f"{atom.mnemonic()}: only lanes {by_warp[warp].nonzero()[0].tolist()} of a warp execute it, "
+            "but all 32 lanes of a warp must",
+            mask & np.repeat(np.arange(len(some)) == warp, 32),
+            "move it out of the divergent branch",
         )
     return None if bool(every.all()) else np.asarray(every)
 

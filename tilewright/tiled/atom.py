@@ -80,7 +80,8 @@ class MmaAtom(Atom):
         Raises ConstraintError for an atom without that field.
         """
         self._need_field(field)
-        self._accumulates = unwrap(Boolean(value))
+        known = unwrap(Boolean(value))
+        self._accumulates = bool(known) if isinstance(known, int) else known
 
     def get(self, field: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """The value of a field."""

@@ -44,7 +44,9 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
             f"make_fragment_{which} takes a partition (V,Rest,Rest) with {values.shape} values in V, not {layout}: "
             f"partition the tensor first (partition_{which})"
         )
-    descriptor = matrix_descriptor(layout[0], pointer.swizzle, instruction.major_of(which), type_)
+    whole = (size(layout[0][0]) * size(layout[1]), size(layout[0][1]) * size(layout[2]))
+    major = instruction.major_of(which)
+    descriptor = matrix_descriptor(layout[0], pointer.swizzle, major, type_, whole=whole)
     _check_alignment(instruction, which, pointer)
     address: Any = Int32(_plain(pointer).toint())
     low = (address & ADDRESS_BITS) >> 4 | descriptor.low

@@ -13,7 +13,8 @@ from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
 from tilewright.lang.device.calls import call
-from tilewright.layout import make_smem_atom
+from tilewright.layout import ComposedLayout, Swizzle, get_nonswizzle_portion, make_smem_atom
+from tilewright.layout.smem_atoms import SWIZZLE_BITS
 
 __all__ = [
     "Field",
@@ -61,14 +62,18 @@ class SmemLayoutAtomKind(Enum):
 def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The layout atom (M or N, K) for elements of a type; tile it to the tile's shape with ``cute.tile_to_shape``.
 
+    Its ``outer`` counts elements, its ``inner`` is the swizzle of *byte* addresses, which the hardware applies: allocate
+    with ``layout=staged.outer, swizzle=staged.inner``.
+
     >>> from tilewright.cute import Float16
     >>> make_smem_layout_atom(SmemLayoutAtomKind.K_SW128, Float16)
-    Sw<3,3,3> o 0 o (8,64):(64,1)
+    Sw<3,4,3> o 0 o (8,64):(64,1)
     """
     if not isinstance(kind, SmemLayoutAtomKind):
         raise ConstraintError(f"make_smem_layout_atom takes a SmemLayoutAtomKind, not {kind!r}")
     major, swizzle = kind.value.split("_")
-    return make_smem_atom(major, swizzle, scalar_of(element_type).width)
+    atom = make_smem_atom(major, swizzle, scalar_of(element_type).width)
+    return ComposedLayout(Swizzle(SWIZZLE_BITS[swizzle], 4, 3), 0, get_nonswizzle_portion(atom))
 
 
 def fence(*, loc: Any = None, ip: Any = None) -> None:
