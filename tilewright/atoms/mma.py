@@ -182,7 +182,7 @@ def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
         raise lanes.fault(
             f"{atom.mnemonic()}: only lanes {by_warp[warp].nonzero()[0].tolist()} of a warp execute it, "
             "but all 32 lanes of a warp must",
-            mask & np.repeat(np.arange(len(some)) == warp, 32),
+            mask & np.repeat(np.arange(by_warp.shape[0]) == warp, 32),
             "move it out of the divergent branch",
         )
     return None if bool(every.all()) else np.asarray(every)

@@ -62,8 +62,8 @@ class SmemLayoutAtomKind(Enum):
 def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The layout atom (M or N, K) for elements of a type; tile it to the tile's shape with ``cute.tile_to_shape``.
 
-    Its ``outer`` counts elements, its ``inner`` is the swizzle of *byte* addresses, which the hardware applies: allocate
-    with ``layout=staged.outer, swizzle=staged.inner``.
+    Its ``outer`` counts elements, its ``inner`` is the swizzle of *byte* addresses, which the hardware applies:
+    allocate with ``layout=staged.outer, swizzle=staged.inner``.
 
     >>> from tilewright.cute import Float16
     >>> make_smem_layout_atom(SmemLayoutAtomKind.K_SW128, Float16)
