@@ -10,6 +10,9 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.pipeline.state": "PipelineState make_pipeline_state",
         "tilewright.pipeline.mbarrier_array": "MbarrierArray",
         "tilewright.pipeline.threads": "PipelineAsync PipelineCpAsync",
+        "tilewright.pipeline.tma": "PipelineTmaAsync PipelineTmaMultiConsumersAsync",
+        "tilewright.pipeline.order": "PipelineOrder",
+        "tilewright.pipeline.initialise": "agent_sync pipeline_init_arrive pipeline_init_wait",
         "tilewright.pipeline.participants": "PipelineConsumer PipelineProducer",
     },
 )

@@ -6,28 +6,37 @@ from enum import Enum
 from typing import Any
 
 from tilewright.errors import ConstraintError
-from tilewright.lang.device.threads import block_dim
+from tilewright.lang.device.threads import WARP_SIZE, block_dim
 
 
 class Agent(Enum):
-    """What the size of a group counts: threads, blocks (with all their threads), clusters."""
+    """What the size of a group counts: threads, warps, blocks (with all their threads), clusters."""
 
     Thread = 1
-    ThreadBlock = 2
-    ThreadBlockCluster = 3
+    Warp = 2
+    ThreadBlock = 3
+    ThreadBlockCluster = 4
 
 
 class PipelineUserType(Enum):
-    """The two sides of a pipeline."""
+    """The two sides of a pipeline, and who is both."""
 
     Producer = 1
     Consumer = 2
+    ProducerConsumer = 3
 
 
 class PipelineOp(Enum):
-    """How a stage is signalled: by the threads themselves, or when their ``cp.async`` copies have landed."""
+    """How a stage is signalled: by the threads themselves, by the bytes that TMA brings, by TMA stores that have read
+    it, or when the threads' ``cp.async`` copies have landed. ``TCGen05Mma``, ``ClcLoad``: instructions of Blackwell,
+    which no pipeline here has."""
 
     AsyncThread = 1
+    TCGen05Mma = 2
+    TmaLoad = 3
+    ClcLoad = 4
+    TmaStore = 5
+    Composite = 6
     AsyncLoad = 7
 
 
@@ -40,6 +49,8 @@ class CooperativeGroup:
     __slots__ = ("agent", "alignment", "size")
 
     def __init__(self, agent: Agent, size: int = 1, alignment: int | None = None) -> None:
+        if not isinstance(agent, Agent):
+            raise ConstraintError(f"CooperativeGroup: {agent!r} is no Agent; there are {', '.join(Agent.__members__)}")
         if not isinstance(size, int) or size < 1:
             raise ConstraintError(f"CooperativeGroup: a size of {size!r}; it is a Python int of at least 1")
         if alignment is not None and size % alignment:
@@ -51,6 +62,8 @@ class CooperativeGroup:
         """The threads of the group: how often a barrier that they all arrive at is arrived at."""
         if self.agent is Agent.Thread:
             return self.size
+        if self.agent is Agent.Warp:
+            return self.size * WARP_SIZE
         if self.agent is Agent.ThreadBlock:
             x, y, z = block_dim()
             return x * y * z * self.size

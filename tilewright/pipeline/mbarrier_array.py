@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.errors import ConstraintError
 from tilewright.lang.device import mbarriers
 from tilewright.lang.device.threads import lane_idx, warp_idx
+from tilewright.lang.device.warps import elect_one
 from tilewright.lang.numbers.numeric import as_numeric
 from tilewright.lang.staging.within import only_if
 from tilewright.lang.tensors.pointer import Pointer, element_bytes
@@ -16,14 +17,15 @@ from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
 class MbarrierArray:
     """``num_stages`` mbarriers that follow each other from ``barrier_storage`` on (Int64, in shared memory).
 
-    ``agent``: how a stage is signalled, and by whom: each phase waits for one arrival of every thread of the group.
+    ``agent``: how a stage is signalled, and by whom: each phase waits for one arrival of every thread of the group, and
+    with ``PipelineOp.TmaLoad`` for ``tx_count`` bytes that each arrival expects.
     Making the array initialises the mbarriers; others may use them after a barrier of the block.
     """
 
-    __slots__ = ("group", "num_stages", "op_type", "storage")
+    __slots__ = ("group", "num_stages", "op_type", "storage", "tx_count")
 
     def __init__(
-        self, barrier_storage: Any, num_stages: int, agent: tuple[PipelineOp, CooperativeGroup], *,
+        self, barrier_storage: Any, num_stages: int, agent: tuple[PipelineOp, CooperativeGroup], tx_count: int = 0, *,
         initialise: bool = True, loc: Any = None, ip: Any = None,
     ) -> None:  # fmt: skip
         if not isinstance(num_stages, int) or num_stages < 1:
@@ -35,12 +37,20 @@ class MbarrierArray:
             )
         self.storage, self.num_stages = barrier_storage, num_stages
         self.op_type, self.group = agent
+        self.tx_count = tx_count
+        if self.op_type not in (PipelineOp.AsyncThread, PipelineOp.AsyncLoad, PipelineOp.TmaLoad):
+            raise ConstraintError(f"MbarrierArray: {self.op_type} does not arrive at mbarriers on Hopper and before")
+        if (self.op_type is PipelineOp.TmaLoad) != bool(tx_count):
+            raise ConstraintError(
+                f"MbarrierArray: tx_count={tx_count} with {self.op_type}; the bytes of a phase, for TmaLoad alone"
+            )
         if initialise:
             self.mbarrier_init()
 
     def recast_to_new_op_type(self, new_op_type: PipelineOp) -> MbarrierArray:
         """The same mbarriers, signalled in another way."""
-        return MbarrierArray(self.storage, self.num_stages, (new_op_type, self.group), initialise=False)
+        count = self.tx_count if new_op_type is PipelineOp.TmaLoad else 0
+        return MbarrierArray(self.storage, self.num_stages, (new_op_type, self.group), count, initialise=False)
 
     def mbarrier_init(self, *, loc: Any = None, ip: Any = None) -> None:
         """Let the first thread of warp 0 initialise all mbarriers."""
@@ -59,6 +69,8 @@ class MbarrierArray:
         """Signal stage ``index`` in the way of this array; ``dst``: in the block of this rank in the cluster."""
         if self.op_type is PipelineOp.AsyncLoad:
             self.arrive_cp_async_mbarrier(index)
+        elif self.op_type is PipelineOp.TmaLoad:
+            self.arrive_and_expect_tx(index, self.tx_count)
         else:
             self.arrive_mbarrier(index, dst)
 
@@ -71,8 +83,9 @@ class MbarrierArray:
         mbarriers.cp_async_mbarrier_arrive_noinc(self.get_barrier(index))
 
     def arrive_and_expect_tx(self, index: Any, tx_count: Any, *, loc: Any = None, ip: Any = None) -> None:
-        """This thread arrives, and the phase waits for ``tx_count`` bytes besides (sm_90)."""
-        mbarriers.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
+        """One lane of this warp arrives, and the phase waits for ``tx_count`` bytes besides (sm_90)."""
+        with elect_one():
+            mbarriers.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
 
     def try_wait(self, index: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the phase of parity ``phase`` of stage ``index`` is complete."""

@@ -42,6 +42,16 @@ class PipelineState:
         self._index = where(around, Int32(0), following)
         self._phase = where(around, self._phase ^ 1, self._phase)
 
+    def reverse(self, *, loc: Any = None, ip: Any = None) -> None:
+        """Go back to the stage before."""
+        self._count = self._count - 1
+        if self._stages == 1:
+            self._phase = self._phase ^ 1
+            return
+        around = self._index == 0
+        self._index = where(around, Int32(self._stages - 1), self._index - 1)
+        self._phase = where(around, self._phase ^ 1, self._phase)
+
     def clone(self, *, loc: Any = None, ip: Any = None) -> PipelineState:
         """A state of its own that stands at the same stage."""
         return PipelineState(self._stages, self._count, self._index, self._phase)

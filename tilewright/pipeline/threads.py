@@ -65,7 +65,7 @@ class PipelineAsync:
         self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
     ) -> None:
         """Wait until the stage is empty; not where ``try_acquire_token`` says that it is."""
-        _wait(self.sync_object_empty, state, try_acquire_token)
+        wait_unless(try_acquire_token, self.sync_object_empty, state)
 
     def producer_try_acquire(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the stage is empty: a token for :meth:`producer_acquire`."""
@@ -95,7 +95,7 @@ class PipelineAsync:
         self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
     ) -> None:
         """Wait until the stage is full; not where ``try_wait_token`` says that it is."""
-        _wait(self.sync_object_full, state, try_wait_token)
+        wait_unless(try_wait_token, self.sync_object_full, state)
 
     def consumer_try_wait(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the stage is full: a token for :meth:`consumer_wait`."""
@@ -132,7 +132,8 @@ class PipelineCpAsync(PipelineAsync):
     producer_op = PipelineOp.AsyncLoad
 
 
-def _wait(barriers: MbarrierArray, state: PipelineState, token: Any) -> None:
+def wait_unless(token: Any, barriers: MbarrierArray, state: PipelineState) -> None:
+    """Wait for the stage and phase of ``state``; not where ``token`` says that it is complete."""
     if token is None:
         barriers.wait(state.index, state.phase)
     else:

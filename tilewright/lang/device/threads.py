@@ -25,7 +25,7 @@ def _three(base: str, bounds: tuple[int | None, ...]) -> tuple[Any, Any, Any]:
     return x, y, z
 
 
-def _block_shape() -> tuple[int, ...] | None:
+def block_shape() -> tuple[int, ...] | None:
     """The block's shape, where the launch states it with Python ints."""
     found = getattr(Builder.current(), "block_shape", None)
     return tuple(found) if found is not None and all(isinstance(n, int) for n in found) else None
@@ -33,7 +33,7 @@ def _block_shape() -> tuple[int, ...] | None:
 
 def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     """The thread's (x, y, z) in its block."""
-    return _three("tid", _block_shape() or MOST_BLOCK)
+    return _three("tid", block_shape() or MOST_BLOCK)
 
 
 def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
@@ -88,6 +88,6 @@ def lane_idx(*, loc: Any = None, ip: Any = None) -> Any:
 
 def warp_idx(*, loc: Any = None, ip: Any = None) -> Any:
     """The warp's place in its block: linear thread index over 32."""
-    shape = _block_shape()
+    shape = block_shape()
     threads = shape[0] * shape[1] * shape[2] if shape else 1024
     return _register("warpid", bound=-(-threads // WARP_SIZE))

@@ -1,0 +1,61 @@
+"""The step between the initialisation of a pipeline's mbarriers and their first use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.lang.device.barriers import sync_threads
+from tilewright.lang.device.clusters import cluster_arrive, cluster_arrive_relaxed, cluster_wait
+from tilewright.lang.device.mbarriers import mbarrier_init_fence
+from tilewright.lang.tensors.tensor import unwrap_tree
+from tilewright.layout import Layout, product
+from tilewright.pipeline.agents import Agent
+
+
+def pipeline_init_arrive(
+    cluster_shape_mn: Any = None, is_relaxed: bool = False, *, loc: Any = None, ip: Any = None
+) -> None:
+    """Let the mbarriers that this thread has initialised be seen, and in a cluster arrive at its barrier.
+
+    ``cluster_shape_mn``: the cluster's shape (or the layout of its blocks); None, or one block: no cluster.
+    ``is_relaxed``: without ordering other memory. Work that needs no other block may stand between this and
+    :func:`pipeline_init_wait`. For pipelines made with ``defer_sync=True``.
+    """
+    mbarrier_init_fence()
+    if blocks(cluster_shape_mn) > 1:
+        cluster_arrive_relaxed() if is_relaxed else cluster_arrive()
+
+
+def pipeline_init_wait(cluster_shape_mn: Any = None, *, loc: Any = None, ip: Any = None) -> None:
+    """Wait until the mbarriers of all blocks of the cluster are initialised; without a cluster, those of the block."""
+    if blocks(cluster_shape_mn) > 1:
+        cluster_wait()
+    else:
+        sync_threads()
+
+
+def agent_sync(group: Agent, is_relaxed: bool = False, *, loc: Any = None, ip: Any = None) -> None:
+    """Wait for all threads of the block (``Agent.ThreadBlock``) or of the cluster (``Agent.ThreadBlockCluster``)."""
+    if group is Agent.ThreadBlock:
+        sync_threads()
+    elif group is Agent.ThreadBlockCluster:
+        cluster_arrive_relaxed() if is_relaxed else cluster_arrive()
+        cluster_wait()
+    else:
+        raise ConstraintError(f"agent_sync waits for a ThreadBlock or a ThreadBlockCluster, not for a {group}")
+
+
+def blocks(cluster: Any) -> int:
+    """How many blocks a cluster of this shape (or this layout of blocks) has.
+
+    >>> blocks(None), blocks((2, 4)), blocks(Layout((1, 2, 2, 1)))
+    (1, 8, 4)
+    """
+    if cluster is None:
+        return 1
+    shape = cluster.shape if isinstance(cluster, Layout) else unwrap_tree(cluster)
+    count = product(shape)
+    if not isinstance(count, int):
+        raise ConstraintError(f"the shape of a cluster is known while staging, not {cluster}")
+    return count
