@@ -60,7 +60,7 @@ class PipelineOrder:
             pipeline_init_arrive()
             pipeline_init_wait()
         # The first group passes at once: the phase before the first one counts as complete.
-        first = Int32(group_id) == 0
+        first: Any = Int32(group_id) == 0
         phase = where(first, Int32(1), Int32(0)) if not first.is_static else Int32(int(first.value))
         return PipelineOrder(barriers, depth, length, Int32(group_id), PipelineState(depth, 0, 0, phase))
 
