@@ -25,6 +25,13 @@ class DevicePointer(NamedTuple):
     high: int
     owner: Any
 
+    def __add__(self, distance: int) -> DevicePointer:  # type: ignore[override]
+        """The pointer so many bytes further on, as a plain address would be."""
+        return DevicePointer(self.address + distance, *self[1:])
+
+    def __int__(self) -> int:
+        return self.address
+
 
 #: What a launch can ask for besides: ``use_pdl``: begin while the kernel before it in the stream still runs (it waits
 #: for that one with griddepcontrol.wait); ``cooperative``: all blocks at once, or an error; ``non_portable_cluster``:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.kinds import Fixed
 from tilewright.lang.launch import options as opts
+from tilewright.lang.launch.calls import MISS
 from tilewright.lang.launch.executor import Executor
-from tilewright.lang.launch.fastpath import MISS
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.launch.kernel import KernelFunction
 from tilewright.lang.launch.outside import Outside, moves, snapshot

@@ -12,14 +12,12 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.arguments.signature import Signature
-from tilewright.lang.launch import fastpath
-from tilewright.lang.launch.host import HostWriter
-from tilewright.lang.launch.machine import MACHINES, machine_of
+from tilewright.lang.launch.calls import Calls, Parameter
+from tilewright.lang.launch.host import HostCode
+from tilewright.lang.launch.machine import MACHINES
 from tilewright.lang.launch.options import CompileOptions
-from tilewright.lang.launch.quick import shorten
 from tilewright.lang.launch.stage import Program, python_result
 from tilewright.lang.staging.blame import show_users_frames
-from tilewright.lang.staging.location import GENERATED
 
 
 class Executor:
@@ -39,31 +37,14 @@ class Executor:
         self.options = options
         self.signature = signature
         self._program = program
-        self._loaded: dict[str, list[Any]] = {}
+        self._code = HostCode(self.host, options)
+        self._loaded = self._code.loaded
+        self.source = self._code.source
         self.parameters = _runtime_parameters(signature, bound, program.arguments, skip)
         self._count = len(self.parameters)
-        self._build()
-
-    def _build(self) -> None:
-        writer = HostWriter(self.host)
-        body = writer.write()
-        self.launched = writer.kernels
-        code = fastpath.Caller(self.parameters, writer.pointer_parameters(), self._program.arguments)
-        self.source = body + "\n\n" + code.write()
-        scope = {**writer.scope, **code.scope, "loaded": self._loaded, "load": self._load}
-        name = f"{GENERATED}host code of {self.host.name}>"
-        exec(compile(self.source, name, "exec"), scope)
-        self._call = shorten(self.host, code, scope["call"], self._loaded)
-        self._generic = scope["generic"]
-        self._scope = scope
-        self._pointers = writer.pointer_parameters()
-        result = self._program.result
+        self._call = Calls(self._code, self.parameters).call
+        result = program.result
         self._result = None if not result.types() and result.rebuild(iter(())) is None else result
-
-    def _load(self, device: str) -> list[Any]:
-        machine = machine_of(device)
-        found = self._loaded[device] = [machine.load(kernel, self.options) for kernel in self.launched]
-        return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -112,7 +93,7 @@ class Executor:
         """Run with the flat run-time values of all arguments, which were checked before."""
         __tracebackhide__ = True
         try:
-            return self.result(self._generic(values))
+            return self.result(self._code.run(values))
         except Exception as error:
             show_users_frames(error)
             raise
@@ -120,12 +101,8 @@ class Executor:
     def direct(self, bound: inspect.BoundArguments) -> Any:
         """A function of all arguments, in order, that runs this program if they are of exactly its kind, else MISS."""
         listed = zip(self.signature.parameters(bound), self._program.arguments, strict=True)
-        every = [fastpath.Parameter(name, argument) for (name, _, _), argument in listed]
-        code = fastpath.Caller(every, self._pointers, self._program.arguments, strict=True)
-        text = code.write()
-        scope = {**self._scope, **code.scope}
-        exec(compile(text, f"{GENERATED}direct calls of {self.host.name}>", "exec"), scope)
-        return shorten(self.host, code, scope["direct"], self._loaded)
+        every = [Parameter(name, argument) for (name, _, _), argument in listed]
+        return Calls(self._code, every, exact=True).call
 
     def release(self) -> None:
         """Let go of the arrays that the program was compiled with."""
@@ -163,13 +140,15 @@ class Executor:
 
 def _runtime_parameters(
     signature: Signature, bound: inspect.BoundArguments, arguments: list[Argument], skip: int
-) -> list[fastpath.Parameter]:
+) -> list[Parameter]:
     found = []
     listed = list(signature.parameters(bound))
     for i, ((name, _, _), argument) in enumerate(zip(listed, arguments, strict=True)):
         if i < skip or name.partition("[")[0] in signature.constexpr:
+            if argument.types():
+                raise ArgumentError(f"argument '{name}': a bound object with run-time parts cannot be compiled")
             continue
         declared = signature.python.parameters.get(name)
         default = declared.default if declared is not None else inspect.Parameter.empty
-        found.append(fastpath.Parameter(name, argument, default))
+        found.append(Parameter(name, argument, default))
     return found

@@ -12,13 +12,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tilewright.errors import MachineError, StagingError
+from tilewright.errors import ArgumentError, MachineError, StagingError
 from tilewright.ir.arithmetic import TABLE, action, convert, evaluate, normalise
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.ops import ELEMENTWISE
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
 from tilewright.ir.types import BOOL, F32, F64, PtrType, ScalarType, element_of
+from tilewright.lang.launch.machine import machine_of
 from tilewright.lang.launch.segments import Segment, outline
+from tilewright.lang.staging.location import GENERATED
 
 _SCALAR = ELEMENTWISE | {"select", "cast"}
 _POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "tensormap"))
@@ -52,8 +54,50 @@ def narrow_floats(function: Function) -> list[Value]:
     return [p for p, kind in kinds if isinstance(kind, ScalarType) and kind.is_float and kind.width < 64]
 
 
+class HostCode:
+    """One host function ready to run: ``body(kernels, device, v0, v1, ...)`` is made of ``source``.
+
+    Pointers among the values are DevicePointers, for the ``kernels`` of a machine as they are loaded, or all of them
+    plain addresses (``device`` is None then), for launches that take addresses.
+    """
+
+    def __init__(self, function: Function, options: Any = None) -> None:
+        writer = HostWriter(function)
+        self.function, self.options = function, options
+        self.source, self.kernels = writer.write(), writer.kernels
+        self.only_launches = not writer.segments  # what touches memory on the host needs more than addresses
+        self.loaded: dict[str, list[Any]] = {}
+        self.pointers = [i for i, p in enumerate(function.params) if isinstance(p.type, PtrType)]
+        exec(compile(self.source, f"{GENERATED}host code of {function.name}>", "exec"), writer.scope)
+        self.body: Callable[..., tuple[Any, ...]] = writer.scope["body"]
+
+    def run(self, values: list[Any]) -> tuple[Any, ...]:
+        """Run with the values of all arguments, on the machine where the arrays among them are."""
+        devices = dict.fromkeys(values[i].device for i in self.pointers)
+        if len(devices) > 1:
+            found = ", ".join(devices)
+            raise ArgumentError(f"the arrays of one call lie on several devices ({found}); move them to one")
+        device = next(iter(devices), "cpu")
+        return self.body(self.loaded.get(device) or self.load(device), device, *values)
+
+    def load(self, device: str) -> list[Any]:
+        """The kernels ready for ``device``, which are remembered."""
+        if self.kernels:
+            machine = machine_of(device)
+            self.loaded[device] = [machine.load(kernel, self.options) for kernel in self.kernels]
+        return self.loaded.get(device, [])
+
+    def ready(self, device: str) -> tuple[Any, ...]:
+        """The first arguments of ``body`` for arrays on ``device``: by plain addresses if all that it does takes them
+        (launches on a GPU do)."""
+        kernels = self.loaded.get(device, [])
+        if self.only_launches and all(hasattr(kernel, "on") for kernel in kernels):
+            return [kernel.on(device) for kernel in kernels], None
+        return kernels, device
+
+
 class HostWriter:
-    """Writes the body of one host function: ``body(device, v0, v1, ...)``."""
+    """Writes the body of one host function: ``body(kernels, device, v0, v1, ...)``."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -68,14 +112,13 @@ class HostWriter:
         self.needs_device = False
 
     def write(self) -> str:
-        params = ["device", *(self.name(p) for p in self.function.params)]
+        params = ["kernels", "device", *(self.name(p) for p in self.function.params)]
         for parameter in narrow_floats(self.function):
             self.line(f"{self.name(parameter)} = {self.rounded(self.name(parameter), element_of(parameter.type))}")
         self.block(self.function.body)
         if len(self.lines) == 0:
             self.line("pass")
-        loads = ["    kernels = loaded.get(device) or load(device)"] if self.kernels else []
-        return "\n".join([*self.constants, f"def body({', '.join(params)}):", *loads, *self.lines]) + "\n"
+        return "\n".join([*self.constants, f"def body({', '.join(params)}):", *self.lines]) + "\n"
 
     # -- text ----------------------------------------------------------------------------------------------------
 
@@ -223,17 +266,16 @@ class HostWriter:
     def op_ptr_add(self, op: Op) -> None:
         pointer, index = op.operands
         size = element_of(pointer.type).bytes
-        p = self.use(pointer)
-        self.line(f"{self.name(op.result)} = {p}._replace(address={p}.address + {self.use(index)} * {size})")
+        self.line(f"{self.name(op.result)} = {self.use(pointer)} + {self.use(index)} * {size}")
 
     def op_ptr_cast(self, op: Op) -> None:
         self.line(f"{self.name(op.result)} = {self.use(op.operands[0])}")
 
     def op_ptr_toint(self, op: Op) -> None:
-        self.line(f"{self.name(op.result)} = {self.use(op.operands[0])}.address")
+        self.line(f"{self.name(op.result)} = int({self.use(op.operands[0])})")
 
     def op_ptr_fromint(self, op: Op) -> None:
-        self.line(f"{self.name(op.result)} = DevicePointer({self.use(op.operands[0])}, device, 0, 1 << 63, None)")
+        self.line(f"{self.name(op.result)} = pointer({self.use(op.operands[0])}, device)")
 
     def op_tensormap(self, op: Op) -> None:
         """The tensor map of this launch: see :class:`tilewright.ir.tensormap.TensorMapTemplate`."""
@@ -303,8 +345,10 @@ class HostWriter:
             return
         self.line(f"if {' and '.join(live)}: {call}" if live else call)
 
-    def pointer_parameters(self) -> list[int]:
-        return [i for i, p in enumerate(self.function.params) if isinstance(p.type, PtrType)]
+
+def _pointer(address: int, device: str | None) -> Any:
+    """An address of the program's own: as it is where pointers are addresses."""
+    return address if device is None else DevicePointer(address, device, 0, 1 << 63, None)
 
 
 def _divide(opcode: str, kind: ScalarType, a: int, b: int, place: str) -> Any:
@@ -315,7 +359,7 @@ def _divide(opcode: str, kind: ScalarType, a: int, b: int, place: str) -> Any:
 
 
 _SCOPE: dict[str, Any] = {
-    "DevicePointer": DevicePointer, "LaunchConfig": LaunchConfig, "MachineError": MachineError, "make": tuple.__new__,
+    "pointer": _pointer, "LaunchConfig": LaunchConfig, "MachineError": MachineError, "make": tuple.__new__,
     "float32": ctypes.c_float,
 }  # fmt: skip
 """What every generated host function may use."""

@@ -223,9 +223,9 @@ def test_threads(machine: SimpleNamespace) -> None:
 
 
 def test_what_is_remembered_is_bounded(machine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.lang.launch import quick
+    from tilewright.lang.launch import calls
 
-    monkeypatch.setattr(quick, "REMEMBERED", 4)
+    monkeypatch.setattr(calls, "REMEMBERED", 4)
     compiled = cute.compile(scale, torch.zeros(2, 4), torch.zeros(2, 4), 1.0, 0)
     for n in range(1, 30):
         for _ in range(2):

@@ -1,0 +1,172 @@
+"""From the arguments of a call to the run-time values of a program.
+
+Every argument reads itself, with all its checks (:meth:`~tilewright.lang.arguments.kinds.Argument.read`): the long way.
+Most calls repeat another one with other addresses. What a machine is handed follows from each array's dtype, shape,
+strides, device and address. The first four were checked when such a call was made before; from then on one look-up of
+them replaces the checks, and the address alone is checked for its alignment. This short way is one generated function
+for each list of parameters; whatever is unusual takes the long way, which converts it or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tilewright.errors import ArgumentError
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.types import PtrType
+from tilewright.lang.arguments.dlpack import HostTensor
+from tilewright.lang.arguments.kinds import Argument, Fixed, Scalar, StreamArgument
+from tilewright.lang.arguments.protocol import Protocol, implicit_tensor
+from tilewright.lang.launch.host import HostCode
+from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.staging.location import GENERATED
+
+REMEMBERED = 1024
+"""Combinations of shapes that a function keeps; more than that are forgotten together."""
+MISS = object()
+"""What an ``exact`` call gives for arguments of another specialisation."""
+
+
+class Parameter(NamedTuple):
+    """A parameter of a compiled function that is passed at each call."""
+
+    name: str
+    argument: Argument
+    default: Any = inspect.Parameter.empty
+
+
+class Calls:
+    """Calls of ``code`` with ``parameters``, by :attr:`call`.
+
+    With ``exact``, arguments that would rather be another specialisation are not converted: MISS is given back.
+    """
+
+    call: Callable[..., Any]
+
+    def __init__(self, code: HostCode, parameters: list[Parameter], exact: bool = False) -> None:
+        self.code, self.parameters, self.exact = code, parameters, exact
+        self.known: dict[Any, tuple[Any, ...]] = {}
+        """What was seen of the arrays of a call, to its plan: what else :meth:`HostCode.body` takes. Of an array these
+        are its bounds, relative to its address, and its run-time extents and strides."""
+        self.last: list[tuple[Any, Any]] = [(None, None)]
+        """What the last call showed, with its plan: comparing is cheaper than looking up."""
+        text = self._short()
+        if text:
+            scope = {
+                "body": code.body, "general": self.general, "learn": self.learn, "known": self.known,
+                "last": self.last, "HostTensor": HostTensor, "DevicePointer": DevicePointer, **self._constants(),
+            }  # fmt: skip
+            exec(compile(text, f"{GENERATED}calls of {code.function.name}>", "exec"), scope)
+        self.call = scope["call"] if text else self.general
+
+    def general(self, *args: Any) -> Any:
+        """The long way: every argument reads itself."""
+        pairs = zip(self.parameters, args, strict=True)
+        if not self.exact:
+            return self.code.run([value for p, a in pairs for value in p.argument.read(a)])
+        try:
+            values = [value for p, a in pairs for value in p.argument.exact(a)]
+        except ArgumentError:
+            return MISS
+        return self.code.run(values)
+
+    def learn(self, seen: Any, args: tuple[Any, ...]) -> Any:
+        """Call the long way, and remember the plan for arguments that look the same."""
+        result = self.general(*args)
+        if result is not MISS:
+            if len(self.known) >= REMEMBERED:
+                self.known.clear()
+            pairs = zip(self.parameters, args, strict=True)
+            reads = [p.argument.read(a) for p, a in pairs if isinstance(p.argument, Protocol)]
+            plan = self.code.ready(reads[0][0].device)
+            for pointer, *leaves in reads:
+                plan += (pointer.low - pointer.address, pointer.high - pointer.address, *leaves)
+            self.known[seen] = plan
+            self.last[0] = seen, plan
+        return result
+
+    # -- the short way -------------------------------------------------------------------------------------------
+
+    def _constants(self) -> dict[str, Any]:
+        """What the generated function compares with, by the number of the parameter."""
+        found: dict[str, Any] = {}
+        for i, (_, argument, _) in enumerate(self.parameters):
+            found[f"read{i}"] = argument.read
+            if isinstance(argument, Fixed):
+                found[f"fixed{i}"] = argument.value
+            elif isinstance(argument, Protocol):
+                found[f"token{i}"] = argument.token
+        return found
+
+    def _short(self) -> str:
+        """``call(a0, a1, ...)``; '' where an argument is of a kind that has no short way, or none is an array."""
+        reads: list[str] = []
+        checks: list[str] = []
+        seen: list[str] = []
+        pointers: list[str] = []
+        planned = ["kernels", "device"]
+        count = 0
+        for i, (_, argument, _) in enumerate(self.parameters):
+            values = [f"v{count + k}" for k in range(len(argument.types()))]
+            count += len(values)
+            if isinstance(argument, Fixed):
+                checks.append(f"a{i} is not fixed{i}")
+            elif isinstance(argument, Scalar):
+                checks.append(f"not ({_needs_no_conversion(i, argument)})")
+                reads.append(f"{values[0]} = a{i}")
+            elif isinstance(argument, StreamArgument):
+                reads.append(f"{values[0]} = a{i} if type(a{i}) is int else read{i}(a{i})[0]")
+            elif isinstance(argument, Protocol) and _is_tensor(argument):
+                kind = argument.types()[0]
+                assert isinstance(kind, PtrType)
+                reads += [
+                    f"if type(a{i}) is HostTensor:",
+                    f"    t{i}, l{i} = a{i}.passed",
+                    f"    {values[0]}, s{i} = l{i}[0].address, (l{i}[0].device, *l{i}[1:])",
+                    "else:",
+                    f"    t{i}, {values[0]} = token{i}, a{i}.data_ptr()",
+                    f"    s{i} = a{i}.dtype, a{i}.shape, a{i}.stride(), a{i}.get_device()",
+                ]
+                seen.append(f"s{i}, ")
+                checks += [f"t{i} is not token{i}", f"{values[0]} & {kind.align - 1}"]
+                planned += [f"low{i}", f"high{i}", *values[1:]]
+                at = values[0]
+                pointers.append(f"{at} = DevicePointer({at}, device, {at} + low{i}, {at} + high{i}, a{i})")
+            else:
+                return ""
+        if not seen:
+            return ""
+        args = ", ".join(f"a{i}" for i in range(len(self.parameters)))
+        return "\n".join([
+            f"def call({args}):",
+            "    try:",
+            *(f"        {line}" for line in reads),
+            f"        seen = ({''.join(seen)})",
+            "        before, plan = last[0]",
+            "        if seen != before: last[0] = seen, plan = seen, known.get(seen)",
+            "    except Exception: plan = ()",  # general() runs outside the handler: its errors stand alone
+            f"    if plan is None: return learn(seen, ({args}, ))",
+            f"    if {' or '.join(['not plan', *checks])}: return general({args})",
+            f"    {', '.join(planned)} = plan",
+            "    if device is not None:",
+            *(f"        {line}" for line in pointers),
+            f"    return body({', '.join(['kernels', 'device', *(f'v{k}' for k in range(count))])})",
+            "",
+        ])  # fmt: skip
+
+
+def _needs_no_conversion(i: int, argument: Scalar) -> str:
+    """The test whether the argument is a Python number that is passed as it is."""
+    if argument.cls is Boolean:
+        return f"a{i} is True or a{i} is False"
+    if argument.span is None:
+        return f"type(a{i}) is float"
+    low, high = argument.span
+    return f"type(a{i}) is int and {low} <= a{i} <= {high}"
+
+
+def _is_tensor(argument: Protocol) -> bool:
+    """Whether the argument is a tensor of the library, or an array that becomes one in the usual way."""
+    return argument.convert in (None, implicit_tensor) and isinstance(argument.template, HostTensor)
