@@ -12,5 +12,6 @@ __getattr__, __dir__, __all__ = lazily(
             "new_from_mlir_values"
         ),
         "tilewright.lang.staging.generate": "if_generate not_",
+        "tilewright._mlir.ir": "T",
     },
 )

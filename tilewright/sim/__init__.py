@@ -6,6 +6,7 @@
 'lockstep'
 """
 
+from tilewright.atoms.ptx.actions import ptx_action
 from tilewright.sim.memory import conceal, expose
 from tilewright.sim.profiling import KernelProfile, SimProfile, profile
 from tilewright.sim.settings import Options, current_options, options, set_options
@@ -19,5 +20,6 @@ __all__ = [
     "expose",
     "options",
     "profile",
+    "ptx_action",
     "set_options",
 ]

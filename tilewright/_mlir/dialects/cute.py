@@ -1,0 +1,5 @@
+"""``cutlass._mlir.dialects.cute``: importable, without a meaning here."""
+
+from tilewright._mlir.placeholder import placeholders
+
+__getattr__ = placeholders(__name__)

@@ -1,0 +1,80 @@
+"""``cutlass._mlir.ir``: types by MLIR's names; ``Value``, ``Location``, ... are names for annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright._mlir.placeholder import placeholders
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Value
+from tilewright.ir.types import SCALARS, ScalarType, Type, VecType
+
+__all__ = ["BF16Type", "F16Type", "F32Type", "F64Type", "IntegerType", "T", "Type", "Value", "VectorType"]
+__getattr__ = placeholders(__name__)
+
+
+def _integer(sign: str, width: int) -> ScalarType:
+    found = SCALARS.get(f"{sign}{width}")
+    if found is None:
+        raise ConstraintError(f"there are integers of 8, 16, 32 and 64 bits, and i1, but no {sign}{width}")
+    return found
+
+
+class IntegerType:
+    """Integers of 1, 8, 16, 32 and 64 bits."""
+
+    @staticmethod
+    def get_signless(width: int, context: Any = None, *, loc: Any = None) -> ScalarType:
+        return _integer("i", width)
+
+    get_signed = get_signless
+
+    @staticmethod
+    def get_unsigned(width: int, context: Any = None, *, loc: Any = None) -> ScalarType:
+        return _integer("u", width)
+
+
+def _of(name: str) -> Any:
+    return staticmethod(lambda context=None, *, loc=None: SCALARS[name])
+
+
+class F16Type:
+    get = _of("f16")
+
+
+class BF16Type:
+    get = _of("bf16")
+
+
+class F32Type:
+    get = _of("f32")
+
+
+class F64Type:
+    get = _of("f64")
+
+
+class VectorType:
+    """A vector of one extent."""
+
+    @staticmethod
+    def get(shape: Sequence[int], element_type: ScalarType, *, loc: Any = None) -> VecType:
+        return VecType(element_type, int(shape[0]))
+
+
+class T:
+    """The types of results of inline PTX: ``T.f32()``, ``T.i32()``, ``T.vector(2, T.f16())``.
+
+    >>> T.f32(), T.i64(), T.vector(2, T.f16())
+    (f32, i64, vec<f16, 2>)
+    """
+
+    i1 = bool = _of("i1")
+    i8, i16, i32, i64 = _of("i8"), _of("i16"), _of("i32"), _of("i64")
+    ui8, ui16, ui32, ui64 = _of("u8"), _of("u16"), _of("u32"), _of("u64")
+    f16, bf16, f32, f64 = _of("f16"), _of("bf16"), _of("f32"), _of("f64")
+
+    @staticmethod
+    def vector(n: int, element_type: ScalarType) -> VecType:
+        return VecType(element_type, n)

@@ -1,0 +1,465 @@
+"""What the simulator knows of PTX: an action on registers for each instruction (PTX ISA, "Instruction Set").
+
+An action is found by the first part of the opcode (``fma`` of ``fma.rn.ftz.f32``) and gets the rest as modifiers. The
+approximate functions (``ex2.approx`` ...) give the exact function rounded to the type: a GPU may differ in the last
+bits. Whole opcodes that are not here are given by the program with :func:`ptx_action`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tilewright.atoms.bits import Permute
+from tilewright.atoms.ptx.registers import Array, Kind, Registers, kind_of
+from tilewright.atoms.ptx.text import Statement
+from tilewright.atoms.warp import Redux, Shuffle, Vote
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.ir.arithmetic import on_lanes
+from tilewright.ir.casts import cast
+from tilewright.ir.types import BOOL, I32, SCALARS, U32
+
+
+class Unknown(Exception):  # noqa: N818
+    """The simulator has no action for this opcode."""
+
+
+class Step:
+    """One statement with its opcode taken apart: ``name``, ``modifiers``, and the types at its end."""
+
+    def __init__(self, registers: Registers, statement: Statement, where: Array | None) -> None:
+        self.registers, self.operands, self.where = registers, statement.operands, where
+        self.name, *rest = statement.opcode.split(".")
+        kinds = [kind_of(part) for part in rest]
+        self.kinds = [k for k in kinds if k is not None]
+        self.modifiers = [part for part, kind in zip(rest, kinds, strict=True) if kind is None]
+
+    @property
+    def kind(self) -> Kind:
+        if not self.kinds:
+            raise Unknown
+        return self.kinds[-1]
+
+    def only(self, *allowed: str) -> None:
+        """Opcodes with other modifiers mean something else."""
+        if any(m not in allowed for m in self.modifiers):
+            raise Unknown
+
+    def read(self, i: int, kind: Kind | None = None) -> Array:
+        if i >= len(self.operands):
+            raise ConstraintError(f"inline PTX: {self.name} has {len(self.operands)} operands; it takes more")
+        if str(self.operands[i]).startswith("%") and self.name != "mov":
+            raise ConstraintError(f"inline PTX: {self.operands[i]} is read by mov only, not by {self.name}")
+        return self.registers.read(self.operands[i], kind or self.kind)
+
+    def write(self, value: Any, kind: Kind | None = None, i: int = 0) -> None:
+        kind = kind or self.kind
+        if kind.elem.is_float:
+            value = self._finished(np.asarray(value), kind)
+        self.registers.write(self.operands[i], value, kind, self.where)
+
+    def float_inputs(self, value: Array) -> Array:
+        return _flushed(value) if "ftz" in self.modifiers else value
+
+    def _finished(self, value: Array, kind: Kind) -> Array:
+        if "sat" in self.modifiers:
+            value = np.where(np.isnan(value.astype(np.float64)), 0, np.clip(value, 0, 1)).astype(kind.elem.dtype)
+        if "relu" in self.modifiers:
+            value = np.where(value > 0, value, np.where(np.isnan(value.astype(np.float64)), value, value * 0))
+        return _flushed(value) if "ftz" in self.modifiers else value
+
+
+def _flushed(value: Array) -> Array:
+    """Subnormal numbers as zeros of their sign (``.ftz``)."""
+    if value.dtype != np.float32:
+        return value
+    return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), value), value)
+
+
+Action = Callable[[Step], None]
+ACTIONS: dict[str, Action] = {}
+GIVEN: dict[str, Callable[..., Any]] = {}
+"""Actions of the program, by whole opcode or by whole text."""
+
+
+def ptx_action(opcode: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: what inline PTX that the simulator does not know does there.
+
+    ``opcode`` is an instruction with all its modifiers, or a whole ``asm`` text. The function gets the source operands
+    in order as arrays ``[L]`` of the lanes' bits (unsigned integers of the register's width; predicates are bool) and
+    gives the destination's bits, or a tuple of them for several.
+
+    >>> @ptx_action("brev2.b32")
+    ... def _(a):
+    ...     return a ^ np.uint32(3)
+    """
+    if not isinstance(opcode, str) or not opcode.strip():
+        raise ArgumentError(f"ptx_action({opcode!r}): an opcode such as 'tanh.approx.bf16x2' is needed")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        GIVEN[opcode.strip()] = function
+        return function
+
+    return register
+
+
+def known(*names: str) -> Callable[[Action], Action]:
+    def register(action: Action) -> Action:
+        for name in names:
+            ACTIONS[name] = action
+        return action
+
+    return register
+
+
+_ROUNDINGS = ("rn", "ftz", "sat", "relu")
+
+
+def _floating(step: Step, opcode: str, count: int) -> None:
+    step.only(*_ROUNDINGS)
+    operands = [step.float_inputs(step.read(1 + i)) for i in range(count)]
+    with np.errstate(all="ignore"):
+        step.write(on_lanes(opcode, step.kind.elem)(*operands))
+
+
+@known("add", "sub")
+def _add(step: Step) -> None:
+    elem = step.kind.elem
+    if elem.is_float:
+        return _floating(step, step.name, 2)
+    step.only("sat")
+    a, b = step.read(1), step.read(2)
+    if "sat" in step.modifiers:
+        wide = a.astype(np.int64) + b if step.name == "add" else a.astype(np.int64) - b
+        return step.write(np.clip(wide, -(1 << 31), (1 << 31) - 1).astype(elem.dtype))
+    return step.write(on_lanes(step.name, elem)(a, b))
+
+
+@known("mul", "mad", "mul24", "mad24")
+def _mul(step: Step) -> None:
+    kind = step.kind
+    if kind.elem.is_float:
+        if step.name == "mad":
+            return _floating(step, "fma", 3)
+        return _floating(step, "mul", 2)
+    step.only("lo", "hi", "wide")
+    if "24" in step.name:
+        raise Unknown
+    a, b = step.read(1), step.read(2)
+    width, unsigned = kind.elem.width, kind.elem.kind == "uint"
+    if "wide" in step.modifiers:
+        wide = Kind(SCALARS[f"{'u' if unsigned else 'i'}{2 * width}"])
+        product = a.astype(wide.elem.dtype) * b.astype(wide.elem.dtype)
+        return step.write(product + step.read(3, wide) if step.name == "mad" else product, wide)
+    if "hi" in step.modifiers:
+        product = np.array([int(x) * int(y) >> width for x, y in zip(a, b, strict=True)], object)
+        product = (product & ((1 << width) - 1)).astype(f"u{width // 8}").view(kind.elem.dtype)
+    else:
+        product = a * b
+    return step.write(product + step.read(3) if step.name == "mad" else product)
+
+
+@known("fma")
+def _fma(step: Step) -> None:
+    _floating(step, "fma", 3)
+
+
+@known("min", "max")
+def _least(step: Step) -> None:
+    if not step.kind.elem.is_float:
+        step.only()
+        return step.write(on_lanes(step.name, step.kind.elem)(step.read(1), step.read(2)))
+    step.only("ftz", "NaN")
+    a, b = (step.float_inputs(step.read(i)) for i in (1, 2))
+    value = on_lanes(step.name, step.kind.elem)(a, b)
+    if "NaN" in step.modifiers:
+        value = np.where((a != a) | (b != b), value.dtype.type(np.nan), value)
+    return step.write(value)
+
+
+@known("div", "rem")
+def _quotient(step: Step) -> None:
+    if step.kind.elem.is_float:
+        step.modifiers = [m for m in step.modifiers if m not in ("approx", "full")]
+        return _floating(step, step.name, 2)
+    step.only()
+    a, b = step.read(1), step.read(2)
+    zero = b == 0
+    with np.errstate(all="ignore"):
+        value = on_lanes(step.name, step.kind.elem)(a, np.where(zero, b.dtype.type(1), b))
+    return step.write(np.where(zero, ~(a - a) if step.name == "div" else a, value))
+
+
+@known("abs", "neg")
+def _sign(step: Step) -> None:
+    step.only("ftz")
+    step.write(on_lanes(step.name, step.kind.elem)(step.float_inputs(step.read(1))))
+
+
+_FUNCTIONS = {
+    "ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh", "sqrt": "sqrt", "rsqrt": "rsqrt",
+    "rcp": "rcp",
+}  # fmt: skip
+
+
+@known(*_FUNCTIONS)
+def _function(step: Step) -> None:
+    step.only("approx", *_ROUNDINGS)
+    step.modifiers = [m for m in step.modifiers if m != "approx"]
+    value = step.float_inputs(step.read(1))
+    wide = value.astype(np.float64)
+    with np.errstate(all="ignore"):
+        step.write(on_lanes(_FUNCTIONS[step.name], SCALARS["f64"])(wide).astype(step.kind.elem.dtype))
+
+
+# -- bits --------------------------------------------------------------------------------------------------------------
+
+
+@known("and", "or", "xor")
+def _logic(step: Step) -> None:
+    step.only()
+    step.write(on_lanes(step.name, step.kind.elem)(step.read(1), step.read(2)))
+
+
+@known("not", "cnot")
+def _not(step: Step) -> None:
+    step.only()
+    value = step.read(1)
+    step.write((value == 0).astype(value.dtype) if step.name == "cnot" else ~value)
+
+
+@known("shl", "shr")
+def _shift(step: Step) -> None:
+    step.only()
+    value, by = step.read(1), step.read(2, Kind(U32))
+    most = step.kind.width - 1
+    inside = np.minimum(by, most).astype(value.dtype)
+    shifted = value << inside if step.name == "shl" else value >> inside
+    gone = value >> value.dtype.type(most) if step.name == "shr" and step.kind.elem.kind == "int" else value - value
+    step.write(np.where(by > most, gone, shifted))
+
+
+@known("shf")
+def _funnel(step: Step) -> None:
+    step.only("l", "r", "wrap", "clamp")
+    low, high, by = (step.read(i, Kind(U32)).astype(np.uint64) for i in (1, 2, 3))
+    by = by & np.uint64(31) if "wrap" in step.modifiers else np.minimum(by, np.uint64(32))
+    both = high << np.uint64(32) | low
+    step.write((both << by >> np.uint64(32) if "l" in step.modifiers else both >> by).astype(np.uint32), Kind(U32))
+
+
+@known("lop3")
+def _lop3(step: Step) -> None:
+    step.only()
+    a, b, c = (step.read(i) for i in (1, 2, 3))
+    table = int(step.read(4, Kind(U32))[0])
+    value = a - a
+    for i in range(8):
+        if table >> i & 1:
+            value |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+    step.write(value)
+
+
+@known("prmt")
+def _prmt(step: Step) -> None:
+    step.only()
+    words = [step.read(i, Kind(U32)) for i in (1, 2, 3)]
+    step.write(Permute().simulate(step.registers.lanes, None, words)[0], Kind(U32))  # type: ignore[arg-type]
+
+
+@known("popc", "clz", "brev", "bfind")
+def _count(step: Step) -> None:
+    step.only()
+    value, width = step.read(1), step.kind.width
+    if step.name == "popc":
+        return step.write(np.bitwise_count(value).astype(np.uint32), Kind(U32))
+    bits = (value.view(f"u{width // 8}")[:, None] >> np.arange(width, dtype=f"u{width // 8}")) & 1
+    if step.name == "brev":
+        weights = np.arange(width, dtype=f"u{width // 8}")[::-1]
+        return step.write((bits << weights).sum(1, dtype=bits.dtype))
+    if step.name == "bfind" and step.kind.elem.kind == "int":
+        raise Unknown
+    highest = np.where(bits.any(1), width - 1 - np.argmax(bits[:, ::-1], 1), -1)
+    found = highest if step.name == "bfind" else width - 1 - highest
+    return step.write(found.astype(np.int32).view(np.uint32), Kind(U32))
+
+
+@known("bfe", "bfi")
+def _field(step: Step) -> None:
+    step.only()
+    unsigned = Kind(SCALARS[f"u{step.kind.width}"])
+    first = 2 if step.name == "bfe" else 3
+    start, length = (np.minimum(step.read(first + i, Kind(U32)) & 255, 64).astype(np.uint64) for i in (0, 1))
+    field = np.where(length >= 64, ~np.uint64(0), (np.uint64(1) << np.minimum(length, 63)) - np.uint64(1))
+    whole = np.uint64((1 << step.kind.width) - 1)
+    if step.name == "bfi":
+        a, b = (step.read(i, unsigned).astype(np.uint64) for i in (1, 2))
+        moved = np.where(start < 64, field << np.minimum(start, 63), 0) & whole
+        return step.write((b & ~moved | (a << np.minimum(start, 63)) & moved).astype(unsigned.elem.dtype), unsigned)
+    if step.kind.elem.kind == "int":
+        raise Unknown
+    value = step.read(1, unsigned).astype(np.uint64)
+    return step.write((np.where(start < 64, value >> np.minimum(start, 63), 0) & field).astype(unsigned.elem.dtype))
+
+
+# -- moves, conversions, predicates ------------------------------------------------------------------------------------
+
+
+@known("mov")
+def _mov(step: Step) -> None:
+    step.only()
+    step.write(step.read(1))
+
+
+@known("selp")
+def _selp(step: Step) -> None:
+    step.only()
+    step.write(np.where(step.read(3, Kind(BOOL)), step.read(1), step.read(2)))
+
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
+}  # fmt: skip
+
+
+@known("setp")
+def _setp(step: Step) -> None:
+    compare, *rest = step.modifiers
+    step.modifiers = rest
+    step.only("ftz", "and", "or", "xor")
+    a, b = (step.float_inputs(step.read(i)) for i in (1, 2))
+    unordered = np.isnan(a) | np.isnan(b) if step.kind.elem.is_float else np.zeros(a.shape, bool)
+    if compare in ("num", "nan"):
+        holds = ~unordered if compare == "num" else unordered
+    elif compare in _COMPARE:
+        holds = _COMPARE[compare](a, b) & ~unordered
+    elif compare[:-1] in _COMPARE and compare.endswith("u"):
+        holds = _COMPARE[compare[:-1]](a, b) | unordered
+    else:
+        raise Unknown
+    logic = next((m for m in rest if m != "ftz"), None)
+    combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+    given = step.operands[0]
+    for token, value in zip(given if isinstance(given, tuple) else (given,), (holds, ~holds), strict=False):
+        joined = combine[logic](value, step.read(3, Kind(BOOL))) if logic else value
+        step.registers.store(token, joined, step.where)
+
+
+_TO_INTEGER = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+
+
+@known("cvt")
+def _cvt(step: Step) -> None:
+    step.only("rn", "rna", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "satfinite", "relu", "rz")
+    if len(step.kinds) != 2:
+        raise Unknown
+    to, source = step.kinds
+    if to.count == 2 and source.count == 1:  # cvt.rn.f16x2.f32 d, a, b: a is the upper half
+        step.only("rn", "ftz", "relu", "satfinite")
+        values = np.stack([step.read(2, source), step.read(1, source)], 1)
+        return step.write(cast(source.elem, to.elem)(step.float_inputs(values)), to)
+    if "rz" in step.modifiers and to.elem.is_float and to.elem.width < source.elem.width:
+        raise Unknown
+    value = step.float_inputs(step.read(1, source))
+    if source.elem.is_float:
+        for name, function in _TO_INTEGER.items():
+            if name in step.modifiers:
+                value = function(value.astype(np.float64)).astype(value.dtype)
+        if to.elem.name == "f32" and "sat" in step.modifiers:
+            return step.write(value.astype(np.float32), to)
+    elif "sat" in step.modifiers and to.elem.is_integer:
+        info = np.iinfo(to.elem.dtype)
+        value = np.clip(value.astype(object), info.min, info.max).astype(to.elem.dtype)
+        return step.write(value, to)
+    return step.write(cast(source.elem, to.elem)(value), to)
+
+
+@known("cvta")
+def _cvta(step: Step) -> None:
+    raise Unknown
+
+
+# -- warps -------------------------------------------------------------------------------------------------------------
+
+
+def _whole_warp(step: Step) -> None:
+    if step.where is not None:
+        raise ConstraintError(f"inline PTX: {step.name} under a predicate: put it outside, all its lanes take part")
+
+
+@known("shfl")
+def _shfl(step: Step) -> None:
+    _whole_warp(step)
+    step.only("sync", "idx", "up", "down", "bfly")
+    if "sync" not in step.modifiers:
+        raise Unknown
+    shuffle, lanes = Shuffle(step.modifiers[-1]), step.registers.lanes
+    given = step.operands[0]
+    value, offset, control, mask = step.read(1), *(step.read(i, Kind(I32)) for i in (2, 3, 4))
+    (moved,) = shuffle.simulate(lanes, SimpleNamespace(), [value, offset, mask, control])  # type: ignore[arg-type]
+    target, *valid = given if isinstance(given, tuple) else (given,)
+    step.registers.write(target, moved, step.kind, None)
+    if valid:
+        lane = lanes.lane()
+        b, clamp, segment = offset & 31, control & 31, control >> 8 & 31
+        highest = lane & segment | clamp & ~segment
+        source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": lane & segment | b & ~segment}
+        picked = source[shuffle.kind]
+        step.registers.store(valid[0], picked >= highest if shuffle.kind == "up" else picked <= highest, None)
+
+
+@known("vote")
+def _vote(step: Step) -> None:
+    _whole_warp(step)
+    step.only("sync", "any", "all", "uni", "ballot")
+    kind = step.modifiers[-1]
+    op = SimpleNamespace(result=SimpleNamespace(type=U32))
+    operands = [step.read(1, Kind(BOOL)), step.read(2, Kind(I32))]
+    (found,) = Vote(kind).simulate(step.registers.lanes, op, operands)  # type: ignore[arg-type]
+    step.write(found, Kind(U32) if kind == "ballot" else Kind(BOOL))
+
+
+@known("redux")
+def _redux(step: Step) -> None:
+    _whole_warp(step)
+    step.only("sync", "add", "min", "max", "and", "or", "xor")
+    operands = [step.read(1), step.read(2, Kind(I32))]
+    (found,) = Redux(step.modifiers[-1]).simulate(step.registers.lanes, SimpleNamespace(), operands)  # type: ignore[arg-type]
+    step.write(found)
+
+
+@known("activemask")
+def _activemask(step: Step) -> None:
+    active = step.registers.lanes.active().reshape(-1, 32)
+    step.write(np.repeat((active.astype(np.int64) << np.arange(32)).sum(1).astype(np.uint32), 32), Kind(U32))
+
+
+def act(registers: Registers, statement: Statement) -> None:
+    """Do one statement. Raises :class:`Unknown` where nobody has said what it does."""
+    where: Array | None = None
+    if statement.guard:
+        where = registers.read(statement.guard, Kind(BOOL))
+    step = Step(registers, statement, where)
+    if (given := GIVEN.get(statement.opcode)) is not None:
+        return _act_as_given(step, given)
+    if step.name not in ACTIONS:
+        raise Unknown
+    return ACTIONS[step.name](step)
+
+
+def _act_as_given(step: Step, function: Callable[..., Any]) -> None:
+    targets = step.operands[0] if isinstance(step.operands[0], tuple) else step.operands[:1]
+    sources = [part for o in step.operands[1:] for part in (o if isinstance(o, tuple) else (o,))]
+    registers = step.registers
+    values = [registers.raw(t) if t in registers.widths else registers.read(t, step.kind) for t in sources]
+    results = function(*values)
+    results = results if isinstance(results, tuple) else (results,)
+    for name, value in zip(targets, results, strict=True):
+        step.registers.store(str(name), np.broadcast_to(np.asarray(value), (step.registers.count,)), step.where)
+
+
+

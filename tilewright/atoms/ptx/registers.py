@@ -1,0 +1,149 @@
+"""The registers of one run of inline PTX on the simulator: bits of all lanes, seen as the type an instruction names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.instruction import Lanes
+from tilewright.ir.types import BOOL, SCALARS, ScalarType
+
+Array = np.ndarray[Any, Any]
+UNSIGNED = {1: np.dtype(bool), 8: np.dtype("u1"), 16: np.dtype("u2"), 32: np.dtype("u4"), 64: np.dtype("u8")}
+_HEX_FLOAT = {"0f": ("u4", "f4"), "0d": ("u8", "f8")}
+
+
+class Kind:
+    """A PTX type: an element, and how many of them a register holds (``f16x2``: two)."""
+
+    def __init__(self, elem: ScalarType, count: int = 1) -> None:
+        self.elem, self.count = elem, count
+
+    @property
+    def width(self) -> int:
+        return self.elem.width * self.count
+
+
+def kind_of(name: str) -> Kind | None:
+    """The type that a suffix such as ``s32``, ``b64``, ``pred`` or ``bf16x2`` names, or None."""
+    if name == "pred":
+        return Kind(BOOL)
+    base, _, count = name.partition("x")
+    if base[:1] == "s" and base[1:].isdigit():
+        base = f"i{base[1:]}"
+    elif base[:1] == "b" and base[1:].isdigit():
+        base = f"u{base[1:]}"
+    elem = SCALARS.get(base)
+    return None if elem is None or base == "i1" else Kind(elem, int(count) if count.isdigit() else 1)
+
+
+class Registers:
+    """Values by name. Every value is the array ``[L]`` of the lanes' bits, unsigned; predicates are bool."""
+
+    def __init__(self, lanes: Lanes, declared: dict[str, str]) -> None:
+        self.lanes = lanes
+        self.count = lanes.lane().size
+        self.bits: dict[str, Array] = {}
+        self.widths: dict[str, int] = {}
+        for name, kind in declared.items():
+            found = kind_of(kind)
+            if found is None:
+                raise ConstraintError(f"inline PTX: the simulator does not know registers of type .{kind}")
+            self.widths[name] = found.width
+
+    def define(self, name: str, width: int, value: Any = None) -> None:
+        """A register of the caller; ``value`` is its number or array of numbers."""
+        self.widths[name] = width
+        if value is not None:
+            spread = np.ascontiguousarray(self.lanes.spread(value))
+            self.bits[name] = spread if width == 1 else spread.view(UNSIGNED[width])
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def read(self, token: Any, kind: Kind) -> Array:
+        """The operand as numbers of the type: ``[L]``, or ``[L, n]`` of a packed type."""
+        if isinstance(token, tuple):
+            return self._typed(self.packed(token), kind)
+        if kind.elem == BOOL:
+            inverted = token.startswith("!")
+            value = self.raw(token.lstrip("!"))
+            return ~value if inverted else value
+        sign, name = (-1, token[1:]) if token.startswith("-") and token[1:2].isalpha() else (1, token)
+        if name in self.widths:
+            value = self._typed(self.raw(name), kind)
+            return -value if sign < 0 else value
+        if token.startswith("%"):
+            return self._typed(np.ascontiguousarray(self.lanes.sreg(token[1:])).view(np.uint32), kind)
+        return self._immediate(token, kind)
+
+    def raw(self, name: str) -> Array:
+        """The bits of a register that has been written."""
+        found = self.bits.get(name)
+        if found is None:
+            raise ConstraintError(f"inline PTX: {name} is read before it is written")
+        return found
+
+    def packed(self, parts: tuple[str, ...]) -> Array:
+        """The bits of ``{a, b, ...}``: the first part lowest."""
+        values = [self.raw(p) for p in parts]
+        return np.ascontiguousarray(np.stack(values, 1)).view(UNSIGNED[8 * values[0].itemsize * len(parts)])[:, 0]
+
+    def _typed(self, bits: Array, kind: Kind) -> Array:
+        wanted = UNSIGNED[kind.width]
+        same = bits if bits.dtype == wanted else bits.astype(wanted)
+        seen = np.ascontiguousarray(same).view(kind.elem.dtype)
+        return seen.reshape(self.count, kind.count) if kind.count > 1 else seen
+
+    def _immediate(self, token: str, kind: Kind) -> Array:
+        text = token.rstrip("U")
+        layout = _HEX_FLOAT.get(text[:2].lower())
+        try:
+            if layout is not None and len(text) in (10, 18):
+                number: Any = np.array(int(text[2:], 16), layout[0]).view(layout[1])[()]
+            elif re.search(r"[.eE]", text) and not text.lower().startswith("0x"):
+                number = float(text)
+            else:
+                number = int(text, 8) if re.fullmatch(r"-?0[0-7]+", text) else int(text, 0)
+        except ValueError:
+            raise ConstraintError(f"inline PTX: {token!r} is no register that is declared and no number") from None
+        if kind.elem.is_float and isinstance(number, int) and kind.count == 1:
+            number = float(number)
+        if isinstance(number, int):
+            bits = np.full(self.count, number & ((1 << kind.width) - 1), UNSIGNED[kind.width])
+            return self._typed(bits, kind)
+        return np.full(self.count, number).astype(kind.elem.dtype)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def write(self, token: Any, value: Array, kind: Kind, where: Array | None) -> None:
+        """Numbers of the type into the register; lanes outside ``where`` keep what they had."""
+        packed = np.ascontiguousarray(np.asarray(value).astype(kind.elem.dtype, copy=False))
+        if kind.elem == BOOL:
+            self.store(token, packed, where)
+            return
+        packed = np.broadcast_to(packed, (self.count, *packed.shape[1:])) if packed.ndim else packed
+        bits = np.ascontiguousarray(packed).view(UNSIGNED[kind.width]).reshape(self.count)
+        if isinstance(token, tuple):
+            parts = bits.reshape(-1, 1).view(UNSIGNED[kind.width // len(token)])
+            for i, part in enumerate(token):
+                self.store(part, np.ascontiguousarray(parts[:, i]), where)
+            return
+        width = self.widths.get(token, kind.width)
+        if width > kind.width and kind.elem.kind == "int":  # a signed result fills a wider register with its sign
+            signed = bits.view(f"i{kind.width // 8}").astype(f"i{width // 8}")
+            bits = signed.view(UNSIGNED[width])
+        self.store(token, bits, where)
+
+    def store(self, name: str, bits: Array, where: Array | None) -> None:
+        """Bits into the register ``name``; ``_`` takes anything and keeps nothing."""
+        if name == "_":
+            return
+        if name not in self.widths:
+            raise ConstraintError(f"inline PTX: {name} is written but is no register that is declared")
+        wanted = UNSIGNED[self.widths[name]]
+        bits = bits if bits.dtype == wanted else bits.astype(wanted)
+        old = self.bits.get(name)
+        self.bits[name] = bits if where is None or old is None else np.where(where, bits, old)

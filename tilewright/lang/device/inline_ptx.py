@@ -1,0 +1,149 @@
+"""``llvm.inline_asm``: PTX in a kernel, as the text of LLVM's inline assembly.
+
+>>> from tilewright import cute, cutlass_dsl
+>>> from tilewright._mlir.dialects import llvm
+>>> @cutlass_dsl.dsl_user_op
+... def relu(x, *, loc=None, ip=None):
+...     return cute.Float32(llvm.inline_asm(cutlass_dsl.T.f32(), [cute.Float32(x).ir_value()],
+...                                         "max.f32 $0, $1, 0f00000000;", "=f,f", loc=loc, ip=ip))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Constant, Value
+from tilewright.ir.types import I64, PtrType, ScalarType, Type, VecType
+from tilewright.lang.device.calls import operand
+
+
+class StructType:
+    """Several results of one asm text; :func:`extractvalue` takes them out."""
+
+    def __init__(self, body: Sequence[Any]) -> None:
+        self.body = tuple(body)
+
+    @classmethod
+    def get_literal(
+        cls, body: Sequence[Any], *, packed: bool = False, context: Any = None, loc: Any = None
+    ) -> StructType:
+        """The type of the results, in order."""
+        return cls(body)
+
+
+def inline_asm(
+    res: Any, operands_: Sequence[Any], asm_string: str, constraints: str, *, has_side_effects: bool = False,
+    is_align_stack: bool = False, asm_dialect: Any = None, operand_attrs: Any = None, tail_call_kind: Any = None,
+    loc: Any = None, ip: Any = None,
+) -> Any:  # fmt: skip
+    """Emit PTX. ``asm_string`` names results and operands ``$0, $1, ...`` in the order of ``constraints``.
+
+    A constraint is ``=`` for a result and a letter: ``h``, ``r``, ``l`` a register of 16, 32, 64 bits, ``f`` and ``d``
+    one of Float32 and Float64, ``n`` a number known while staging; a digit shares that result's register; ``~{memory}``
+    tells that memory changes. ``res`` is the result's type (``T.f32()``), a :class:`StructType` for several, None for
+    none. Numbers of other types with as many bits go into registers as they are (two Float16 into an ``r``).
+
+    Raises ConstraintError where constraints, operands and results do not agree. ``has_side_effects`` keeps the text
+    even where nobody reads its results. Source: LLVM Language Reference, "Inline Assembler Expressions".
+    """
+    letters = [c.strip() for c in constraints.split(",") if c.strip()]
+    clobbers = [c for c in letters if c.startswith("~")]
+    outputs = [c[1:].lstrip("&") for c in letters if c.startswith("=")]
+    inputs = [c for c in letters if c[0] not in "~="]
+    types = list(res.body) if isinstance(res, StructType) else [] if res is None else [res]
+    intel = asm_dialect is not None and "INTEL" in str(asm_dialect).upper()
+    if is_align_stack or operand_attrs or tail_call_kind or intel:
+        raise ConstraintError("inline_asm: of LLVM's options only has_side_effects has a meaning for PTX")
+    values = [operand(x) for x in operands_]
+    for what, named, given in (("result", outputs, types), ("operand", inputs, values)):
+        if len(named) != len(given):
+            raise ConstraintError(f"inline_asm({asm_string!r}): {len(named)} {what} constraints in {constraints!r} for "
+                                  f"{len(given)} {what}s")  # fmt: skip
+    mentioned = {int(n) for n in re.findall(r"(?<!\$)\$\{?(\d+)", asm_string)}
+    if beyond := [n for n in mentioned if n >= len(outputs) + len(inputs)]:
+        raise ConstraintError(f"inline_asm({asm_string!r}): there is no ${beyond[0]} among {constraints!r}")
+    text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
+    atom = InlinePtx(text, tuple(outputs), tuple(inputs), has_side_effects or not outputs, "~{memory}" in clobbers)
+    for letter in [*outputs, *inputs]:
+        if letter not in REGISTERS and not (letter.isdigit() and int(letter) < len(outputs)):
+            raise ConstraintError(
+                f"inline_asm({asm_string!r}): no constraint {letter!r}; there are {', '.join(REGISTERS)}, n and digits"
+            )
+    builder = Builder.current()
+    ready = [_into(v, REGISTERS[atom.letter(i)]) for i, v in enumerate(values)]
+    made = builder.call(atom, ready, tuple(REGISTERS[c] for c in outputs))
+    results = [_out_of(v, _type(t)) for v, t in zip(made, types, strict=True)]
+    if isinstance(res, StructType):
+        return results
+    return results[0] if results else None
+
+
+def extractvalue(
+    res: Any, container: Sequence[Value], position: Sequence[int], *, loc: Any = None, ip: Any = None
+) -> Value:
+    """Result ``position[0]`` of an :func:`inline_asm` that has several."""
+    if not isinstance(container, list) or len(position) != 1 or not 0 <= position[0] < len(container):
+        raise ConstraintError(f"extractvalue: {list(position)} is no place among the results of one inline_asm")
+    return container[position[0]]
+
+
+def _with_numbers(text: str, first: int, inputs: list[str], values: list[Value]) -> tuple[str, list[str], list[Value]]:
+    """The text with the operands of constraint ``n`` written into it."""
+    if "n" not in inputs:
+        return text, inputs, values
+    kept = [i for i, c in enumerate(inputs) if c != "n"]
+    places = {first + i: f"${first + k}" for k, i in enumerate(kept)}
+    for i, letter in enumerate(inputs):
+        if letter == "n":
+            value = values[i]
+            if not isinstance(value, Constant):
+                raise ConstraintError(f"inline_asm({text!r}): operand {i}, of constraint n, is not known while staging")
+            places[first + i] = str(value.value)
+    made = re.sub(r"\$(\d+)", lambda m: places.get(int(m.group(1)), m.group(0)), text)
+    return made, [inputs[i] for i in kept], [values[i] for i in kept]
+
+
+def _type(asked: Any) -> Type:
+    found = asked if isinstance(asked, Type) else getattr(asked, "ir_type", None)
+    if not isinstance(found, (ScalarType, VecType)):
+        raise ConstraintError(f"inline_asm: {asked!r} is no type of a result; T.f32(), T.i32(), ... are")
+    return found
+
+
+def _bits(kind: Type) -> int:
+    assert isinstance(kind, (ScalarType, VecType))
+    return kind.width if isinstance(kind, ScalarType) else kind.elem.width * kind.n
+
+
+def _into(value: Value, register: ScalarType) -> Value:
+    """A value in a register of the asm text."""
+    builder = Builder.current()
+    if isinstance(value.type, PtrType):  # of shared memory, 32 bits say all
+        value = builder.emit("ptr.toint", (value,), (I64,)).result
+        return builder.cast(value, register)
+    kind = value.type
+    if not isinstance(kind, (ScalarType, VecType)):
+        raise ConstraintError(f"inline_asm: an operand of type {kind} fits no register")
+    if isinstance(kind, ScalarType) and not kind.is_float and not register.is_float and kind.width < register.width:
+        return builder.cast(value, register)  # as C does with small integers
+    if _bits(kind) != register.width:
+        raise ConstraintError(
+            f"inline_asm: an operand of type {kind} in a register of {register.width} bits; convert it"
+        )
+    return builder.bitcast(value, register)
+
+
+def _out_of(value: Value, kind: Type) -> Value:
+    """A register of the asm text as a value of the type asked for."""
+    builder, register = Builder.current(), value.type
+    assert isinstance(register, ScalarType)
+    if isinstance(kind, ScalarType) and not kind.is_float and not register.is_float and kind.width < register.width:
+        return builder.cast(value, kind)
+    if _bits(kind) != register.width:
+        raise ConstraintError(f"inline_asm: a result of type {kind} from a register of {register.width} bits")
+    return builder.bitcast(value, kind)
