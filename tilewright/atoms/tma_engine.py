@@ -95,8 +95,9 @@ class LoadEngine(Engine):
         if masks is None:
             return [self.lanes.places(pointer)], [np.ones(self.lanes.warps * WARP, bool)]
         ranks = [r for r in range(16) if (masks[self.leaders] >> r & 1).any()]
+        own = self.lanes.sreg("cluster_ctarank")  # for warps that do not send there; other blocks may have ended
         return (
-            [self.lanes.places(pointer, np.where(masks >> r & 1, r, 0)) for r in ranks],
+            [self.lanes.places(pointer, np.where(masks >> r & 1, r, own)) for r in ranks],
             [(masks >> r & 1).astype(bool) for r in ranks],
         )
 

@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.pipeline.mbarrier_array": "MbarrierArray",
         "tilewright.pipeline.threads": "PipelineAsync PipelineCpAsync",
         "tilewright.pipeline.tma": "PipelineTmaAsync PipelineTmaMultiConsumersAsync",
+        "tilewright.pipeline.tma_store": "PipelineTmaStore TmaStoreFence",
         "tilewright.pipeline.order": "PipelineOrder",
         "tilewright.pipeline.initialise": "agent_sync pipeline_init_arrive pipeline_init_wait",
         "tilewright.pipeline.participants": "PipelineConsumer PipelineProducer",
