@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.atoms import numbers
 from tilewright.atoms.matrix_descriptor import UNIT, swizzle_of_type
 from tilewright.atoms.mma import active_warps
+from tilewright.atoms.scratch import scratch
 from tilewright.atoms.tables import offsets, owners
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
@@ -70,44 +71,82 @@ def units_of(lanes: Lanes, atom: WgmmaAtom) -> Units:
 
 def issue(atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any]) -> None:
     """Hand the instruction to its agent. Accumulators and A in registers are the live fragments: what the program does
-    to them before the wait shows."""
+    to them before the wait shows. Instructions of one group that add to the same accumulators are done together."""
     from tilewright.atoms.wgmma import AGENT
 
-    lanes.defer(AGENT, _Product(atom, lanes, op, operands, units_of(lanes, atom)), registers=True)
+    call = _Call(op.attrs, *operands)
+    started = lanes.beside(_Started)
+    last = started.products.get(id(lanes))
+    if last is not None and last.takes(atom, lanes, call):
+        last.calls.append(call)
+        return
+    product = started.products[id(lanes)] = _Product(atom, lanes, call, units_of(lanes, atom))
+    lanes.defer(AGENT, product, registers=True)
+
+
+def close(lanes: Lanes) -> None:
+    """Later instructions of these lanes belong to another group."""
+    lanes.beside(_Started).products.pop(id(lanes), None)
+
+
+class _Started:
+    """The newest product of each group of lanes that later instructions of the same group may still join."""
+
+    def __init__(self) -> None:
+        self.products: dict[int, _Product] = {}
+
+
+class _Call(NamedTuple):
+    attrs: dict[str, Any]
+    d: Array
+    a: Any
+    b: Any
+    accumulate: Any
 
 
 class _Product:
-    """The moment at which the operands of one call are read and its accumulators are written."""
+    """The moment at which the operands of one or several calls are read and their accumulators are written."""
 
-    def __init__(self, atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any], units: Units) -> None:
-        self.atom, self.lanes, self.op, self.units = atom, lanes, op, units
-        self.d, self.a, self.b, self.accumulate = operands
+    def __init__(self, atom: WgmmaAtom, lanes: Lanes, call: _Call, units: Units) -> None:
+        self.atom, self.lanes, self.calls, self.units = atom, lanes, [call], units
+        self.mask, self.over = lanes.mask, False
+
+    def takes(self, atom: WgmmaAtom, lanes: Lanes, call: _Call) -> bool:
+        """Whether ``call`` does nothing but add to the accumulators of the last one."""
+        last = self.calls[-1]
+        return (
+            not self.over and lanes is self.lanes and lanes.mask is self.mask and atom == self.atom
+            and call.d is last.d and np.ndim(call.accumulate) == 0 and bool(call.accumulate)
+            and all(call.attrs[x] == last.attrs[x] for x in ("d_layout", "d_offset"))
+        )  # fmt: skip
 
     def __call__(self) -> None:
-        atom, attrs = self.atom, self.op.attrs
+        self.over = True
+        atom, units, first = self.atom, self.units, self.calls[0]
         m, n, k = atom.shape_mnk
-        units = self.units
-        left = self._a(m, k)  # [units, RestM, rows, RestK * k]
-        right = self._shared("B", self.b, attrs["b_layout"], attrs["b_high"], n, atom.type_b)
-        d = units.of(self.d)  # a view of the live fragment, or a copy of the chosen units
-        where, offset = offsets(attrs["d_layout"]).reshape(right.shape[1], left.shape[1], -1), attrs["d_offset"]
-        keep = self._kept()
+        lefts = [self._a(call, m, k) for call in self.calls]  # [units, RestM, rows, RestK * k]
+        rights = [self._shared("B", call.b, call.attrs, n, atom.type_b) for call in self.calls]
+        left, right = (x[0] if len(x) == 1 else np.concatenate(x, axis=3) for x in (lefts, rights))
+        d = units.of(first.d)  # a view of the live fragment, or a copy of the chosen units
+        where = offsets(first.attrs["d_layout"]).reshape(right.shape[1], left.shape[1], -1)
+        keep = self._kept(first.accumulate)
         for j in range(right.shape[1]):
             for i in range(left.shape[1]):
-                at = offset + int(where[j, i, 0])
-                part = d[:, :, at : at + where.shape[2]]
+                at = first.attrs["d_offset"] + int(where[j, i, 0])
+                # Lanes are (warp, lane / 4, lane % 4), values (v2, v1, v0); see accumulator_layout.
+                part = d[:, :, at : at + where.shape[2]].reshape(len(d), units.per, 8, 4, n // 8, 2, 2)
                 self._add(part, left[:, i], right[:, j], keep, k)
         if units.chosen is not None:
-            self.d.reshape(units.units, 32 * units.per, -1)[units.chosen] = d
+            first.d.reshape(units.units, 32 * units.per, -1)[units.chosen] = d
 
-    def _kept(self) -> Any:
-        """Whether the accumulators are added to: a bool, or one for each lane ``[units, lanes, 1]``."""
-        flag = np.asarray(self.accumulate)
+    def _kept(self, accumulate: Any) -> Any:
+        """Whether the accumulators are added to: a bool, or one for each lane, shaped to the accumulators."""
+        flag = np.asarray(accumulate)
         if flag.ndim == 0:
             return bool(flag)
         by_lane = self.units.of(self.lanes.spread(flag))
         first = bool(by_lane.flat[0])
-        return first if (by_lane == first).all() else by_lane[:, :, None]
+        return first if (by_lane == first).all() else by_lane.reshape(len(by_lane), self.units.per, 8, 4, 1, 1, 1)
 
     def _add(self, part: Array, left: Array, right: Array, keep: Any, step: int) -> None:
         atom = self.atom
@@ -119,18 +158,19 @@ class _Product:
         self._write(part, self._multiply(left, right), keep)
 
     def _multiply(self, left: Array, right: Array) -> Array:
-        """``[units, lanes, values]`` of the products of ``[units, rows, k]`` and ``[units, n, k]``."""
+        """The products of ``[units, rows, k]`` and ``[units, n, k]``, seen as accumulators."""
         atom, units = self.atom, self.units
         if atom.type_d == I32:
             exact = numbers.exact_float(left.shape[-1], atom.type_a, atom.type_b)
             product = np.matmul(left.astype(exact), right.astype(exact).transpose(0, 2, 1))
             product = product.astype(np.int64 if atom.saturate else np.int32)
         else:
-            product = np.matmul(left, right.transpose(0, 2, 1))
-        n = right.shape[1]
-        # Rows are (warp, v1, lane / 4), columns (v2, lane % 4, v0); see accumulator_layout.
-        split = product.reshape(-1, units.per, 2, 8, n // 8, 4, 2).transpose(0, 1, 3, 5, 4, 2, 6)
-        return split.reshape(len(product), 32 * units.per, n // 2)
+            shape = (*left.shape[:2], right.shape[1])
+            out = scratch("wgmma", shape, left.dtype)
+            product = np.matmul(left, right.transpose(0, 2, 1), out=out)
+        # Rows are (warp, v1, lane / 4), columns (v2, lane % 4, v0).
+        split = product.reshape(len(product), units.per, 2, 8, right.shape[1] // 8, 4, 2)
+        return split.transpose(0, 1, 3, 5, 4, 2, 6)
 
     def _write(self, part: Array, product: Array, keep: Any) -> None:
         if keep is False:
@@ -144,27 +184,29 @@ class _Product:
         elif self.atom.type_d == F16:
             with np.errstate(over="ignore"):
                 part[...] = (np.asarray(old, np.float32) + product).astype(np.float16)
+        elif keep is False:
+            part[...] = product
         else:
             np.add(old, product, out=part, casting="unsafe")
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
-    def _a(self, m: int, k: int) -> Array:
-        atom, attrs, units = self.atom, self.op.attrs, self.units
+    def _a(self, call: _Call, m: int, k: int) -> Array:
+        atom, units = self.atom, self.units
         if atom.reads_shared("A"):
-            whole = self._shared("A", self.a, attrs["a_layout"], attrs["a_high"], m, atom.type_a)
+            whole = self._shared("A", call.a, call.attrs, m, atom.type_a)
             if units.per == 4:
                 return whole
             by_warp = whole.reshape(*whole.shape[:2], 4, 16, -1)
             return by_warp[np.arange(len(whole)), :, units.warp]  # type: ignore[no-any-return]
-        return self._registers(k)
+        return self._registers(call, k)
 
-    def _registers(self, k: int) -> Array:
-        atom, attrs, units = self.atom, self.op.attrs, self.units
+    def _registers(self, call: _Call, k: int) -> Array:
+        atom, attrs, units = self.atom, call.attrs, self.units
         layout = attrs["a_layout"]
         thread, value = owners(atom.layout_a, 64, k)
         values = offsets(layout[0])[value[:16]]
-        held = units.of(self.a)
+        held = units.of(call.a)
         by_warp = held.reshape(-1, 32, held.shape[-1])
         rest_m, rest_k = offsets(layout[1]), offsets(layout[2])
         place = attrs["a_offset"] + values[None, :, None, :] + rest_m[:, None, None, None] + rest_k[:, None]
@@ -174,8 +216,9 @@ class _Product:
         split = found.reshape(len(held), units.per, rest_m.size, 16, rest_k.size * k)
         return split.transpose(0, 2, 1, 3, 4).reshape(len(held), rest_m.size, 16 * units.per, -1)
 
-    def _shared(self, role: str, low: Any, layout: Any, high: int, rows: int, type_: ScalarType) -> Array:
+    def _shared(self, role: str, low: Any, attrs: dict[str, Any], rows: int, type_: ScalarType) -> Array:
         """``[units, RestMN, rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly."""
+        layout, high = attrs[f"{role.lower()}_layout"], attrs[f"{role.lower()}_high"]
         words = self._uniform(role, low)
         rest_mn, rest_k = offsets(layout[1]), offsets(layout[2])
         steps = rest_mn[:, None] + rest_k[None, :]

@@ -39,7 +39,10 @@ class WgmmaCommit(Instruction):
     orders = (Ordering("warp", release=True, through="group", agent=AGENT),)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        from tilewright.atoms.wgmma_action import close
+
         lanes.commit(AGENT)
+        close(lanes)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
