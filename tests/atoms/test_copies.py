@@ -12,6 +12,7 @@ from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.cp_async import CpAsync, CpAsyncCommit, CpAsyncWait, LoadCacheMode
 from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.matrix_copy import MatrixCopy
+from tilewright.atoms.movmatrix import MovMatrix
 from tilewright.atoms.shuffle import ShuffleTranspose
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.universal import UniversalCopy
@@ -201,6 +202,34 @@ def test_shuffle_follows_its_layout(xor: int) -> None:
     np.testing.assert_array_equal(target, expected)
 
 
+@pytest.mark.parametrize("type_", [F16, U8])
+def test_movmatrix_transposes_each_matrix(type_: ScalarType) -> None:
+    """Lane l holds row l / 4, columns 2 (l % 4) and the next, of its warp's matrix of 16-bit cells."""
+    per = 32 // type_.width
+    cells = np.arange(2 * 2 * 64, dtype=np.uint16).reshape(2, 2, 8, 8) * 251  # (warp, repetition, row, column)
+    source, target = (np.zeros((64, 2 * per), type_.dtype) for _ in range(2))
+    wanted = target.copy()
+    for lane in range(64):
+        row, column = lane % 32 // 4, 2 * (lane % 4)
+        for r in range(2):
+            matrix = cells[lane // 32, r]
+            source[lane, per * r : per * (r + 1)] = matrix[row, column : column + 2].copy().view(type_.dtype)
+            turned = np.array([matrix[column, row], matrix[column + 1, row]], np.uint16)
+            wanted[lane, per * r : per * (r + 1)] = turned.view(type_.dtype)
+    atom, numbers = MovMatrix(), (tuple(range(per)), tuple(range(per, 2 * per)))
+    op = call(atom, [FragType(type_, 2 * per)] * 2, registers=numbers, source_registers=numbers)
+    atom.verify(op)
+    atom.simulate(FakeLanes(2), op, [target, source])
+    np.testing.assert_array_equal(target.view("u1"), wanted.view("u1"))
+    op.attrs["registers"] = (tuple(range(1, 1 + per)), numbers[1])
+    with pytest.raises(ConstraintError, match=f"holds {per} neighbours"):
+        atom.verify(op)
+    with pytest.raises(ConstraintError, match="would tear f32 apart"):
+        atom.verify(call(atom, [FragType(F32, 1)] * 2, registers=((0,),), source_registers=((0,),)))
+    with pytest.raises(SimulationError, match="only lanes"):
+        atom.simulate(FakeLanes(1, np.arange(32) < 5), op, [target, source])
+
+
 def test_texts() -> None:
     ptr, frag = pointer_type(F16), FragType(F16, 16)
     out = emit(
@@ -235,4 +264,6 @@ def test_a_false_constant_predicate_prints_nothing() -> None:
 
 def test_every_name_answers_to_its_own() -> None:
     for name, atom in COPIES.items():
+        if name in ("DefaultCopy", "AutoVectorizingCopy"):  # CuTe's short names of another one
+            continue
         assert atom.cute_name == name or atom.cute_name.split("<")[0] == name.split("<")[0]

@@ -14,13 +14,14 @@ from tilewright.atoms.mma import Mma
 from tilewright.atoms.mma_sync import MmaSync, check_known
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.tables import lanes_of
-from tilewright.atoms.value_types import B1
+from tilewright.atoms.value_types import B1, C64
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.ir.types import BF16, E4M3, F16, F32, F64, I32, TF32, FragType, ScalarType
 from tilewright.layout import Layout, size
 
 RNG = np.random.default_rng(5)
-WARP_ATOMS = sorted(MMA_SYNC)
+GAUSS = "SM80_8x8x4_GC64C64C64GC64_TN"
+WARP_ATOMS = sorted(MMA_SYNC.keys() - {GAUSS})  # whose accumulators hold three numbers: a test of its own
 
 
 def draw(type_: ScalarType, shape: Any) -> np.ndarray[Any, Any]:
@@ -97,6 +98,30 @@ def run_case(atom: Mma, m: int, n: int, k: int) -> None:
 @pytest.mark.parametrize("name", WARP_ATOMS)
 def test_every_mma_sync(name: str) -> None:
     run_case(MMA_SYNC[name], 1, 1, 1)
+
+
+def test_complex_numbers_by_three_products() -> None:
+    """(t0 - t1, t2 - t0 - t1) is the complex sum, also over rest modes and where accumulators hold something."""
+    atom = MMA_SYNC[GAUSS]
+    op = mma_call(atom, 2, 1, 3)
+    atom.verify(op)
+    a, b, c = (draw(C64, shape) for shape in ((1, 16, 12), (1, 8, 12), (1, 16, 8)))
+    held = np.zeros(c.shape, atom.type_d.dtype)
+    held["f0"], held["f2"] = c.real, c.real + c.imag
+    sides = (("d", held, atom.layout_c, atom.type_d), ("a", a, atom.layout_a, C64), ("b", b, atom.layout_b, C64))
+    d, left, right = (
+        scatter(x, tv, op.attrs[f"{name}_layout"], atom.thr_id, type_, op.operands[i].type.n)  # type: ignore[attr-defined]
+        for i, (name, x, tv, type_) in enumerate(sides)
+    )
+    before = d.copy()
+    atom.simulate(FakeLanes(1), op, [d, left, right])
+    wanted = scatter(
+        reference(a, b, c, ""), atom.layout_c, op.attrs["d_layout"], atom.thr_id, C64, op.operands[0].type.n  # type: ignore[attr-defined]
+    )  # fmt: skip
+    np.testing.assert_array_equal(d["f0"] - d["f1"] + 1j * (d["f2"] - d["f0"] - d["f1"]), wanted)
+    idle = before.copy()
+    atom.simulate(FakeLanes(1, np.zeros(32, bool)), op, [idle, left, right])
+    np.testing.assert_array_equal(idle, before)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +251,7 @@ def test_every_text_names_its_registers() -> None:
             out = emit(mma_call(atom, 1, 1, 1), ["d", "a", "b"], arch=80)
         else:
             out = emit(mma_call(atom, 1, 1, 1), ["d", "a", "b"])
-        assert len(out.lines) == (4 if atom.type_a.kind == "complex" else 1), name
+        products = 3 if name == GAUSS else 4 if atom.type_a.kind == "complex" else 1
+        assert len(out.lines) == products, name
         wanted = {F64: "f64", I32: "s32", F16: "f16", F32: "f32"}.get(atom.type_d, "f64")
         assert wanted in next(iter(out.helpers.values()))

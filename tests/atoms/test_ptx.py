@@ -10,6 +10,7 @@ from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.cp_async import CpAsync, CpAsyncCommit, CpAsyncWait
 from tilewright.atoms.fma import FMA
 from tilewright.atoms.mma_sync_table import MMA_SYNC
+from tilewright.atoms.movmatrix import MovMatrix
 from tilewright.atoms.shuffle import ShuffleTranspose
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.universal import UniversalCopy
@@ -22,6 +23,8 @@ pytest.importorskip("cuda.bindings.nvrtc")
 def copy_calls(atom: CopyInstruction) -> list[Op]:
     if isinstance(atom, ShuffleTranspose):
         return [call(atom, [FragType(F32, 2)] * 2, registers=((0, 1),), source_registers=((1, 0),))]
+    if isinstance(atom, MovMatrix):
+        return [call(atom, [FragType(F16, 2)] * 2, registers=((0, 1),), source_registers=((0, 1),))]
     if isinstance(atom, CpAsync):
         types = [pointer_type(U8, MemSpace.GMEM), pointer_type(U8), BOOL]
         return [

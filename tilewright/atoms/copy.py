@@ -36,7 +36,8 @@ class CopyInstruction(Instruction):
 
     Its ``accesses`` are two, the source's and the destination's. ``widths`` are the bits that instructions of this kind
     can move for one thread where that is a parameter; ``splits`` says that a mode of several times its values stands
-    for that many copies; ``auto`` that ``cute.copy`` chooses the width.
+    for that many copies; ``exchanges`` that a lane's destination holds parts of other lanes' sources; ``auto`` that
+    ``cute.copy`` chooses the width.
     """
 
     thr_id: Layout
@@ -45,6 +46,7 @@ class CopyInstruction(Instruction):
     ref_bits: Layout
     widths: ClassVar[tuple[int, ...]] = ()
     splits: ClassVar[bool] = False
+    exchanges: ClassVar[bool] = False
     auto: bool = False
 
     @property
@@ -54,11 +56,6 @@ class CopyInstruction(Instruction):
     @property
     def destination(self) -> Access:
         return self.accesses[1]
-
-    @property
-    def exchanges(self) -> bool:
-        """Whether lanes exchange values: a lane's destination then holds parts of other lanes' sources."""
-        return self.src_bits != self.dst_bits
 
     @property
     def direction(self) -> str:

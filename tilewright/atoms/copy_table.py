@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.ldmatrix import LdMatrix
+from tilewright.atoms.movmatrix import MovMatrix
 from tilewright.atoms.shuffle import ShuffleTranspose
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.universal import AutoVectorCopy, UniversalCopy
@@ -21,7 +22,8 @@ def _all() -> dict[str, CopyInstruction]:
         f"UniversalCopy<{name}>": UniversalCopy(bits) for name, bits in _WIDTHS.items()
     }
     copies |= {a.cute_name: a for a in (AutoVectorCopy(bits) for bits in (8, 16, 32, 64, 128))}
-    copies |= {a.cute_name: a for a in (ShuffleTranspose(1), ShuffleTranspose(4))}
+    copies |= {a.cute_name: a for a in (ShuffleTranspose(1), ShuffleTranspose(4), MovMatrix())}
+    copies |= {"AutoVectorizingCopy": AutoVectorCopy(128), "DefaultCopy": AutoVectorCopy(8)}
     for n in (1, 2, 4):
         for transpose in (False, True):
             copies |= {a.cute_name: a for a in (LdMatrix(n, transpose), StMatrix(n, transpose))}

@@ -31,6 +31,7 @@ class MatrixCopy(CopyInstruction):
     transpose: bool
 
     thr_id = Layout(32, 1)
+    exchanges = True
 
     def _sides(self, memory: str, registers: str) -> tuple[Access, Access]:
         """The accesses of the memory side (a row of 16 bytes from each of the busy lanes) and of the register side."""

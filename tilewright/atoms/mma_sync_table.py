@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
+from tilewright.atoms.gauss_complex import GaussComplexMma
 from tilewright.atoms.mma_sync import MmaSync, Shape3
-from tilewright.atoms.value_types import B1, C64, S4, U4
+from tilewright.atoms.value_types import B1, C64, GC64, S4, U4
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8, ScalarType
 
 
@@ -16,6 +17,7 @@ def _floats() -> list[MmaSync]:
     rest = [MmaSync(80, (16, 8, k), F32, BF16, BF16) for k in (8, 16)]
     rest += [MmaSync(80, (16, 8, k), F32, TF32, TF32) for k in (4, 8)]
     rest += [MmaSync(89, (16, 8, 32), d, a, b) for d in (F16, F32) for a, b in product((E4M3, E5M2), repeat=2)]
+    rest += [GaussComplexMma(80, (8, 8, 4), GC64, C64, C64)]
     for type_ in (F64, C64):
         rest += [MmaSync(80, (8, 8, 4), type_, type_, type_)]
         rest += [MmaSync(90, (16, 8, k), type_, type_, type_) for k in (4, 8, 16)]

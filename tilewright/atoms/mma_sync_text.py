@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tilewright.atoms.tables import offsets, size
-from tilewright.atoms.value_types import C64
+from tilewright.atoms.value_types import C64, GC64
 from tilewright.ir.core import Op, Value
 from tilewright.ir.instruction import Emitter
 from tilewright.ir.types import F32, F64, I32, ScalarType
@@ -20,7 +20,7 @@ _ASM = {"float": "f", "double": "d", "int32_t": "r", "uint32_t": "r"}
 
 def register_type(type_: ScalarType, accumulator: bool) -> str:
     """The C++ type of one operand register."""
-    if type_ in (F64, C64):
+    if type_ in (F64, C64, GC64):
         return "double"
     return type_.cuda if accumulator and type_ in (F32, I32) else "uint32_t"
 
@@ -45,7 +45,7 @@ def helper_source(atom: MmaSync, name: str) -> str:
     (_, d_type, d_count), *inputs = kinds
     outs = ", ".join(f'"+{_ASM[d_type]}"(d{i})' for i in range(d_count))
     ins = ", ".join(f'"{_ASM[cpp]}"({x}{i})' for x, cpp, count in inputs for i in range(count))
-    mnemonic = atom.mnemonic().replace("c64", "f64")
+    mnemonic = atom.mnemonic().replace("gc64", "f64").replace("c64", "f64")
     return (
         f"__device__ __forceinline__ void {name}({', '.join(parameters)}) {{\n"
         f'  asm volatile("{mnemonic} {slots["d"]}, {slots["a"]}, {slots["b"]}, {slots["d"]};"\n'
@@ -59,17 +59,21 @@ def emit_mma_sync(atom: MmaSync, out: Emitter, op: Op) -> None:
     stem = atom.cute_name.lower().split("_", 1)[1]
     name = f"mma_{'sm70_' if atom.sm == 70 else ''}{stem}"
     out.helper(name, helper_source(atom, name))
-    for bases in rest_loops(out, op):
-        operands = [
-            _registers(out, value, base, op.attrs[f"{x}_layout"][0], type_, x == "d")
-            for x, value, base, type_ in zip(
-                "dab", op.operands, bases, (atom.type_d, atom.type_a, atom.type_b), strict=True
-            )
-        ]
+    for operands in operand_registers(atom, out, op):
         if atom.type_a == C64:
             _complex(out, name, operands)
         else:
             out.line(f"{name}({', '.join(r for group in operands for r in group)});")
+
+
+def operand_registers(atom: MmaSync, out: Emitter, op: Op) -> Iterator[list[list[str]]]:
+    """Walk the rest modes; for each step give the C++ texts of the registers of D, A and B."""
+    types = (atom.type_d, atom.type_a, atom.type_b)
+    for bases in rest_loops(out, op):
+        yield [
+            _registers(out, value, base, op.attrs[f"{x}_layout"][0], type_, x == "d")
+            for x, value, base, type_ in zip("dab", op.operands, bases, types, strict=True)
+        ]
 
 
 def _registers(out: Emitter, value: Value, base: str, v: Layout, type_: ScalarType, accumulator: bool) -> list[str]:

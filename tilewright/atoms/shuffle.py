@@ -25,6 +25,7 @@ class ShuffleTranspose(CopyInstruction):
     xor: int
 
     name = "shfl.trans"
+    exchanges = True
     accesses = (Access("read", "source", REGISTERS, bits=64), Access("write", "destination", REGISTERS, bits=64))
     thr_id = Layout(32, 1)
     src_bits = Layout((32, 64), (64, 1))

@@ -12,11 +12,14 @@ S4 = ScalarType("i4", "int", 4, "int8", "int8_t")
 U4 = ScalarType("u4", "uint", 4, "uint8", "uint8_t")
 B1 = ScalarType("b1", "uint", 1, "uint8", "uint8_t")
 C64 = ScalarType("c64", "complex", 128, "complex128", "double2")
+GC64 = ScalarType("gc64", "gauss", 192, "f8,f8,f8", "double3")
 
-# CuTe's spelling inside instruction names -> type. U1 is one bit; C64 is a complex number of two float64.
+# CuTe's spelling inside instruction names -> type. U1 is one bit; C64 is a complex number of two float64, GC64 an
+# accumulator of such by Gauss' three products.
 BY_NAME: dict[str, ScalarType] = {
     "F16": F16, "BF16": BF16, "TF32": TF32, "F32": F32, "F64": F64, "E4M3": E4M3, "E5M2": E5M2,
     "S8": I8, "U8": U8, "S4": S4, "U4": U4, "U1": B1, "S16": I16, "S32": I32, "C64": C64,
+    "GC64": GC64,
 }  # fmt: skip
 
 # How traits print: signed integers as s8, s32; the rest as the IR prints them.

@@ -140,6 +140,8 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
     if loads and stores:
         if not instruction.exchanges:
             return _between_registers(src, dst, split, pred)
+        if pred is not None:
+            raise ConstraintError(f"{instruction}: cannot be predicated, all 32 lanes execute it: copy, then select")
         wanted = register_numbers(instruction, dst, v_dst, r_dst)
         given = register_numbers(instruction, src, v_src, r_src)
         builder.call(instruction, [dst.engine.frag, src.engine.frag], registers=wanted, source_registers=given)

@@ -12,6 +12,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
 
 __all__ = [
+    "LdMatrix8x16x8bOp",
     "LdMatrix8x8x16bOp",
     "MmaF16BF16Op",
     "MmaF64Op",
@@ -134,6 +135,39 @@ class LdMatrix8x8x16bOp:
         return LdMatrix(self.num_matrices, self.transpose)
 
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
+        return self.matrix_copy()
+
+
+@dataclass(frozen=True)
+class LdMatrix8x16x8bOp:
+    """``ldmatrix``: ``num_matrices`` (1, 2, 4) matrices of 8 rows of 16 cells of 8 bits from shared memory.
+
+    The instruction is that of 8x8 16-bit cells (two 8-bit cells stay together), so that it cannot transpose. Unpacking
+    4- or 6-bit cells (``unpack_bits``) needs sm_100.
+
+    >>> LdMatrix8x16x8bOp(num_matrices=4).matrix_copy()
+    SM75_U32x4_LDSM_N
+    """
+
+    transpose: bool = False
+    num_matrices: int = 1
+    unpack_bits: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.transpose:
+            raise ConstraintError(
+                "LdMatrix8x16x8bOp does not transpose: cells of 8 bits move in pairs. Load with CopyUniversalOp"
+            )
+        if self.unpack_bits is not None:
+            raise ConstraintError(f"LdMatrix8x16x8bOp: unpack_bits={self.unpack_bits} needs sm_100")
+        self.matrix_copy()
+
+    def matrix_copy(self) -> LdMatrix:
+        return LdMatrix(self.num_matrices)
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
+        if value_type.width != 8:
+            raise ConstraintError(f"LdMatrix8x16x8bOp loads cells of 8 bits, not {value_type}: use LdMatrix8x8x16bOp")
         return self.matrix_copy()
 
 
