@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from tests.golden import DATA, HANDLERS, check, read
-from tests.hopper.tma_programs import Through
+from tests.hopper.tma_programs import Multicast, OfMma, Reduce, Through
 from tests.tiled.test_machines import MACHINES, NUMPY, Arrays
 from tilewright import cute
+from tilewright.atoms.names import mma_by_name
+from tilewright.cute.nvgpu import cpasync
 from tilewright.layout import make_smem_atom, tile_to_shape
 
 import tests.golden_tma  # isort: skip  # noqa: F401  (registers its handlers)
@@ -75,3 +77,76 @@ def test_ragged_edges_are_zero_filled_and_clipped(shape: tuple[int, int], machin
     views = [x.mark_layout_dynamic(leading_dim=1) for x in arrays.tensors()]
     Through((64, 128), smem("K", "SW128", "f16", (64, 128)))(*views)
     np.testing.assert_array_equal(arrays.back(1), a)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("shape", "tile"),
+    [((1000,), (256,)), ((20, 24), (8, 16)), ((6, 9, 40), (2, 4, 16)), ((3, 5, 6, 16), (2, 2, 3, 8)),
+     ((2, 3, 4, 5, 24), (2, 1, 2, 2, 8)), ((2, 3, 2, 2, 3, 16), (1, 2, 1, 1, 2, 8))],
+)  # fmt: skip
+def test_tensors_of_one_to_six_modes(shape: tuple[int, ...], tile: tuple[int, ...], machine: str) -> None:
+    """Row-major; of six modes the last two share a TMA mode, whose step is known at the launch only."""
+    a = numbers(shape, "f32")
+    arrays = Arrays(machine, a, np.zeros_like(a))
+    views = [x.mark_layout_dynamic(leading_dim=len(shape) - 1) for x in arrays.tensors()]
+    layout = cute.make_ordered_layout(tile, tuple(reversed(range(len(tile)))))
+    Through(tile, layout)(*views)
+    np.testing.assert_array_equal(arrays.back(1), a)
+
+
+REDUCTIONS = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("f16", "add"), ("bf16", "add"), ("f32", "add"), ("i32", "add"), ("f16", "min"), ("bf16", "max"), ("i32", "min"),
+     ("i32", "max"), ("i32", "and"), ("i32", "or"), ("i32", "xor")],
+)  # fmt: skip
+def test_reductions(kind: str, name: str, machine: str) -> None:
+    out, given = numbers((6, 16), kind), numbers((5, 8 * 16), kind)
+    want = out.astype(np.float64) if kind != "i32" else out.copy()
+    for tile in given.reshape(5, 16, 8).transpose(0, 2, 1)[:, :6]:  # what lies outside the tensor is left out
+        want = REDUCTIONS[name](want, tile.astype(want.dtype))
+    arrays = Arrays(machine, out, given)
+    Reduce((8, 16), cpasync.CopyReduceBulkTensorTileS2GOp(cute.ReductionOp[name.upper()]))(*arrays.tensors())
+    np.testing.assert_array_equal(arrays.back(0).astype(want.dtype), want)
+
+
+@pytest.mark.parametrize("name", ["inc", "dec"])
+def test_increments_wrap(name: str) -> None:
+    out = np.array([[0, 1, 3, 4, 5, 9, 10, 11]], np.uint32)
+    given = np.full((1, 8), 10, np.uint32)
+    want = {"inc": [1, 2, 4, 5, 6, 10, 0, 0], "dec": [10, 0, 2, 3, 4, 8, 9, 10]}[name]
+    Reduce((1, 8), cpasync.CopyReduceBulkTensorTileS2GOp(name.upper()))(
+        *(cute.runtime.from_dlpack(x, assumed_align=16) for x in (out, given))
+    )
+    assert out[0].tolist() == want
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+@pytest.mark.parametrize(("kind", "swizzle", "tile"), [("f16", "SW128", (32, 64)), ("f32", "SW32", (32, 32))])
+def test_multicast(kind: str, swizzle: str, tile: tuple[int, int], blocks: int, machine: str) -> None:
+    layout = smem("K", swizzle, kind, tile)
+    a = numbers((3 * tile[0], tile[1]), kind)
+    arrays = Arrays(machine, a, np.zeros((3 * blocks, tile[0] * tile[1]), a.dtype))
+    Multicast(tile, layout, blocks)(*arrays.tensors())
+    tiles = a.reshape(3, *tile).transpose(0, 2, 1).reshape(3, -1)  # elements in column-major order
+    np.testing.assert_array_equal(arrays.back(1), np.repeat(tiles, blocks, axis=0))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_atoms_for_the_operands_of_an_mma(machine: str) -> None:
+    mma = cute.make_tiled_mma(mma_by_name("SM90_64x32x16_F32F16F16_SS<K,K>"))
+    tiler = (128, 32, 64)
+    a, b = numbers((128, 64), "f16"), numbers((32, 64), "f16")
+    layouts = smem("K", "SW128", "f16", (128, 64)), smem("K", "SW128", "f16", (32, 64))
+    arrays = Arrays(machine, a, b, np.zeros(a.size, a.dtype), np.zeros(b.size, b.dtype))
+    OfMma(mma, tiler, layouts)(*arrays.tensors())
+    np.testing.assert_array_equal(arrays.back(2), a.T.reshape(-1))
+    np.testing.assert_array_equal(arrays.back(3), b.T.reshape(-1))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.atoms.copy import CopyInstruction
-from tilewright.atoms.tma_engine import READS, WRITES, LoadEngine, StoreEngine
+from tilewright.atoms.tma_engine import READS, WRITES, Engine, LoadEngine, StoreEngine
 from tilewright.atoms.warp import elect
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op, Value
@@ -38,6 +38,8 @@ class TmaCopy(CopyInstruction):
     hint: bool = False
 
     min_arch: ClassVar[int] = 90  # type: ignore[misc]
+    boxes: ClassVar[int] = 1
+    """Operands of each copy that are addresses in shared memory."""
     thr_id = Layout(1, 0)
 
     @property
@@ -52,7 +54,7 @@ class TmaCopy(CopyInstruction):
 
     def parts(self, operands: list[Any]) -> tuple[Any, list[Any], list[list[Any]]]:
         """(tensor map, shared operands, [address, coordinates...] of every copy)."""
-        n, step = 1 + len(self.kinds()), 1 + self.rank
+        n, step = 1 + len(self.kinds()), self.boxes + self.rank
         return operands[0], operands[1:n], [operands[i : i + step] for i in range(n, len(operands), step)]
 
     def count(self, op: Op) -> int:
@@ -61,7 +63,7 @@ class TmaCopy(CopyInstruction):
     def verify(self, op: Op) -> None:
         where = f" at {op.loc}" if op.loc else ""
         kinds = self.kinds()
-        if len(op.operands) != 1 + len(kinds) + op.attrs["count"] * (1 + self.rank) or op.results:
+        if len(op.operands) != 1 + len(kinds) + op.attrs["count"] * (self.boxes + self.rank) or op.results:
             raise ConstraintError(
                 f"{self.mnemonic()}: {len(op.operands)} operands for {op.attrs['count']} copies{where}"
             )
@@ -72,9 +74,10 @@ class TmaCopy(CopyInstruction):
                 check_mbarrier(self.mnemonic(), value, where)
             elif value.type != kind:
                 raise ConstraintError(f"{self.mnemonic()}: {name} is {kind}, not {value.type}{where}")
-        for address, *coordinates in copies:
-            check_box(self.mnemonic(), address, where)
-            if any(c.type != I32 for c in coordinates):
+        for operands in copies:
+            for address in operands[: self.boxes]:
+                check_box(self.mnemonic(), address, where)
+            if any(c.type != I32 for c in operands[self.boxes :]):
                 raise ConstraintError(f"{self.mnemonic()}: coordinates are i32{where}")
 
     def accessed(self, op: Op) -> list[tuple[Value, Access]]:
@@ -91,8 +94,9 @@ class TmaCopy(CopyInstruction):
         name = self.helper(out)
         common = [map_address(out, tensor_map), *self.shared_text(out, shared)]
         with out.block(f"if ({elect(out)}())"):
-            for address, *coordinates in copies:
-                arguments = [*common, out.shared_address(address), *map(out.value, coordinates)]
+            for operands in copies:
+                addresses, coordinates = operands[: self.boxes], operands[self.boxes :]
+                arguments = [*common, *map(out.shared_address, addresses), *map(out.value, coordinates)]
                 out.line(f"{name}({', '.join(arguments)});")
 
     def shared_text(self, out: Emitter, shared: list[Value]) -> list[str]:
@@ -111,7 +115,7 @@ class TmaCopy(CopyInstruction):
         coordinates = [f"c{i}" for i in range(self.rank)]
         types = {"mbarrier": ("uint32_t", "r"), "mask": ("uint16_t", "h"), "cache_policy": ("uint64_t", "l")}
         given = [n for n, _ in self.kinds()]
-        names = ["map", *given, "smem", *coordinates]
+        names = ["map", *given, *["smem"][: self.boxes], *coordinates]
         kinds = {"map": ("void const*", "l"), "smem": ("uint32_t", "r"), **types}
         kinds |= dict.fromkeys(coordinates, ("int", "r"))
         slots = {n: f"%{i}" for i, n in enumerate(names)}
@@ -211,6 +215,33 @@ class TmaStore(TmaCopy):
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, _, copies = self.parts(operands)
         StoreEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type).store(copies, self.reduction)
+        return ()
+
+
+@dataclass(frozen=True, repr=False)
+class TmaPrefetch(TmaCopy):
+    """A box from global memory to the L2 cache."""
+
+    name = "cp.async.bulk.prefetch.tensor"
+    boxes: ClassVar[int] = 0
+    accesses = (Access("read", "source", (MemSpace.GMEM,), lanes=1, agent=AGENT, proxy="async"),)
+
+    @property
+    def cute_name(self) -> str:
+        return "SM90_TMA_LOAD::PREFETCH"
+
+    def mnemonic(self) -> str:
+        return f"tma.prefetch.{self.rank}d{'.hint' if self.hint else ''}"
+
+    def accessed(self, op: Op) -> list[tuple[Value, Access]]:
+        return [(op.operands[0], self.source)]
+
+    def form(self) -> str:
+        return f"cp.async.bulk.prefetch.tensor.{self.rank}d.L2.global{{hint}} {{box}}"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        for _ in Engine(lanes, self.mnemonic(), operands[0], op.operands[0].type).maps():
+            pass  # nothing moves that a program can see; a torn warp or a map that is none is a mistake all the same
         return ()
 
 

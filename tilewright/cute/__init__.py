@@ -50,6 +50,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.launch.options": (
             "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions GPUArch EnableTVMFFI"
         ),
+        "tilewright.tiled.tma.descriptors": "prefetch",
         "tilewright.tiled": (
             "Atom CopyAtom MmaAtom TiledCopy TiledMma ThrCopy "
             "ThrMma make_copy_atom make_mma_atom make_atom copy gemm "

@@ -11,12 +11,21 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
 from tilewright.lang.tensors.tensor_ssa import ReductionOp
 from tilewright.tiled.tma.atom import make_tiled_tma_atom
+from tilewright.tiled.tma.descriptors import (
+    copy_tensormap,
+    cp_fence_tma_desc_release,
+    fence_tma_desc_acquire,
+    fence_tma_desc_release,
+    prefetch_descriptor,
+    update_tma_descriptor,
+)
 from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partition
 
 __all__ = [
     "CopyBulkTensorTileG2SMulticastOp", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp",
-    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionOp", "create_tma_multicast_mask", "make_tiled_tma_atom",
-    "tma_partition",
+    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "copy_tensormap", "cp_fence_tma_desc_release",
+    "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release", "make_tiled_tma_atom",
+    "prefetch_descriptor", "tma_partition", "update_tma_descriptor",
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ atom. The atom comes with the *TMA tensor*, whose elements are the coordinates t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.atoms.tma import TmaCopy
@@ -18,10 +19,11 @@ from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor, unwrap_tree
-from tilewright.layout import flatten_to_tuple, format_tree
+from tilewright.layout import Layout, composition, flatten_to_tuple, format_tree, make_identity_layout, size
 from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.tiled_mma import TiledMma
 from tilewright.tiled.tma.plan import TmaPlan, plan_of
-from tilewright.tiled.tma.stage import stage_copy
+from tilewright.tiled.tma.stage import stage_copy, stage_prefetch
 
 
 class TmaCopyAtom(CopyAtom):
@@ -41,9 +43,14 @@ class TmaCopyAtom(CopyAtom):
         """``cute.copy`` with this atom."""
         stage_copy(self, src, dst, **options)
 
+    def stage_prefetch(self, src: Tensor, **options: Any) -> None:
+        """``cute.prefetch`` with this atom."""
+        stage_prefetch(self, src, **options)
+
     def _key(self) -> Any:
         plan = self.plan
-        return (self.instruction, self.scalar, plan.box, plan.element, plan.swizzle, plan.num_multicast, plan.tiler)
+        what = (plan.box, plan.element, plan.swizzle, plan.num_multicast, plan.tiler, plan.basis, plan.values)
+        return (self.instruction, self.scalar, *what)
 
     def __carry_key__(self) -> Any:
         return self._key()
@@ -76,40 +83,99 @@ def make_tiled_tma_atom(
     Raises ConstraintError for tiles that TMA cannot copy; the launch raises ArgumentError when the address or a stride
     is no multiple of 16 bytes.
     """
+    return _make(
+        "make_tiled_tma_atom", op, gmem_tensor, smem_layout, lambda layout: None, cta_tiler, num_multicast,
+        internal_type,
+    )  # fmt: skip
+
+
+def make_tiled_tma_atom_A(
+    op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma,
+    cluster_shape_vmnk: Any = None, *, internal_type: Any = None, loc: Any = None, ip: Any = None,
+) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+    """``make_tiled_tma_atom`` for operand A of a tiled MMA that reads it from shared memory.
+
+    ``gmem_tensor`` is (M, K, ...), ``smem_layout`` the layout of one stage as the MMA partitions it, (MMA, MMA_M,
+    MMA_K); ``cluster_shape_vmnk`` the blocks of the cluster: those along N share A's tiles where ``op`` multicasts.
+    """
+    return _make_for_mma("A", op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type)
+
+
+def make_tiled_tma_atom_B(
+    op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma,
+    cluster_shape_vmnk: Any = None, *, internal_type: Any = None, loc: Any = None, ip: Any = None,
+) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+    """``make_tiled_tma_atom`` for operand B, (N, K, ...); the blocks along M share B's tiles where ``op`` "
+    "multicasts."""
+    return _make_for_mma("B", op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type)
+
+
+def _make_for_mma(
+    which: str, op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma, cluster: Any,
+    internal_type: Any,
+) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+    what = f"make_tiled_tma_atom_{which}"
+    if not isinstance(tiled_mma, TiledMma):
+        raise ConstraintError(f"{what} takes a tiled MMA after the tiler, not {tiled_mma!r}")
+    mma_tiler = unwrap_tree(_tree(mma_tiler_mnk))
+    if not isinstance(mma_tiler, tuple) or len(mma_tiler) < 3:
+        raise ConstraintError(f"{what}: the tiler is (M, N, K), not {format_tree(mma_tiler)}")
+    tiler = (mma_tiler[0] if which == "A" else mma_tiler[1], *mma_tiler[2:])
+    shared = 1
+    if cluster is not None and getattr(op, "multicast", False):
+        shape = unwrap_tree(_tree(getattr(cluster, "shape", cluster)))
+        shared = size(shape[2 if which == "A" else 1])
+
+    def values(gmem: Layout) -> Layout:
+        tile = composition(make_identity_layout(gmem.shape), tiler)
+        _, found = tiled_mma.thrfrg(which, tile)
+        if size(found) != size(tile):
+            raise ConstraintError(
+                f"{what}: a thread of {tiled_mma.instruction} has {size(found)} of the {size(tile)} elements of "
+                "the tile "
+                f"{format_tree(tiler)}: TMA fills shared memory for all at once; use make_tiled_tma_atom with the tile"
+            )
+        return found  # type: ignore[no-any-return]
+
+    return _make(what, op, gmem_tensor, smem_layout, values, tiler, shared, internal_type)
+
+
+def _make(
+    what: str, op: Any, gmem_tensor: Tensor, smem_layout: Any, values: Callable[[Layout], Layout | None], tiler: Any,
+    num_multicast: int, internal_type: Any,
+) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
     make = getattr(op, "tma_instruction", None)
     if make is None:
-        raise ConstraintError(f"make_tiled_tma_atom takes a bulk tensor operation of cute.nvgpu.cpasync, not {op!r}")
+        raise ConstraintError(f"{what} takes a bulk tensor operation of cute.nvgpu.cpasync, not {op!r}")
     builder = Builder.current()
     if not hasattr(builder, "kernels"):
         raise StagingError(
-            "make_tiled_tma_atom makes the tensor map on the host: call it in the @cute.jit function that launches the "
-            "kernel, and pass the atom and the TMA tensor to the kernel"
+            f"{what} makes the tensor map on the host: call it in the @cute.jit function that launches the kernel, and "
+            "pass the atom and the TMA tensor to the kernel"
         )
-    _check_tensor(gmem_tensor)
+    _check_tensor(what, gmem_tensor)
     if not isinstance(num_multicast, int) or not 1 <= num_multicast <= 16:
-        raise ConstraintError(
-            f"make_tiled_tma_atom: num_multicast={num_multicast!r} is no number of blocks of a cluster"
-        )
+        raise ConstraintError(f"{what}: num_multicast={num_multicast!r} is no number of blocks of a cluster")
     if num_multicast > 1 and not getattr(op, "multicast", False):
         raise ConstraintError(
-            f"make_tiled_tma_atom: {type(op).__name__} copies for one block; for num_multicast={num_multicast} use "
+            f"{what}: {type(op).__name__} copies for one block; for num_multicast={num_multicast} use "
             "CopyBulkTensorTileG2SMulticastOp"
         )
     value_type = gmem_tensor.element_type
     source, element = scalar_of(value_type), scalar_of(value_type if internal_type is None else internal_type)
     for kind in (source, element):
         if kind.name not in DATA_TYPES:
-            raise ConstraintError(f"TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
-    gmem = unwrap_tree_layout(gmem_tensor.layout)
-    plan = plan_of(gmem, smem_layout, unwrap_tree(_tree(cta_tiler)), source, element, num_multicast)
+            raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
+    gmem = static_leaves(gmem_tensor.layout)
+    plan = plan_of(
+        gmem, smem_layout, unwrap_tree(_tree(tiler)), source, element, num_multicast, values(gmem)
+    )  # fmt: skip
     problems = plan.problems()
     if problems:
-        raise ConstraintError(f"make_tiled_tma_atom: {problems[0]}")
+        raise ConstraintError(f"{what}: {problems[0]}")
     leaves = [x for x in (*flatten_to_tuple(gmem.shape), *flatten_to_tuple(gmem.stride)) if not isinstance(x, int)]
-    where = here(2)
-    template = plan.template(
-        f"make_tiled_tma_atom{f' at {where}' if where else ''}", lambda x: [x is y for y in leaves].index(True)
-    )
+    where = here(3)
+    template = plan.template(f"{what}{f' at {where}' if where else ''}", lambda x: [x is y for y in leaves].index(True))
     operands = [gmem_tensor.engine.value(), *(x.ir_value() for x in leaves)]
     types = (TENSOR_MAP, *[I32] * len(template.scales))
     tensor_map, *scales = builder.emit("tensormap", operands, types, {"template": template}).results
@@ -119,14 +185,14 @@ def make_tiled_tma_atom(
     return atom, Tensor((0,) * len(plan.basis), coordinates)
 
 
-def _check_tensor(tensor: Any) -> None:
+def _check_tensor(what: str, tensor: Any) -> None:
     if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):
-        raise ConstraintError(f"make_tiled_tma_atom takes a tensor in global memory, not {tensor}")
+        raise ConstraintError(f"{what} takes a tensor in global memory, not {tensor}")
     if tensor.memspace not in (AddressSpace.gmem, AddressSpace.generic):
-        raise ConstraintError(f"make_tiled_tma_atom takes a tensor in global memory, not in {tensor.memspace}")
+        raise ConstraintError(f"{what} takes a tensor in global memory, not in {tensor.memspace}")
 
 
-def unwrap_tree_layout(layout: Any) -> Any:
+def static_leaves(layout: Any) -> Any:
     """Integers that are known while staging as ints, so that they count as compile-time ones."""
     shape, stride = unwrap_tree(layout.shape), unwrap_tree(layout.stride)
     return layout if shape is layout.shape and stride is layout.stride else type(layout)(shape, stride)
@@ -134,4 +200,3 @@ def unwrap_tree_layout(layout: Any) -> Any:
 
 def _tree(x: Any) -> Any:
     return tuple(map(_tree, x)) if isinstance(x, (tuple, list)) else x
-

@@ -64,14 +64,15 @@ class TmaPlan:
     element: ScalarType
     swizzle: int = 0
     num_multicast: int = 1
+    values: Layout | None = None
+    """Index in the tile -> mode of the tensor, where that is not the tiler's own order (partitions of an MMA)."""
 
     # -- which mode is which -----------------------------------------------------------------------------------------
 
     @functools.cached_property
     def tile(self) -> Layout:
         """Index in the tile -> mode of the tensor (basis strides)."""
-        whole = make_identity_layout(self.gmem.shape)
-        tile: Layout = composition(whole, self.tiler)
+        tile: Layout = self.values or composition(make_identity_layout(self.gmem.shape), self.tiler)
         if not is_static(tile.shape):
             raise ConstraintError(f"TMA copies tiles of a static shape, not {format_tree(tile.shape)}")
         if size(tile) != size(self.smem):
@@ -212,26 +213,27 @@ class TmaPlan:
             s, d = basis_get(e, self.gmem.shape), basis_get(e, self.gmem.stride)
             return Part(_mode_name(e), leaf(s), leaf(d), isinstance(d, int) and d == 1)
 
-        modes = tuple([tuple([part(e) for e in self._steps(i)]) for i in range(len(self.basis))])
+        modes = tuple([tuple([part(e) for e in self.steps(i)]) for i in range(len(self.basis))])
         scales = tuple([part(e) for e in self._late()])
         return TensorMapTemplate(
             name, self.source, self.element, modes, self.box, self.swizzle, scales, tensor or str(self.gmem)
         )
 
-    def _steps(self, i: int) -> list[Any]:
+    def steps(self, i: int) -> list[Any]:
+        """The modes of the tensor that TMA mode ``i`` steps through."""
         return [e for e in flatten_to_tuple(self.basis.stride[i]) if e != 0]
 
     # -- coordinates -------------------------------------------------------------------------------------------------
 
     def _shared_step(self, j: int) -> int | None:
         """The step of a TMA mode that several modes of the tensor share, in bytes, if it is known now."""
-        strides = [basis_get(e, self.gmem.stride) for e in self._steps(j)]
+        strides = [basis_get(e, self.gmem.stride) for e in self.steps(j)]
         return math.gcd(*strides) * self.source.bytes if all(isinstance(d, int) for d in strides) else None
 
     def _late(self) -> list[Any]:
         """The modes of the tensor whose steps in the last, shared TMA mode only a launch knows."""
         last = len(self.basis) - 1
-        steps = self._steps(last)
+        steps = self.steps(last)
         return steps if last and len(steps) > 1 and self._shared_step(last) is None else []
 
     def coordinates(self, scales: tuple[Any, ...] = ()) -> Layout:
@@ -241,7 +243,7 @@ class TmaPlan:
         """
         rest = iter(scales)
         late = {e: next(rest, 1) for e in self._late()}
-        found = {e: j for j in reversed(range(len(self.basis))) for e in self._steps(j)}
+        found = {e: j for j in reversed(range(len(self.basis))) for e in self.steps(j)}
 
         def step(s: Any, d: Any, e: Any) -> Any:
             j = found.get(e)
@@ -250,7 +252,7 @@ class TmaPlan:
             if j == 0:
                 ratio = Fraction(self.source.width, self.element.width) * d
                 return ScaledBasis(int(ratio) if ratio.denominator == 1 else ratio, 0)
-            if len(self._steps(j)) == 1:
+            if len(self.steps(j)) == 1:
                 return ScaledBasis(1, j)
             if e in late:
                 return ScaledBasis(late[e], j)
@@ -309,7 +311,7 @@ class TmaPlan:
         return found
 
     def _names(self, i: int) -> str:
-        return " and ".join(map(_mode_name, self._steps(i))) or "no mode"
+        return " and ".join(map(_mode_name, self.steps(i))) or "no mode"
 
 
 def _mode_name(e: Any) -> str:
@@ -340,14 +342,17 @@ def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
     return smem.outer, bits
 
 
-def plan_of(gmem: Any, smem: Any, tiler: Any, source: ScalarType, element: ScalarType, num_multicast: int) -> TmaPlan:
+def plan_of(
+    gmem: Any, smem: Any, tiler: Any, source: ScalarType, element: ScalarType, num_multicast: int,
+    values: Layout | None = None,
+) -> TmaPlan:  # fmt: skip
     """The plan of a copy, complete: what cannot be copied is an error now."""
     if not isinstance(gmem, Layout):
         raise ConstraintError(f"TMA copies from and to tensors with a plain layout, not {gmem}")
     outer, swizzle = split_swizzle(smem, source)
     if not is_static(outer):
         raise ConstraintError(f"TMA: the shared-memory layout must be static, not {outer}")
-    plan = TmaPlan(gmem, outer, tiler, source, element, swizzle, num_multicast)
+    plan = TmaPlan(gmem, outer, tiler, source, element, swizzle, num_multicast, values)
     try:
         _ = plan.basis, plan.box, plan.layout_tv, cosize(outer)
     except LayoutError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from tilewright.atoms.tma import TmaCopy, TmaLoad
+from tilewright.atoms.tma import TmaCopy, TmaLoad, TmaPrefetch
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -39,11 +39,7 @@ def stage_copy(
     assert isinstance(instruction, TmaCopy)
     if pred is not None:
         raise ConstraintError(f"cute.copy: {instruction} takes no pred; TMA itself leaves out what lies outside")
-    if inside("elect_one block"):
-        raise ConstraintError(
-            f"cute.copy: {instruction} is called by a whole warp and elects the thread that issues; inside "
-            "`with elect_one():` it would wait for the other 31 for ever: move it out of the block"
-        )
+    _outside_elect_one(instruction, "cute.copy")
     if isinstance(instruction, TmaLoad):
         _check_sides(atom, dst, src, "cute.copy(atom, TMA tensor, shared-memory tensor, tma_bar_ptr=...)")
         shared = _load_operands(instruction, tma_bar_ptr, mcast_mask)
@@ -55,6 +51,37 @@ def stage_copy(
             )
     _check_sides(atom, src, dst, "cute.copy(atom, shared-memory tensor, TMA tensor)")
     return _stage(atom, instruction, src, dst, [], cache_policy, tma_desc_ptr)
+
+
+def stage_prefetch(atom: TmaCopyAtom, src: Tensor, cache_policy: Any = None, tma_desc_ptr: Any = None) -> None:
+    """``cute.prefetch``: the boxes of a partitioned TMA tensor to the L2 cache."""
+    if not isinstance(src, Tensor) or not src.is_coordinate:
+        raise ConstraintError(f"cute.prefetch takes a TMA tensor that tma_partition has partitioned, not {src}")
+    load = atom.instruction
+    assert isinstance(load, TmaCopy)
+    instruction = TmaPrefetch(load.bits, load.rank)
+    _outside_elect_one(instruction, "cute.prefetch")
+    shared = []
+    if cache_policy is not None:
+        instruction, shared = dataclasses.replace(instruction, hint=True), [_policy(cache_policy)]
+    operands = [c for step in _boxes(atom, src, "TMA") for c in _coordinates(instruction, src, step)]
+    source = atom.tensor_map if tma_desc_ptr is None else tma_desc_ptr.value()
+    count = len(operands) // instruction.rank
+    Builder.current().call(instruction, [source, *shared, *operands], count=count)
+
+
+def _outside_elect_one(instruction: TmaCopy, what: str) -> None:
+    if inside("elect_one block"):
+        raise ConstraintError(
+            f"{what}: {instruction} is called by a whole warp and elects the thread that issues; inside "
+            "`with elect_one():` it would wait for the other 31 for ever: move it out of the block"
+        )
+
+
+def _coordinates(instruction: TmaCopy, tensor: Tensor, step: Any) -> list[Value]:
+    """The TMA coordinate of a box as operands."""
+    found = flatten_to_tuple(add_coords(tensor.engine, step))
+    return [Int32(_whole(c)).ir_value() for c in (*found, *[0] * (instruction.rank - len(found)))]
 
 
 def _load_operands(instruction: TmaLoad, tma_bar_ptr: Any, mcast_mask: Any) -> list[Value]:
@@ -109,9 +136,7 @@ def _stage(
     base = base + offset
     operands: list[Value] = []
     for place, step in zip(places, steps, strict=True):
-        coordinates = flatten_to_tuple(add_coords(gmem.engine, step))
-        padded = (*coordinates, *[0] * (instruction.rank - len(coordinates)))
-        operands += [(base + place).value(), *[Int32(_whole(c)).ir_value() for c in padded]]
+        operands += [(base + place).value(), *_coordinates(instruction, gmem, step)]
     source = atom.tensor_map if map_ptr is None else map_ptr.value()
     Builder.current().call(instruction, [source, *shared, *operands], count=len(places))
 

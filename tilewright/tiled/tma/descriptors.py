@@ -1,0 +1,102 @@
+"""Tensor maps inside kernels: prefetched, copied to memory, changed there for another tensor, and fenced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms import tensormap
+from tilewright.errors import ConstraintError
+from tilewright.lang.device.calls import call
+from tilewright.lang.numbers.numeric import Int64, Uint32, Uint64
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout import Layout, basis_get, is_congruent
+from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.tma.atom import TmaCopyAtom, static_leaves
+from tilewright.tiled.tma.plan import TmaPlan
+
+
+def prefetch_descriptor(tma_atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> None:
+    """Bring the tensor map of ``tma_atom`` near before its first copy; one warp does it at the kernel's start."""
+    call(tensormap.PrefetchTensorMap(), _atom("prefetch_descriptor", tma_atom).tensor_map)
+
+
+def prefetch(atom: CopyAtom, src: Tensor, *, cache_policy: Any = None, tma_desc_ptr: Any = None, loc: Any = None,
+             ip: Any = None) -> None:  # fmt: skip
+    """Bring the boxes of ``src``, a partitioned TMA tensor, to the L2 cache. A whole warp calls it."""
+    _atom("cute.prefetch", atom).stage_prefetch(src, cache_policy=cache_policy, tma_desc_ptr=tma_desc_ptr)
+
+
+def copy_tensormap(tma_atom: CopyAtom, tensormap_ptr: Pointer, *, loc: Any = None, ip: Any = None) -> None:
+    """Copy the tensor map of ``tma_atom`` to the 128 bytes at ``tensormap_ptr``. One thread does it (elect_one)."""
+    call(tensormap.CopyTensorMap(), tensormap_ptr, _atom("copy_tensormap", tma_atom).tensor_map)
+
+
+def update_tma_descriptor(
+    tma_atom: CopyAtom, gmem_tensor: Tensor, tma_desc_ptr: Pointer, *, loc: Any = None, ip: Any = None
+) -> None:
+    """Let the tensor map at ``tma_desc_ptr``, a copy of ``tma_atom``'s, describe ``gmem_tensor`` instead: its address,
+    extents and strides. One thread does it (elect_one).
+
+    ``gmem_tensor`` has the profile, the element type and the contiguous mode of the tensor that the atom was made for.
+    """
+    plan = _atom("update_tma_descriptor", tma_atom).plan
+    _check_like(plan, gmem_tensor, tma_atom)
+    call(tensormap.ReplaceTensorMap("global_address"), tma_desc_ptr, Uint64(gmem_tensor.engine.toint()))
+    size = plan.source.bytes
+    for i in range(len(plan.basis)):
+        (step,) = plan.steps(i)
+        extent = basis_get(step, gmem_tensor.shape)
+        if i == 0:
+            extent = extent * size // plan.element.bytes
+        else:
+            stride = Int64(basis_get(step, gmem_tensor.stride)) * size
+            call(tensormap.ReplaceTensorMap("global_stride", i - 1), tma_desc_ptr, Uint64(stride))
+        call(tensormap.ReplaceTensorMap("global_dim", i), tma_desc_ptr, Uint32(extent))
+
+
+def fence_tma_desc_acquire(tma_desc_ptr: Pointer, *, loc: Any = None, ip: Any = None) -> None:
+    """Let TMA read the tensor map at ``tma_desc_ptr`` (global memory) anew; before the copies that use it."""
+    call(tensormap.FenceTensorMapAcquire(), tma_desc_ptr)
+
+
+def fence_tma_desc_release(*, loc: Any = None, ip: Any = None) -> None:
+    """Let the tensor maps that this thread has changed in global memory be acquired by others."""
+    call(tensormap.FenceTensorMapRelease())
+
+
+def cp_fence_tma_desc_release(
+    tma_desc_global_ptr: Pointer, tma_desc_shared_ptr: Pointer, *, loc: Any = None, ip: Any = None
+) -> None:
+    """Copy a tensor map from shared to global memory and release it there. A whole warp does it."""
+    call(tensormap.CopyTensorMapRelease(), tma_desc_global_ptr, tma_desc_shared_ptr)
+
+
+def _atom(what: str, atom: Any) -> TmaCopyAtom:
+    if not isinstance(atom, TmaCopyAtom):
+        raise ConstraintError(f"{what} takes a TMA copy atom (make_tiled_tma_atom), not {atom!r}")
+    return atom
+
+
+def _check_like(plan: TmaPlan, tensor: Any, atom: CopyAtom) -> None:
+    if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):
+        raise ConstraintError(f"update_tma_descriptor takes a tensor in global memory, not {tensor}")
+    if tensor.element_type.ir_type != plan.source:
+        raise ConstraintError(
+            f"update_tma_descriptor: {atom.scalar} in the tensor map, {tensor.element_type} in {tensor}"
+        )
+    shared = [i for i in range(len(plan.basis)) if len(plan.steps(i)) != 1]
+    if shared:
+        raise ConstraintError(
+            f"update_tma_descriptor: TMA mode {shared[0]} stands for several modes of {plan.gmem}, whose extents "
+            "cannot be "
+            "replaced one by one: make the atom for a tensor of at most five modes that do not follow each other"
+        )
+    given = static_leaves(tensor.linear)
+    contiguous = basis_get(plan.steps(0)[0], given.stride) if isinstance(given, Layout) else None
+    if contiguous is None or not is_congruent(given.shape, plan.gmem.shape) or contiguous != 1:
+        raise ConstraintError(
+            f"update_tma_descriptor: {given} is not like {plan.gmem}, for which the tensor map was made: it needs "
+            "the same "
+            "modes, and the same one contiguous"
+        )
