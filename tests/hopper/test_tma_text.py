@@ -37,8 +37,8 @@ def test_load_and_store() -> None:
 
 
 def test_multicast_prefetch_and_descriptor_prefetch() -> None:
-    a = np.zeros((64, 64), np.float16)
-    cuda, sass = compiled(Multicast((32, 64), smem("K", "SW128", "f16", (32, 64)), 2), a, np.zeros((4, 2048), np.float16))
+    a, out = np.zeros((64, 64), np.float16), np.zeros((4, 2048), np.float16)
+    cuda, sass = compiled(Multicast((32, 64), smem("K", "SW128", "f16", (32, 64)), 2), a, out)
     assert ".multicast::cluster" in cuda
     assert re.search(r"UTMALDG\.2D\.MULTICAST", sass)
     assert "UTMAPF.L2" in sass and "UTMACCTL.PF" in sass
