@@ -38,8 +38,8 @@ from collections.abc import Callable
 
 from tilewright.errors import VerifyError
 from tilewright.ir.arithmetic import TABLE
-from tilewright.ir.core import Op
-from tilewright.ir.types import BOOL, FragType, PtrType, ScalarType, Type, VecType, element_of, with_element
+from tilewright.ir.core import Constant, Function, Op
+from tilewright.ir.types import BOOL, FragType, MemSpace, PtrType, ScalarType, Type, VecType, element_of, with_element
 
 ELEMENTWISE = frozenset(TABLE)
 COMPARISONS = frozenset("eq ne lt le gt ge".split())
@@ -85,10 +85,55 @@ def is_number(type_: Type) -> bool:
     return isinstance(type_, (ScalarType, VecType))
 
 
+MANY = 1 << 30
+FORMS: dict[str, tuple[tuple[int, int], tuple[int, int], int, frozenset[str]]] = {}
+"""For each opcode: how many operands (least, most), how many results, how many regions, and its needed attributes."""
+
+
+def _form(opcodes: str, operands: tuple[int, int], results: tuple[int, int], attrs: str = "", regions: int = 0) -> None:
+    for opcode in opcodes.split():
+        FORMS[opcode] = (operands, results, regions, frozenset(attrs.split()))
+
+
+for _row in TABLE.values():
+    _form(_row.name, (_row.operands, _row.operands), (1, 1))
+_form("select", (3, 3), (1, 1))
+_form("cast bitcast vec.splat ptr.cast ptr.toint ptr.fromint load", (1, 1), (1, 1))
+_form("vec.build vec.concat", (1, MANY), (1, 1))
+_form("vec.extract", (1, 1), (1, 1), "index")
+_form("vec.shuffle", (1, 1), (1, 1), "indices")
+_form("vec.reduce", (1, 2), (1, 1), "kind groups")
+_form("ptr.add", (2, 2), (1, 1))
+_form("store", (2, 2), (0, 0))
+_form("frag.alloc", (0, 0), (1, 1))
+_form("frag.load", (1, 2), (1, 1), "offsets")
+_form("frag.store", (2, 3), (0, 0), "offsets")
+_form("smem.alloc", (0, 0), (1, 1), "offset bytes align")
+_form("sreg", (0, 0), (1, 1), "name")
+_form("for", (3, MANY), (0, MANY), regions=1)
+_form("if", (1, 1), (0, MANY), regions=2)
+_form("while", (0, MANY), (0, MANY), regions=2)
+_form("yield", (0, MANY), (0, 0))
+_form("condition", (1, MANY), (0, 0))
+_form("call", (0, MANY), (0, MANY), "atom")
+_form("printf", (0, MANY), (0, 0), "format")
+_form("assert", (1, 1), (0, 0), "message")
+_form("tensormap", (1, MANY), (1, 1), "template")
+_form("launch", (10, MANY), (0, 0), "kernel")
+
+
+def check_form(op: Op) -> None:
+    """The rule of every op: the rules of single opcodes rely on it."""
+    operands, results, regions, attrs = FORMS[op.opcode]
+    need(op, operands[0] <= len(op.operands) <= operands[1], f"{len(op.operands)} operands given")
+    need(op, results[0] <= len(op.results) <= results[1], f"{len(op.results)} results given")
+    need(op, len(op.regions) == regions, f"has {len(op.regions)} regions, not {regions}")
+    need(op, attrs <= op.attrs.keys(), f"needs the attributes {', '.join(sorted(attrs))}")
+
+
 @rule(*ELEMENTWISE)
 def _elementwise(op: Op) -> None:
     row, kind = TABLE[op.opcode], op.operands[0].type
-    need(op, len(op.operands) == row.operands and len(op.results) == 1, f"takes {row.operands} and gives one result")
     need(op, all(v.type == kind for v in op.operands), "operands must have one type")
     if op.opcode in COMPARISONS and isinstance(kind, PtrType):
         return
@@ -101,7 +146,7 @@ def _elementwise(op: Op) -> None:
 @rule("select")
 def _select(op: Op) -> None:
     cond, a, b = op.operands
-    need(op, element_of(cond.type) == BOOL, "the condition is i1")
+    need(op, cond.type in (BOOL, with_element(a.type, BOOL)), "the condition is i1, or as many of them as elements")
     need(op, a.type == b.type == op.result.type, "both sides and the result must have one type")
 
 
@@ -146,6 +191,8 @@ def _vec_reduce(op: Op) -> None:
     need(op, isinstance(src, VecType) and op.attrs["kind"] in REDUCTIONS, "needs a vector and a known kind")
     groups = op.attrs["groups"]
     assert isinstance(src, VecType)
+    need(op, bool(groups) and all(groups), "needs elements in every group")
+    need(op, all(v.type == src.elem for v in op.operands[1:]), "starts from an element")
     need(op, all(0 <= i < src.n for group in groups for i in group), "a group reaches outside the vector")
     want: Type = src.elem if len(groups) == 1 else VecType(src.elem, len(groups))
     need(op, op.result.type == want, f"gives {want}")
@@ -193,7 +240,8 @@ def _access(op: Op) -> None:
 
 @rule("frag.alloc")
 def _frag_alloc(op: Op) -> None:
-    need(op, isinstance(op.result.type, FragType) and not op.operands, "gives a fragment")
+    kind = op.result.type
+    need(op, isinstance(kind, FragType) and kind.n > 0, "gives a fragment of one register or more")
 
 
 @rule("frag.load", "frag.store")
@@ -203,38 +251,49 @@ def _frag_access(op: Op) -> None:
     assert isinstance(frag, FragType)
     load = op.opcode == "frag.load"
     value = op.result.type if load else op.operands[1].type
-    offsets, dynamic = op.attrs["offsets"], len(op.operands) > (1 if load else 2)
+    offsets, index = op.attrs["offsets"], op.operands[1:] if load else op.operands[2:]
     count = value.n if isinstance(value, VecType) else 1
     need(op, element_of(value) == frag.elem and len(offsets) == count, "value, offsets and fragment must agree")
-    if not dynamic:
-        need(
-            op, all(0 <= o < frag.n for o in offsets), f"an offset of {tuple(offsets)} lies outside {frag.n} registers"
-        )
+    if index:
+        need(op, isinstance(index[0].type, ScalarType) and index[0].type.is_integer, "the index is an integer")
+    else:
+        inside = all(0 <= o < frag.n for o in offsets)
+        need(op, inside, f"an offset of {tuple(offsets)} lies outside {frag.n} registers")
 
 
 @rule("smem.alloc")
 def _smem_alloc(op: Op) -> None:
-    need(op, {"offset", "bytes", "align"} <= op.attrs.keys(), "needs offset, bytes and align")
-    need(op, op.attrs["offset"] % op.attrs["align"] == 0, "the offset must be a multiple of the alignment")
+    kind, offset, align = op.result.type, op.attrs["offset"], op.attrs["align"]
+    need(op, isinstance(kind, PtrType) and kind.space == MemSpace.SMEM, "gives a pointer to shared memory")
+    need(op, offset >= 0 and op.attrs["bytes"] >= 0 and align > 0, "offset, bytes and align are sizes")
+    need(op, offset % align == 0, "the offset must be a multiple of the alignment")
 
 
 @rule("sreg")
 def _sreg(op: Op) -> None:
-    need(op, op.attrs.get("name") in SREGS, f"unknown special register {op.attrs.get('name')!r}")
+    need(op, op.attrs["name"] in SREGS, f"unknown special register {op.attrs['name']!r}")
+    kind = op.result.type
+    need(op, isinstance(kind, ScalarType) and kind.is_integer, "gives an integer")
 
 
 @rule("for")
 def _for(op: Op) -> None:
     lo, hi, step, *init = op.operands
     body = op.regions[0]
+    need(op, bool(body.args), "a region with an index is needed")
     need(op, lo.type == hi.type == step.type == body.args[0].type, "bounds, step and index must have one type")
+    need(op, isinstance(lo.type, ScalarType) and lo.type.is_integer, "counts in integers")
+    need(op, not (isinstance(step, Constant) and step.value == 0), "a step of 0 never ends")
+    unroll = op.attrs.get("unroll")
+    need(op, unroll in (None, "full") or (isinstance(unroll, int) and unroll > 0), f"cannot unroll {unroll!r} times")
     _carried(op, [v.type for v in init], [v.type for v in body.args[1:]], _terminator(op, body, "yield"))
 
 
 @rule("if")
 def _if(op: Op) -> None:
-    need(op, op.operands[0].type == BOOL and len(op.regions) == 2, "needs an i1 and two regions")
+    need(op, op.operands[0].type == BOOL, "the condition is i1")
     for region in op.regions:
+        need(op, not region.args, "its regions take nothing")
         _carried(op, [v.type for v in op.results], [v.type for v in op.results], _terminator(op, region, "yield"))
 
 
@@ -243,7 +302,7 @@ def _while(op: Op) -> None:
     before, after = op.regions
     types = [v.type for v in op.operands]
     condition = _terminator(op, before, "condition")
-    need(op, bool(condition) and condition[0] == BOOL, "the condition is i1")
+    need(op, condition[:1] == [BOOL], "the condition is i1")
     _carried(op, types, [v.type for v in before.args], condition[1:])
     _carried(op, types, [v.type for v in after.args], _terminator(op, after, "yield"))
 
@@ -263,21 +322,34 @@ def _carried(op: Op, given: list[Type], args: list[Type], yielded: list[Type]) -
     )
 
 
-@rule("yield", "condition", "printf", "assert", "launch")
+@rule("yield", "condition", "printf")
 def _free(op: Op) -> None:
-    need(op, not op.results, "gives no result")
+    """Takes any values; what they must be, the op around it knows."""
+
+
+@rule("assert")
+def _assert(op: Op) -> None:
+    need(op, op.operands[0].type == BOOL, "the condition is i1")
+
+
+@rule("launch")
+def _launch(op: Op) -> None:
+    kernel = op.attrs["kernel"]
+    need(op, isinstance(kernel, Function) and kernel.kind == "kernel", "needs a kernel")
+    sizes = op.operands[:10]
+    need(op, all(isinstance(v.type, ScalarType) and v.type.is_integer for v in sizes), "sizes are integers")
+    given = len(op.operands) - 10 - bool(op.attrs.get("has_stream"))
+    need(op, given == len(kernel.params), f"{given} arguments for the {len(kernel.params)} parameters of {kernel.name}")
 
 
 @rule("tensormap")
 def _tensormap(op: Op) -> None:
-    need(op, bool(op.operands) and isinstance(op.operands[0].type, PtrType), "takes a pointer, then integers")
+    need(op, isinstance(op.operands[0].type, PtrType), "takes a pointer, then integers")
     need(op, all(is_number(v.type) for v in op.operands[1:]), "extents and strides are integers")
-    need(op, bool(op.results) and "template" in op.attrs, "gives a tensor map and carries its template")
 
 
 @rule("call")
 def _call(op: Op) -> None:
-    atom = op.attrs.get("atom")
+    atom = op.attrs["atom"]
     need(op, hasattr(atom, "simulate") and hasattr(atom, "emit"), "needs an instruction in its attribute 'atom'")
-    if atom is not None:
-        atom.verify(op)
+    atom.verify(op)
