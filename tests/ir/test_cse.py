@@ -7,7 +7,7 @@ import pytest
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Value
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
-from tilewright.ir.types import F32, I32, MemSpace, PtrType
+from tilewright.ir.types import BOOL, F32, I32, I64, MemSpace, PtrType, VecType
 
 
 def opcodes(builder: Builder) -> list[str]:
@@ -32,3 +32,43 @@ def test_loads_are_not_shared_and_literals_of_two_types_are_two() -> None:
     builder.binary("add", x, Constant(I32, 5))
     builder.binary("add", x, Constant(I32, 6))
     assert opcodes(builder) == ["ptr.add", "load", "load", "add", "add"]
+
+
+def test_a_region_shares_with_what_is_around_it_but_not_with_what_comes_after_or_beside() -> None:
+    x, flag = Value(I32, "x"), Value(BOOL, "c")
+    builder = Builder(Block([x, flag]))
+    outside = builder.binary("mul", x, x)
+    sides = [Block(), Block()]
+    for side in sides:
+        with builder.inside(side):
+            shared = builder.binary("mul", x, x)
+            own = builder.binary("sub", x, outside)
+            builder.emit("yield", (shared, own))
+    branch = builder.emit("if", (flag,), (I32, I32), {}, sides)
+    builder.binary("sub", x, outside)
+    assert opcodes(builder) == ["mul", "if", "sub"]
+    assert [[op.opcode for op in side.ops] for side in sides] == [["sub", "yield"]] * 2
+    assert all(side.ops[-1].operands == [outside, side.ops[0].result] for side in sides)
+    assert branch.regions == sides
+
+
+def test_readers_of_what_goes_read_the_first_and_so_become_equal_too() -> None:
+    x = Value(I32, "x")
+    builder = Builder(Block([x]))
+    for _ in range(2):
+        builder.binary("sub", builder.binary("mul", x, x), x)
+    assert opcodes(builder) == ["mul", "sub"]
+
+
+def test_equal_operands_are_not_enough() -> None:
+    """Result types, attributes and the types of literals tell ops apart."""
+    x, v = Value(I32, "x"), Value(VecType(F32, 4), "v")
+    builder = Builder(Block([x, v]))
+    builder.cast(x, F32)
+    builder.cast(x, I64)
+    builder.extract(v, 0)
+    builder.extract(v, 1)
+    builder.emit("select", (Value(BOOL), Constant(I32, 1), Constant(I32, 0)), (I32,))
+    builder.emit("ptr.fromint", (Constant(I64, 1),), (PtrType(F32, MemSpace.GMEM, 4),))
+    builder.emit("ptr.fromint", (Constant(I32, 1),), (PtrType(F32, MemSpace.GMEM, 4),))
+    assert len(opcodes(builder)) == 7

@@ -118,7 +118,7 @@ _form("condition", (1, MANY), (0, 0))
 _form("call", (0, MANY), (0, MANY), "atom")
 _form("printf", (0, MANY), (0, 0), "format")
 _form("assert", (1, 1), (0, 0), "message")
-_form("tensormap", (1, MANY), (1, 1), "template")
+_form("tensormap", (1, MANY), (1, MANY), "template")
 _form("launch", (10, MANY), (0, 0), "kernel")
 
 

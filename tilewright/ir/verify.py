@@ -1,37 +1,55 @@
-"""The verifier: every op obeys its rule, every value is defined before it is used, in a scope that encloses the use."""
+"""The verifier: every op obeys its rule, every value is defined once, before it is used, in a scope around the use."""
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from tilewright.errors import VerifyError
 from tilewright.ir.core import Block, Constant, Function, Op, Value
-from tilewright.ir.ops import RULES, TERMINATORS
+from tilewright.ir.ops import RULES, TERMINATORS, check_form
 
 
 def verify(function: Function) -> None:
     """Raise VerifyError (with the user's line) unless ``function`` is well formed."""
-    _block(function.body, set(), function.name)
+    _Verifier(function).block(function.body, set())
 
 
-def _block(block: Block, outer: set[Value], name: str) -> None:
-    visible = outer | set(block.args)
-    for position, op in enumerate(block.ops):
-        _op(op, visible, name)
-        if op.opcode in TERMINATORS and position != len(block.ops) - 1:
-            raise VerifyError(f"{name}: {op.opcode} must be the last op of its block{_at(op)}")
-        visible.update(op.results)
+class _Verifier:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.defined: set[Value] = set()
 
+    def block(self, block: Block, outer: set[Value]) -> None:
+        self.define(block.args, "a block", None)
+        visible = outer | set(block.args)
+        for position, op in enumerate(block.ops):
+            self.op(op, visible)
+            if op.opcode in TERMINATORS and position != len(block.ops) - 1:
+                self.fail(op.opcode, "must be the last op of its block", op)
+            self.define(op.results, op.opcode, op)
+            visible.update(op.results)
 
-def _op(op: Op, visible: set[Value], name: str) -> None:
-    for operand in op.operands:
-        if not isinstance(operand, Constant) and operand not in visible:
-            raise VerifyError(f"{name}: {op.opcode} uses {operand!r} outside its scope{_at(op)}")
-    for region in op.regions:
-        _block(region, visible, name)
-    check = RULES.get(op.opcode)
-    if check is None:
-        raise VerifyError(f"{name}: unknown op {op.opcode!r}{_at(op)}")
-    check(op)
+    def op(self, op: Op, visible: set[Value]) -> None:
+        for operand in op.operands:
+            if not isinstance(operand, Constant) and operand not in visible:
+                self.fail(op.opcode, f"uses {operand!r} outside its scope", op)
+        if op.opcode not in RULES:
+            self.fail(repr(op.opcode), "is an unknown op", op)
+        if op.opcode == "launch" and self.function.kind != "host":
+            self.fail(op.opcode, "stands in a kernel; only host functions launch", op)
+        check_form(op)
+        for region in op.regions:
+            self.block(region, visible)
+        RULES[op.opcode](op)
 
+    def define(self, values: list[Value], by: str, op: Op | None) -> None:
+        for value in values:
+            if isinstance(value, Constant) or value in self.defined:
+                self.fail(by, f"defines {value!r} again", op)
+            if value.op is not op:
+                self.fail(by, f"defines {value!r}, which names another op", op)
+            self.defined.add(value)
 
-def _at(op: Op) -> str:
-    return f" at {op.loc}" if op.loc else ""
+    def fail(self, subject: str, text: str, op: Op | None) -> NoReturn:
+        where = f" at {op.loc}" if op is not None and op.loc else ""
+        raise VerifyError(f"{self.function.name}: {subject} {text}{where}")
