@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from tilewright.ir.arithmetic import normalise
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.ir.types import element_of
 
@@ -48,7 +49,8 @@ def evaluate(block: Block, inputs: dict[Value, int]) -> dict[Value, Any]:
         elif op.opcode in ("cast", "ptr.cast", "load"):
             known[op.result] = of(op.operands[0])
         elif op.opcode in OPS:
-            known[op.result] = OPS[op.opcode](*map(of, op.operands))
+            found, kind = OPS[op.opcode](*map(of, op.operands)), element_of(op.result.type)
+            known[op.result] = normalise(kind, found)
         elif op.opcode not in ("sreg", "store", "vec.concat", "vec.shuffle", "vec.extract"):
             raise NotImplementedError(op.opcode)
     return known

@@ -5,17 +5,24 @@ from __future__ import annotations
 import pytest
 
 from tests.lang.evaluate import evaluate
+from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Uint32, wrap
 from tilewright.layout import Layout, composition, exact_quotient, logical_divide, same_int
 
 
-def test_factors_cancel(stage) -> None:
-    n, m = wrap(stage.n), wrap(stage.builder.sreg("tid.x"))
-    assert same_int((n * 64) // 64, n) and same_int((m * n) // n, m)
-    assert ((n * 64) % 64).value == 0 and ((n * m) % m).value == 0
-    assert ((n * 64) // (n * 16)).value == 4
-    assert same_int((n * m * 8) // (m * 2), n * 4)
+def test_factors_cancel_in_layouts_and_where_products_are_known_to_fit(stage) -> None:
+    n, m = wrap(stage.n), wrap(stage.builder.sreg("tid.x"), Facts(True, 1, 1024))
+    assert same_int(exact_quotient(n * 64, 64), n) and same_int(exact_quotient(m * n, n), m)
+    assert exact_quotient(n * 64, n * 16) == 4 and same_int(exact_quotient(n * m * 8, m * 2), n * 4)
+    assert same_int((m * 96) // 96, m) and ((m * 96) % 96).value == 0
     assert not {"div", "rem", "floordiv", "floormod"} & set(stage.opcodes())
+
+
+def test_a_product_that_may_overflow_is_divided(stage) -> None:
+    n = wrap(stage.n)
+    quotient = (n * 64) // 64
+    assert evaluate(stage.block, {stage.n: 1 << 26})[quotient.value] == 0
+    assert evaluate(stage.block, {stage.n: 1 << 25})[quotient.value] == -(1 << 25)
 
 
 def test_numbers_computed_twice_are_the_same(stage) -> None:

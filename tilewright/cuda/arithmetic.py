@@ -1,10 +1,9 @@
 """The elementwise operations of :data:`tilewright.ir.arithmetic.TABLE` as C++ expressions of one element.
 
-``elementwise(op, args, operands)`` serves scalars and, element by element, vectors. Where C++ leaves a choice:
+``elementwise`` serves scalars and, element by element, vectors. Where C++ leaves a choice:
 
 - C++ leaves overflow of signed integers undefined (which lets addresses become immediate offsets) and shifts by the
-  width or more; an op that may do so bears the attribute ``wraps`` and prints the table's defined form, unless its
-  result only becomes an address (:mod:`tilewright.cuda.overflow`);
+  width or more: where :mod:`tilewright.cuda.overflow` says so, the table's defined form is printed;
 - f16 and bf16 round after every operation; 8-bit floats compute in f32 and round (saturating) once;
 - f32 and f64 products and sums may contract to one fused operation (NVRTC's ``--fmad=true``).
 """
@@ -25,8 +24,8 @@ def is_small(elem: ScalarType) -> bool:
     return elem.is_float and elem.width < 32
 
 
-def elementwise(op: Op, args: Sequence[Expr], operands: Sequence[Value]) -> Expr:
-    """One element of the result of ``op`` from one element of each operand."""
+def elementwise(op: Op, args: Sequence[Expr], operands: Sequence[Value], wraps: bool) -> Expr:
+    """One element of the result of ``op`` from one element of each operand; ``wraps``: printed so that it wraps."""
     if op.opcode == "select":
         return ternary(*args)
     source, result = element_of(operands[0].type), element_of(op.results[0].type)
@@ -39,7 +38,7 @@ def elementwise(op: Op, args: Sequence[Expr], operands: Sequence[Value]) -> Expr
     if source == BOOL:
         return _apply(found.cuda, args)
     if source.is_integer:
-        return _integer(op, found, args, source, operands)
+        return _integer(op, found, args, source, operands, wraps)
     return _float(op, found, args, source, result)
 
 
@@ -70,7 +69,9 @@ def _apply(text: str, args: Sequence[Expr]) -> Expr:
     return infix(text, *args) if text in PRECEDENCE else call(text, *args)
 
 
-def _integer(op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, operands: Sequence[Value]) -> Expr:
+def _integer(
+    op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, operands: Sequence[Value], wraps: bool
+) -> Expr:  # fmt: skip
     if elem.width < 32 and op.opcode in ("min", "max"):  # C++ would not know which overload
         args = [call("int", a) for a in args]
     if op.opcode in ("floordiv", "floormod"):
@@ -78,8 +79,8 @@ def _integer(op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, oper
     elif op.opcode == "abs" and not elem.is_signed:
         result = args[0]
     else:
-        checked = op.attrs.get("wraps") or (op.opcode == "neg" and elem == I32)  # see tw::negate
-        result = _apply(found.wrapping if checked else found.cuda.format(T=elem.cuda), args)
+        wraps |= op.opcode == "neg" and elem == I32  # see tw::negate
+        result = _apply(found.wrapping if wraps else found.cuda.format(T=elem.cuda), args)
     compared = element_of(op.results[0].type) == BOOL
     return call(elem.cuda, result) if elem.width < 32 and not compared else result
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 from tilewright.cuda.expressions import UNARY, Expr, literal
 from tilewright.cuda.names import Names
+from tilewright.cuda.overflow import wrapping_results
 from tilewright.cuda.source import Source
 from tilewright.errors import CompileError, ConstraintError
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
@@ -66,6 +67,7 @@ class KernelEmitter:
         self._texts: dict[Value, Expr] = {}
         self.parts: dict[Value, tuple[Expr, Expr]] = {}
         self.lazy: dict[Value, object] = {}
+        self.wrapping: set[Value] = set()
         self._uses: Counter[Value] = Counter()
         self._user: dict[Value, Block] = {}
         self._blocks: list[Block] = []
@@ -77,6 +79,7 @@ class KernelEmitter:
             kind = self.function.kind
             raise CompileError(f"{self.function.name}: only kernels are printed as CUDA, this is a {kind} function")
         self._count(self.function.body)
+        self.wrapping = wrapping_results(self.function)
         name = self._names.fresh(self.function.name)
         parameters = ", ".join(self._parameter(p) for p in self.function.params)
         self.block_ops(self.function.body)

@@ -22,7 +22,7 @@ def _elementwise(e: KernelEmitter, op: Op) -> None:
     if isinstance(op.result.type, VecType):
         elementwise_vector(e, op)
     elif e.used(op.result):
-        e.define(op.result, elementwise(op, [e.expr(v) for v in op.operands], op.operands))
+        e.define(op.result, elementwise(op, [e.expr(v) for v in op.operands], op.operands, op.result in e.wrapping))
 
 
 @prints("bitcast")

@@ -138,8 +138,9 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
     row = TABLE.get(op.opcode)
     paired = row is not None and row.real is not None and row.real.paired
     if paired and all(part.pair is not None for part in parts) and _count(op.result) % 2 == 0:
-        pair = lambda i: elementwise(op, [part.pair(i) for part in parts if part.pair], op.operands)  # noqa: E731
-    lazy = Lazy(lambda i: elementwise(op, [part.element(i) for part in parts], op.operands), pair, reads)
+        pair = lambda i: elementwise(op, [part.pair(i) for part in parts if part.pair], op.operands, False)  # noqa: E731
+    wraps = op.result in e.wrapping
+    lazy = Lazy(lambda i: elementwise(op, [part.element(i) for part in parts], op.operands, wraps), pair, reads)
     define_vector(e, op.result, lazy)
 
 
@@ -277,15 +278,14 @@ def _fold(e: KernelEmitter, op: Op, total: str, count: int, lazy: Lazy, first: i
     if first >= count:
         return
     elem = element_of(op.operands[0].type)
-    attrs = {"wraps": may_overflow(op.attrs["kind"], elem)}
-    step = Op(op.attrs["kind"], [], [Value(elem)], attrs, [], op.loc)
+    step, wraps = Op(op.attrs["kind"], [], [Value(elem)], {}, [], op.loc), may_overflow(op.attrs["kind"], elem)
     scalar = [Value(elem), Value(elem)]
     e.line("#pragma unroll")
     head, element = f"for (int {index} = {first}; {index} < {count}; ++{index})", lazy.element(index)
     if op.attrs["kind"] in ("add", "mul") and elem in (F32, F64):
         e.line(f"{head} {total} {'+' if op.attrs['kind'] == 'add' else '*'}= {element.text};")
     else:
-        e.line(f"{head} {total} = {elementwise(step, [Expr(total), element], scalar).text};")
+        e.line(f"{head} {total} = {elementwise(step, [Expr(total), element], scalar, wraps).text};")
 
 
 # -- fragments ---------------------------------------------------------------------------------------------------------

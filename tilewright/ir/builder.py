@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.errors import StagingError
 from tilewright.ir import fold
+from tilewright.ir.arithmetic import may_overflow
 from tilewright.ir.core import Block, Constant, Location, Op, Value
 from tilewright.ir.types import (
     BOOL,
@@ -98,14 +99,18 @@ class Builder:
     def index(self, value: Index) -> Value:
         return Constant(I32, value) if isinstance(value, int) else value
 
-    def binary(self, opcode: str, a: Value, b: Value) -> Value:
+    def binary(self, opcode: str, a: Value, b: Value, fits: bool = False) -> Value:
         """An elementwise op of :data:`tilewright.ir.arithmetic.TABLE` with two operands of one type."""
-        return fold.binary(opcode, a, b) or self.emit(opcode, (a, b), (a.type,)).result
+        attrs = {} if fits or not _wraps(opcode, a, b) else {"wraps": True}
+        return fold.binary(opcode, a, b) or self.emit(opcode, (a, b), (a.type,), attrs).result
 
     def compare(self, opcode: str, a: Value, b: Value) -> Value:
         return fold.compare(opcode, a, b) or self.emit(opcode, (a, b), (with_element(a.type, BOOL),)).result
 
-    def unary(self, opcode: str, a: Value, **attrs: Any) -> Value:
+    def unary(self, opcode: str, a: Value, fits: bool = False, **attrs: Any) -> Value:
+        """An elementwise op with one operand; ``fits``: it is known not to be the least number of its type."""
+        if not fits and may_overflow(opcode, element_of(a.type)):
+            attrs["wraps"] = True
         return fold.unary(opcode, a) or self.emit(opcode, (a,), (a.type,), attrs).result
 
     def predicate(self, opcode: str, a: Value) -> Value:
@@ -117,7 +122,8 @@ class Builder:
         return a if a is b else self.emit("select", (cond, a, b), (a.type,)).result
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
-        return self.emit("fma", (a, b, c), (a.type,)).result
+        attrs = {"wraps": True} if may_overflow("fma", element_of(a.type)) else {}
+        return self.emit("fma", (a, b, c), (a.type,), attrs).result
 
     def cast(self, a: Value, elem: ScalarType) -> Value:
         """Convert the number(s) to ``elem``; no op if they have that type."""
@@ -217,6 +223,13 @@ class Builder:
         op = self.emit("call", operands, results, {"atom": atom, **attrs})
         atom.verify(op)
         return op.results
+
+
+def _wraps(opcode: str, a: Value, b: Value) -> bool:
+    elem = element_of(a.type)
+    if opcode in ("shl", "shr") and isinstance(b, Constant):
+        return not 0 <= b.value < elem.width
+    return may_overflow(opcode, elem)
 
 
 Builder._stack = _Stack()

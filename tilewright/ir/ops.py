@@ -2,12 +2,11 @@
 
 Values. Constants are :class:`~tilewright.ir.core.Constant` operands, never ops.
 
-Elementwise (scalars or vectors of one type, result of the same type unless said):
-  ``add sub mul div rem floordiv floormod min max pow and or xor shl shr atan2 copysign``; ``div`` on integers truncates
-  and ``rem`` has the sign of the dividend (C), ``floordiv``/``floormod`` round down (Python);
-  ``eq ne lt le gt ge`` give i1; ``select(cond, a, b)``; ``fma(a, b, c)``;
-  ``neg not abs exp exp2 log log2 log10 sin cos tan asin acos atan tanh sqrt rsqrt rcp erf floor ceil round trunc isnan
-  isinf`` (unary; attr ``fastmath: bool`` allowed on math functions);
+Elementwise (scalars or vectors of one type, result of the same type or i1): the rows of
+  :data:`tilewright.ir.arithmetic.TABLE`. ``div`` on integers truncates and ``rem`` has the sign of the dividend (C),
+  ``floordiv``/``floormod`` round down (Python). Attribute ``wraps``: nothing proves that the result of a signed
+  ``add sub mul neg`` fits or that a shift is by less than the width (they wrap, or shift everything out); ``fastmath``:
+  functions of f32 may be approximate. Beside the table: ``select(cond, a, b)``;
   ``cast`` converts the number to the result's element type (floats to integers truncate; round to nearest even);
   ``bitcast`` keeps the bits (same total width).
 Vectors: ``vec.build(e0, e1, ...)``; ``vec.splat(e)``; ``vec.extract(v) {index}``; ``vec.shuffle(v) {indices}`` (result

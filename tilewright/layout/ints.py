@@ -104,11 +104,13 @@ def exact_quotient(a: IntLike, b: IntLike) -> IntLike | None:
             return None
         if b == 1:
             return a
-        if divisor_of(a) % b == 0:
-            return a // b
     if isinstance(a, RuntimeInt):
-        return 1 if a.is_same(b) else a.known_quotient(b)
-    return 0 if a == 0 else None
+        found = 1 if a.is_same(b) else a.known_quotient(b)
+        if found is not None:
+            return found
+    if isinstance(b, int) and divisor_of(a) % b == 0:
+        return a // b
+    return 0 if isinstance(a, int) and a == 0 else None
 
 
 def ceil_div_int(a: Any, b: Any) -> Any:

@@ -14,7 +14,7 @@ ElementwiseAdd_kernel(float* mA, int mA_stride0, float* mB, int mB_stride0, floa
   float* p_2 = mC + (tile_m * (16 * mC_stride0) + t) + (t_3 + t_2 * (4 * mC_stride0));
   const int t_4 = 16 * tile_m + 4 * t_2;
   alignas(4) bool inside[4];
-  const bool t_5 = 128 * tile_n + 4 * t_1 < mC_shape1;
+  const bool t_5 = tw::add(tw::multiply(128, tile_n), 4 * t_1) < mC_shape1;
   inside[0] = t_4 < mC_shape0 && t_5;
   inside[1] = t_4 + 1 < mC_shape0 && t_5;
   inside[2] = t_4 + 2 < mC_shape0 && t_5;

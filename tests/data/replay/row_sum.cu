@@ -16,7 +16,7 @@ RowSum_kernel(float* mX, int mX_shape0, int mX_shape1, int mX_stride0, float* mO
   const int bidx = blockIdx.x;
   const int lane = tw::lane();
   const int warpid = tw::warp();
-  const int row = bidx * 4 + warpid;
+  const int row = tw::add(tw::multiply(bidx, 4), warpid);
   if (row < mX_shape0) {
     float total = 0.0f;
     for (int column = lane; column < mX_shape1; column += 32) {

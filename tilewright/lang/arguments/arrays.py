@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tilewright.errors import ArgumentError
 from tilewright.ir.types import SCALARS
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
+from tilewright.lang.numbers.facts import EXTENT_BOUND
 from tilewright.lang.numbers.numeric import TFloat32, class_of
 
 
@@ -39,7 +40,7 @@ class Array(NamedTuple):
     @property
     def is_wide(self) -> bool:
         """Whether offsets into the array need 64 bits."""
-        return sum((n - 1) * abs(d) for n, d in zip(self.shape, self.stride, strict=True)) >= 1 << 31
+        return sum((n - 1) * abs(d) for n, d in zip(self.shape, self.stride, strict=True)) >= EXTENT_BOUND[32] - 1
 
 
 def array_of(x: Any) -> Array:

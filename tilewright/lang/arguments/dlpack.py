@@ -15,7 +15,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arguments.arrays import Array, array_of
-from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, unwrap
 from tilewright.lang.tensors.pointer import HostPointer, element_bytes
 from tilewright.lang.tensors.tensor import Tensor, dynamic_leaves
@@ -329,7 +329,8 @@ def _dynamic(number: int, divisibility: int = 1, wide: bool = False) -> Integer:
     cls: Any = Int64 if wide else Int32
     leaf: Integer = cls.__new__(cls)  # without the constructor: this is on the path of every call
     leaf.value = number
-    leaf.facts = Facts(number >= 0, divisibility, None)
+    bound = EXTENT_BOUND[64 if wide else 32]
+    leaf.facts = Facts(number >= 0, divisibility, bound if number < bound else None)
     return leaf
 
 

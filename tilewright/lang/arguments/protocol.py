@@ -134,12 +134,12 @@ def fits_type(want: Type, got: Type) -> bool:
 
 
 def covers(got: Any, want: Any) -> bool:
-    """Whether the (sign, divisor) pairs known of one object's leaves imply those of another."""
+    """Whether what is known of one object's leaves (sign, divisor, bound) implies that of another's."""
     if got == want or want is None:
         return True
     if got is None or len(got) != len(want):
         return False
-    return all((g[0] or not w[0]) and g[1] % w[1] == 0 for g, w in zip(got, want, strict=True))
+    return all((g[0] or not w[0]) and g[1] % w[1] == 0 and g[2:] >= w[2:] for g, w in zip(got, want, strict=True))
 
 
 def _plain(value: Any) -> Any:

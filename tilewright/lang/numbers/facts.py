@@ -27,6 +27,9 @@ class Facts(NamedTuple):
 
 UNKNOWN = Facts()
 LARGE = 1 << 30
+EXTENT_BOUND = {32: (1 << 31) - (1 << 16), 64: 1 << 62}
+"""Above extents and strides of tensors, by the width that they are passed in: a tensor that reaches further is passed
+with 64 bits. What is left over is room for rounding an extent up to whole tiles."""
 
 
 def of_number(value: int) -> Facts:
@@ -81,13 +84,55 @@ def converted(known: Facts, source: ScalarType, to: ScalarType) -> Facts:
     return cut(known, to)
 
 
-def overflows(kind: ScalarType) -> bool:
-    """Whether results of this type wrap around; signed ones of 32 and 64 bits fit by contract."""
-    return kind.kind == "uint" or kind.width < 32
+def result(opcode: str, a: Facts, b: Facts, kind: ScalarType) -> tuple[Facts, bool]:
+    """The facts of ``opcode(a, b)`` of type ``kind``, and whether what is known of the operands proves that C++ leaves
+    nothing undefined: no overflow, no shift by the width or more. Where they do not, only what survives a wrap-around
+    is known: powers of two that divide.
+
+    >>> from tilewright.ir.types import I32
+    >>> result("mul", Facts(True, 1, 1024), of_number(12), I32)
+    (Facts(nonneg=True, divisibility=12, bound=12277, exact=None, bits=16380), True)
+    >>> result("mul", Facts(True, 1, None), of_number(12), I32)
+    (Facts(nonneg=False, divisibility=4, bound=None, exact=None, bits=None), False)
+    """
+    known = combine(opcode, a, b)
+    if kind.kind == "bool":
+        return cut(known, kind), True
+    if opcode in ("shl", "shr") and not (b.nonneg and b.bound is not None and b.bound <= kind.width):
+        return (known if opcode == "shr" else cut(known, kind)), False
+    (low_a, high_a), (low_b, high_b) = span(a, kind), span(b, kind)
+    if opcode == "add":
+        ends = (low_a + low_b, high_a + high_b)
+    elif opcode == "sub":
+        ends = (low_a - high_b, high_a - low_b)
+    elif opcode in ("mul", "shl"):
+        if opcode == "shl":
+            low_b, high_b = 1 << low_b, 1 << high_b
+        products = (low_a * low_b, low_a * high_b, high_a * low_b, high_a * high_b)
+        ends = (min(products), max(products))
+    else:
+        return known, True
+    low, high = limits(kind)
+    fits = low <= ends[0] and ends[1] <= high
+    return (known if fits else cut(known, kind)), fits or opcode == "shl"
+
+
+def limits(kind: ScalarType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    low = -(1 << (kind.width - 1)) if kind.kind == "int" else 0
+    return low, low + (1 << kind.width) - 1
+
+
+def span(known: Facts, kind: ScalarType) -> tuple[int, int]:
+    """The least and the greatest that a number of type ``kind`` can be."""
+    if known.exact is not None:
+        return known.exact, known.exact
+    low, high = limits(kind)
+    return 0 if known.nonneg else low, high if known.bound is None else min(high, known.bound - 1)
 
 
 def combine(opcode: str, a: Facts, b: Facts) -> Facts:
-    """The facts of ``opcode(a, b)`` on integers that do not overflow."""
+    """The facts of ``opcode(a, b)`` on whole numbers, as if no type had an end."""
     rule = _RULES.get(opcode)
     if rule is None:
         return UNKNOWN
@@ -141,6 +186,9 @@ def _mul(a: Facts, b: Facts) -> Facts:
     nonneg = a.nonneg and b.nonneg
     bounded = nonneg and a.bound is not None and b.bound is not None and a.bound > 0 and b.bound > 0
     bound = (a.bound - 1) * (b.bound - 1) + 1 if bounded else None  # type: ignore[operator]
+    for number, other in ((a.exact, b), (b.exact, a)):
+        if number is not None and number > 0 and other.bound is not None:
+            bound = (other.bound - 1) * number + 1
     product = a.divisibility * b.divisibility
     return Facts(nonneg, product if product <= LARGE else math.gcd(product, LARGE), bound)
 

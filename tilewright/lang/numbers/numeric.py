@@ -247,12 +247,15 @@ class Integer(Numeric, RuntimeInt):
             return not self.is_static and not other.is_static and factors.same(self.value, other.value)
         return self.is_static and isinstance(other, int) and bool(self.value == other)
 
-    def known_quotient(self, other: Any) -> Any:
-        """``self / other`` where the multiplications that made this number show that it is whole; else None."""
+    def known_quotient(self, other: Any, proven: bool = False) -> Any:
+        """``self / other`` where the multiplications that made this number show that it is whole; else None.
+
+        Layouts assume that their index arithmetic does not overflow; ``proven``: only such products count.
+        """
         divisor = other.value if isinstance(other, Integer) else other
         if not isinstance(self.value, Value) or type(divisor) not in (int, Value):
             return None
-        found = factors.quotient(self.value, divisor)
+        found = factors.quotient(self.value, divisor, proven)
         if not isinstance(found, Value):
             return found
         known = other.facts if isinstance(other, Integer) else facts.of_number(other)

@@ -58,10 +58,13 @@ def unary(opcode: str, a: Any) -> Any:
         return cls(evaluate(opcode, kind, a.value))
     if opcode == "abs" and cls.is_integer and a.nonneg:
         return a
-    made = cls(Builder.current().unary(opcode, a.value))
-    if opcode != "not" and cls.is_integer:
+    if not cls.is_integer:
+        return cls(Builder.current().unary(opcode, a.value))
+    fits = facts.span(a.facts, kind)[0] > facts.limits(kind)[0] and kind.is_signed
+    made = cls(Builder.current().unary(opcode, a.value, fits))
+    if opcode != "not":
         known = facts.Facts(opcode == "abs", a.divisibility, None)
-        made.learn(facts.cut(known, kind) if facts.overflows(kind) else known)
+        made.learn(known if fits else facts.cut(known, kind))
     return made
 
 
@@ -88,7 +91,7 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
     if opcode in DIVISIONS:
         if not isinstance(b.value, Value) and b.value == 0:
             raise ZeroDivisionError(f"{cls_name(a)} division by zero")
-        quotient = a.known_quotient(b)
+        quotient = a.known_quotient(b, proven=True)
         if quotient is not None:
             return cls(quotient if opcode in ("div", "floordiv") else 0)
         if (a.nonneg and b.nonneg) or (b.nonneg and not isinstance(b.value, Value) and _whole(a, b)):
@@ -100,11 +103,9 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
         return cls(evaluate(opcode, kind, a.value, b.value))
     if opcode == "pow":
         return _power(a, b, cls)
-    made = cls(Builder.current().binary(opcode, a.ir_value(), b.ir_value()))
-    if isinstance(made.value, Value) and cls.is_integer:
-        known = facts.combine(opcode, a.facts, b.facts)
-        made.learn(facts.cut(known, kind) if facts.overflows(kind) else known)
-    return made
+    known, fits = facts.result(opcode, a.facts, b.facts, kind)
+    made = cls(Builder.current().binary(opcode, a.ir_value(), b.ir_value(), fits))
+    return made.learn(known)
 
 
 def _shortcut(opcode: str, a: Any, b: Any, cls: Any) -> Any:

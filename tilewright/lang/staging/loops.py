@@ -121,7 +121,7 @@ def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
     start, stop, step = (cls(x) for x in (span.start, span.stop, span.step))
     known = as_python(step)
     if known is not None and known > 0:
-        bound = as_python(stop)
+        bound = None if stop.facts.bound is None else stop.facts.bound - 1
         facts = Facts(start.nonneg, _common_divisor(start, known), bound)
         return start.ir_value(), stop.ir_value(), step.ir_value(), lambda counter: cls(counter).learn(facts)
     count = operators.binary("max", -((start - stop) // step), 0)

@@ -15,7 +15,7 @@ from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
-from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.tensors import access
@@ -287,7 +287,7 @@ class Tensor:
         return None if iterator is None else Tensor(iterator, self.linear)
 
     def __carry_facts__(self) -> Any:
-        return tuple((x.nonneg, x.divisibility) for x in dynamic_leaves(self.linear))
+        return tuple((x.nonneg, x.divisibility, _is_extent(x)) for x in dynamic_leaves(self.linear))
 
     # -- text ----------------------------------------------------------------------------------------------------
 
@@ -411,7 +411,7 @@ def _plain_values(found: list[Any]) -> list[Value]:
 
 
 def _rebuild(x: Any, values: Iterator[Value], keep: bool = False) -> Any:
-    """``x`` with its run-time leaves replaced, in order; with ``keep`` sign and divisor stay known of them."""
+    """``x`` with its run-time leaves replaced, in order; with ``keep`` sign, divisor and bound stay known of them."""
     if isinstance(x, Layout):
         return Layout(_rebuild(x.shape, values, True), _rebuild(x.stride, values, True))
     if isinstance(x, ComposedLayout):
@@ -426,7 +426,13 @@ def _rebuild(x: Any, values: Iterator[Value], keep: bool = False) -> Any:
     if value is x.value:
         return x
     made = type(x)(value)
-    return made.learn(Facts(x.nonneg, x.divisibility, None)) if keep else made
+    bound = EXTENT_BOUND[x.width] if _is_extent(x) else None
+    return made.learn(Facts(x.nonneg, x.divisibility, bound)) if keep else made
+
+
+def _is_extent(x: Integer) -> bool:
+    """Whether ``x`` is known to be below the bound of extents and strides."""
+    return x.facts.bound is not None and x.facts.bound <= EXTENT_BOUND.get(x.width, 0)
 
 
 def _pattern(x: Any) -> Any:
