@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 Getter = Callable[[str], Any]
@@ -29,7 +30,7 @@ def lazily(
         if name in children:
             return importlib.import_module(f"{module}.{name}")
         if name not in where:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise missing(module, name, (*where, *children))
         home, there = where[name]
         found = getattr(importlib.import_module(home), there)
         setattr(sys.modules[module], name, found)
@@ -37,3 +38,36 @@ def lazily(
 
     public = sorted([*where, *children])
     return find, lambda: public, public
+
+
+def unknown_names(module: str) -> Getter:
+    """``__getattr__`` of a public module that defines its names itself: the error for any other."""
+
+    def find(name: str) -> Any:
+        found = sys.modules[module]
+        raise missing(module, name, getattr(found, "__all__", dir(found)))
+
+    return find
+
+
+def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error of ``module.name``: a name that is documented and not here yet, or none at all (with the nearest)."""
+    if name.startswith("__"):  # Python asks modules for such names itself
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    from tilewright.errors import MissingNameError, nearest
+
+    path = f"{module}.{name}".partition(".")[2]
+    if _is_documented(path):
+        return MissingNameError(f"module {module!r} has no {name!r} yet: the CuTe DSL has it, Tilewright does not")
+    return MissingNameError(f"module {module!r} has no attribute {name!r}{nearest(name, known)}")
+
+
+def _is_documented(path: str) -> bool:
+    """Whether ``cute.nvgpu.tcgen05`` is a documented name, or a module of documented names."""
+    for line in Path(__file__).with_name("documented_names.txt").read_text().splitlines():
+        module, _, names = line.partition(": ")
+        if f"{module}.".startswith(f"{path}."):
+            return True
+        if path in [f"{module}.{name}".removeprefix("..") for name in names.split()]:
+            return True
+    return False

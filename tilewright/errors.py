@@ -58,6 +58,10 @@ class KeywordError(ArgumentError, TypeError):
     """A function was given a keyword argument that it does not have."""
 
 
+class MissingNameError(TilewrightError, AttributeError):
+    """A module was asked for a name that it does not have."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that ``name`` most resembles, to complete a message; empty where none does.
 

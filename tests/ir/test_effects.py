@@ -35,7 +35,7 @@ def own(kind: type[Instruction]) -> set[str]:
     return {name for base in kind.__mro__[: kind.__mro__.index(Instruction)] for name in vars(base)}
 
 
-for module in pkgutil.iter_modules(tilewright.atoms.__path__, "tilewright.atoms."):
+for module in pkgutil.walk_packages(tilewright.atoms.__path__, "tilewright.atoms."):
     importlib.import_module(module.name)
 SHIPPED = [kind for kind in kinds() if kind.__module__.startswith("tilewright.atoms") and "name" in own(kind)]
 

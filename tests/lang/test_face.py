@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tilewright import cute
+from tilewright.errors import TilewrightError
+
 SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").read_text())
 FACES = [
     "tilewright", "tilewright.cute", "tilewright.cute.arch", "tilewright.cute.core", "tilewright.cute.math",
@@ -52,3 +55,34 @@ def test_import_is_light() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "True []"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        ("cute", "nonsense", r"module 'tilewright.cute' has no attribute 'nonsense'$"),
+        ("cute", "make_layouts", "has no attribute 'make_layouts'; did you mean 'make_layout'"),
+        ("cute.arch", "thread_idxs", "did you mean 'thread_idx'"),
+        ("cute.math", "cosh", "did you mean 'cos'"),
+        ("cute.nvgpu.warp", "MmaF16BF16", "did you mean 'MmaF16BF16Op'"),
+        ("cute.nvgpu", "tcgen05", "module 'tilewright.cute.nvgpu' has no 'tcgen05' yet: the CuTe DSL has it"),
+        ("cute.arch", "add_packed_f32x2", "has no 'add_packed_f32x2' yet"),
+        ("", "Float4E2M1FN", "module 'tilewright' has no 'Float4E2M1FN' yet"),
+        ("pipeline", "PipelineUmmaAsync", "has no 'PipelineUmmaAsync' yet"),
+    ],
+)
+def test_a_missing_name_is_unknown_or_not_here_yet(module: str, name: str, words: str) -> None:
+    found = importlib.import_module(f"tilewright.{module}".rstrip("."))
+    with pytest.raises(AttributeError, match=words) as caught:
+        getattr(found, name)
+    assert isinstance(caught.value, TilewrightError)
+    assert not hasattr(found, name)
+
+
+def test_a_missing_name_in_a_kernel_names_the_line() -> None:
+    @cute.jit
+    def program() -> None:
+        cute.make_layuot((2, 3))
+
+    with pytest.raises(TilewrightError, match=r"did you mean 'make_layout'\?\n  at .*test_face.py:\d+: cute.make_layuot"):
+        program()

@@ -1,5 +1,6 @@
 """``cute.math``: elementary functions of numerics and TensorSSAs."""
 
+from tilewright._lazy import unknown_names
 from tilewright.lang.tensors.math import (
     absf,
     acos,
@@ -33,3 +34,5 @@ __all__ = [
     "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "fma", "isinf",
     "isnan", "log", "log10", "log2", "pow", "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",
 ]  # fmt: skip
+
+__getattr__ = unknown_names(__name__)

@@ -1,5 +1,6 @@
 """``cute.runtime``: arrays, pointers and streams of the host as arguments of jit functions."""
 
+from tilewright._lazy import unknown_names
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.fake import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
 from tilewright.lang.tensors.pointer import HostPointer, make_ptr
@@ -13,3 +14,5 @@ __all__ = [
     "make_fake_tensor",
     "make_ptr",
 ]
+
+__getattr__ = unknown_names(__name__)

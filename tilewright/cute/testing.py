@@ -1,5 +1,6 @@
 """``cute.testing``: benchmarks, tuning, conversions and run-time assertions."""
 
+from tilewright._lazy import unknown_names
 from tilewright.lang.tools.benchmark import JitArguments, benchmark, get_workspace_count
 from tilewright.lang.tools.tuning import CantImplementError, assert_, autotune_jit, convert, tune
 
@@ -13,3 +14,5 @@ __all__ = [
     "get_workspace_count",
     "tune",
 ]
+
+__getattr__ = unknown_names(__name__)

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from tilewright._lazy import unknown_names
 from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
@@ -38,3 +39,5 @@ __all__ = [
     "Pointer", "ScaledBasis", "Shape", "Stride", "TFloat32", "Tensor", "Tile", "Tiler", "Uint16", "Uint32", "Uint64",
     "Uint8", "XTuple",
 ]  # fmt: skip
+
+__getattr__ = unknown_names(__name__)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from tilewright._lazy import unknown_names
 from tilewright.atoms.cp_async import LoadCacheMode
 from tilewright.atoms.fma import UniversalFma
 from tilewright.atoms.universal import UniversalCopy
@@ -50,3 +51,5 @@ class CopyUniversalOp:
 
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:
         return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)
+
+__getattr__ = unknown_names(__name__)

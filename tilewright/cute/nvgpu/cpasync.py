@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tilewright._lazy import unknown_names
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
 from tilewright.errors import ConstraintError
@@ -104,3 +105,5 @@ class CopyReduceBulkTensorTileS2GOp(_BulkTensorOp):
     def tma_instruction(self, bits: int, rank: int) -> TmaStore:
         kind = getattr(self.reduction_kind, "name", str(self.reduction_kind)).lower()
         return TmaStore(bits, rank, reduction=kind)
+
+__getattr__ = unknown_names(__name__)

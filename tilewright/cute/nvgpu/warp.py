@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
+from tilewright._lazy import unknown_names
 from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
 from tilewright.atoms.stmatrix import StMatrix
@@ -186,3 +187,5 @@ class StMatrix8x8x16bOp:
 
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
         return self.matrix_copy()
+
+__getattr__ = unknown_names(__name__)

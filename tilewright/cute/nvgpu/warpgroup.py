@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from tilewright._lazy import unknown_names
 from tilewright.atoms.value_types import shown
 from tilewright.atoms.wgmma import WgmmaAtom, check_known
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
@@ -199,3 +200,5 @@ class MmaI8Op:
         a, b = (_need(self, n, getattr(self, n), (I8, U8)) for n in ("a_dtype", "b_dtype"))
         _need(self, "acc_dtype", self.acc_dtype, (I32,))
         return _atom(self, (I32, a, b), (self.a_major_mode, self.b_major_mode))
+
+__getattr__ = unknown_names(__name__)

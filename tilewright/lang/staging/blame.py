@@ -16,7 +16,6 @@ from tilewright.errors import StagingError, TilewrightError, nearest
 from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
-_OF_MODULE = re.compile(r"module '(tilewright[\w.]*)' has no attribute '(\w+)'")
 _OF_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 _OF_OPERANDS = re.compile(
     r"unsupported operand type|not supported between instances|bad operand type for|loop of ufunc does not support"
@@ -80,9 +79,6 @@ def _explained(wrong: Exception, place: Place) -> str:
             return ""
         near = difflib.get_close_matches(str(wrong.name), dir(wrong.obj), 1)
         return f"a {type(wrong.obj).__name__} has no attribute '{wrong.name}'{f'; there is .{near[0]}' if near else ''}"
-    if isinstance(wrong, AttributeError) and (found := _OF_MODULE.search(str(wrong))):
-        near = difflib.get_close_matches(found[2], dir(sys.modules[found[1]]), 1)
-        return f"{wrong}{f'; there is {near[0]}' if near else ''}"
     if place.innermost and isinstance(wrong, TypeError) and _OF_OPERANDS.search(str(wrong)):
         if found := _OF_KEYWORD.search(str(wrong)):
             return f"{wrong}{nearest(found[2], _keywords_of(found[1]))}"
