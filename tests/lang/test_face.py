@@ -84,5 +84,6 @@ def test_a_missing_name_in_a_kernel_names_the_line() -> None:
     def program() -> None:
         cute.make_layuot((2, 3))
 
-    with pytest.raises(TilewrightError, match=r"did you mean 'make_layout'\?\n  at .*test_face.py:\d+: cute.make_layuot"):
+    words = r"did you mean 'make_layout'\?\n  at .*test_face.py:\d+: cute.make_layuot"
+    with pytest.raises(TilewrightError, match=words):
         program()
