@@ -70,6 +70,7 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "make_layout": lambda n, a: cute.make_layout(a, cute.make_layout(n)),
     "make_layout_image_mask": lambda n, a: cute.make_layout_image_mask(cute.make_layout((2, 4)), (n - 15, 0), 1),
     "make_layout_like": lambda n, a: cute.make_layout_like(cute.make_layout((4, n), stride=(8, 1))),
+    "make_tile": lambda n, a: cute.zipped_divide(a, cute.make_tile(cute.make_layout(4, stride=2), 2)),
     "make_layout_tv": lambda n, a: cute.make_layout_tv(cute.make_layout((4, 8)), cute.make_layout((2, 2)))[1],
     "make_ordered_layout": lambda n, a: cute.make_ordered_layout((4, n, 3), order=(1, 0, 2)),
     "make_swizzle": lambda n, a: cute.make_swizzle(2, 0, 3)(n + 9),

@@ -20,7 +20,7 @@ from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, basis_get
 from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
-from tilewright.layout.ints import UNDECIDED, divisor_of, exact_quotient
+from tilewright.layout.ints import UNDECIDED, RuntimeInt, ceil_div_int, divisor_of, exact_quotient
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import by_mode, merged
@@ -212,16 +212,15 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
             r = skipped
             continue
         room = exact_quotient(s, r)
-        if room is None:
-            raise _ConditionError(
-                f"{mode} the stride {format_tree(r)} divides {format_tree(s)} or is divisible by it {UNDECIDED}"
-            )
-        rest = exact_quotient(n, room)
+        rest = None if room is None else exact_quotient(n, room)
+        if rest is None and (room is None or exact_quotient(room, n) is None):
+            steps, left, after = _open_digit(s, n, r, mode)
+            _claim_open(digits, i, steps, left, r)
+            shapes.append(steps)
+            strides.append(r * digits[1][i])
+            n, r = left, after
+            continue
         if rest is None:
-            if exact_quotient(room, n) is None:
-                raise _ConditionError(
-                    f"{mode} {format_tree(n)} divides {format_tree(room)} or is divisible by it {UNDECIDED}"
-                )
             room, rest = n, 1
         _claim_runtime(digits, i, room, r)
         shapes.append(room)
@@ -235,10 +234,55 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
     return (shapes[0], strides[0]) if len(shapes) == 1 else (tuple(shapes), tuple(strides))
 
 
+class _OpenClaim:
+    """Claims on a digit that only the running program can add up: the largest number claimed, so far."""
+
+    def __init__(self, total: Any) -> None:
+        self.total = total
+
+
+def _open_digit(s: Any, n: Any, r: Any, mode: str) -> tuple[Any, Any, Any]:
+    """What ``n`` steps of ``r`` do in a digit of extent ``s``, computed by the program itself: (steps taken here, steps
+    left for the next digits, their stride there). As in CuTe C++, this digit keeps its mode even if it has one step."""
+    runtime = next((x for x in (s, n, r) if isinstance(x, RuntimeInt)), None)
+    room = s if isinstance(r, int) and r == 1 else ceil_div_int(s, r)
+    steps = room.minimum(n) if isinstance(room, RuntimeInt) else n.minimum(room) if isinstance(n, RuntimeInt) else None
+    if steps is None or runtime is None or (isinstance(r, int) and r < 0):
+        raise _ConditionError(f"{mode} {format_tree(n)} steps of {format_tree(r)} fit {format_tree(s)} {UNDECIDED}")
+    after = r
+    if not (isinstance(r, int) and r == 1):
+        text = f"{mode} {format_tree(r)} is divisible by the extent {format_tree(s)} that it passes"
+        runtime.require((r < s) | (r % s == 0), f"{text}: it is not (stride divisibility condition)")
+        after = ceil_div_int(r, s)
+    text = f"{mode} {format_tree(n)} is divisible by the steps that fit the extent {format_tree(s)}"
+    runtime.require(n % steps == 0, f"{text}: it is not (shape divisibility condition)")
+    return steps, n // steps, after
+
+
+def _claim_open(digits: _Digits, i: int, steps: Any, left: Any, r: Any) -> None:
+    """Enter ``steps:r`` among the claims on digit ``i``; a mode that goes on into the next digit uses this one up."""
+    claim, s = digits[2][i], digits[0][i]
+    before = claim.total if isinstance(claim, _OpenClaim) else claim[1] - 1 if isinstance(claim, tuple) else claim
+    total = (steps - 1) * r + before
+    runtime = next(x for x in (steps, left, r, s) if isinstance(x, RuntimeInt))
+    text = f"a mode of the right operand leaves the extent {format_tree(s)} of the left one before its end"
+    runtime.require((left == 1) | (steps * r >= s), text)
+    runtime.require(total < s, _PAST.format(s=format_tree(s)))
+    digits[2][i] = _OpenClaim(total)
+
+
+_PAST = (
+    "the right operand steps past the extent {s} of a mode of the left one, so that no stride describes the result; "
+    "let its modes divide {s} between them"
+)
+
+
 def _claim_runtime(digits: _Digits, i: int, steps: Any, r: Any) -> None:
     """Enter ``steps:r`` among the claims on digit ``i``: an int is the largest number claimed so far; ``(low, reach)``
     says that the claims are multiples of ``low`` below ``reach``, which fits because it divides the digit."""
     claim = digits[2][i]
+    if isinstance(claim, _OpenClaim):
+        return _claim_open(digits, i, steps, 1, r)
     if not isinstance(claim, tuple):
         if isinstance(steps, int) and isinstance(r, int):
             digits[2][i] = claim + (steps - 1) * r
@@ -271,10 +315,7 @@ def _check_no_carry(digits: _Digits) -> None:
         if claim.__class__ is int and s.__class__ is int and (claim >= s or uneven):
             if not uneven and _names_the_index(steps):
                 return
-            raise _ConditionError(
-                f"the right operand steps past the extent {s} of a mode of the left one, so that no stride describes "
-                f"the result; let its modes divide {s} between them"
-            )
+            raise _ConditionError(_PAST.format(s=s))
 
 
 def _names_the_index(steps: list[Any]) -> bool:

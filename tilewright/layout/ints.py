@@ -45,6 +45,13 @@ class RuntimeInt:
         """``self / other`` where the division is provably exact although ``divisibility`` does not show it."""
         return None
 
+    def minimum(self, other: IntLike) -> IntLike | None:
+        """The lesser of the two, where this kind of run-time int can compute it; else None."""
+        return None
+
+    def require(self, condition: Any, text: str) -> None:
+        """``condition`` must hold when the program runs, or what was computed from it is wrong: ``text`` says why."""
+
     def __add__(self, other: Any) -> Any:
         raise NotImplementedError
 

@@ -162,7 +162,7 @@ def apply(options: CompileOptions, functions: Iterable[Function]) -> None:
 
 
 def _without_assertions(block: Block) -> None:
-    block.ops[:] = [op for op in block.ops if op.opcode != "assert"]
+    block.ops[:] = [op for op in block.ops if op.opcode != "assert" or op.attrs.get("simulated")]
     for op in block.ops:
         for region in op.regions:
             _without_assertions(region)

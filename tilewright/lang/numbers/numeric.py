@@ -247,6 +247,18 @@ class Integer(Numeric, RuntimeInt):
             return not self.is_static and not other.is_static and factors.same(self.value, other.value)
         return self.is_static and isinstance(other, int) and bool(self.value == other)
 
+    def minimum(self, other: Any) -> Any:
+        """The lesser of the two."""
+        return operators.binary("min", self, other)
+
+    def require(self, condition: Any, text: str) -> None:
+        """A condition of the layout algebra: checked now if it is known, else by the simulator in the run."""
+        if not isinstance(condition, Numeric) or condition.is_static:
+            if not bool(condition.value if isinstance(condition, Numeric) else condition):
+                raise StagingError(text)
+        elif Builder.active():
+            Builder.current().emit("assert", (condition.ir_value(),), (), {"message": text, "simulated": True})
+
     def known_quotient(self, other: Any, proven: bool = False) -> Any:
         """``self / other`` where the multiplications that made this number show that it is whole; else None.
 
