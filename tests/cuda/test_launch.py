@@ -18,9 +18,11 @@ from tests.counting import calls_in
 from tests.cuda.build import HOST, Kernel, pointer
 from tilewright.cuda import libcuda, limits
 from tilewright.cuda import machine as gpu
+from tilewright.cuda.tensormaps import encoded
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
+from tilewright.ir.tensormap import TENSOR_MAP, Leaf, Part, TensorMapTemplate
 from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I8, I32, I64, U64, VecType
 
 CACHED = (libcuda.library, libcuda.primary_context, limits.limits)
@@ -406,3 +408,25 @@ def test_no_driver_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MachineError, match="no NVIDIA driver here(.|\n)*simulator(.|\n)*compiles without a GPU"):
         gpu.machine()
     libcuda.library.cache_clear()
+
+
+def test_tensor_maps_are_made_once_and_handed_over_as_bytes(driver: Driver) -> None:
+    """The driver encodes at the first launch with an address, a shape and strides; later ones find the bytes again."""
+    template = TensorMapTemplate(
+        "maps", F16, F16,
+        ((Part("mode 1", Leaf(0, 0), Leaf(1), True),), (Part("mode 0", Leaf(0, 1), Leaf(0, 2), False),)), (64, 8), 3,
+    )  # fmt: skip
+    count = ctypes.c_int.in_dll(driver.library, "maps")
+    kernel = gpu.machine().load(Kernel("mapped", map=TENSOR_MAP).done())
+    driver.expect(128)
+    for address in (4096, 8192, 4096, 4096):
+        (made,) = template(at(address, "cuda:1"), 200, 100, 256)
+        kernel(LaunchConfig((1, 1, 1), (32, 1, 1)), [made])
+    assert count.value == 2
+    assert driver.last.stream is None and kernel.artifacts.keys() == {"cuda:1"}  # the array's device
+    data = bytes(driver.last.parameters)[:128]
+    assert struct.unpack_from("<Q 2Q 2Q 5I 5I", data) == (4096, 200, 100, 512, 0, 64, 8, 0, 0, 0, 1, 1, 0, 0, 0)
+    assert struct.unpack_from("<6i", data, 80) == (6, 2, 0, 3, 2, 0)  # FLOAT16, rank, interleave, 128B, L2, fill
+    (same,) = template(4096, 200, 100, 256)  # the short way of a call hands over plain addresses
+    assert bytes(encoded(same)) == data
+    assert template(4096, 200, 100, 256)[0] is same

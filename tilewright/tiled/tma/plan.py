@@ -286,6 +286,12 @@ class TmaPlan:
     def problems(self) -> list[str]:
         """The rules that the box breaks; they do not depend on anything that the launch brings."""
         found = []
+        contiguous = basis_get(self.steps(0)[0], self.gmem.stride) if self.steps(0) else 1
+        if isinstance(contiguous, int) and contiguous != 1:
+            found.append(
+                f"the stride of TMA mode 0 ({self._names(0)} of {self.gmem}) is {contiguous}, and TMA needs contiguous "
+                f"elements there: {self.smem} has another major mode than the tensor"
+            )
         for i, n in enumerate(self.box):
             if n > LONGEST_BOX:
                 found.append(

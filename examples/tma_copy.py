@@ -1,0 +1,153 @@
+"""Copying a matrix by TMA: no thread touches an element.
+
+    python examples/tma_copy.py [--gpu] [--gib 1]
+
+One warp of each block copies tile after tile through a ring of stages in shared memory: loads are issued ``AHEAD``
+tiles before they are needed, and a stage is loaded again as soon as the store that reads it has finished reading.
+Everything else, addresses, edges and the movement itself, is the hardware's. With ``--gib`` it is timed against the
+device's own copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from common import machine_arrays, report, to_numpy
+
+import tilewright as cutlass
+from tilewright import cute, utils
+from tilewright.cute.nvgpu import cpasync
+from tilewright.cute.runtime import from_dlpack
+
+TILE = (32, 256)  # TMA moves up to 256 elements along each mode
+STAGES, AHEAD = 6, 4
+
+
+class TmaCopy:
+    """``b = a`` for matrices of one shape, with contiguous rows that begin at multiples of 16 bytes."""
+
+    def __init__(self, blocks: int, tile: tuple[int, int] = TILE, stages: int = STAGES, ahead: int = AHEAD) -> None:
+        self.blocks, self.tile, self.stages, self.ahead = blocks, tile, stages, ahead
+
+    @cute.jit
+    def __call__(self, a: cute.Tensor, b: cute.Tensor, stream: Any = None):
+        layout = cute.make_layout(self.tile, stride=(self.tile[1], 1))
+        load = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), a, layout, self.tile)
+        store = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), b, layout, self.tile)
+        self.kernel(*load, *store, a.element_type).launch(
+            grid=(self.blocks, 1, 1), block=(32, 1, 1), stream=stream
+        )
+
+    @cute.kernel
+    def kernel(
+        self, load: cute.CopyAtom, a: cute.Tensor, store: cute.CopyAtom, b: cute.Tensor, dtype: cutlass.Constexpr
+    ):
+        cpasync.prefetch_descriptor(load)
+        cpasync.prefetch_descriptor(store)
+        smem = utils.SmemAllocator()
+        full = smem.allocate_array(cutlass.Int64, self.stages)
+        layout = cute.make_layout((*self.tile, self.stages), stride=(self.tile[1], 1, self.tile[0] * self.tile[1]))
+        ring = smem.allocate_tensor(dtype, layout, 128)
+        with cute.arch.elect_one():
+            for stage in range(self.stages):
+                cute.arch.mbarrier_init(full + stage, 1)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_warp()
+
+        gA, gB = (cute.group_modes(cute.zipped_divide(x, self.tile), 1, 2) for x in (a, b))  # (TILE, tiles)
+        sT, one = cute.group_modes(ring, 0, 2), cute.make_layout(1)  # (TILE, STAGE)
+        sA, gA = cpasync.tma_partition(load, 0, one, sT, gA)  # ((TMA, REST), STAGE), ((TMA, REST), tiles)
+        sB, gB = cpasync.tma_partition(store, 0, one, sT, gB)
+
+        first, _, _ = cute.arch.block_idx()
+        tiles = cute.size(gA, mode=[1])
+        count = (tiles - first + self.blocks - 1) // self.blocks
+        for i in cutlass.range_constexpr(self.ahead):
+            if i < count:
+                self.fetch(load, gA[None, first + i * self.blocks], sA[None, i], full + i)
+        for i in cutlass.range(count):
+            stage = i % self.stages
+            cute.arch.mbarrier_wait(full + stage, i // self.stages % 2)
+            cute.copy(store, sB[None, stage], gB[None, first + i * self.blocks])
+            cute.arch.cp_async_bulk_commit_group()
+            # The stage of tile i + ahead was read by the store that came stages - ahead groups before this one.
+            cute.arch.cp_async_bulk_wait_group(self.stages - self.ahead, read=True)
+            later = i + self.ahead
+            if later < count:
+                stage = later % self.stages
+                self.fetch(load, gA[None, first + later * self.blocks], sA[None, stage], full + stage)
+        cute.arch.cp_async_bulk_wait_group(0, read=True)
+
+    @cute.jit
+    def fetch(self, load: cute.CopyAtom, source: cute.Tensor, target: cute.Tensor, full: cute.Pointer):
+        """Let the next tile come; ``full`` completes a phase when all of it is there."""
+        size = cute.size_in_bytes(target.element_type, cute.make_layout(self.tile))
+        with cute.arch.elect_one():
+            cute.arch.mbarrier_arrive_and_expect_tx(full, size)
+        cute.copy(load, source, target, tma_bar_ptr=full)
+
+
+_compiled: dict[Any, Any] = {}
+
+
+def is_contiguous(x: Any) -> bool:
+    return bool(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous())
+
+
+def copy(a: Any, b: Any, blocks: int | None = None) -> Any:
+    """``b = a`` for NumPy arrays or PyTorch tensors; gives ``b``. Contiguous ones are copied as rows of 256 "
+    "elements."""
+    flat = all(map(is_contiguous, (a, b))) and a.shape[0] * a.shape[1] % 256 == 0
+    blocks = blocks or utils.HardwareInfo().get_device_multiprocessor_count()
+    views = [
+        from_dlpack(x.reshape(-1, 256) if flat else x, assumed_align=16).mark_layout_dynamic(leading_dim=1)
+        for x in (a, b)
+    ]
+    key = (views[0].element_type, blocks, type(a))
+    if key not in _compiled:
+        _compiled[key] = cute.compile(TmaCopy(blocks), *views)
+    _compiled[key](*views)
+    return b
+
+
+def timed(gib: float) -> None:
+    """Against the device's own copy, alternating; the medians."""
+    import torch
+
+    a = torch.empty(int(gib * 2**30) // 1024, 256, dtype=torch.float32, device="cuda").normal_()
+    b = torch.empty_like(a)
+    ways = {"TMA": lambda: copy(a, b), "device": lambda: b.copy_(a)}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(20):
+        for name, way in ways.items():
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            way()
+            end.record()
+            end.synchronize()
+            times[name].append(start.elapsed_time(end))
+    medians = {name: float(np.median(found[2:])) for name, found in times.items()}
+    for name, ms in medians.items():
+        print(f"{name}: {ms:.3f} ms, {2 * gib * 2**30 / ms / 1e9:.2f} TB/s")
+    print(f"TMA / device: {medians['device'] / medians['TMA']:.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpu", action="store_true", help="run on the GPU instead of the simulator")
+    parser.add_argument("--gib", type=float, help="time a copy of this many GiB (GPU)")
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    for shape, dtype in (((300, 1000), np.float32), ((64, 256), np.float16), ((1000, 48), np.int8)):
+        a = rng.integers(-9, 9, shape).astype(dtype)
+        source, target = machine_arrays(a, np.zeros_like(a))
+        title = f"copy of {shape[0]} x {shape[1]} {a.dtype}"
+        report(title, to_numpy(copy(source, target, blocks=8)), a)
+    if options.gib:
+        timed(options.gib)
+
+
+if __name__ == "__main__":
+    main()
