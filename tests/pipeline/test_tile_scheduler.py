@@ -107,3 +107,40 @@ def test_on_a_gpu(shape, cluster) -> None:
     clusters = padded[0] * padded[1] * padded[2] // (cluster[0] * cluster[1])
     corners = ((when - 1) * min(60, clusters) + who)[:: cluster[0], :: cluster[1]]
     assert torch.equal(corners.flatten().sort().values.cpu(), torch.arange(clusters, dtype=torch.int32))
+
+
+def test_the_golden_lines_of_the_persistent_schedule() -> None:
+    import tests.golden_schedule  # noqa: F401  (registers its handler)
+    from tests.golden import DATA, check, read
+
+    lines = [line for line in read(DATA / "hopper.jsonl") if line["op"] == "sm90_schedule"]
+    assert len(lines) == 147
+    assert [problem for line in lines if (problem := check(line))] == []
+
+
+def test_a_kernel_computes_the_same_tiles() -> None:
+    """The order of handing out by the device's integers."""
+    schedule = utils.PersistentScheduleSm90.create((1000, 700, 2), (128, 64), (2, 1), 4, "AlongM")
+    count = schedule.blocks_per_problem
+
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        i = cute.arch.block_idx()[0] * 32 + cute.arch.thread_idx()[0]
+        if i < count:
+            for k, x in enumerate(schedule.tile(i, (i % 2, 0))):
+                out[i, k] = x
+
+    @cute.jit
+    def run(out: cute.Tensor):
+        kernel(out).launch(grid=(-(-count // 32), 1, 1), block=(32, 1, 1))
+
+    out = np.zeros((count, 3), np.int32)
+    run(from_dlpack(out))
+    assert out.tolist() == [list(schedule.tile(i, (i % 2, 0))) for i in range(count)]
+
+
+def test_what_is_no_schedule() -> None:
+    with pytest.raises(ConstraintError, match="it is Heuristic, AlongM or AlongN"):
+        utils.PersistentScheduleSm90.create((1, 1, 1), (128, 128), raster_order="Hilbert")
+    with pytest.raises(ConstraintError, match="the CTA tile"):
+        utils.PersistentScheduleSm90.create((1, 1, 1), (0, 128))

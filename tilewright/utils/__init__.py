@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.tools.hardware": "HardwareInfo",
         "tilewright.viz.render": "print_latex print_latex_tv",
         "tilewright.utils.tile_scheduler": ("PersistentTileSchedulerParams StaticPersistentTileScheduler WorkTileInfo"),
+        "tilewright.utils.persistent_schedule": "PersistentScheduleSm90",
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },
     ("hardware_info", "hopper_helpers", "sm90", "layout_enum", "tensor_helpers", "tile_scheduler"),
