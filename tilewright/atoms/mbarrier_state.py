@@ -14,18 +14,22 @@ import numpy as np
 from tilewright.ir.instruction import Lanes
 
 MOST = (1 << 20) - 1  # arrivals, and bytes either way, that the 64 bits of an mbarrier can count
+RANKS = 16  # blocks of the largest cluster
 Array = np.ndarray[Any, Any]
 
 
 class Mbarriers:
     """All mbarriers of the resident blocks. A *row* is one of them; ``expected`` is 0 where there is none any more.
 
-    ``completed`` counts phases; ``seen`` is what it was when a wait was last satisfied.
+    ``completed`` counts phases; ``seen`` is what it was when a wait was last satisfied. ``came``, ``before``: for each
+    rank in the cluster the warps (bits) of that block that have arrived in the current phase, and in the last one: who
+    arrived then and not yet now is whom a wait waits for.
     """
 
     def __init__(self) -> None:
         self.places, self.order = np.zeros(0, np.int64), np.zeros(0, np.int64)  # sorted places and their rows
         self.where, self.expected, self.pending, self.bytes, self.completed, self.seen = np.zeros((6, 0), np.int64)
+        self.came, self.before = np.zeros((2, 0, RANKS), np.int64)
 
     def rows(self, places: Array) -> Array:
         """The rows at ``places``; -1 where no mbarrier was made or it was invalidated."""
@@ -43,17 +47,26 @@ class Mbarriers:
             self.where = np.concatenate([self.where, new])
             for name in ("expected", "pending", "bytes", "completed", "seen"):
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros(new.size, np.int64)]))
+            self.came, self.before = (
+                np.concatenate([x, np.zeros((new.size, RANKS), np.int64)]) for x in (self.came, self.before)
+            )
             self.order = np.argsort(self.where)
             self.places = self.where[self.order]
         rows = self.order[np.searchsorted(self.places, places)]
         self.expected[rows] = self.pending[rows] = counts
         self.bytes[rows] = self.completed[rows] = self.seen[rows] = 0
+        self.came[rows] = self.before[rows] = 0
 
     def passed(self, rows: Array, parity: Array) -> Array:
         """Whether the phase of this parity is complete; a wait that finds it so has seen it."""
         done = (self.completed[rows] & 1) != parity
         self.seen[rows[done]] = self.completed[rows[done]]
         return done
+
+    def absent(self, row: int) -> list[tuple[int, int]]:
+        """(rank of the block in the cluster, warp) of those who arrived in the last phase and not in this one."""
+        missing = self.before[row] & ~self.came[row]
+        return [(rank, warp) for rank in range(RANKS) for warp in range(32) if int(missing[rank]) >> warp & 1]
 
     def describe(self, row: int) -> str:
         arrived = max(0, int(self.expected[row] - self.pending[row]))
@@ -145,6 +158,9 @@ class Touch:
                              f"{table.describe(row)}", "the count of mbarrier_init is the number of arrivals of one "
                              "phase: give all threads that arrive, or let one of them (elect_one) do it")  # fmt: skip
         table.pending -= total
+        warps = self.lanes.sreg("warpid")[self.active].astype(np.int64)
+        ranks = self.lanes.sreg("cluster_ctarank")[self.active]
+        np.bitwise_or.at(table.came, (self.rows, ranks), np.int64(1) << warps)
         self.settle()
 
     def expect(self, sizes: Array) -> None:
@@ -176,6 +192,7 @@ class Touch:
                              "is all that arrive, and the parity that others wait for")  # fmt: skip
         table.completed[done] += 1
         table.pending[done] = table.expected[done]
+        table.before[done], table.came[done] = table.came[done], 0
 
     def test(self, parity: Array) -> Array:
         """For each active lane whether the phase of ``parity`` is complete."""
@@ -201,9 +218,11 @@ class Touch:
             every[warp[~table.passed(row, odd)]] = False
             return every
 
+        def awaited(w: int) -> int:
+            return int(np.argmax((warp == w) & ((table.completed[row] & 1) == odd)))
+
         def reason(w: int) -> str:
-            missing = (warp == w) & ((table.completed[row] & 1) == odd)
-            k = int(np.argmax(missing))
+            k = awaited(w)
             return f"the phase of parity {int(odd[k])} of {table.describe(int(row[k]))}"
 
-        self.lanes.wait_until(ready, reason)
+        self.lanes.wait_until(ready, reason, lambda w: table.absent(int(row[awaited(w)])))

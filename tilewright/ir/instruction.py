@@ -86,10 +86,14 @@ class Lanes(Protocol):
         only."""
         ...
 
-    def wait_until(self, ready: Callable[[], np.ndarray[Any, Any]], reason: str | Callable[[int], str]) -> None:
+    def wait_until(
+        self, ready: Callable[[], np.ndarray[Any, Any]], reason: str | Callable[[int], str],
+        missing: Callable[[int], list[tuple[int, int]]] | None = None,
+    ) -> None:  # fmt: skip
         """Wait until ``ready()`` (bool ``[warps]``, asked again whenever something has happened) is true for a warp.
-        ``reason`` (or what it gives for a warp) completes the words "waiting for ..." in a deadlock report. Blocking
-        instructions only."""
+        ``reason`` (or what it gives for a warp) completes the words "waiting for ..." in a deadlock report;
+        ``missing`` gives (rank in the cluster, warp) of those whose action a warp waits for. Blocking instructions
+        only."""
         ...
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------

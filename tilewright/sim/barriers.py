@@ -91,9 +91,11 @@ class BarrierWait:
 
 class ConditionWait:
     """Warps that wait for a condition of their instruction's own (an mbarrier's phase). ``reason``: a text, or a
-    function of the warp's row in the group that began to wait."""
+    function of the warp's row in the group that began to wait; ``missing``: one that gives (rank, warp) of those who
+    should act."""
 
-    def __init__(self, condition: Any, reason: Any, op: Any, rows: np.ndarray) -> None:
+    def __init__(self, condition: Any, reason: Any, op: Any, rows: np.ndarray, missing: Any = None) -> None:
+        self.whom = missing
         self.condition = condition
         self.reason = reason
         self.op = op
@@ -104,7 +106,11 @@ class ConditionWait:
         return np.broadcast_to(found, self.rows.shape) if found.ndim == 0 else found[self.rows]
 
     def take(self, rows: np.ndarray) -> ConditionWait:
-        return ConditionWait(self.condition, self.reason, self.op, self.rows[rows])
+        return ConditionWait(self.condition, self.reason, self.op, self.rows[rows], self.whom)
+
+    def missing(self, row: int) -> list[tuple[int, int]]:
+        """(rank of the block in the cluster, warp) of those that are waited for, as far as that is known."""
+        return self.whom(int(self.rows[row])) if self.whom is not None else []
 
     def describe(self, row: int) -> str:
         return self.reason if isinstance(self.reason, str) else self.reason(int(self.rows[row]))

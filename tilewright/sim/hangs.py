@@ -7,18 +7,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewright.sim.cycles import cycle
 from tilewright.sim.geometry import WARP
 from tilewright.sim.messages import place
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
 
 
 def deadlock(launch: Launch) -> str:
     """Every warp waits: who waits where, and where the others of the block are."""
+    group = launch.groups[0]
+    first = int(group.warps[0]) // launch.geometry.warps
+    size = launch.geometry.cluster_size
+    blocks = [_block(launch, group.wave, slot) for slot in range(first // size * size, first // size * size + size)]
+    chain = cycle(launch, group)
     return "\n  ".join((
-        f"deadlock in kernel {launch.program.name!r}: no warp can go on; {_block(launch, launch.groups[0])}",
+        f"deadlock in kernel {launch.program.name!r}: no warp can go on; {blocks[0]}",
+        *blocks[1:],
+        *([chain] if chain else []),
         "to mend: let every thread that the barrier counts reach it, on every path through branches and loops; a wait "
         "for an mbarrier must name the parity of a phase that its arrivals complete",
     ))  # fmt: skip
@@ -29,7 +38,7 @@ def hang(launch: Launch, spinning: list[Group]) -> str:
     first = min(spinning, key=lambda g: int(g.warps[0]))
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",
-        _block(launch, first),
+        _block(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
         "to mend: something must set what the loop waits for; all blocks of the grid are resident here, but lanes that "
         "leave a loop wait for those of their warp that still turn in it",
     ))  # fmt: skip
@@ -38,15 +47,14 @@ def hang(launch: Launch, spinning: list[Group]) -> str:
 def endless(launch: Launch, group: Group) -> str:
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",
-        _block(launch, group),
+        _block(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
         "to mend: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
     ))  # fmt: skip
 
 
-def _block(launch: Launch, group: Group) -> str:
-    """The block of the group's first warp, and a line for each of its warps (equal neighbours share one)."""
-    per_block, wave = launch.geometry.warps, group.wave
-    slot = int(group.warps[0]) // per_block
+def _block(launch: Launch, wave: Wave, slot: int) -> str:
+    """The block in ``slot`` of the wave, and a line for each of its warps (equal neighbours share one)."""
+    per_block = launch.geometry.warps
     states = ["no longer in the kernel"] * per_block
     for other in launch.groups:
         for row, warp in enumerate(other.warps):

@@ -129,8 +129,11 @@ class GroupLanes:
     def cluster_wait(self, aligned: bool = True) -> None:
         self.request = self.group.wave.clusters.wait(self.group, self.mask, aligned, self.op)
 
-    def wait_until(self, ready: Callable[[], np.ndarray], reason: str | Callable[[int], str]) -> None:
-        self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps))
+    def wait_until(
+        self, ready: Callable[[], np.ndarray], reason: str | Callable[[int], str],
+        missing: Callable[[int], list[tuple[int, int]]] | None = None,
+    ) -> None:  # fmt: skip
+        self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps), missing)
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """The persistent schedule of CUTLASS for Hopper (``PersistentTileSchedulerSm90``), number for number; knows no GPU.
 
 The grid has as many blocks as run at once. Each block works on one tile after another; consecutive clusters take
-consecutive clusters of tiles, in strips of ``2 ** log_swizzle_size`` along one mode of the problem, which lets them share
-operands in the L2 cache. Extents are rounded up to whole strips of clusters, so that tiles outside the problem are
-handed out, too; predicates leave their elements out.
+consecutive clusters of tiles, in strips of ``2 ** log_swizzle_size`` along one mode of the problem, which lets them
+share operands in the L2 cache. Extents are rounded up to whole strips of clusters, so that tiles outside the problem
+are handed out, too; predicates leave their elements out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PersistentScheduleSm90:
     ((8, 4, 1), True, 1)
     >>> grid = schedule.grid_shape(sm_count=8)
     >>> grid, list(schedule.work((1, 2), grid))[:3]
-    ((2, 4, 1), [(5, 0, 0), (5, 2, 0), (1, 1, 0)])
+    ((2, 4, 1), [(1, 1, 0), (1, 3, 0), (5, 1, 0)])
     """
 
     tiles_mnl: tuple[int, int, int]
