@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.hopper.warpgroup_programs import OneGemm, Streamed, WithEpilogue
+from tests.hopper.warpgroup_programs import OneGemm, Streamed, TwoGemms, WithEpilogue
 from tests.tiled.test_machines import MACHINES, NUMPY, Arrays
-from tilewright import cute
+from tilewright import cute, sim
 from tilewright.atoms.names import mma_by_name
 
 RNG = np.random.default_rng(9)
@@ -54,6 +54,14 @@ def test_majors_and_swizzles(machine: str, majors: str, kind: str) -> None:
 @pytest.mark.parametrize("n", [8, 24, 96, 256])
 def test_the_extents_along_n(machine: str, n: int) -> None:
     one(machine, f"SM90_64x{n}x16_F32F16F16_SS<K,K>", warpgroups=2, add=n == 96)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("form", ["SS<MN,K>", "RS<K,MN>"])
+def test_warps_that_come_one_by_one(form: str, seed: int) -> None:
+    """Under a seeded schedule the warps of a warpgroup part: each multiplies its own sixteen rows."""
+    with sim.options(seed=seed):
+        one("cpu", f"SM90_64x32x16_F32F16F16_{form}", ("SW64", "SW64"), warpgroups=2, add=True, whole=seed == 1)
 
 
 TYPES = [
@@ -138,3 +146,21 @@ def test_every_kind_compiles_without_copies(name: str, instruction: str) -> None
     count = made.mnemonics()
     assert count[instruction] == 4
     assert not made.warnings and made.spills == 0 and made.stack == 0
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("overlap", [False, True])
+def test_accumulators_as_the_next_operand(machine: str, overlap: bool) -> None:
+    q, k, v = (RNG.integers(-2, 3, (rows, 64)).astype(np.float16) for rows in (64, 192, 192))
+    arrays = Arrays(machine, q, k, v, np.zeros((64, 64), np.float32))
+    TwoGemms(64, overlap)(*arrays.tensors())
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    np.testing.assert_array_equal(arrays.back(3), q @ k.T @ v)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_two_accumulators_in_flight_do_not_serialise(overlap: bool) -> None:
+    shapes = ((64, 128), (256, 128), (256, 128))
+    made = artifact(TwoGemms(128, overlap), *[np.zeros(s, "f2") for s in shapes], np.zeros((64, 128), "f4"))
+    assert not made.warnings and made.spills == 0 and made.stack == 0
+    assert made.mnemonics()["HGMMA.64"] == 2 * 8 + 4

@@ -252,3 +252,79 @@ class WithEpilogue:
             source, target = sD[None, None, i % 2], gD[None, None, 0, i]
             for e in range(tidx, cute.size(target), 256):
                 target[e] = source[e]
+
+
+class TwoGemms:
+    """O = sum over blocks of (Q K_j^T) V_j: the accumulators of the first product are A of the second, in registers.
+
+    Q (64, D), K (blocks * 64, D), V (blocks * 64, D); with ``overlap`` the first product of the next block is in flight
+    while the second of this one is.
+    """
+
+    def __init__(self, d: int = 64, overlap: bool = False) -> None:
+        self.d, self.overlap = d, overlap
+
+    @cute.jit
+    def __call__(self, mQ: cute.Tensor, mK: cute.Tensor, mV: cute.Tensor, mO: cute.Tensor):
+        f16, f32 = cutlass.Float16, cutlass.Float32
+        k_major, mn_major = cute.nvgpu.OperandMajorMode.K, cute.nvgpu.OperandMajorMode.MN
+        make = hopper_helpers.make_trivial_tiled_mma
+        first = make(f16, f16, k_major, k_major, f32, (1, 1, 1), (64, 64))
+        second = make(
+            f16, f16, k_major, mn_major, f32, (1, 1, 1), (64, self.d), a_source=warpgroup.OperandSource.RMEM
+        )
+        self.kernel(mQ, mK, mV, mO, first, second).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+    @cute.kernel
+    def kernel(
+        self, mQ: cute.Tensor, mK: cute.Tensor, mV: cute.Tensor, mO: cute.Tensor, first: cute.TiledMma,
+        second: cute.TiledMma,
+    ):  # fmt: skip
+        tidx, _, _ = cute.arch.thread_idx()
+        blocks = mK.shape[0] // 64
+        smem = utils.SmemAllocator()
+        tile = swizzled_layout("K", "SW128", 16, (64, self.d), (0, 1))
+        sQ = smem.allocate_tensor(cutlass.Float16, tile, 1024)
+        sK = smem.allocate_tensor(cutlass.Float16, swizzled_layout("K", "SW128", 16, (64, self.d, blocks), (0, 1, 2)))
+        sV = smem.allocate_tensor(cutlass.Float16, swizzled_layout("MN", "SW128", 16, (self.d, 64, blocks), (1, 0, 2)))
+        gK, gV = cute.flat_divide(mK, (64, self.d)), cute.flat_divide(mV, (64, self.d))
+        for i in range(tidx, cute.size(mQ), 128):
+            sQ[i] = mQ[i]
+        for i in range(tidx, cute.size(mK), 128):
+            row, column, block = i % 64, i // 64 % self.d, i // (64 * self.d)
+            sK[row, column, block] = gK[row, column, block, 0]
+            sV[column, row, block] = gV[row, column, block, 0]
+        cute.arch.fence_view_async_shared()
+        cute.arch.sync_threads()
+        one, two = first.get_slice(tidx), second.get_slice(tidx)
+        rQ, rK = first.make_fragment_A(one.partition_A(sQ)), first.make_fragment_B(one.partition_B(sK))
+        rV = second.make_fragment_B(two.partition_B(sV))
+        score = cute.make_rmem_tensor(first.partition_shape_C((64, 64)), cutlass.Float32)
+        weights = cute.make_rmem_tensor(second.partition_shape_A((64, 64)), cutlass.Float16)
+        out = cute.make_rmem_tensor(second.partition_shape_C((64, self.d)), cutlass.Float32)
+        out.fill(0)
+        self.multiply(first, score, rQ, rK[None, None, None, 0], False)
+        warpgroup.wait_group(0)
+        for block in cutlass.range(blocks, unroll=1):
+            weights.store(score.load().to(cutlass.Float16).reshape(weights.shape))
+            ahead = block + 1
+            if cutlass.const_expr(self.overlap):
+                self.multiply(first, score, rQ, rK[None, None, None, ahead % blocks], False)
+                self.multiply(second, out, weights, rV[None, None, None, block], True)
+                warpgroup.wait_group(1)
+                score.store(score.load() * 1.0)
+                warpgroup.wait_group(0)
+            else:
+                self.multiply(second, out, weights, rV[None, None, None, block], True)
+                warpgroup.wait_group(0)
+                if ahead < blocks:
+                    self.multiply(first, score, rQ, rK[None, None, None, ahead], False)
+                    warpgroup.wait_group(0)
+        cute.autovec_copy(out, two.partition_C(mO))
+
+    @cute.jit
+    def multiply(self, mma: cute.TiledMma, acc: cute.Tensor, a: cute.Tensor, b: cute.Tensor, add: cutlass.Constexpr):
+        warpgroup.fence()
+        mma.set(warpgroup.Field.ACCUMULATE, add)
+        cute.gemm(mma, acc, a, b, acc)
+        warpgroup.commit_group()

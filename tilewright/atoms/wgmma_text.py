@@ -50,20 +50,30 @@ def helper_source(atom: WgmmaAtom, name: str) -> str:
     at = count + len(ins)
     parameters += ["uint64_t b", "int accumulate"]
     ins += ['"l"(b)', '"r"(accumulate)']
-    outs = ", ".join(f'"+{constraint}"(d[{i}])' for i in range(count))
+    outs = [f'"+{constraint}"(d[{i}])' for i in range(count)]
     tail = ["p"]
     if atom.type_d != I32:
         tail += ["1", "1"]  # scale-a, scale-b
     if atom.type_a.width == 16:
         tail += [str(int(atom.major_of(x) == "MN")) for x in "AB" if atom.reads_shared(x)]
+    pad = 15 * " "
+    rows = [", ".join(slots[i : i + 16]) for i in range(0, count, 16)]
+    accumulators = ', "\n'.join(f'{pad}"{row}' for row in rows)
     return (
         f"__device__ __forceinline__ void {name}({', '.join(parameters)}) {{\n"
         f'  asm volatile("{{.reg .pred p; setp.ne.b32 p, %{at + 1}, 0;\\n"\n'
-        f'               "{atom.mnemonic()} {{{", ".join(slots)}}}, {a_slot}, %{at}, {", ".join(tail)};}}"\n'
-        f"               : {outs}\n"
-        f"               : {', '.join(ins)});\n"
+        f'{pad}"{atom.mnemonic()} {{"\n'
+        f'{accumulators}"\n'
+        f'{pad}"}}, {a_slot}, %{at}, {", ".join(tail)};}}"\n'
+        f"{pad}: {_wrapped(outs)}\n"
+        f"{pad}: {', '.join(ins)});\n"
         f"}}\n"
     )
+
+
+def _wrapped(operands: list[str]) -> str:
+    """The operands of an asm statement, eight a line."""
+    return (",\n" + 17 * " ").join(", ".join(operands[i : i + 8]) for i in range(0, len(operands), 8))
 
 
 def emit_wgmma(atom: WgmmaAtom, out: Emitter, op: Op) -> None:
@@ -123,7 +133,7 @@ def hold(out: Emitter, fragments: tuple[Value, ...]) -> None:
         cpp, constraint = accumulator_type(kind.elem)
         count = registers(kind.elem, kind.n)
         name = f"hold_{count}_{cpp}"
-        outs = ", ".join(f'"+{constraint}"(r[{i}])' for i in range(count))
+        outs = _wrapped([f'"+{constraint}"(r[{i}])' for i in range(count)])
         out.helper(
             name,
             f'__device__ __forceinline__ void {name}({cpp}* r) {{\n  asm volatile("" : {outs} :: "memory");\n}}\n',

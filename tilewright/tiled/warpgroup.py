@@ -52,6 +52,8 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
     low = (address & ADDRESS_BITS) >> 4 | descriptor.low
     if not _is_static_place(pointer):
         low = make_warp_uniform(low)  # it is, for threads of a warpgroup share their tile; now the compiler knows
+    value = low.ir_value()
+    value.hint = value.hint or f"descriptor_{which.lower()}"
     return Tensor(Descriptors(low, descriptor.high, pointer.dtype), descriptor_layout(layout, type_))
 
 
