@@ -1,0 +1,29 @@
+"""docs/wgmma.md is true: its program runs and prints what it says; without the wait it computes something else."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+PAGE = (Path(__file__).parents[2] / "docs" / "wgmma.md").read_text()
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+def run(program: str, folder: Path) -> list[str]:
+    source = folder / "program.py"  # a file, because staging reads the source of kernels
+    source.write_text(program)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(program, str(source), "exec"), {"__name__": "program", "__file__": str(source)})
+    return printed.getvalue().splitlines()
+
+
+def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
+    expected = re.findall(r"^print\(.*\)\s+# (.*)$", PROGRAM, re.MULTILINE)
+    assert run(PROGRAM, tmp_path) == expected and expected
+
+
+def test_without_the_wait_the_accumulators_are_not_there_yet(tmp_path: Path) -> None:
+    assert PROGRAM.count("warpgroup.wait_group(0)") == 1
+    assert run(PROGRAM.replace("warpgroup.wait_group(0)", "pass"), tmp_path) == ["False"]
