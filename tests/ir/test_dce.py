@@ -79,6 +79,16 @@ def test_a_value_that_is_read_inside_the_loop_only_is_carried_on() -> None:
     assert len(loop.results) == 1
 
 
+def test_the_bounds_of_a_loop_that_stays_stay() -> None:
+    k = Kernel()
+    body = Block([Value(I32)])
+    with k.inside(body):
+        k.store(k.p, ZERO)
+        k.emit("yield")
+    k.emit("for", (Constant(I32, 0), k.binary("mul", k.n, k.n), Constant(I32, 1)), (), {}, [body])
+    assert k.left() == ["mul", "for", "store"]
+
+
 def test_loops_and_branches_without_effect_go() -> None:
     k = Kernel()
     _, body = k.loop(ZERO)

@@ -15,12 +15,32 @@ FULL_MASK = 0xFFFFFFFF
 
 
 def sync_threads(*, loc: Any = None, ip: Any = None) -> None:
-    """Wait until every thread of the block is here; memory written before is visible after."""
+    """Wait until every thread of the block is here; memory written before is visible after.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     arch.store(p + t, t)
+    ...     arch.sync_threads()
+    ...     return arch.load(p + (63 - t))
+    >>> per_thread(swap, 64, memory=[0] * 64)[0][:3]
+    [63, 62, 61]
+    """
     call(sync.SyncThreads())
 
 
 def barrier(*, barrier_id: Any = None, number_of_threads: Any = None, loc: Any = None, ip: Any = None) -> None:
-    """``bar.sync``: wait until ``number_of_threads`` (default: the block) have arrived at barrier ``barrier_id``."""
+    """``bar.sync``: wait until ``number_of_threads`` (default: the block) have arrived at barrier ``barrier_id``.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     arch.store(p + t, t)
+    ...     arch.barrier(barrier_id=1, number_of_threads=64)
+    ...     return arch.load(p + (63 - t))
+    >>> per_thread(swap, 64, memory=[0] * 64)[0][:3]
+    [63, 62, 61]
+    """
     if barrier_id is None and number_of_threads is None:
         return sync_threads()
     call(sync.BarrierSync(), *_named(barrier_id, number_of_threads, "barrier"))
@@ -28,7 +48,22 @@ def barrier(*, barrier_id: Any = None, number_of_threads: Any = None, loc: Any =
 
 
 def barrier_arrive(*, barrier_id: Any = None, number_of_threads: Any = None, loc: Any = None, ip: Any = None) -> None:
-    """``bar.arrive``: arrive at a barrier without waiting."""
+    """``bar.arrive``: arrive at a barrier without waiting.
+
+    >>> from tilewright import cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def pass_on(t, p):
+    ...     if t < 32:
+    ...         arch.store(p + t, t)
+    ...         arch.barrier_arrive(barrier_id=1, number_of_threads=64)
+    ...     else:
+    ...         arch.barrier(barrier_id=1, number_of_threads=64)
+    ...         arch.store(p + t, arch.load(p + (t - 32)) + 100)
+    >>> per_thread(pass_on, 64, memory=[0] * 64)[1][30:34]
+    [30, 31, 100, 101]
+    """
     call(sync.BarrierArrive(), *_named(barrier_id, number_of_threads, "barrier_arrive"))
 
 
@@ -42,7 +77,17 @@ def _named(barrier_id: Any, number_of_threads: Any, what: str) -> tuple[Value, V
 
 
 def sync_warp(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:
-    """Wait for the lanes in ``mask`` (default: the whole warp)."""
+    """Wait for the lanes in ``mask`` (default: the whole warp).
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     arch.store(p + t, t)
+    ...     arch.sync_warp()
+    ...     return arch.load(p + (t ^ 1))
+    >>> per_thread(swap, 32, memory=[0] * 32)[0][:4]
+    [1, 0, 3, 2]
+    """
     call(sync.SyncWarp(), *([] if mask is None or mask in (FULL_MASK, -1) else [i32(mask)]))
 
 
@@ -68,11 +113,17 @@ def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None
     ``kind`` (a ProxyKind or its text): ``async.shared`` (TMA and wgmma on shared memory; ``space``: ``cta``, the
     default, or ``cluster``), ``async.global``, ``async`` (all memory) or ``alias`` (one place by two addresses).
 
-    Example::
-
-        buffer[tidx] = value                          # an ordinary store
-        cute.arch.fence_proxy("async.shared", space="cta")
-        cute.arch.sync_threads()                      # now one thread may start a TMA store of the buffer
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def fill(t):
+    ...     buffer = arch.alloc_smem(Int32, 32)
+    ...     arch.store(buffer + t, t)
+    ...     arch.fence_proxy("async.shared", space="cta")
+    ...     arch.sync_threads()  # from here on a TMA store may read the buffer
+    ...     return arch.load(buffer + (t ^ 1))
+    >>> per_thread(fill)[:4]
+    [1, 0, 3, 2]
     """
     name, where = str(getattr(kind, "value", kind)), str(getattr(space, "value", space or ""))
     if name not in [k.value for k in ProxyKind]:
@@ -87,36 +138,117 @@ def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None
 
 
 def fence_view_async_shared(*, loc: Any = None, ip: Any = None) -> None:
-    """Make this thread's writes to shared memory visible to the async proxy."""
+    """Make this thread's writes to shared memory visible to the async proxy.
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def fill(t):
+    ...     buffer = arch.alloc_smem(Int32, 32)
+    ...     arch.store(buffer + t, t)
+    ...     arch.fence_view_async_shared()
+    ...     arch.sync_threads()  # from here on a TMA store may read the buffer
+    ...     return arch.load(buffer + (t ^ 1))
+    >>> per_thread(fill)[:4]
+    [1, 0, 3, 2]
+    """
     fence_proxy("async.shared")
 
 
 def fence_acq_rel_cta(*, loc: Any = None, ip: Any = None) -> None:
+    """Order what this thread read and wrote before with what it reads and writes after, as seen by the block.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: (arch.store(p, 7), arch.fence_acq_rel_cta(), arch.store(p + 1, 1))[-1], 1,
+    ...            memory=[0, 0])
+    ([0], [7, 1])
+    """
     call(sync.Fence("cta", "acq_rel"))
 
 
 def fence_acq_rel_cluster(*, loc: Any = None, ip: Any = None) -> None:
+    """Order what this thread read and wrote before with what it reads and writes after, as seen by the cluster.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: (arch.store(p, 7), arch.fence_acq_rel_cluster(), arch.store(p + 1, 1))[-1], 1,
+    ...            memory=[0, 0])
+    ([0], [7, 1])
+    """
     call(sync.Fence("cluster", "acq_rel"))
 
 
 def fence_acq_rel_gpu(*, loc: Any = None, ip: Any = None) -> None:
+    """Order what this thread read and wrote before with what it reads and writes after, as seen by the GPU.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: (arch.store(p, 7), arch.fence_acq_rel_gpu(), arch.store(p + 1, 1))[-1], 1,
+    ...            memory=[0, 0])
+    ([0], [7, 1])
+    """
     call(sync.Fence("gpu", "acq_rel"))
 
 
 def fence_acq_rel_sys(*, loc: Any = None, ip: Any = None) -> None:
+    """Order what this thread read and wrote before with what it reads and writes after, as seen by the system.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: (arch.store(p, 7), arch.fence_acq_rel_sys(), arch.store(p + 1, 1))[-1], 1,
+    ...            memory=[0, 0])
+    ([0], [7, 1])
+    """
     call(sync.Fence("sys", "acq_rel"))
 
 
 def threadfence(scope: str = "gpu", *, loc: Any = None, ip: Any = None) -> None:
-    """``__threadfence()``: earlier writes of this thread are seen before later ones by everyone in ``scope``."""
+    """``__threadfence()``: earlier writes of this thread are seen before later ones by everyone in ``scope``.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: (arch.store(p, 7), arch.threadfence(), arch.store(p + 1, 1))[-1], 1, memory=[0, 0])
+    ([0], [7, 1])
+    """
     call(sync.Fence(scope, "sc"))
 
 
 def cp_async_commit_group(*, loc: Any = None, ip: Any = None) -> None:
-    """Close the group of asynchronous copies issued since the last group."""
+    """Close the group of asynchronous copies issued since the last group.
+
+    >>> from tilewright import Int32, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def fetch(t, p):
+    ...     buffer = arch.alloc_smem(Int32, 32)
+    ...     atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), Int32, num_bits_per_copy=32)
+    ...     cute.copy(atom, cute.make_tensor(p + t, 1), cute.make_tensor(buffer + t, 1))
+    ...     arch.cp_async_commit_group()
+    ...     arch.cp_async_wait_group(0)
+    ...     return arch.load(buffer + t)
+    >>> per_thread(fetch, 4, memory=[3, 1, 4, 1])[0]
+    [3, 1, 4, 1]
+    """
     call(cp_async.CpAsyncCommit())
 
 
 def cp_async_wait_group(n: int, *, loc: Any = None, ip: Any = None) -> None:
-    """Wait until at most the ``n`` newest groups of copies are unfinished."""
+    """Wait until at most the ``n`` newest groups of copies are unfinished.
+
+    >>> from tilewright import Int32, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def fetch(t, p):
+    ...     buffer = arch.alloc_smem(Int32, 64)
+    ...     atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), Int32, num_bits_per_copy=32)
+    ...     for stage in range(2):
+    ...         target = buffer + (t + 32 * stage)
+    ...         cute.copy(atom, cute.make_tensor(p + (t + 4 * stage), 1), cute.make_tensor(target, 1))
+    ...         arch.cp_async_commit_group()
+    ...     arch.cp_async_wait_group(1)  # the first stage is there, the second may not be
+    ...     return arch.load(buffer + t)
+    >>> per_thread(fetch, 4, memory=[3, 1, 4, 1, 5, 9, 2, 6])[0]
+    [3, 1, 4, 1]
+    """
     call(cp_async.CpAsyncWait(int(n)))

@@ -24,19 +24,50 @@ def cluster_arrive(*, aligned: bool | None = None, loc: Any = None, ip: Any = No
         cute.arch.cluster_arrive()
         ...                           # work that needs nothing of the other blocks
         cute.arch.cluster_wait()      # all threads of the cluster have arrived
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def count(t, p):
+    ...     arch.atomic_add(p, 1)
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()
+    ...     return arch.load(p)
+    >>> per_thread(count, 32, blocks=2, cluster=2, memory=[0])[0][::32]
+    [64, 64]
     """
     call(cluster.ClusterArrive(False, aligned is not False))
 
 
 def cluster_arrive_relaxed(*, aligned: bool | None = None, loc: Any = None, ip: Any = None) -> None:
     """``cluster_arrive`` that does not order memory: enough after ``mbarrier_init_fence``, or before the end of a
-    kernel."""
+    kernel.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def meet(t):
+    ...     arch.cluster_arrive_relaxed()
+    ...     arch.cluster_wait()
+    ...     return arch.block_idx_in_cluster()
+    >>> per_thread(meet, 32, blocks=2, cluster=2)[::32]
+    [0, 1]
+    """
     call(cluster.ClusterArrive(True, aligned is not False))
 
 
 def cluster_wait(*, aligned: bool | None = None, loc: Any = None, ip: Any = None) -> None:
     """Wait until all threads of the cluster that have not ended have arrived. Each ``cluster_arrive`` is followed by
-    one ``cluster_wait`` of the same thread."""
+    one ``cluster_wait`` of the same thread.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def count(t, p):
+    ...     arch.atomic_add(p, 1)
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()  # both blocks have counted
+    ...     return arch.load(p)
+    >>> per_thread(count, 32, blocks=2, cluster=2, memory=[0])[0][::32]
+    [64, 64]
+    """
     call(cluster.ClusterWait(aligned is not False))
 
 
@@ -51,6 +82,22 @@ def mapa(ptr: Any, cta_rank_in_cluster: Any = 0, *, loc: Any = None, ip: Any = N
 
         neighbour = cute.arch.mapa(buffer.iterator, cute.arch.block_idx_in_cluster() ^ 1)
         value = cute.make_tensor(neighbour, buffer.layout)[tidx]
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def exchange(t):
+    ...     own = arch.block_idx_in_cluster()
+    ...     buffer = arch.alloc_smem(Int32, 32)
+    ...     arch.store(buffer + t, 100 * own + t)
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()
+    ...     value = arch.load(arch.mapa(buffer, own ^ 1) + t, scope="cluster")
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()
+    ...     return value
+    >>> per_thread(exchange, 32, blocks=2, cluster=2)[30:34]
+    [130, 131, 0, 1]
     """
     pointer = getattr(ptr, "iterator", ptr)
     if not isinstance(pointer, Pointer):
@@ -77,6 +124,25 @@ def store_shared_remote(
 
     ``smem_ptr`` (elements of 4 or 8 bytes) and ``mbar_ptr`` point into the own block; they mean the same places in
     block ``peer_cta_rank_in_cluster``. That block expects the bytes with ``mbarrier_arrive_and_expect_tx``.
+
+    >>> from tilewright import Int32, Int64, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def exchange(t):
+    ...     own = arch.block_idx_in_cluster()
+    ...     buffer, bar = arch.alloc_smem(Int32, 32), arch.alloc_smem(Int64, 1, 8)
+    ...     if t == 0:
+    ...         arch.mbarrier_init(bar, 1)
+    ...         arch.mbarrier_arrive_and_expect_tx(bar, 128)
+    ...     arch.mbarrier_init_fence()
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()
+    ...     arch.store_shared_remote(100 * own + t, buffer + t, bar, own ^ 1)
+    ...     arch.mbarrier_wait(bar, 0)  # 32 elements of 4 bytes have come
+    ...     return arch.load(buffer + t)
+    >>> per_thread(exchange, 32, blocks=2, cluster=2)[30:34]
+    [130, 131, 0, 1]
     """
     pointer = getattr(smem_ptr, "iterator", smem_ptr)
     if not isinstance(pointer, Pointer):

@@ -26,23 +26,62 @@ def setmaxregister_increase(reg_count: int, *, loc: Any = None, ip: Any = None) 
             cute.arch.setmaxregister_decrease(40)
         else:                                                # two warpgroups that multiply
             cute.arch.setmaxregister_increase(232)           # 40 + 2 * 232 = 3 * 168
+
+    >>> from tilewright import cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def share(t):
+    ...     if t < 128:
+    ...         arch.setmaxregister_decrease(40)
+    ...     else:
+    ...         arch.setmaxregister_increase(232)
+    ...     return t // 128
+    >>> per_thread(share, 384)[::128]
+    [0, 1, 2]
     """
     _set(reg_count, True, "setmaxregister_increase")
 
 
 def setmaxregister_decrease(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
     """Keep ``reg_count`` registers (a multiple of 8 from 24) for each thread of this warpgroup and give back the
-    rest."""
+    rest.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.setmaxregister_decrease(40), t)[1], 128)[:2]
+    [0, 1]
+    """
     _set(reg_count, False, "setmaxregister_decrease")
 
 
 def warpgroup_reg_alloc(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
-    """:func:`setmaxregister_increase` by its older name."""
+    """:func:`setmaxregister_increase` by its older name.
+
+    >>> from tilewright import cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def share(t):
+    ...     if t < 128:
+    ...         arch.warpgroup_reg_dealloc(40)
+    ...     else:
+    ...         arch.warpgroup_reg_alloc(232)
+    ...     return t // 128
+    >>> per_thread(share, 384)[::128]
+    [0, 1, 2]
+    """
     _set(reg_count, True, "warpgroup_reg_alloc")
 
 
 def warpgroup_reg_dealloc(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
-    """:func:`setmaxregister_decrease` by its older name."""
+    """:func:`setmaxregister_decrease` by its older name.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.warpgroup_reg_dealloc(40), t)[1], 128)[:2]
+    [0, 1]
+    """
     _set(reg_count, False, "warpgroup_reg_dealloc")
 
 
@@ -67,11 +106,22 @@ def griddepcontrol_wait(*, loc: Any = None, ip: Any = None) -> None:
 
     Needed before the first access to their results in a kernel launched with ``use_pdl=True``; what stands before it
     overlaps with them.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: (arch.griddepcontrol_wait(), arch.load(p))[1], 2, memory=[7])
+    ([7, 7], [7])
     """
     call(GridDependency("wait"))
 
 
 def griddepcontrol_launch_dependents(*, loc: Any = None, ip: Any = None) -> None:
     """The next kernel of the stream, if it is launched with ``use_pdl=True``, may begin once every block is here or has
-    ended."""
+    ended.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.griddepcontrol_launch_dependents(), t)[1], 2)
+    [0, 1]
+    """
     call(GridDependency("launch_dependents"))

@@ -15,12 +15,26 @@ from tilewright.lang.tensors.choose import min as _min
 
 
 def fmax(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The greater of two floats; a NaN loses against a number."""
+    """The greater of two floats; a NaN loses against a number.
+
+    >>> from tilewright import Float32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.fmax(t, 1.5), 3, dtype=Float32)
+    [1.5, 1.5, 2.0]
+    """
     return _max(_float(a), _float(b))
 
 
 def fmin(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The lesser of two floats; a NaN loses against a number."""
+    """The lesser of two floats; a NaN loses against a number.
+
+    >>> from tilewright import Float32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.fmin(t, 1.5), 3, dtype=Float32)
+    [0.0, 1.0, 1.5]
+    """
     return _min(_float(a), _float(b))
 
 
@@ -30,7 +44,14 @@ def _float(x: Any) -> Any:
 
 
 def rcp_approx(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """An approximation of 1/a in Float32 (``rcp.approx.ftz.f32``)."""
+    """An approximation of 1/a in Float32 (``rcp.approx.ftz.f32``).
+
+    >>> from tilewright import Float32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.rcp_approx(1 << t), 4, dtype=Float32)
+    [1.0, 0.5, 0.25, 0.125]
+    """
     number = Float32(a)
     if number.is_static:
         return Float32(1.0 / number.value if number.value else float("inf"))
@@ -38,7 +59,13 @@ def rcp_approx(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
 
 
 def popc(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """How many bits are set."""
+    """How many bits are set.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.popc(t), 8)
+    [0, 1, 1, 2, 1, 2, 2, 3]
+    """
     number = as_numeric(value)
     if number.is_static:
         return Int32((number.value & ((1 << number.width) - 1)).bit_count())
@@ -59,6 +86,11 @@ def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, *, loc: Any = None, 
     """``prmt.b32``: four bytes picked from the eight of ``src`` (bytes 0-3) and ``src_reg_shifted`` (4-7).
 
     Each hexadecimal digit of ``prmt_indices`` names a byte; with bit 3 set, the byte's sign repeated.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> [hex(x) for x in per_thread(lambda t: arch.prmt(0x33221100 + t, 0x77665544, 0x0123), 2)]
+    ['0x112233', '0x1112233']
     """
     words = [_unsigned(as_numeric(x)) for x in (src, src_reg_shifted, prmt_indices)]
     (result,) = call(Permute(), *words, results=(U32,))
@@ -66,5 +98,11 @@ def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, *, loc: Any = None, 
 
 
 def clock(*, loc: Any = None, ip: Any = None) -> Any:
-    """The multiprocessor's cycle counter (its low 32 bits)."""
+    """The multiprocessor's cycle counter (its low 32 bits).
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (start := arch.clock(), arch.clock() >= start)[1], 2)
+    [1, 1]
+    """
     return wrap(Builder.current().sreg("clock"))

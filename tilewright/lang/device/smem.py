@@ -124,22 +124,59 @@ def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:
 
 
 def get_dyn_smem(element_type: Any, alignment: int = 1024, *, loc: Any = None, ip: Any = None) -> Pointer:
-    """The start of the block's shared memory."""
+    """The start of the block's shared memory.
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def keep(t):
+    ...     buffer = arch.alloc_smem(Int32, 32)
+    ...     arch.store(buffer + t, t * t)
+    ...     return arch.load(arch.get_dyn_smem(Int32) + t)
+    >>> per_thread(keep)[:4]
+    [0, 1, 4, 9]
+    """
     return Pointer(Builder.current().smem_alloc(0, 0, min(alignment, 1024), element_type.ir_type, "smem"), element_type)
 
 
 def get_dyn_smem_size(*, loc: Any = None, ip: Any = None) -> int:
-    """Bytes of shared memory that this kernel's allocators have handed out so far."""
+    """Bytes of shared memory that this kernel's allocators have handed out so far.
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.alloc_smem(Int32, 32), arch.get_dyn_smem_size())[1], 2)
+    [128, 128]
+    """
     return int(getattr(Builder.current(), "smem_bytes", 0))
 
 
 def dynamic_smem_size(*, loc: Any = None, ip: Any = None) -> Any:
-    """Bytes of dynamic shared memory that the launch gave each block, a run-time Int32 (PTX ``%dynamic_smem_size``)."""
+    """Bytes of dynamic shared memory that the launch gave each block, a run-time Int32 (PTX ``%dynamic_smem_size``).
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.alloc_smem(Int32, 32), arch.dynamic_smem_size())[1], 2)
+    [128, 128]
+    """
     return wrap(Builder.current().sreg("dynamic_smem_size"), Facts(True, 1, MOST_SMEM + 1))
 
 
 def alloc_smem(
     element_type: Any, size_in_elems: int, alignment: int | None = None, *, loc: Any = None, ip: Any = None
 ) -> Pointer:
-    """A pointer to ``size_in_elems`` fresh elements of shared memory."""
+    """A pointer to ``size_in_elems`` fresh elements of shared memory.
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def reverse(t):
+    ...     buffer = arch.alloc_smem(Int32, 32)
+    ...     arch.store(buffer + t, t)
+    ...     arch.sync_threads()
+    ...     return arch.load(buffer + (31 - t))
+    >>> per_thread(reverse)[:3]
+    [31, 30, 29]
+    """
     return SmemAllocator().allocate_array(element_type, size_in_elems, alignment)

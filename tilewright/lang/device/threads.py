@@ -32,62 +32,134 @@ def block_shape() -> tuple[int, ...] | None:
 
 
 def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
-    """The thread's (x, y, z) in its block."""
+    """The thread's (x, y, z) in its block.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.thread_idx()[0] * 10, 4)
+    [0, 10, 20, 30]
+    """
     return _three("tid", block_shape() or MOST_BLOCK)
 
 
 def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
-    """Threads of a block as (x, y, z)."""
+    """Threads of a block as (x, y, z).
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.block_dim()[0], 4)
+    [4, 4, 4, 4]
+    """
     return _three("ntid", tuple(n + 1 for n in MOST_BLOCK))
 
 
 def block_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
-    """The block's (x, y, z) in the grid."""
+    """The block's (x, y, z) in the grid.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.block_idx()[0], 2, blocks=3)
+    [0, 0, 1, 1, 2, 2]
+    """
     return _three("ctaid", MOST_GRID)
 
 
 def grid_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
-    """Blocks of the grid as (x, y, z)."""
+    """Blocks of the grid as (x, y, z).
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.grid_dim()[0], 2, blocks=2)
+    [2, 2, 2, 2]
+    """
     return _three("nctaid", (None, *(n + 1 for n in MOST_GRID[1:])))
 
 
 def cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
-    """The cluster's (x, y, z) in the grid of clusters."""
+    """The cluster's (x, y, z) in the grid of clusters.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.cluster_idx()[0], 1, blocks=4, cluster=2)
+    [0, 0, 1, 1]
+    """
     return _three("clusterid", MOST_GRID)
 
 
 def cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
-    """Clusters of the grid as (x, y, z)."""
+    """Clusters of the grid as (x, y, z).
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.cluster_dim()[0], 1, blocks=6, cluster=2)
+    [3, 3, 3, 3, 3, 3]
+    """
     return _three("nclusterid", (None, None, None))
 
 
 def block_in_cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
-    """The block's (x, y, z) in its cluster."""
+    """The block's (x, y, z) in its cluster.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.block_in_cluster_idx()[0], 1, blocks=4, cluster=2)
+    [0, 1, 0, 1]
+    """
     return _three("cluster_ctaid", (16, 16, 16))
 
 
 def block_in_cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
-    """Blocks of a cluster as (x, y, z)."""
+    """Blocks of a cluster as (x, y, z).
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.block_in_cluster_dim()[0], 1, blocks=4, cluster=2)
+    [2, 2, 2, 2]
+    """
     return _three("cluster_nctaid", (17, 17, 17))
 
 
 def block_idx_in_cluster(*, loc: Any = None, ip: Any = None) -> Any:
-    """The block's linear rank in its cluster."""
+    """The block's linear rank in its cluster.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.block_idx_in_cluster(), 1, blocks=4, cluster=2)
+    [0, 1, 0, 1]
+    """
     return _register("cluster_ctarank", bound=16)
 
 
 def cluster_size(*, loc: Any = None, ip: Any = None) -> Any:
-    """Blocks of a cluster, of all its modes together."""
+    """Blocks of a cluster, of all its modes together.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.cluster_size(), 1, blocks=4, cluster=4)
+    [4, 4, 4, 4]
+    """
     return _register("cluster_nctarank", bound=17)
 
 
 def lane_idx(*, loc: Any = None, ip: Any = None) -> Any:
-    """The thread's place in its warp, 0 to 31."""
+    """The thread's place in its warp, 0 to 31.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.lane_idx(), 34)[30:]
+    [30, 31, 0, 1]
+    """
     return _register("laneid", bound=WARP_SIZE)
 
 
 def warp_idx(*, loc: Any = None, ip: Any = None) -> Any:
-    """The warp's place in its block: linear thread index over 32."""
+    """The warp's place in its block: linear thread index over 32.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.warp_idx(), 96)[::32]
+    [0, 1, 2]
+    """
     shape = block_shape()
     threads = shape[0] * shape[1] * shape[2] if shape else 1024
     return _register("warpid", bound=-(-threads // WARP_SIZE))

@@ -20,14 +20,29 @@ from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 @contextlib.contextmanager
 def elect_one(*, loc: Any = None, ip: Any = None) -> Iterator[None]:
-    """``with elect_one():`` one lane of each warp runs the body."""
+    """``with elect_one():`` one lane of each warp runs the body.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def mark(t, p):
+    ...     with arch.elect_one():
+    ...         arch.store(p + arch.warp_idx(), t + 1)
+    >>> per_thread(mark, 64, memory=[0, 0])[1]
+    [1, 33]
+    """
     (elected,) = call(ElectOne(), results=(BOOL,))
     with only_if(elected, "elect_one block"):
         yield
 
 
 def make_warp_uniform(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """``value`` with the promise that all lanes of a warp agree on it: read from the warp's first lane."""
+    """``value`` with the promise that all lanes of a warp agree on it: read from the warp's first lane.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.make_warp_uniform(t), 64)[::16]
+    [0, 0, 32, 32]
+    """
     number = as_numeric(value)
     if number.is_static:
         return number
@@ -40,28 +55,52 @@ def make_warp_uniform(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
 def shuffle_sync(
     value: Any, offset: Any = 0, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
 ) -> Any:
-    """``value`` of lane ``offset``."""
+    """``value`` of lane ``offset``.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.shuffle_sync(t * 10, 3))[:4]
+    [30, 30, 30, 30]
+    """
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="idx")
 
 
 def shuffle_sync_up(
     value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
 ) -> Any:
-    """``value`` of the lane ``offset`` below."""
+    """``value`` of the lane ``offset`` below.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.shuffle_sync_up(t, 1))[:4]
+    [0, 0, 1, 2]
+    """
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="up")
 
 
 def shuffle_sync_down(
     value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
 ) -> Any:
-    """``value`` of the lane ``offset`` above."""
+    """``value`` of the lane ``offset`` above.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.shuffle_sync_down(t, 1))[28:]
+    [29, 30, 31, 31]
+    """
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="down")
 
 
 def shuffle_sync_bfly(
     value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
 ) -> Any:
-    """``value`` of the lane whose index is this one's xor ``offset``."""
+    """``value`` of the lane whose index is this one's xor ``offset``.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.shuffle_sync_bfly(t, 2))[:4]
+    [2, 3, 0, 1]
+    """
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, kind="bfly")
 
 
@@ -77,6 +116,11 @@ def shuffle_sync_op(
 ) -> Any:
     """One ``shfl.sync``. ``mask_and_clamp`` is PTX's operand c (31, or 0 for ``up``, unless lanes are subdivided).
     The elements of a TensorSSA go one after another.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.shuffle_sync_op(t, 0, mask_and_clamp=0x181F, kind="idx"))[::8]
+    [0, 8, 16, 24]
     """
     if isinstance(value, TensorSSA):
         parts = [shuffle_sync_op(value[i], offset, mask, mask_and_clamp, kind=kind) for i in range(value.numel)]
@@ -94,7 +138,13 @@ def _signed(mask: Any) -> Any:
 
 
 def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
-    """``op`` (a function of two) folded over groups of ``threads_in_group`` lanes; every lane gets the result."""
+    """``op`` (a function of two) folded over groups of ``threads_in_group`` lanes; every lane gets the result.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.warp_reduction(t, lambda a, b: a + b, threads_in_group=8))[::8]
+    [28, 92, 156, 220]
+    """
     if threads_in_group < 1 or threads_in_group > 32 or threads_in_group & (threads_in_group - 1):
         raise ConstraintError(f"warp_reduction: threads_in_group is a power of two up to 32, not {threads_in_group}")
     offset = threads_in_group // 2
@@ -105,12 +155,24 @@ def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, loc: Any = 
 
 
 def warp_reduction_sum(val: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
-    """The sum over groups of ``threads_in_group`` lanes, in every lane."""
+    """The sum over groups of ``threads_in_group`` lanes, in every lane.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.warp_reduction_sum(t))[:2]
+    [496, 496]
+    """
     return warp_reduction(val, lambda a, b: a + b, threads_in_group=threads_in_group)
 
 
 def warp_reduction_max(val: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
-    """The maximum over groups of ``threads_in_group`` lanes, in every lane."""
+    """The maximum over groups of ``threads_in_group`` lanes, in every lane.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.warp_reduction_max(t, threads_in_group=8))[::8]
+    [7, 15, 23, 31]
+    """
     return warp_reduction(val, _max, threads_in_group=threads_in_group)
 
 
@@ -121,20 +183,44 @@ def _vote(kind: str, predicate: Any, mask: Any) -> Any:
 
 
 def vote_any_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
-    """Whether any lane's ``pred`` is true."""
+    """Whether any lane's ``pred`` is true.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.vote_any_sync(t == 3))[:2]
+    [1, 1]
+    """
     return _vote("any", pred, mask)
 
 
 def vote_all_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
-    """Whether every lane's ``pred`` is true."""
+    """Whether every lane's ``pred`` is true.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.vote_all_sync(t == 3))[:2]
+    [0, 0]
+    """
     return _vote("all", pred, mask)
 
 
 def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
-    """Whether all lanes have the same ``pred``."""
+    """Whether all lanes have the same ``pred``.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.vote_uni_sync(t < 32))[:2]
+    [1, 1]
+    """
     return _vote("uni", pred, mask)
 
 
 def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
-    """Bit i of the result is ``pred`` of lane i."""
+    """Bit i of the result is ``pred`` of lane i.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.vote_ballot_sync(t % 8 < 2))[:1] == [0x03030303]
+    True
+    """
     return _vote("ballot", pred, mask)
