@@ -12,7 +12,7 @@ from tilewright.ir.types import I32, FragType, MemSpace, PtrType
 from tilewright.lang.device.threads import thread_idx
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import class_of, wrap
-from tilewright.lang.staging.location import StagingBuilder
+from tilewright.lang.staging.builder import StagingBuilder
 from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor, make_tensor

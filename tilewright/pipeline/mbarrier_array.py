@@ -9,7 +9,7 @@ from tilewright.lang.device import mbarriers
 from tilewright.lang.device.threads import lane_idx, warp_idx
 from tilewright.lang.device.warps import elect_one
 from tilewright.lang.numbers.numeric import as_numeric
-from tilewright.lang.staging.within import only_if
+from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.pointer import Pointer, element_bytes
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
 

@@ -17,7 +17,7 @@ from tilewright.lang.device.smem import SmemAllocator
 from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, thread_idx
 from tilewright.lang.device.warps import make_warp_uniform
 from tilewright.lang.numbers.numeric import Int32, Int64, as_numeric
-from tilewright.lang.staging.within import only_if
+from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.algebra import make_layout_image_mask
 from tilewright.layout import Layout
 from tilewright.pipeline.agents import Agent, CooperativeGroup, PipelineOp

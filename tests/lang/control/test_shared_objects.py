@@ -265,27 +265,28 @@ def walrus_in_a_loop(n):
     return best, n
 
 
-WALRUS = [
-    walrus_in_and, walrus_read_by_the_next, walrus_in_or, walrus_in_a_conditional, walrus_in_a_chain, walrus_known_now,
-    walrus_in_a_loop,
+def walrus_decided_by_python(n):
+    y, z = 3, 4
+    found = (y := n + 1) if y == 3 else (z := n - 1)
+    both = 0 < y and (w := n + 2) > 0 if z == 3 else 0 < z < (w := 7) < 9
+    return y, z, found, w, both
+
+
+UNDECIDED = [
+    walrus_in_and, walrus_read_by_the_next, walrus_in_or, walrus_in_a_conditional, walrus_in_a_chain, walrus_in_a_loop,
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("program", WALRUS, ids=lambda f: f.__name__)
-def test_walrus(program, both) -> None:
+@pytest.mark.parametrize("program", UNDECIDED, ids=lambda f: f.__name__)
+def test_a_walrus_that_may_not_run_is_refused(program, staged) -> None:
+    with pytest.raises(StagingError, match="`:=` after a run-time Boolean, which may keep it .* in an `if` statement"):
+        staged(program, 2)
+
+
+@pytest.mark.parametrize("program", [walrus_known_now, walrus_decided_by_python], ids=lambda f: f.__name__)
+def test_a_walrus_where_python_decides(program, both) -> None:
     both(program, -1)
     both(program, 2)
-
-
-def test_a_walrus_that_may_not_have_run(staged) -> None:
-    def program(n):
-        found = 0
-        if n > 0 and (y := n * 3) > 4:
-            found = y
-        return found
-
-    with pytest.raises(StagingError, match="'y' has no value here: it is assigned in only one branch of the run-time"):
-        staged(program, 2)
 
 
 # -- literals ----------------------------------------------------------------------------------------------------------

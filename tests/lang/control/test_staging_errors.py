@@ -239,7 +239,7 @@ def test_value_of_a_region_that_escaped_through_a_list(staged):
 
 
 def test_endless_python_while(staged, monkeypatch):
-    monkeypatch.setattr("tilewright.lang.staging.loops.ENDLESS", 100)
+    monkeypatch.setattr("tilewright.lang.staging.while_loop.ENDLESS", 100)
 
     def program(n):
         i = 0

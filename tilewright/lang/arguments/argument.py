@@ -22,7 +22,8 @@ from tilewright.lang.arguments.protocol import ADAPTERS, Protocol, implicit_tens
 from tilewright.lang.arguments.signature import is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import is_stream, wants_stream
 from tilewright.lang.numbers.numeric import Numeric
-from tilewright.lang.staging import objects, specs
+from tilewright.lang.staging import objects
+from tilewright.lang.staging import values as run_time
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 
@@ -60,7 +61,7 @@ def _group(name: str, value: Any, annotation: Any) -> Argument:
     ]
     if all(isinstance(part, Fixed) for part in parts):
         return Fixed(name, value)
-    return Group(name, specs.Compound(type(value), labels, [], split, make), value, parts)
+    return Group(name, run_time.Compound(type(value), labels, [], split, make), value, parts)
 
 
 def _check_annotation(name: str, value: Any, annotation: Any) -> None:

@@ -19,7 +19,8 @@ from tilewright.lang.arguments.arrays import is_array
 from tilewright.lang.arguments.signature import numeric_annotation
 from tilewright.lang.arguments.streams import Stream, stream_handle
 from tilewright.lang.numbers.numeric import Boolean, Numeric
-from tilewright.lang.staging import carry, objects, specs
+from tilewright.lang.staging import objects
+from tilewright.lang.staging import values as run_time
 
 Values = Iterator[Value]
 
@@ -35,7 +36,7 @@ class Argument:
 
     def labels(self) -> list[str]:
         """A name for each value."""
-        return carry.object_names(None, self.name, len(self.types()))
+        return run_time.object_names(None, self.name, len(self.types()))
 
     def rebuild(self, values: Values) -> Any:
         raise NotImplementedError
@@ -134,7 +135,7 @@ class StreamArgument(Argument):
 class Group(Argument):
     """A tuple, list, dict, named tuple or dataclass of arguments."""
 
-    def __init__(self, name: str, spec: specs.Compound, value: Any, parts: list[Argument]) -> None:
+    def __init__(self, name: str, spec: run_time.Compound, value: Any, parts: list[Argument]) -> None:
         super().__init__(name)
         self.spec, self.value, self.parts = spec, value, parts
 

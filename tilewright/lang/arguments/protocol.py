@@ -13,7 +13,8 @@ from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.kinds import Argument, Values, describe
 from tilewright.lang.numbers.numeric import Integer, Numeric
-from tilewright.lang.staging import carry, objects
+from tilewright.lang.staging import objects
+from tilewright.lang.staging import values as run_time
 
 ADAPTERS: dict[type, Callable[[Any], Any]] = {}
 
@@ -53,7 +54,7 @@ class Protocol(Argument):
         return self.type_list
 
     def labels(self) -> list[str]:
-        return carry.object_names(self.template, self.name, len(self.type_list))
+        return run_time.object_names(self.template, self.name, len(self.type_list))
 
     def rebuild(self, values: Values) -> Any:
         return self.template.__new_from_mlir_values__([next(values) for _ in self.type_list])

@@ -13,7 +13,7 @@ from tilewright.ir.types import BOOL, I32
 from tilewright.lang.device.barriers import FULL_MASK
 from tilewright.lang.device.calls import call, i32
 from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric, wrap
-from tilewright.lang.staging.within import only_if
+from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.choose import max as _max
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 

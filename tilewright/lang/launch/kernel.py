@@ -21,11 +21,13 @@ from tilewright.lang.arguments.signature import Signature, adapt, is_constexpr, 
 from tilewright.lang.arguments.streams import stream_handle
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
-from tilewright.lang.staging import carry, objects, specs
+from tilewright.lang.staging import objects
+from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.build import staged
-from tilewright.lang.staging.location import StagingBuilder, fail, here
+from tilewright.lang.staging.builder import StagingBuilder
+from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.source import remember
-from tilewright.lang.staging.specs import Spec
+from tilewright.lang.staging.values import Spec
 
 LIMITS = {"grid": MOST_GRID, "block": MOST_BLOCK, "cluster": (16, 16, 16)}
 _LATER = ("async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
@@ -242,22 +244,22 @@ def stage_kernel(
 
 def _spec(name: str, annotation: Any, value: Any) -> Spec:
     if is_constexpr(annotation) or (type(value) is int and is_integer_tree(annotation)):
-        return specs.Static(value)
+        return run_time.Static(value)
     if type(value) in objects.LITERALS:
-        return specs.Number(objects.number_class(value), True)
+        return run_time.Number(objects.number_class(value), True)
     wanted = numeric_annotation(annotation)
     if wanted is not None and not isinstance(value, Numeric):
         raise fail(f"kernel argument '{name}': expected a {wanted.__name__}, got {objects.describe(value)}")
-    spec = carry.spec_of(value, promote=False)
+    spec = run_time.spec_of(value, promote=False)
     _learn(spec, value)
     return spec
 
 
 def _learn(spec: Spec, value: Any) -> None:
     """What is known of run-time integers stays known inside the kernel."""
-    if isinstance(spec, specs.Number) and isinstance(value, Integer) and not value.is_static:
+    if isinstance(spec, run_time.Number) and isinstance(value, Integer) and not value.is_static:
         spec.facts = Facts(value.facts.nonneg, value.facts.divisibility, value.facts.bound)
-    elif isinstance(spec, specs.Compound):
+    elif isinstance(spec, run_time.Compound):
         for part, item in zip(spec.parts, spec.split(value), strict=True):
             _learn(part, item)
 
@@ -269,13 +271,11 @@ def _trace(
     host: Any = Builder.current()
     params: list[Value] = []
     for (name, _, value), spec in zip(given, shapes, strict=True):
-        labels = carry.value_names(spec, value, name)
+        labels = run_time.value_names(spec, value, name)
         params += [Value(t, label) for t, label in zip(spec.types(), labels, strict=True)]
     function = Function(_name(host, kernel.name), "kernel", Block(list(params)))
-    builder = StagingBuilder(function.body)
     host.dependencies.append(kernel.function)
-    builder.dependencies = host.dependencies  # type: ignore[attr-defined]
-    builder.block_shape = (*block_shape, 1, 1)[:3] if block_shape else None  # type: ignore[attr-defined]
+    builder = StagingBuilder(function.body, host.dependencies, (*block_shape, 1, 1)[:3] if block_shape else None)
     source = staged(kernel.function) if kernel.preprocessor else kernel.function
     rest = iter(params)
     with builder.activate():
@@ -283,7 +283,7 @@ def _trace(
     if result is not None:
         raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
     function.attrs.update(
-        bounds, smem_bytes=getattr(builder, "smem_bytes", 0), source=kernel.function.__code__.co_filename
+        bounds, smem_bytes=builder.smem_bytes, source=kernel.function.__code__.co_filename
     )
     if any(op.opcode == "call" and op.attrs["atom"].caps_registers for op in function.walk()):
         function.attrs["min_blocks"] = bounds["min_blocks"] or 1  # without it the compiler ignores setmaxnreg

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.launch.kernel import KernelFunction
 from tilewright.lang.staging.build import names_of
-from tilewright.lang.staging.cells import kind_of, slots_of
 from tilewright.lang.staging.location import is_user_file
 from tilewright.lang.staging.objects import same_static
+from tilewright.lang.staging.places import kind_of, slots_of
 
 DEPTH, LONGEST = 4, 256
 """Snapshots go this deep, and into containers up to this long."""
 _PLAIN = (int, bool, str, bytes, type(None))
-_CONTAINERS = ("list", "dict", "object", "protocol")
+_CONTAINERS = ("list", "dict", "object")
 _ROOMS: dict[type, str] = {}
 _ATTRIBUTES: dict[type, tuple[str, ...]] = {}
 
@@ -139,7 +139,7 @@ def moves(value: Any) -> bool:
 
 
 def _room(kind: type) -> str:
-    """As :func:`~tilewright.lang.staging.cells.kind_of`; objects of our own are what they were made as."""
+    """As :func:`~tilewright.lang.staging.places.kind_of`; objects of our own are what they were made as."""
     found = _ROOMS.get(kind)
     if found is None:
         ours = kind.__module__.partition(".")[0] == "tilewright"

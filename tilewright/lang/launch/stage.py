@@ -15,9 +15,11 @@ from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.jit import JitFunction
-from tilewright.lang.staging import carry, objects, specs
+from tilewright.lang.staging import objects
+from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.blame import blamed
-from tilewright.lang.staging.location import StagingBuilder, fail
+from tilewright.lang.staging.builder import StagingBuilder
+from tilewright.lang.staging.location import fail
 
 
 class Program(NamedTuple):
@@ -26,7 +28,7 @@ class Program(NamedTuple):
     host: Function
     kernels: list[Function]
     arguments: list[Argument]
-    result: specs.Spec
+    result: run_time.Spec
     functions: list[FunctionType]
 
 
@@ -69,8 +71,8 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     return Program(host, kernels, arguments, result, list(dict.fromkeys(builder.dependencies)))
 
 
-def _result(target: JitFunction, returned: Any) -> tuple[list[Value], specs.Spec]:
-    values, spec = carry.flatten(returned)
+def _result(target: JitFunction, returned: Any) -> tuple[list[Value], run_time.Spec]:
+    values, spec = run_time.flatten(returned)
     if _has_foreign(spec):
         raise ArgumentError(
             f"{target.function.__qualname__} returns {objects.describe(returned)} to Python; a compiled function "
@@ -79,16 +81,16 @@ def _result(target: JitFunction, returned: Any) -> tuple[list[Value], specs.Spec
     return values, spec
 
 
-def _has_foreign(spec: specs.Spec) -> bool:
-    if isinstance(spec, specs.Compound):
+def _has_foreign(spec: run_time.Spec) -> bool:
+    if isinstance(spec, run_time.Compound):
         return any(map(_has_foreign, spec.parts))
-    return isinstance(spec, specs.Protocol) or isinstance(spec, specs.Raw)
+    return isinstance(spec, run_time.Protocol) or isinstance(spec, run_time.Raw)
 
 
-def python_result(spec: specs.Spec, values: Any) -> Any:
+def python_result(spec: run_time.Spec, values: Any) -> Any:
     """The returned object with Python numbers in the place of run-time ones."""
-    if isinstance(spec, specs.Number):
+    if isinstance(spec, run_time.Number):
         return next(values)
-    if isinstance(spec, specs.Compound):
+    if isinstance(spec, run_time.Compound):
         return spec.make([python_result(part, values) for part in spec.parts])
     return spec.rebuild(values)

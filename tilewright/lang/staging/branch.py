@@ -1,58 +1,66 @@
-"""``if`` statements."""
+"""``if`` statements, and every other choice between two blocks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
-from tilewright.lang.staging import cells
+from tilewright.lang.staging import values
 from tilewright.lang.staging.location import here
-from tilewright.lang.staging.regions import Join, Region, close_branch, decide, poison_fresh, state_object
+from tilewright.lang.staging.places import MISSING, State, same
+from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.staging.regions import (
+    Pair,
+    Region,
+    changed_type,
+    decide,
+    emit_branch,
+    hints,
+    poison_new_attributes,
+)
+from tilewright.lang.staging.values import Mismatch, Spec, Weaker
 
 
 class If:
-    """One execution of an ``if`` statement by the rewritten code::
+    """One execution of an ``if`` statement by the rewritten code, ``x`` and ``y`` being the variables that it assigns::
 
-        branch = If(test, names, touched, objects)
-        if branch.then(x, y):
+        branch = If(test, ("x", "y"), touched, objects)
+        if branch.then((x, y)):
             ...
-            x, y = branch.swap(x, y)
+            x, y = branch.swap((x, y))
         if branch.other():
             ...
-            x, y = branch.join(x, y)
+            x, y = branch.join((x, y))
 
     A predicate known now runs one arm as Python does. A run-time predicate runs both, each into its own block.
-    ``names`` are the variables that an arm assigns, ``touched`` those whose objects an arm may change.
+    ``touched`` are the variables whose ``objects`` an arm may change.
     """
 
-    __slots__ = ("after", "arms", "before", "cells", "names", "reach", "region", "states", "test", "touched")
+    __slots__ = ("after", "arms", "config", "region", "state", "test")
 
     def __init__(self, test: Any, names: tuple[str, ...], touched: tuple[str, ...], objects: tuple[Any, ...]) -> None:
         self.test = decide(test)
         if isinstance(self.test, Value):
-            self.names, self.touched = names, (touched, objects)
+            self.config = (names, touched, objects)
             self.region = Region("if", here(2))
+            self.arms = (Block(), Block())
 
-    def then(self, *values: Any) -> bool:
+    def then(self, variables: tuple[Any, ...]) -> bool:
         if not isinstance(self.test, Value):
             return self.test
-        self.before = values
-        self.reach = cells.Reach(zip(*self.touched, strict=True), zip(self.names, values, strict=True))
-        self.cells = self.reach.cells
-        self.arms = (Block(), Block())
+        names, touched, objects = self.config
+        self.state = State(names, variables, touched, objects)
         self.region.open(self.arms[0])
         return True
 
-    def swap(self, *values: Any) -> tuple[Any, ...]:
+    def swap(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The first arm has ended: keep what it left, and begin the second one from the same state."""
         if not isinstance(self.test, Value):
-            return values
-        self.region.close()
-        self.reach.check(self.region)
-        self.after = values
-        poison_fresh(self.cells, self.region)
-        self.states = [cell.get() for cell in self.cells]
-        self.reach.restore()
-        return self.before
+            return variables
+        self.after = self._end(variables)
+        return self.state.restore()
 
     def other(self) -> bool:
         if not isinstance(self.test, Value):
@@ -60,26 +68,68 @@ class If:
         self.region.open(self.arms[1])
         return True
 
-    def join(self, *values: Any) -> tuple[Any, ...]:
+    def join(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Both arms have ended: emit the branch, and go on with what it gives."""
         if not isinstance(self.test, Value):
-            return values
+            return variables
+        before, first, last = self.state.before, self.after, self._end(variables)
+        final = list(last)
+        moved = [i for i in range(len(final)) if not (same(first[i], last[i]) and same(last[i], before[i]))]
+        sides = [tuple(Undefined(self.state.labels[i]) if x[i] is MISSING else x[i] for x in (before, first, last))
+                 for i in moved]  # fmt: skip
+        labels = [self.state.labels[i] for i in moved]
+        for i, value in zip(moved, choose(self.test, self.arms, self.region, labels, sides), strict=True):
+            final[i] = value
+        return self.state.restore(final)
+
+    def _end(self, variables: tuple[Any, ...]) -> list[Any]:
         self.region.close()
-        self.reach.check(self.region)
-        poison_fresh(self.cells, self.region)
-        joins = [
-            Join(name, before, (first, last), self.arms, self.region)
-            for name, before, first, last in zip(self.names, self.before, self.after, values, strict=True)
-        ]
-        moved = [
-            (cell, first, last)
-            for cell, first in zip(self.cells, self.states, strict=True)
-            if not (cell.same(first, last := cell.get()) and cell.same(last, cell.before))
-        ]
-        for cell, *states in moved:
-            before, *sides = (state_object(cell, state) for state in (cell.before, *states))
-            joins.append(Join(cell.path, before, tuple(sides), self.arms, self.region))
-        results = close_branch(self.test, self.arms, joins)
-        count = len(self.names)
-        for (cell, *_), result in zip(moved, results[count:], strict=True):
-            cell.fill(result)
-        return tuple(results[:count])
+        poison_new_attributes(self.state.reach, self.region)
+        return self.state.now(variables, self.region)
+
+
+def choose(
+    test: Value, arms: tuple[Block, Block], region: Region, labels: Sequence[str], sides: Iterable[Sequence[Any]]
+) -> list[Any]:
+    """Emit the branch; what each label holds afterwards, where ``sides`` are what it held before and at the end of
+    either arm. What the arms leave with different types becomes an Undefined that says so."""
+    triples = zip(labels, sides, strict=True)
+    found = [_common(label, before, (first, last), arms, region) for label, (before, first, last) in triples]
+    joined = [item for item in found if not isinstance(item, Undefined)]
+    names = [
+        name
+        for label, item in zip(labels, found, strict=True)
+        if not isinstance(item, Undefined)
+        for name in hints(label, len(item[1]))
+    ]
+    results = iter(emit_branch(test, arms, [pair for _, pairs in joined for pair in pairs], names))
+    return [item if isinstance(item, Undefined) else item[0].rebuild(results) for item in found]
+
+
+def _common(
+    label: str, before: Any, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region
+) -> tuple[Spec, list[Pair]] | Undefined:
+    """The type that both arms leave, with the pairs of their values; an Undefined if there is none."""
+    lost = [side for side in sides if isinstance(side, Undefined)]
+    if lost:
+        if len(lost) == 2:
+            return lost[0]
+        return Undefined(label, f"it is assigned in only one branch of the {region}; assign it before")
+    try:
+        spec = values.unify(*sides, label)
+        while True:
+            try:
+                listed = [_inside(arm, spec, side, label) for arm, side in zip(arms, sides, strict=True)]
+            except Weaker:
+                continue
+            return spec, list(zip(*listed, strict=True))
+    except Mismatch as found:
+        if found.hard and not isinstance(before, Undefined) and before is not None:
+            raise changed_type(found, region) from None
+        reason = f"the branches of the {region} leave it with different kinds, {found.expected} and {found.got}"
+        return Undefined(label, reason)
+
+
+def _inside(arm: Block, spec: Spec, value: Any, label: str) -> list[Value]:
+    with Builder.current().inside(arm):
+        return spec.conform(value, label)

@@ -7,9 +7,10 @@ import weakref
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from tilewright.lang.staging import cells, runtime
+from tilewright.lang.staging import runtime
 from tilewright.lang.staging.location import register_code
 from tilewright.lang.staging.nodes import TOOL
+from tilewright.lang.staging.places import kind_of
 from tilewright.lang.staging.rewrite import rewrite
 from tilewright.lang.staging.source import FUTURES, tree_of
 
@@ -56,7 +57,7 @@ def _compile(function: FunctionType) -> CodeType:
 def _shared(function: FunctionType) -> set[str]:
     """The names of the global variables whose contents could change: containers and objects of the user's."""
     scope = function.__globals__
-    return {name for name in names_of(function.__code__) if cells.kind_of(type(scope.get(name))) not in _STILL}
+    return {name for name in names_of(function.__code__) if kind_of(type(scope.get(name))) not in _STILL}
 
 
 def names_of(code: CodeType) -> set[str]:

@@ -11,32 +11,30 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Boolean
-from tilewright.lang.staging import cells
+from tilewright.lang.staging.branch import choose
 from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.places import Reachable
+from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.refusals import is_dynamic
-from tilewright.lang.staging.regions import Join, Region, can_speculate, capture, close_branch, decide
+from tilewright.lang.staging.regions import Region, can_speculate, capture, decide
 
 Thunk = Callable[[], Any]
+Objects = Callable[[], tuple[tuple[str, ...], tuple[Any, ...]]]
+"""The names of variables, and the objects that they hold."""
 
 
-Variables = tuple[tuple[str, ...], tuple[Any, ...]]
+def and_(first: Any, *rest: Thunk, reach: Objects | None = None) -> Any:
+    """``first and rest[0]() and ...``: what decides now decides as Python does. ``reach()`` are the objects that a side
+    may change."""
+    return _logical("and", first, rest, reach)
 
 
-def and_(first: Any, *rest: Thunk, reach: Callable[[], Variables] | None = None, kept: Variables | None = None) -> Any:
-    """``first and rest[0]() and ...``: what decides now decides as Python does.
-
-    ``reach()`` names the objects that a side may change. ``kept`` are variables that the one thunk assigns: it takes
-    them and gives them back after its value, as this function then does.
-    """
-    return _logical("and", first, rest, reach) if kept is None else _keeping("and", first, rest[0], reach, kept)
-
-
-def or_(first: Any, *rest: Thunk, reach: Callable[[], Variables] | None = None, kept: Variables | None = None) -> Any:
+def or_(first: Any, *rest: Thunk, reach: Objects | None = None) -> Any:
     """``first or rest[0]() or ...``."""
-    return _logical("or", first, rest, reach) if kept is None else _keeping("or", first, rest[0], reach, kept)
+    return _logical("or", first, rest, reach)
 
 
-def _logical(word: str, first: Any, rest: tuple[Thunk, ...], reach: Any = None) -> Any:
+def _logical(word: str, first: Any, rest: tuple[Thunk, ...], reach: Objects | None = None) -> Any:
     for i, thunk in enumerate(rest):
         test = decide(first)
         if isinstance(test, Value):
@@ -51,32 +49,18 @@ def _rest(word: str, thunks: tuple[Thunk, ...]) -> Any:
     return _logical(word, thunks[0](), thunks[1:])
 
 
-def _keeping(word: str, first: Any, thunk: Callable[..., Any], reach: Any, kept: Variables) -> Any:
-    test = decide(first)
-    if not isinstance(test, Value):
-        return (first, *kept[1]) if test is (word == "or") else thunk(*kept[1])
-    region = Region(f"`{word}`", here(3))
-    (second, *after), block = _aside(region, functools.partial(thunk, *kept[1]), reach)
-    if isinstance(first, Boolean) and isinstance(second, (bool, Boolean)):
-        first, second = Boolean(first), Boolean(second)
-    sides = [(second, first), *zip(after, kept[1], strict=True)]
-    if word == "and":
-        return _choose(test, sides, (block, Block()), region, kept)
-    return _choose(test, [(b, a) for a, b in sides], (Block(), block), region, kept)
-
-
-def _aside(region: Region, thunk: Thunk, reach: Any) -> tuple[Any, Block]:
+def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Block]:
     """What ``thunk`` gives, and its ops; it may not change Python objects that others see."""
-    watched = cells.Reach(zip(*reach(), strict=True)) if reach is not None else None
-    found = capture(region.what, region.where, thunk)
+    watched = Reachable(zip(*reach(), strict=True)) if reach is not None else None
+    found = capture(region, thunk)
     if watched is not None:
         watched.check(region)
-        if path := watched.changed():
-            raise fail(f"'{path}' changes in a side of the {region}, which may not run; write an `if` statement")
+        for place in watched.changed():
+            raise fail(f"'{place.path}' changes in a side of the {region}, which may not run; write an `if` statement")
     return found
 
 
-def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Any) -> Any:
+def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None) -> Any:
     """``first and/or rest()`` for a run-time ``first``: the second side runs only where the first does not decide."""
     region = Region(f"`{word}`", here(4))
     second, block = _aside(region, rest, reach)
@@ -86,8 +70,9 @@ def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Any) -> Any:
             Builder.current().block.ops += block.ops
             return operators.binary(word, first, second)
         first = Boolean(word == "or")
-    sides, arms = ((second, first), (block, Block())) if word == "and" else ((first, second), (Block(), block))
-    return _choose(test, [sides], arms, region)[0]
+    if word == "and":
+        return _choose(test, (second, first), (block, Block()), region)
+    return _choose(test, (first, second), (Block(), block), region)
 
 
 def not_(value: Any) -> Any:
@@ -95,34 +80,22 @@ def not_(value: Any) -> Any:
     return Boolean(Builder.current().unary("not", test)) if isinstance(test, Value) else not test
 
 
-def if_(
-    test: Any, then: Callable[..., Any], other: Callable[..., Any],
-    reach: Callable[[], Variables] | None = None, kept: Variables | None = None,
-) -> Any:  # fmt: skip
-    """``then() if test else other()``; ``reach`` and ``kept`` as for :func:`and_`."""
+def if_(test: Any, then: Thunk, other: Thunk, reach: Objects | None = None) -> Any:
+    """``then() if test else other()``; ``reach`` as for :func:`and_`."""
     known = decide(test)
-    before = kept[1] if kept is not None else ()
     if not isinstance(known, Value):
-        return then(*before) if known else other(*before)
+        return then() if known else other()
     region = Region("conditional expression", here(2))
-    first, block_a = _aside(region, functools.partial(then, *before), reach)
-    second, block_b = _aside(region, functools.partial(other, *before), reach)
-    sides = [(first, second)] if kept is None else list(zip(first, second, strict=True))
-    found = _choose(known, sides, (block_a, block_b), region, kept)
-    return found[0] if kept is None else found
+    first, block = _aside(region, then, reach)
+    second, rest = _aside(region, other, reach)
+    return _choose(known, (first, second), (block, rest), region)
 
 
-def _choose(
-    test: Value, sides: list[tuple[Any, Any]], arms: tuple[Block, Block], region: Region, kept: Variables | None = None
-) -> tuple[Any, ...]:
-    """The value, whose sides come first, and the kept variables after the branch."""
-    join = Join("", None, sides[0], arms, region)
-    if join.poison is not None:
-        raise fail(f"the two sides of the {region} do not agree: {join.poison.reason}; convert one of them")
-    names, before = kept if kept is not None else ((), ())
-    variables = zip(names, before, sides[1:], strict=True)
-    joins = [Join(name, value, pair, arms, region) for name, value, pair in variables]
-    return tuple(close_branch(test, arms, [join, *joins]))
+def _choose(test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> Any:
+    (found,) = choose(test, arms, region, [""], [(None, *sides)])
+    if isinstance(found, Undefined):
+        raise fail(f"the two sides of the {region} do not agree: {found.reason}; convert one of them")
+    return found
 
 
 def contains(container: Any, item: Any) -> Any:

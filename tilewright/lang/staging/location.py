@@ -1,13 +1,12 @@
 """Where the user is: the innermost frame of user code, for error messages and for the location of every op.
 
-Nothing is inserted into the rewritten functions for it; the builder walks a few frames when it emits an op, which
-costs about half a microsecond.
+Nothing is inserted into the rewritten functions for it: whoever asks walks a few frames, which costs about half a
+microsecond.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import sys
 import sysconfig
@@ -15,7 +14,6 @@ from types import FrameType
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.ir.builder import Builder
 from tilewright.ir.core import Location
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -27,33 +25,33 @@ _LIBRARY = tuple(
 )
 GENERATED = "<tilewright: "
 """How the file names of code that we write ourselves begin."""
-_STAGED_LIBRARY_CODE: set[Any] = set()
-_USER_FILES: dict[str, bool] = {}
+STAGED_LIBRARY_CODE: set[Any] = set()
+USER_FILES: dict[str, bool] = {}
 
 
 def is_user_file(filename: str) -> bool:
     """Whether code of this file is the user's, neither ours nor Python's nor an installed package's."""
-    known = _USER_FILES.get(filename)
+    known = USER_FILES.get(filename)
     if known is None:
         inside = filename.startswith((PACKAGE, *_LIBRARY, "<frozen", "<string>", GENERATED))
-        known = _USER_FILES[filename] = not inside
+        known = USER_FILES[filename] = not inside
     return known
 
 
 def register_code(code: Any) -> None:
     """Count the frames of ``code`` as user code wherever its file lies (kernels of our own library)."""
     if not is_user_file(code.co_filename):
-        _STAGED_LIBRARY_CODE.add(code)
+        STAGED_LIBRARY_CODE.add(code)
 
 
 def counts_as_user(code: Any) -> bool:
     """Whether ``code`` is the user's, or a kernel of our own library."""
-    return code in _STAGED_LIBRARY_CODE or is_user_file(code.co_filename)
+    return code in STAGED_LIBRARY_CODE or is_user_file(code.co_filename)
 
 
 def is_ours(code: Any) -> bool:
     """Whether ``code`` is of this package, kernels of our own library excepted."""
-    return code not in _STAGED_LIBRARY_CODE and code.co_filename.startswith((PACKAGE, GENERATED))
+    return code not in STAGED_LIBRARY_CODE and code.co_filename.startswith((PACKAGE, GENERATED))
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
@@ -61,7 +59,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        if _USER_FILES.get(code.co_filename) or code in _STAGED_LIBRARY_CODE or is_user_file(code.co_filename):
+        if USER_FILES.get(code.co_filename) or code in STAGED_LIBRARY_CODE or is_user_file(code.co_filename):
             return frame
         frame = frame.f_back
     return None
@@ -70,11 +68,11 @@ def user_frame(depth: int = 1) -> FrameType | None:
 def here(depth: int = 2) -> Location | None:
     """The file and line of the innermost frame of user code."""
     frame = user_frame(depth)
-    return _location(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+    return located(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
 
 
 @functools.lru_cache(maxsize=65536)
-def _location(file: str, line: int) -> Location:
+def located(file: str, line: int) -> Location:
     return Location(file, line)
 
 
@@ -85,32 +83,3 @@ def at(location: Location | None) -> str:
 def fail(message: str, location: Location | None = None) -> StagingError:
     """A StagingError that begins with the user's file and line."""
     return StagingError(at(location or here(2)) + message)
-
-
-class StagingBuilder(Builder):
-    """A builder that knows where the user is and which run-time regions are open."""
-
-    def __init__(self, block: Any) -> None:
-        super().__init__(block)
-        self.regions: list[Any] = []
-        self.temporaries = itertools.count()
-
-    @property
-    def loc(self) -> Location | None:  # type: ignore[override]
-        frame: FrameType | None = sys._getframe(2)
-        while frame is not None:
-            code = frame.f_code
-            known = _USER_FILES.get(code.co_filename)
-            if known or code in _STAGED_LIBRARY_CODE or (known is None and is_user_file(code.co_filename)):
-                return _location(code.co_filename, frame.f_lineno)
-            frame = frame.f_back
-        return None
-
-    @loc.setter
-    def loc(self, value: Location | None) -> None:
-        del value  # the base class starts without a location
-
-
-def depth() -> int:
-    """How many run-time regions are open."""
-    return len(Builder.current().regions) if Builder.active() else 0  # type: ignore[attr-defined]

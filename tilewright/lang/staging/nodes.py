@@ -1,4 +1,4 @@
-"""New syntax nodes: small makers, each of which puts what it makes on the line of the node that it stands for."""
+"""New syntax nodes, each on the line of the node that it stands for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-TOOL = "_tw"  # the name under which rewritten code finds its run time
+TOOL = "_tw"
+"""The name under which rewritten code finds its run time; other names that it makes begin so, too."""
 N = TypeVar("N", bound=ast.AST)
+Part = str | tuple[str, ...] | list[ast.stmt] | ast.expr
 
 
 def called_name(node: ast.AST | None) -> str:
@@ -27,50 +29,64 @@ def place(node: N, at: Any) -> N:
     return node
 
 
-class Maker:
-    """Makes nodes; fresh names are counted for each function."""
+def spread(node: N, at: ast.AST) -> N:
+    """Give ``node`` and what lies under it without a place the place of ``at``."""
+    for child in ast.walk(node):
+        if isinstance(child, (ast.expr, ast.stmt, ast.arg)) and not hasattr(child, "lineno"):
+            place(child, at)
+    return node
 
-    def __init__(self) -> None:
-        self.counter = 0
 
-    def fresh(self, what: str) -> str:
-        self.counter += 1
-        return f"{TOOL}_{what}{self.counter}"
+def name(text: str, at: ast.AST) -> ast.Name:
+    return place(ast.Name(text, ast.Load()), at)
 
-    def name(self, name: str, at: ast.AST, store: bool = False) -> ast.Name:
-        return place(ast.Name(name, ast.Store() if store else ast.Load()), at)
 
-    def call(self, owner: str, method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
-        function = place(ast.Attribute(self.name(owner, at), method, ast.Load()), at)
-        return self.spread(place(ast.Call(function, list(args), []), at), at)
+def names(texts: Iterable[str]) -> ast.expr:
+    """The tuple of some variables, to be spread."""
+    return ast.Tuple([ast.Name(text, ast.Load()) for text in texts], ast.Load())
 
-    def tool(self, method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
-        return self.call(TOOL, method, at, *args)
 
-    @staticmethod
-    def spread(node: N, at: ast.AST) -> N:
-        """Give ``node`` and what lies under it without a place the place of ``at``."""
-        for child in ast.walk(node):
-            if isinstance(child, (ast.expr, ast.stmt, ast.arg)) and not hasattr(child, "lineno"):
-                place(child, at)
-        return node
+def texts(given: Iterable[str]) -> ast.Constant:
+    """The tuple of some texts."""
+    together: Any = tuple(given)
+    return ast.Constant(together)
 
-    def assign(self, target: str, value: ast.expr, at: ast.AST) -> ast.stmt:
-        return self.spread(ast.Assign([self.name(target, at, True)], value), at)
 
-    def unpack(self, targets: list[str], value: ast.expr, at: ast.AST) -> ast.stmt:
-        """``a, b = value``; a bare call when there is nothing to assign."""
-        if not targets:
-            return self.spread(ast.Expr(value), at)
-        into = ast.Tuple([self.name(t, at, True) for t in targets], ast.Store())
-        return self.spread(ast.Assign([into], value), at)
+def tool(method: str, at: ast.AST, *args: ast.expr) -> ast.Call:
+    """The call of a function of the run time."""
+    return spread(ast.Call(ast.Attribute(ast.Name(TOOL, ast.Load()), method, ast.Load()), list(args), []), at)
 
-    def texts(self, names: Iterable[str]) -> ast.expr:
-        return ast.Tuple([ast.Constant(name) for name in names], ast.Load())
 
-    def loads(self, names: Iterable[str], at: ast.AST) -> list[ast.expr]:
-        return [self.name(name, at) for name in names]
+def thunk(body: ast.expr) -> ast.expr:
+    """``lambda: body``."""
+    empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.copy_location(ast.Lambda(empty, body), body)
 
-    def thunk(self, body: ast.expr) -> ast.expr:
-        empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        return ast.copy_location(ast.Lambda(empty, body), body)
+
+def statements(at: ast.AST, template: str, **parts: Part) -> list[ast.stmt]:
+    """The statements of a ``template``, all on the line of ``at``, with ``parts`` in the place of the names that stand
+    for them: an expression, another name, a tuple of names (to read or to assign), or statements where the name is a
+    statement by itself."""
+    tree = ast.parse(template)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            place(node, at)
+    filled: ast.Module = _Fill(parts).visit(tree)
+    return [spread(statement, at) for statement in filled.body]
+
+
+class _Fill(ast.NodeTransformer):
+    def __init__(self, parts: dict[str, Part]) -> None:
+        self.parts = parts
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        part = self.parts.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        return part if isinstance(part, list) else self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        part = self.parts.get(node.id, node)
+        if isinstance(part, str):
+            return ast.copy_location(ast.Name(part, node.ctx), node)
+        if isinstance(part, tuple):
+            return ast.copy_location(ast.Tuple([ast.Name(text, node.ctx) for text in part], node.ctx), node)
+        return part

@@ -39,6 +39,6 @@ for _dunder in _DUNDERS.split():
 Undefined.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
-def undefined(*names: str) -> tuple[Undefined, ...]:
+def undefined(names: tuple[str, ...]) -> tuple[Undefined, ...]:
     """One for each name: what the locals of a staged function hold before their first assignment."""
-    return tuple(Undefined(name) for name in names)
+    return tuple(map(Undefined, names))

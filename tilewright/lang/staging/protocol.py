@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from tilewright.ir.core import Value
-from tilewright.lang.staging import carry
+from tilewright.lang.staging import values as values_of
 
 
 def dsl_user_op(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,11 +22,11 @@ def dsl_user_op(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def extract_mlir_values(value: Any) -> list[Value]:
     """The run-time values inside an object of the language, a container of such objects, or a Python number."""
-    return carry.flatten(value)[0]
+    return values_of.flatten(value)[0]
 
 
 def new_from_mlir_values(value: Any, values: list[Value]) -> Any:
     """An object like ``value`` (also one of the host: a tensor of ``from_dlpack``) around other run-time values."""
     if hasattr(type(value), "__new_from_mlir_values__"):
         return value.__new_from_mlir_values__(list(values))
-    return carry.unflatten(carry.spec_of(value, promote=False), values)
+    return values_of.unflatten(values_of.spec_of(value, promote=False), values)

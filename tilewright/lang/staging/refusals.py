@@ -10,7 +10,8 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block
 from tilewright.lang.numbers.numeric import Numeric
-from tilewright.lang.staging.location import depth, fail
+from tilewright.lang.staging.builder import depth
+from tilewright.lang.staging.location import fail
 
 _AT_RUN_TIME = (ZeroDivisionError, OverflowError, FloatingPointError, IndexError, AssertionError)
 """Errors by which Python's operations say what a machine's operations do not say."""
@@ -89,6 +90,16 @@ def filtered(test: Any) -> Any:
         raise fail(
             f"a run-time {type(test).__name__} has no truth value while staging, when a comprehension chooses its "
             "items: write a `for` loop with an `if`, or choose values, `[x if p else 0 for ...]`"
+        )
+    return test
+
+
+def decided(test: Any) -> Any:
+    """What decides whether Python evaluates an expression with ``:=``."""
+    if is_dynamic(test):
+        raise fail(
+            f"`:=` after a run-time {type(test).__name__}, which may keep it from being evaluated: assign the variable "
+            "in a statement before, or in an `if` statement"
         )
     return test
 

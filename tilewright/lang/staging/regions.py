@@ -1,8 +1,7 @@
-"""What all run-time constructs share: opening blocks, deciding predicates, and joining two arms."""
+"""What all run-time constructs share: deciding predicates, opening blocks, closing a branch."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +11,12 @@ from tilewright.ir.core import Block, Constant, Location, Op, Value
 from tilewright.ir.ops import PURE
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers.numeric import Boolean, Numeric
-from tilewright.lang.staging import carry, cells, specs
 from tilewright.lang.staging.location import fail
+from tilewright.lang.staging.places import Reachable
 from tilewright.lang.staging.poison import Undefined
-from tilewright.lang.staging.specs import Mismatch, Spec
+from tilewright.lang.staging.values import Mismatch, spec_of
 
-MEND = "keep one type (convert with Int32(...), Float32(...) or .to(...)) or use another variable"
+ADVICE = "keep one type (convert with Int32(...), Float32(...) or .to(...)) or use another variable"
 _DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
 _SELECT_LIMIT = 8
 
@@ -54,9 +53,9 @@ class Region:
         return f"run-time {self.what} at line {self.where.line}" if self.where else f"run-time {self.what}"
 
 
-def capture(what: str, where: Location | None, thunk: Callable[[], Any]) -> tuple[Any, Block]:
+def capture(region: Region, thunk: Callable[[], Any]) -> tuple[Any, Block]:
     """What ``thunk`` gives, and the ops that it appended."""
-    block, region = Block(), Region(what, where)
+    block = Block()
     region.open(block)
     result = thunk()
     region.close()
@@ -113,57 +112,6 @@ def _name(value: Value, name: str | None) -> None:
         value.hint = name
 
 
-class Join:
-    """One place (a variable or a cell) after a branch: ``spec`` and value pairs, or a poison."""
-
-    def __init__(
-        self, name: str, before: Any, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region
-    ) -> None:
-        self.name = name
-        self.spec: Spec | None = None
-        self.pairs: list[Pair] = []
-        self.poison: Undefined | None = None
-        lost = [isinstance(side, Undefined) for side in sides]
-        if any(lost):
-            reason = f"it is assigned in only one branch of the {region}; assign it before"
-            self.poison = sides[0] if all(lost) else Undefined(name, reason)
-            return
-        try:
-            self._align(sides, arms)
-        except Mismatch as found:
-            if found.hard and not isinstance(before, Undefined) and before is not None:
-                raise changed_type(found, region) from None
-            reason = f"the branches of the {region} leave it with different kinds, {found.expected} and {found.got}"
-            self.poison = Undefined(name, reason)
-
-    def _align(self, sides: tuple[Any, Any], arms: tuple[Block, Block]) -> None:
-        builder = Builder.current()
-        spec = carry.unify(*sides, self.name)
-        while self.spec is None:
-            listed = []
-            try:
-                for side, arm in zip(sides, arms, strict=True):
-                    with builder.inside(arm):
-                        listed.append(spec.conform(side, self.name))
-            except specs.Weaker:
-                continue
-            self.spec, self.pairs = spec, list(zip(*listed, strict=True))
-
-    def result(self, values: Any) -> Any:
-        if self.poison is not None:
-            return self.poison
-        assert self.spec is not None
-        return self.spec.rebuild(values)
-
-
-def close_branch(condition: Value, arms: tuple[Block, Block], joins: Sequence[Join]) -> list[Any]:
-    """Emit the branch for all places at once; the object that each holds afterwards."""
-    pairs = [pair for join in joins for pair in join.pairs]
-    names = [hint for join in joins for hint in hints(join.name, len(join.pairs))]
-    values = iter(emit_branch(condition, arms, pairs, names))
-    return [join.result(values) for join in joins]
-
-
 def hints(name: str, count: int) -> list[str]:
     """Names for the values of one place; '' for what has no name."""
     return [name] if count == 1 else [f"{name}_{i}" if name else "" for i in range(count)]
@@ -171,22 +119,14 @@ def hints(name: str, count: int) -> list[str]:
 
 def changed_type(found: Mismatch, region: Region) -> StagingError:
     return fail(
-        f"the variable '{found.path}' changes its type in the {region}: {found.expected} against {found.got}; {MEND}"
+        f"the variable '{found.path}' changes its type in the {region}: {found.expected} against {found.got}; {ADVICE}"
     )
 
 
-def state_object(cell: cells.Cell, state: Any) -> Any:
-    """A remembered state of a cell as an object of the carry protocol."""
-    if cell.kind != "protocol":
-        return Undefined(cell.path) if state is cells.MISSING else state
-    clone = copy.copy(cell.holder)
-    cells.restore(clone, state[1])
-    return clone
-
-
-def poison_fresh(found: list[cells.Cell], region: Region) -> None:
+def poison_new_attributes(reach: Reachable, region: Region) -> None:
     """Attributes that a region added to user objects hold nothing usable after it."""
-    for thing, name, value in cells.fresh_attributes(found):
-        if not isinstance(value, Undefined) and carry.spec_of(value, promote=False).types():
+    for thing, name in reach.new_attributes():
+        value = getattr(thing, name)
+        if not isinstance(value, Undefined) and spec_of(value, promote=False).types():
             label = f"{type(thing).__name__}.{name}"
             vars(thing)[name] = Undefined(label, f"it is assigned only inside the {region}; assign it before")

@@ -1,18 +1,10 @@
 """The rewriter: a function's syntax tree with its control flow turned into calls of :mod:`runtime`.
 
-Statements stay in their frame and keep their lines. ``if c: A else: B`` becomes::
-
-    branch = _tw.If(c, names, touched, objects)
-    if branch.then(x, y):
-        A
-        x, y = branch.swap(x, y)
-    if branch.other():
-        B
-        x, y = branch.join(x, y)
-
-so that one code runs as Python does when ``c`` is known, and traces both arms when it is not. How ``for`` and
-``while`` run is in :mod:`loops`; expressions are in :mod:`rewrite_expressions`. Predicates written ``const_expr(...)``
-and loops over ``range_constexpr(...)`` are left alone.
+Statements stay in their frame and keep their lines. What each becomes stands in the templates below (``variables`` are
+those that it assigns, ``touched`` those whose ``objects`` it may change),
+so that one code runs as Python does when a predicate is known, and traces both arms when it is not. How they run is in
+:mod:`branch`, :mod:`for_loop`, :mod:`while_loop` and :mod:`with_block`; expressions are in :mod:`rewrite_expressions`.
+Predicates written ``const_expr(...)`` and loops over ``range_constexpr(...)`` are left alone.
 """
 
 from __future__ import annotations
@@ -21,11 +13,44 @@ import ast
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.lang.staging.nodes import called_name
+from tilewright.lang.staging.nodes import called_name, name, spread, statements, texts, tool
 from tilewright.lang.staging.rewrite_expressions import Expressions
 from tilewright.lang.staging.scopes import Uses, assigned_first, can_leave, parameters
 
 _DECORATORS = frozenset(("jit", "kernel"))
+
+DEPTH = "level = _tw.depth()"
+IF = """
+branch = _tw.If(test, names, touched, objects)
+if branch.then(variables):
+    body
+    variables = branch.swap(variables)
+if branch.other():
+    orelse
+    variables = branch.join(variables)
+"""
+FOR = """
+loop = _tw.For(iterable, names, temporaries, targets, touched, objects)
+for item in loop.steps(variables):
+    variables = loop.enter(variables)
+    target = item
+    body
+    variables = loop.leave(variables)
+"""
+WHILE = """
+loop = _tw.While(names, temporaries, touched, objects)
+while loop.more():
+    variables = loop.enter(variables)
+    if loop.test(test, variables):
+        variables = loop.body(variables)
+        body
+        variables = loop.leave(variables)
+"""
+WITH = """
+block = _tw.With(names, touched, lambda: objects)
+statement
+variables = block.leave(variables)
+"""
 
 
 
@@ -66,15 +91,18 @@ class _Function(Expressions):
         for argument in ast.walk(node.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
-        body = self.statements(node.body)
-        head: list[ast.stmt] = [self.assign(self.level, self.tool("depth", node), node)]
-        unset = [name for name in self.tracked if name not in given and name in self.locals]
-        if unset:
-            head.append(self.unpack(unset, self.tool("undefined", node, *map(ast.Constant, unset)), node))
+        body = self.visited(node.body)
+        unset = tuple(name for name in self.tracked if name not in given and name in self.locals)
+        head = [*statements(node, DEPTH, level=self.level), *self.unset(unset, node)]
         at = 1 if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) else 0
         node.body = body[:at] + head + body[at:]
 
-    def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+    def unset(self, variables: tuple[str, ...], at: ast.AST) -> list[ast.stmt]:
+        """Let variables hold something that says why they have no value."""
+        made = statements(at, "variables = _tw.undefined(labels)", variables=variables, labels=texts(variables))
+        return made if variables else []
+
+    def visited(self, body: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
         for statement in body:
             made = self.visit(statement)
@@ -84,7 +112,7 @@ class _Function(Expressions):
     def nested(self, body: list[ast.stmt]) -> list[ast.stmt]:
         self.nesting += 1
         try:
-            return self.statements(body)
+            return self.visited(body)
         finally:
             self.nesting -= 1
 
@@ -93,12 +121,12 @@ class _Function(Expressions):
 
     def refuse_outer(self, node: ast.FunctionDef, uses: Uses) -> None:
         """Variables that live longer than one run of the program cannot be assigned by it."""
-        for name in (self.declared - self.enclosing) & uses.bound.keys():
-            stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name)
+        for text in (self.declared - self.enclosing) & uses.bound.keys():
+            stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == text)
             at = next((n for n in stores if not isinstance(n.ctx, ast.Load)), node)
             raise self.error(
                 at,
-                f"the variable '{name}' of an outer scope is assigned in a function that is staged: Python would do so "
+                f"the variable '{text}' of an outer scope is assigned in a function that is staged: Python would do so "
                 "once, not each time that the program runs; return the value, or write it into a tensor",
             )
 
@@ -110,54 +138,33 @@ class _Function(Expressions):
             node.body, node.orelse = self.nested(node.body), self.nested(node.orelse)
             return node
         assigned, touched = self.variables(*node.body, *node.orelse)
-        branch = self.fresh("if")
-        values = self.loads(assigned, node)
-        test = self.visit(node.test)
-        objects = ast.Tuple(self.loads(touched, node), ast.Load())
-        made = self.tool("If", node, test, self.texts(assigned), self.texts(touched), objects)
-        then = self.nested(node.body) + [self.unpack(assigned, self.call(branch, "swap", node, *values), node)]
-        other = self.nested(node.orelse) + [self.unpack(assigned, self.call(branch, "join", node, *values), node)]
-        return [
-            self.assign(branch, made, node),
-            ast.copy_location(ast.If(self.call(branch, "then", node, *values), then, []), node),
-            ast.copy_location(ast.If(self.call(branch, "other", node), other, []), node),
-        ]
+        return statements(
+            node, IF, branch=self.fresh("if"), test=self.visit(node.test), names=texts(assigned),
+            variables=assigned, touched=texts(touched), objects=touched, body=self.nested(node.body),
+            orelse=self.nested(node.orelse),
+        )  # fmt: skip
 
     def visit_For(self, node: ast.For) -> Any:
         loop = self.fresh("for")
         if called_name(node.iter) == "range_constexpr":
-            node.iter = self.visit(node.iter)
-            node.body = self.loop_body(node.body, loop)
-            node.orelse = self.nested(node.orelse)
-            return [self.assign(loop, self.tool("depth", node), node), node]
+            return self.python_loop(node, loop, iter=self.visit(node.iter))
         assigned, touched = self.variables(node.target, *node.body)
-        targets = list(Uses([node.target]).bound)
-        fresh = sorted(assigned_first(node.body) - set(targets))
+        targets = tuple(Uses([node.target]).bound)
         if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range":
-            node.iter.func = self.tool("range_", node.iter, node.iter.func)
-        made = self.tool(
-            "For", node, self.visit(node.iter), self.texts(assigned), self.texts(fresh), self.texts(targets),
-            self.texts(touched), ast.Tuple(self.loads(touched, node), ast.Load()),
+            node.iter.func = tool("range_", node.iter, node.iter.func)
+        made = statements(
+            node, FOR, loop=loop, iterable=self.visit(node.iter), names=texts(assigned), variables=assigned,
+            temporaries=texts(sorted(assigned_first(node.body) - set(targets))),
+            targets=texts(targets), touched=texts(touched), objects=touched, item=self.fresh("item"),
+            target=node.target, body=self.loop_body(node.body, loop),
         )  # fmt: skip
-        values = self.loads(assigned, node)
-        item = self.fresh("item")
-        body: list[ast.stmt] = [
-            self.unpack(assigned, self.call(loop, "enter", node, *values), node),
-            self.spread(ast.Assign([node.target], self.name(item, node)), node),
-            *self.loop_body(node.body, loop),
-            self.unpack(assigned, self.call(loop, "leave", node, *values), node),
-        ]
-        steps = self.call(loop, "steps", node, *values)
-        orelse = self.nested(node.orelse)
-        head = ast.copy_location(ast.For(self.name(item, node, True), steps, body, orelse), node)
-        return [self.assign(loop, made, node), head]
+        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]
+        return made
 
     def visit_While(self, node: ast.While) -> Any:
         loop = self.fresh("while")
         if called_name(node.test) == "const_expr":
-            node.test = self.visit(node.test)
-            node.body, node.orelse = self.loop_body(node.body, loop), self.nested(node.orelse)
-            return [self.assign(loop, self.tool("depth", node), node), node]
+            return self.python_loop(node, loop, test=self.visit(node.test))
         if isinstance(node.test, ast.Constant) and node.test.value and not can_leave(node.body):
             raise self.error(
                 node,
@@ -165,26 +172,21 @@ class _Function(Expressions):
                 "is written with the condition in its head: `while n < limit:`",
             )
         assigned, touched = self.variables(node.test, *node.body)
-        conditional = Uses([node.test]).read.keys()
-        fresh = sorted(assigned_first(node.body) - conditional)
-        made = self.tool(
-            "While", node, self.texts(assigned), self.texts(fresh), self.texts(touched),
-            ast.Tuple(self.loads(touched, node), ast.Load()),
+        temporaries = tuple(sorted(assigned_first(node.body) - Uses([node.test]).read.keys()))
+        made = statements(
+            node, WHILE, loop=loop, names=texts(assigned), variables=assigned,
+            temporaries=texts(temporaries), touched=texts(touched), objects=touched,
+            test=self.visit(node.test), body=self.loop_body(node.body, loop),
         )  # fmt: skip
-        values = self.loads(assigned, node)
-        test = self.call(loop, "test", node, self.visit(node.test), *values)
-        turn: list[ast.stmt] = [
-            self.unpack(assigned, self.call(loop, "body", node, *values), node),
-            *self.loop_body(node.body, loop),
-            self.unpack(assigned, self.call(loop, "leave", node, *values), node),
-        ]
-        body: list[ast.stmt] = [
-            self.unpack(assigned, self.call(loop, "enter", node, *values), node),
-            ast.copy_location(ast.If(test, turn, []), node),
-        ]
-        orelse = self.nested(node.orelse)
-        head = ast.copy_location(ast.While(self.call(loop, "more", node, *values), body, orelse), node)
-        return [self.assign(loop, made, node), head]
+        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]
+        return made
+
+    def python_loop(self, node: ast.For | ast.While, loop: str, **head: ast.expr) -> Any:
+        """A loop that Python runs while staging; ``break`` in it must know in how many regions it stands."""
+        for field, value in head.items():
+            setattr(node, field, value)
+        node.body, node.orelse = self.loop_body(node.body, loop), self.nested(node.orelse)
+        return [*statements(node, DEPTH, level=loop), node]
 
     def loop_body(self, body: list[ast.stmt], loop: str) -> list[ast.stmt]:
         self.loops.append(loop)
@@ -195,56 +197,45 @@ class _Function(Expressions):
 
     def visit_Break(self, node: ast.Break | ast.Continue) -> Any:
         word = "break" if isinstance(node, ast.Break) else "continue"
-        check = self.tool("jump", node, ast.Constant(word), self.name(self.loops[-1], node))
-        return [self.spread(ast.Expr(check), node), node]
+        return [*statements(node, "_tw.jump(word, loop)", word=ast.Constant(word), loop=self.loops[-1]), node]
 
     visit_Continue = visit_Break
 
-    def visit_Return(self, node: ast.Return) -> Any:
-        return self.guarded(node, "return")
-
-    def visit_Raise(self, node: ast.Raise) -> Any:
-        return self.guarded(node, "raise")
-
-    def guarded(self, node: ast.Return | ast.Raise, word: str) -> Any:
+    def visit_Return(self, node: ast.Return | ast.Raise) -> Any:
         self.generic_visit(node)
-        if not self.nesting:
-            return node
-        check = self.tool("leave", node, ast.Constant(word), self.name(self.level, node))
-        return [self.spread(ast.Expr(check), node), node]
+        word = "return" if isinstance(node, ast.Return) else "raise"
+        check = statements(node, "_tw.leave(word, level)", word=ast.Constant(word), level=self.level)
+        return [*check, node] if self.nesting else node
+
+    visit_Raise = visit_Return
 
     def visit_Try(self, node: ast.Try) -> Any:
         level, ops = self.fresh("level"), self.fresh("ops")
-        kinds = [handler.type or self.name("BaseException", handler) for handler in node.handlers]
+        kinds = [handler.type or name("BaseException", handler) for handler in node.handlers]
         node.body, node.orelse = self.nested(node.body), self.nested(node.orelse)
         node.finalbody = self.nested(node.finalbody)
         for handler in node.handlers:
-            check = self.spread(ast.Expr(self.tool("caught", handler, self.name(level, handler))), handler)
-            handler.body = [check, *self.nested(handler.body)]
-        before = [self.assign(level, self.tool("depth", node), node)]
+            handler.body = [*statements(handler, "_tw.caught(level)", level=level), *self.nested(handler.body)]
+        before = statements(node, DEPTH, level=level)
         if kinds:
-            before.append(self.assign(ops, self.tool("recorded", node), node))
-            ended = self.tool("attempted", node, self.name(ops, node), *kinds)
-            node.orelse.insert(0, self.spread(ast.Expr(ended), node))  # where no handler of this `try` catches it
+            before += statements(node, "ops = _tw.recorded()", ops=ops)
+            ended = spread(ast.Expr(tool("attempted", node, name(ops, node), *kinds)), node)
+            node.orelse.insert(0, ended)  # where no handler of this `try` catches it
         return [*before, node]
 
     def visit_With(self, node: ast.With) -> Any:
         assigned, touched = self.variables(*node.body)
         block = self.fresh("with")
-        values = self.loads(assigned, node)
         node.items = [self.visit(item) for item in node.items]
-        entered = self.spread(ast.Expr(self.call(block, "enter", node, *values)), node)
-        node.body = [entered, *self.nested(node.body)]
-        objects = self.thunk(ast.copy_location(ast.Tuple(self.loads(touched, node), ast.Load()), node))
-        made = self.tool("With", node, self.texts(assigned), self.texts(touched), objects)
-        return [
-            self.assign(block, made, node),
-            node,
-            self.unpack(assigned, self.call(block, "leave", node, *values), node),
-        ]
+        node.body = [*statements(node, "block.enter(variables)", block=block, variables=assigned),
+                     *self.nested(node.body)]  # fmt: skip
+        return statements(
+            node, WITH, block=block, names=texts(assigned), variables=assigned, touched=texts(touched),
+            objects=touched, statement=[node],
+        )  # fmt: skip
 
     def visit_Match(self, node: ast.Match) -> Any:
-        node.subject = self.tool("matched", node.cases[0].pattern, self.visit(node.subject))
+        node.subject = tool("matched", node.cases[0].pattern, self.visit(node.subject))
         for case in node.cases:
             case.body = self.nested(case.body)
         return node
@@ -253,9 +244,7 @@ class _Function(Expressions):
         gone = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in self.locals]
         self.tracked.update(dict.fromkeys(gone))
         rest = [t for t in node.targets if not (isinstance(t, ast.Name) and t.id in gone)]
-        texts = [ast.Constant(name) for name in gone]
-        out: list[ast.stmt] = [self.unpack(gone, self.tool("undefined", node, *texts), node)] if gone else []
-        return out + ([ast.copy_location(ast.Delete(rest), node)] if rest else [])
+        return self.unset(tuple(gone), node) + ([ast.copy_location(ast.Delete(rest), node)] if rest else [])
 
     # -- assignments ---------------------------------------------------------------------------------------------
 
@@ -263,10 +252,10 @@ class _Function(Expressions):
         self.generic_visit(node)
         target = node.targets[-1]
         if isinstance(target, ast.Name):
-            node.value = self.tool("named", node.value, ast.Constant(target.id), node.value)
+            node.value = tool("named", node.value, ast.Constant(target.id), node.value)
         elif isinstance(target, ast.Tuple) and not any(isinstance(t, ast.Starred) for t in target.elts):
             wanted = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
-            node.value = self.tool("names", node.value, self.spread(self.texts(wanted), node), node.value)
+            node.value = tool("names", node.value, texts(wanted), node.value)
         return self.outside(node, node.targets)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
@@ -276,8 +265,10 @@ class _Function(Expressions):
     def outside(self, node: ast.stmt, targets: list[ast.expr]) -> Any:
         """``node``, checked first where it assigns ``global`` or ``nonlocal`` variables in a region."""
         names = [name for name in Uses(targets).bound if name in self.declared] if self.nesting else []
-        checks = [self.tool("outer", node, ast.Constant(name), self.name(self.level, node)) for name in names]
-        return [*(self.spread(ast.Expr(check), node) for check in checks), node] if checks else node
+        for text in names:
+            checks = statements(node, "_tw.outer(text, level)", text=ast.Constant(text), level=self.level)
+            return [*checks, node]
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:

@@ -6,13 +6,14 @@ from typing import Any
 
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.lang.staging.branch import If
+from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, not_, or_
-from tilewright.lang.staging.location import depth
-from tilewright.lang.staging.loops import For, While, range_
+from tilewright.lang.staging.for_loop import For, range_
 from tilewright.lang.staging.poison import Undefined, undefined
 from tilewright.lang.staging.refusals import (
     attempted,
     caught,
+    decided,
     filtered,
     formatted,
     jump,
@@ -21,12 +22,13 @@ from tilewright.lang.staging.refusals import (
     outer,
     recorded,
 )
-from tilewright.lang.staging.within import With
+from tilewright.lang.staging.while_loop import While
+from tilewright.lang.staging.with_block import With
 
 __all__ = [
     "For", "If", "Undefined", "While", "With", "and_", "assert_", "attempted", "builtin", "caught", "contains",
-    "depth", "excludes", "filtered", "formatted", "if_", "jump", "leave", "matched", "named", "names", "not_", "or_",
-    "outer", "range_", "recorded", "undefined",
+    "decided", "depth", "excludes", "filtered", "formatted", "if_", "jump", "leave", "matched", "named", "names",
+    "not_", "or_", "outer", "range_", "recorded", "undefined",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.lang.numbers.numeric import Int16, Int32, Int64, unwrap
-from tilewright.lang.staging.within import inside
+from tilewright.lang.staging.with_block import inside
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, coalesce, flatten_to_tuple, is_static, size

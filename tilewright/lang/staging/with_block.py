@@ -8,10 +8,12 @@ from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
-from tilewright.lang.staging import carry, cells, objects
-from tilewright.lang.staging.location import depth, here
+from tilewright.lang.staging import objects, values
+from tilewright.lang.staging.builder import depth
+from tilewright.lang.staging.location import here
+from tilewright.lang.staging.places import MISSING, State
 from tilewright.lang.staging.poison import Undefined
-from tilewright.lang.staging.regions import Region, poison_fresh
+from tilewright.lang.staging.regions import Region, poison_new_attributes
 
 
 @contextlib.contextmanager
@@ -40,41 +42,39 @@ def inside(what: str) -> bool:
 
 class With:
     """One execution of a ``with`` statement by the rewritten code: what the body of a run-time region assigned holds
-    nothing usable after it, unless it is known while staging and had no other value before."""
+    nothing usable after it, unless it is known while staging and had no other value before.
 
-    __slots__ = ("before", "level", "load", "names", "reach", "region", "touched")
+    ``objects`` is called once the body is entered: the statement itself may make what the body changes.
+    """
 
-    def __init__(self, names: tuple[str, ...], touched: tuple[str, ...], load: Callable[[], tuple[Any, ...]]) -> None:
-        self.names, self.touched, self.load = names, touched, load
+    __slots__ = ("config", "level", "region", "state")
+
+    def __init__(
+        self, names: tuple[str, ...], touched: tuple[str, ...], objects: Callable[[], tuple[Any, ...]]
+    ) -> None:
+        self.config = (names, touched, objects)
         self.level = depth()
         self.region: Any = None
 
-    def enter(self, *values: Any) -> None:
+    def enter(self, variables: tuple[Any, ...]) -> None:
         if depth() > self.level:
+            names, touched, objects = self.config
             self.region = Builder.current().regions[-1]  # type: ignore[attr-defined]
-            self.before = values
-            named = zip(self.touched, self.load(), strict=True)
-            self.reach = cells.Reach(named, zip(self.names, values, strict=True))
+            self.state = State(names, variables, touched, objects())
 
-    def leave(self, *values: Any) -> tuple[Any, ...]:
+    def leave(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.region is None:
-            return values
-        self.reach.check(self.region)
-        poison_fresh(self.reach.cells, self.region)
+            return variables
+        poison_new_attributes(self.state.reach, self.region)
         reason = f"it is assigned inside the {self.region}, whose values stay there"
-        for cell in self.reach.cells:
-            if cell.kind != "protocol" and not _same(cell.before, cell.get()):
-                cell.put(Undefined(cell.path, reason))
-        return tuple(
-            value if _same(before, value) else Undefined(name, reason)
-            for name, before, value in zip(self.names, self.before, values, strict=True)
-        )
+        found = zip(self.state.labels, self.state.before, self.state.now(variables, self.region), strict=True)
+        return self.state.restore([v if _same(old, v) else Undefined(label, reason) for label, old, v in found])
 
 
 def _same(before: Any, after: Any) -> bool:
     """Whether the value after the region holds for those who did not run it."""
     if before is after or isinstance(after, Undefined):
         return True
-    if carry.spec_of(after, promote=False).types():
+    if after is MISSING or values.spec_of(after, promote=False).types():
         return False
     return isinstance(before, Undefined) or objects.same_static(before, after)

@@ -1,0 +1,49 @@
+"""The builder of a staged function: what is known while it is recorded."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, FunctionType
+from typing import Any
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Location
+from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is_user_file, located
+
+
+class StagingBuilder(Builder):
+    """A builder that knows where the user is and which run-time regions are open.
+
+    ``dependencies`` are the functions that the program was staged from; ``block_shape`` is the shape of the thread
+    blocks where it is known, ``smem_bytes`` the shared memory that is allocated so far (both of kernels).
+    """
+
+    def __init__(
+        self, block: Block, dependencies: list[FunctionType] | None = None,
+        block_shape: tuple[int | None, ...] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(block)
+        self.regions: list[Any] = []
+        self.dependencies = dependencies if dependencies is not None else []
+        self.block_shape = block_shape
+        self.smem_bytes = 0
+
+    @property
+    def loc(self) -> Location | None:  # type: ignore[override]
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:  # every op asks: the look-up of `counts_as_user` is written out
+            code = frame.f_code
+            known = USER_FILES.get(code.co_filename)
+            if known or code in STAGED_LIBRARY_CODE or (known is None and is_user_file(code.co_filename)):
+                return located(code.co_filename, frame.f_lineno)
+            frame = frame.f_back
+        return None
+
+    @loc.setter
+    def loc(self, value: Location | None) -> None:
+        del value  # the base class starts without a location
+
+
+def depth() -> int:
+    """How many run-time regions are open."""
+    return len(Builder.current().regions) if Builder.active() else 0  # type: ignore[attr-defined]

@@ -1,0 +1,129 @@
+"""``for`` statements."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Value
+from tilewright.lang.numbers import operators, promote
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer, as_numeric
+from tilewright.lang.staging.builder import depth
+from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.loop_values import LoopValues
+from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.staging.ranges import Range, as_python
+from tilewright.lang.staging.regions import Region
+
+
+def range_(function: Any) -> Any:
+    """What the name ``range`` means in the head of a ``for`` statement."""
+    return Range if function is builtins.range else function
+
+
+class For:
+    """One execution of a ``for`` statement by the rewritten code, ``i``, ``x``, ``y`` being the variables it assigns::
+
+        loop = For(iterable, ("i", "x", "y"), temporaries, targets, touched, objects)
+        for item in loop.steps((i, x, y)):
+            i, x, y = loop.enter((i, x, y))
+            i = item
+            ...
+            i, x, y = loop.leave((i, x, y))
+
+    Python iterables iterate as they do. A :class:`Range` makes a run-time loop, whose body is traced.
+    """
+
+    __slots__ = ("arguments", "block", "bounds", "config", "done", "iterable", "level", "region", "values")
+
+    def __init__(
+        self, iterable: Any, names: tuple[str, ...], temporaries: tuple[str, ...], targets: tuple[str, ...],
+        touched: tuple[str, ...], objects: tuple[Any, ...],
+    ) -> None:  # fmt: skip
+        self.level = depth()
+        if isinstance(iterable, Range) and iterable.unroll_full and iterable.is_static:
+            iterable = iterable.python()
+        self.iterable = iterable
+        self.region: Region | None = None
+        if isinstance(iterable, Range):
+            self.region = Region("for loop", here(2))
+            self.config = (names, temporaries, targets, touched, objects)
+        elif isinstance(iterable, Integer):
+            raise fail(f"a run-time {type(iterable).__name__} cannot be iterated over; write range(...)")
+
+    def steps(self, variables: tuple[Any, ...]) -> Iterator[Any]:
+        return iter(self.iterable) if self.region is None else self._trace(self.region, variables)
+
+    def _trace(self, region: Region, variables: tuple[Any, ...]) -> Iterator[Any]:
+        names, temporaries, targets, touched, objects = self.config
+        *self.bounds, index_of = normalise(self.iterable)
+        clean = [Undefined(n, f"it is the index of the {region}") if n in targets else v
+                 for n, v in zip(names, variables, strict=True)]  # fmt: skip
+        self.values = LoopValues(region, names, temporaries, clean, touched, objects)
+        self.done = False
+        while not self.done:
+            index = Value(self.bounds[0].type, targets[0] if targets else "i")
+            self.block = Block([index])
+            region.open(self.block)
+            yield index_of(index)
+
+    def enter(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.region is None:
+            return variables
+        self.arguments = self.values.arguments()
+        self.block.args += self.arguments
+        return self.values.spread(self.arguments)
+
+    def leave(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.region is None:
+            return variables
+        ends = self.values.gather(variables)
+        self.region.close()
+        if ends is None:
+            return variables
+        self.done = True
+        unroll = {"unroll": "full" if self.iterable.unroll_full else self.iterable.unroll}
+        return self.values.close("for", self.bounds, [self.block], [self.arguments], [("yield", [], ends)], unroll)
+
+
+def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
+    """Bounds of a loop that counts upwards, and the index that the user sees as a function of the counter."""
+    bounds = [span.start, span.stop, span.step]
+    cls = type(_widest(bounds))
+    if not cls.signed and any((as_python(bound) or 0) < 0 for bound in bounds):  # downwards: it must be able to say so
+        cls = Int64 if cls.width > 16 else Int32
+    start, stop, step = (cls(x) for x in (span.start, span.stop, span.step))
+    known = as_python(step)
+    if known is not None and known > 0:
+        bound = None if stop.facts.bound is None else stop.facts.bound - 1
+        facts = Facts(start.nonneg, _common_divisor(start, known), bound)
+        return start.ir_value(), stop.ir_value(), step.ir_value(), lambda counter: cls(counter).learn(facts)
+    count = operators.binary("max", -((start - stop) // step), 0)
+
+    def index_of(counter: Value) -> Any:
+        return start + cls(counter).learn(Facts(nonneg=True)) * step
+
+    builder = Builder.current()
+    return builder.constant(cls.ir_type, 0), cls(count).ir_value(), builder.constant(cls.ir_type, 1), index_of
+
+
+def _common_divisor(start: Any, step: int) -> int:
+    first = as_python(start)
+    return math.gcd(step, start.divisibility if first is None else first)
+
+
+def _widest(bounds: list[Any]) -> Any:
+    """A number of the type in which the bounds meet (Int32 for Python ints)."""
+    return functools.reduce(_wider, map(as_numeric, bounds))
+
+
+def _wider(a: Any, b: Any) -> Any:
+    kind = promote.common(type(a).ir_type, type(b).ir_type)
+    return a if type(a).ir_type == kind else b
+
+

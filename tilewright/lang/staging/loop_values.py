@@ -1,0 +1,193 @@
+"""What a run-time loop carries from one turn to the next: variables, and places in mutable objects that change.
+
+A body is traced once with block arguments in place of the carried values. Variables that the body assigns are carried
+from the start. What else changes shows after the trace: a place, or an assumption that did not hold (a number said to
+be non-negative, a pointer's alignment). Then the trace is thrown away and done again, knowing better; the knowledge is
+kept for the loop's line in the source, so that staging it again needs one trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Constant, Value
+from tilewright.ir.types import ScalarType
+from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.staging import objects, values
+from tilewright.lang.staging.location import fail
+from tilewright.lang.staging.places import MISSING, State
+from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.staging.regions import Region, changed_type, hints, poison_new_attributes, same_value
+from tilewright.lang.staging.values import Mismatch, Number, Spec, Weaker
+
+_CHANGING: dict[Any, set[str]] = {}
+"""For each loop's place in the source, the paths of the places that it was seen to change."""
+
+
+class Carried:
+    """One thing that travels: the ``index``-th of the loop's state. ``spec`` is None for what has no value before the
+    loop; ``lost`` says why there is none after it. ``temporary``: every turn assigns it before it reads it."""
+
+    __slots__ = ("index", "init", "label", "lost", "spec", "temporary")
+
+    def __init__(self, index: int, label: str, init: Any, temporary: bool) -> None:
+        self.index, self.label, self.init, self.temporary = index, label, init, temporary
+        self.lost = ""
+        self.spec: Spec | None = None
+        if not isinstance(init, Undefined):
+            self.spec = values.spec_of(init)
+            if isinstance(self.spec, Number) and _nonneg(init):
+                self.spec.facts = Facts(nonneg=True)
+
+    def conform(self, value: Any, region: Region) -> list[Value]:
+        """The values of what a turn left."""
+        if self.spec is None:
+            return []
+        if isinstance(value, Undefined) and not self.lost:
+            self.lost = value.reason
+        if isinstance(value, Undefined):
+            return self.spec.conform(self.init, self.label)
+        try:
+            return self.spec.conform(value, self.label)
+        except Mismatch as found:
+            if not self.temporary:
+                raise changed_type(found, region) from None
+            self.lost = f"the {region} leaves it as {found.got}, before it was {found.expected}"
+            return self.spec.conform(self.init, self.label)
+
+
+def _nonneg(value: Any) -> bool:
+    return value >= 0 if type(value) is int else bool(getattr(value, "nonneg", False))
+
+
+class LoopValues:
+    """What one loop carries. ``names`` are the variables that its body assigns, ``temporaries`` those of one turn;
+    ``touched`` the variables whose ``objects`` it may change."""
+
+    def __init__(
+        self, region: Region, names: Sequence[str], temporaries: Sequence[str], variables: Sequence[Any],
+        touched: Sequence[str], objects: Sequence[Any],
+    ) -> None:  # fmt: skip
+        self.region = region
+        self.state = State(names, variables, touched, objects)
+        self.changing = _CHANGING.setdefault(region.where, set())
+        pairs = zip(names, variables, strict=True)
+        self.carried = [Carried(i, label, init, label in temporaries) for i, (label, init) in enumerate(pairs)]
+        self.carry_changing()
+
+    def carry_changing(self) -> None:
+        """Carry the places that are known to change; what was carried before keeps what was learnt of it."""
+        known = {carried.index for carried in self.carried}
+        for i in range(self.state.count, len(self.state.labels)):
+            label, before = self.state.labels[i], self.state.before[i]
+            if i not in known and label in self.changing:
+                self.carried.append(Carried(i, label, Undefined(label) if before is MISSING else before, False))
+
+    def arguments(self) -> list[Value]:
+        """Fresh block arguments for all carried values."""
+        return [
+            Value(type_, hint)
+            for carried in self.carried
+            if carried.spec
+            for type_, hint in zip(carried.spec.types(), hints(carried.label, len(carried.spec.types())), strict=True)
+        ]
+
+    def spread(self, found: Sequence[Value]) -> tuple[Any, ...]:
+        """Give the variables and places these values; the variables come back."""
+        rest = iter(found)
+        state = list(self.state.before)
+        for carried in self.carried:
+            made = carried.spec.rebuild(rest) if carried.spec else carried.init
+            state[carried.index] = Undefined(carried.label, carried.lost) if carried.lost else made
+        return self.state.restore(state)
+
+    def gather(self, variables: Sequence[Any], again: bool = False) -> list[Value] | None:
+        """The values at the end of a trace, or None when it must be done again."""
+        state = self.state.now(variables, self.region)
+        again |= self._find_changes()
+        found: list[Value] = []
+        for carried in self.carried:
+            value, spec = state[carried.index], carried.spec
+            try:
+                found += carried.conform(value, self.region)
+            except Weaker:
+                again = True
+            if isinstance(spec, Number) and spec.facts and not carried.lost and not _nonneg(value):
+                spec.facts, again = None, True
+        if not again:
+            return found
+        for thing, name in self.state.reach.new_attributes():
+            del vars(thing)[name]
+        self.state.restore()
+        self.carry_changing()
+        return None
+
+    def adopt(self, variables: Sequence[Any]) -> bool:
+        """Carry variables that the condition of a `while` assigns first; True when the trace must be done again."""
+        found = False
+        for carried, value in zip(self.carried, variables, strict=False):
+            if carried.spec is None and not carried.lost and not isinstance(value, Undefined):
+                spec = values.spec_of(value)
+                if all(isinstance(t, ScalarType) for t in spec.types()):  # the zeros are never read
+                    carried.init = spec.rebuild(Constant(t, 0) for t in spec.types())
+                    carried.spec, found = spec, True
+        return found
+
+    def _find_changes(self) -> bool:
+        """Whether places changed that are not carried; they are known to change from now on."""
+        known = {self.state.labels[carried.index] for carried in self.carried[self.state.count :]}
+        new = {place.path: place for place in self.state.reach.changed() if place.path not in known}
+        for path, place in new.items():
+            after = place.get()
+            if isinstance(after, Undefined):
+                raise fail(f"'{path}' has no value after one turn of the {self.region}: {after.reason}")
+            if place.before is not MISSING and not values.spec_of(place.before).types():
+                raise fail(
+                    f"'{path}' changes in the {self.region} from {objects.describe(place.before)} to "
+                    f"{objects.describe(after)}, but it is known only while staging; "
+                    "give it a run-time value before the loop (Int32(...), Boolean(...))"
+                )
+        self.changing |= new.keys()
+        return bool(new)
+
+    def close(
+        self, opcode: str, operands: Sequence[Value], blocks: Sequence[Block], arguments: Sequence[list[Value]],
+        ends: Sequence[tuple[str, list[Value], list[Value]]], attrs: dict[str, Any] | None = None,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Emit the loop and go on with what it gives. ``arguments[k]`` are the carried values at the begin of the k-th
+        block; ``ends[k]`` is the op that ends it, with its own operands and the carried values. What never changes in
+        the loop does not travel."""
+        inits = self._inits()
+        kept: list[int] = []
+        replaced: dict[Value, Value] = {}
+        for i, init in enumerate(inits):
+            own, left = [a[i] for a in arguments], [end[2][i] for end in ends]
+            if all(v in own or (isinstance(init, Constant) and same_value(v, init)) for v in left):
+                replaced.update((argument, init) for argument in own)
+            else:
+                kept.append(i)
+        builder = Builder.current()
+        for block, (end, others, found) in zip(blocks, ends, strict=True):
+            with builder.inside(block):
+                builder.emit(end, [*others, *(found[i] for i in kept)])
+            block.args = [a for a in block.args if a not in replaced]
+            if replaced:
+                for op in block.walk():
+                    op.operands = [replaced.get(v, v) for v in op.operands]
+        results = [arguments[-1][i] for i in kept]
+        loop = builder.emit(opcode, [*operands, *(inits[i] for i in kept)], [r.type for r in results], attrs, blocks)
+        for i, result in zip(kept, loop.results, strict=True):
+            result.hint, inits[i] = arguments[0][i].hint, result
+        out = self.spread(inits)
+        poison_new_attributes(self.state.reach, self.region)
+        return out
+
+    def _inits(self) -> list[Value]:
+        """The values that enter the loop, of the pointer types that the traces settled on."""
+        while True:
+            try:
+                return [v for c in self.carried if c.spec for v in c.spec.conform(c.init, c.label)]
+            except Weaker:
+                continue
