@@ -52,7 +52,7 @@ def test_names_that_do_not_exist(run, refused):
         cute.make_layot((3, 4))
 
     refused("no attribute 'shap'; there is .shape", lambda: run(attribute, ones()), "return x.shap")
-    refused("there is make_layout", lambda: run(function, ones()), "cute.make_layot((3, 4))")
+    refused("did you mean 'make_layout'", lambda: run(function, ones()), "cute.make_layot((3, 4))")
 
 
 def test_errors_of_the_user_stay_what_they_are(run):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tilewright
 from tilewright import cute
 from tilewright.errors import ConstraintError, KeywordError, StagingError
 
 MODULES = (
     "cute", "cute.arch", "cute.math", "cute.nvgpu", "cute.nvgpu.common", "cute.nvgpu.warp", "cute.nvgpu.cpasync",
-    "cute.nvgpu.warpgroup", "pipeline", "utils",
+    "cute.nvgpu.warpgroup", "pipeline", "utils", "utils.hopper_helpers",
 )  # fmt: skip
 # Decorators, and functions of Python tuples: documented without loc and ip.
 PLAIN = frozenset(
@@ -69,6 +72,18 @@ def test_no_function_swallows_keywords(name: str) -> None:
     kinds = [p.kind for p in inspect.signature(FACE[name]).parameters.values()]
     if inspect.Parameter.VAR_KEYWORD in kinds:
         assert name.rpartition(".")[2] in PASS_ON or ".atoms." in FACE[name].__module__
+
+
+def test_no_source_drops_keywords() -> None:
+    """``**_`` would swallow a misspelt option; objects that stand for a value that must not be used are apart."""
+    package = Path(tilewright.__file__).parent
+    dropping = {
+        f"{path.relative_to(package)}:{node.name}"
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and not node.args.kwarg.arg.strip("_")
+    }
+    assert dropping == {"lang/staging/poison.py:_use", "lang/tools/tuning.py:__call__"}
 
 
 def test_every_public_function_takes_loc_and_ip() -> None:

@@ -30,7 +30,8 @@ from tilewright.utils.layout_enum import LayoutEnum
 
 def make_trivial_tiled_mma(
     a_dtype: Any, b_dtype: Any, a_leading_mode: OperandMajorMode, b_leading_mode: OperandMajorMode, acc_dtype: Any,
-    atom_layout_mnk: Any, tiler_mn: Any, a_source: OperandSource = OperandSource.SMEM, **_: Any,
+    atom_layout_mnk: Any, tiler_mn: Any, a_source: OperandSource = OperandSource.SMEM, *,
+    loc: Any = None, ip: Any = None,
 ) -> TiledMma:  # fmt: skip
     """A tiled MMA of wgmma atoms (64, ``tiler_mn[1]``, 32 bytes of K), ``atom_layout_mnk`` warpgroups side by side.
 
@@ -63,7 +64,9 @@ def make_trivial_tiled_mma(
     return make_tiled_mma(op, atom_layout_mnk)
 
 
-def get_smem_layout_atom(layout: LayoutEnum, element_type: Any, major_mode_size: int, **_: Any) -> SmemLayoutAtomKind:
+def get_smem_layout_atom(
+    layout: LayoutEnum, element_type: Any, major_mode_size: int, *, loc: Any = None, ip: Any = None
+) -> SmemLayoutAtomKind:
     """The widest atom whose rows divide a tile of ``major_mode_size`` elements along the contiguous mode.
 
     >>> from tilewright.cute import Float16
@@ -81,13 +84,17 @@ def _staged(layout: LayoutEnum, dtype: Any, tile: tuple[int, int], stages: int) 
     return tile_to_shape(make_smem_layout_atom(kind, dtype), (*tile, int(stages)), order)
 
 
-def make_smem_layout_a(a_layout: LayoutEnum, mma_tiler_mnk: Any, a_dtype: Any, num_stages: int, **_: Any) -> Any:
+def make_smem_layout_a(
+    a_layout: LayoutEnum, mma_tiler_mnk: Any, a_dtype: Any, num_stages: int, *, loc: Any = None, ip: Any = None
+) -> Any:
     """The shared-memory layout (M, K, stages) of A for a tile (M, N, K); ``a_layout`` is the order of A (M, K)."""
     m, _n, k = (int(size(x)) for x in mma_tiler_mnk)
     return _staged(a_layout, a_dtype, (m, k), num_stages)
 
 
-def make_smem_layout_b(b_layout: LayoutEnum, mma_tiler_mnk: Any, b_dtype: Any, num_stages: int, **_: Any) -> Any:
+def make_smem_layout_b(
+    b_layout: LayoutEnum, mma_tiler_mnk: Any, b_dtype: Any, num_stages: int, *, loc: Any = None, ip: Any = None
+) -> Any:
     """The shared-memory layout (N, K, stages) of B for a tile (M, N, K); ``b_layout`` is the order of B (N, K)."""
     _m, n, k = (int(size(x)) for x in mma_tiler_mnk)
     return _staged(b_layout, b_dtype, (n, k), num_stages)
@@ -95,7 +102,7 @@ def make_smem_layout_b(b_layout: LayoutEnum, mma_tiler_mnk: Any, b_dtype: Any, n
 
 def make_smem_layout_epi(
     epi_dtype: Any, epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int, smem_trg_shape: Any = None,
-    smem_order: Any = None, **_: Any,
+    smem_order: Any = None, *, loc: Any = None, ip: Any = None,
 ) -> Any:  # fmt: skip
     """The shared-memory layout of the epilogue's tiles (M, N, stages); ``epi_layout`` is the order of D (M, N).
 
@@ -110,7 +117,13 @@ def make_smem_layout_epi(
 
 
 def compute_tile_shape_or_override(
-    tile_shape_mnk: Any, element_type: Any, is_cooperative: bool = False, epi_tile_override: Any = None, **_: Any
+    tile_shape_mnk: Any,
+    element_type: Any,
+    is_cooperative: bool = False,
+    epi_tile_override: Any = None,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> tuple[int, int]:
     """The part (M, N) of a tile that the epilogue stores at a time: ``epi_tile_override`` where it is given.
 
@@ -135,13 +148,17 @@ def matrices_of_epilogue(layout_d: LayoutEnum, elem_ty_d: Any, tile_n: int = 16)
     return layout_d is LayoutEnum.COL_MAJOR, 4 if tile_n % 16 == 0 else 2
 
 
-def get_smem_store_op(layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, **_: Any) -> CopyAtom:
+def get_smem_store_op(
+    layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, *, loc: Any = None, ip: Any = None
+) -> CopyAtom:
     """The widest atom that stores accumulators to shared memory as D: stmatrix for 16-bit types, else plain stores."""
     matrices = matrices_of_epilogue(layout_d, elem_ty_d)
     return make_copy_atom(CopyUniversalOp() if matrices is None else StMatrix8x8x16bOp(*matrices), elem_ty_d)
 
 
-def get_smem_load_op(layout_c: LayoutEnum, elem_ty_c: Any, elem_ty_acc: Any, **_: Any) -> CopyAtom:
+def get_smem_load_op(
+    layout_c: LayoutEnum, elem_ty_c: Any, elem_ty_acc: Any, *, loc: Any = None, ip: Any = None
+) -> CopyAtom:
     """Its counterpart, which loads C from shared memory to where the accumulators are: ldmatrix or plain loads."""
     matrices = matrices_of_epilogue(layout_c, elem_ty_c)
     return make_copy_atom(CopyUniversalOp() if matrices is None else LdMatrix8x8x16bOp(*matrices), elem_ty_c)
