@@ -1,4 +1,10 @@
-"""Branches: one side for all lanes, both sides under masks, or a split by warp around blocking instructions."""
+"""Branches: one side for all lanes, both sides under masks, or a split by warp around blocking instructions.
+
+Three registers hold the state of a branch that a group runs in both directions: ``taken`` and ``rest``, the lanes of
+the two sides, and ``saved``, the mask before. ``taken`` is None while the group is on one side as a whole; that is how
+the code behind each side knows whether the other side is still to be run, and why two groups with and without it must
+not merge (these registers are *exact*, see ``Program.exact_at``).
+"""
 
 from __future__ import annotations
 
@@ -66,12 +72,12 @@ def _enter_masked(cond: int, states: tuple[int, int, int], then_at: Label, other
     def control(g: Any, s: list[Any]) -> int:
         c = s[cond]
         s[taken] = s[rest] = None
-        if c.ndim == 0:
+        if c.ndim == 0:  # one condition for all lanes
             return then_at.pc if c else other_at.pc
         m = g.mask
         t = c if m is None else c & m
         f = ~c if m is None else ~c & m
-        if not f.any():
+        if not f.any():  # no lane on the other side: no masks, no second pass
             return then_at.pc
         if not t.any():
             return other_at.pc
@@ -93,9 +99,12 @@ def _enter_split(cond: int, states: tuple[int, int, int], then_at: Label, other_
         m = g.mask
         t = c if m is None else c & m
         f = ~c if m is None else ~c & m
+        # A warp whose lanes all go one way becomes part of a group that stands on that side alone, so that a barrier
+        # there is met by whole warps and waits for nobody on the other side. A warp that diverges inside runs both
+        # sides under masks, one after the other, as the device does.
         some_t, some_f = t.reshape(-1, WARP).any(1), f.reshape(-1, WARP).any(1)
         sides = []
-        for chosen, label in ((some_t & ~some_f, then_at), (~some_t, other_at)):
+        for chosen, label in ((some_t & ~some_f, then_at), (~some_t, other_at)):  # warps without lanes: the second
             if chosen.any():
                 sides.append(Part(np.flatnonzero(chosen), label.pc))
         both = some_t & some_f
@@ -121,7 +130,7 @@ def _between(
     def control(g: Any, s: list[Any]) -> int:
         for r, v in zip(results, [s[v] for v in values], strict=True):
             s[r] = v
-        if s[taken] is None:
+        if s[taken] is None:  # the group came to this side as a whole
             return end.pc
         if empty:
             g.mask = s[saved]
@@ -145,7 +154,7 @@ def _leave(
                 s[r] = v
             return end.pc
         for r, v, kind in zip(results, fresh, kinds, strict=True):
-            s[r] = blend(t, s[r], v, kind)
+            s[r] = blend(t, s[r], v, kind)  # the first side left its values in the result registers
         g.mask = s[saved]
         return end.pc
 

@@ -74,6 +74,8 @@ class Launch:
         self.idle = 0
 
     def _pick(self) -> Group | None:
+        # A group goes on when all its warps can. Parting it as soon as some can would leave groups of single warps
+        # after each barrier; that is done only when nobody else can go on (``_unblock``).
         for group in self.groups:
             if group.wait is not None and group.wait.ready().all():
                 group.wait = None
@@ -85,13 +87,16 @@ class Launch:
             # At first the set of warp 0, which likes to prepare things for the others, comes last.
             self.current = keys[-1] if self.turns < TAGS else self.choice.choice(keys)
             self.turns += 1
+        # The furthest behind goes first: places are numbered in program order, so that it comes up to those ahead,
+        # which wait in a join or behind a loop, and merges with them. Groups of one place merge unless one of them is
+        # in a branch as a whole and the other under masks.
         mine = [g for g in able if (id(g.wave), g.tag) == self.current]
         first = min(mine, key=lambda g: g.pc)
         level = [g for g in mine if g.pc == first.pc and (g is first or mergeable(first, g))]
         if len(level) == 1:
             return first
         for group in level:
-            group.queues.settle()
+            group.queues.settle()  # effects on registers hold the arrays of the group that is about to end
         merged = merge(level)
         self._replace(level, [merged])
         return merged
@@ -99,6 +104,9 @@ class Launch:
     def _unblock(self) -> bool:
         """Nobody can simply go on: let something asynchronous happen, or part who can from who cannot. False: all is
         done."""
+        # First the effects that no wait of a thread forces (TMA): as late as this, a program that reads without waiting
+        # reads stale bytes. Then a group of which only some warps can go on is parted. Then the loops that turned
+        # without a change get another turn. Only when nothing of this is left is it a deadlock, or the end of the wave.
         if self.later:
             self.later.pop(0).land()
             self.idle = 0
@@ -116,6 +124,8 @@ class Launch:
             still = all(g.still for g in spinning)
             for group in spinning:
                 group.yielded = False
+            # Those that spin may wait for a block that has not begun: let blocks in beyond the lane budget, and call it
+            # a hang only when there are no more.
             if (still or self.idle > ADMIT) and self._admit():
                 self.idle = 0
             elif self.idle > (STILL if still else self._bound(spinning)):
@@ -160,6 +170,7 @@ class Launch:
 
     def _turn(self, group: Group) -> None:
         outcome = self.execute(group)
+        # Progress is anything but a turn of a loop that changed nothing; it starts the count of idle rounds anew.
         if not group.yielded and not group.still:
             self.idle = 0
         if outcome == SPLIT:
@@ -180,6 +191,8 @@ class Launch:
             group.yielded = False
 
     def _plain(self, group: Group) -> int:
+        # The innermost loop of the simulator: each node is some straight steps and a control step that gives the next
+        # node, or a negative outcome. ``at`` and ``step`` are kept for the message of an error.
         code, slots, pc = self.program.code, group.slots, group.pc
         at, step = pc, None
         try:

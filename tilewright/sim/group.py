@@ -34,6 +34,8 @@ class Group:
         self.slots = slots
         self.pc = 0
         self.tag = tag
+        # Where all warps are of one block (the usual case of a block at a barrier), one offset into shared memory does
+        # for all lanes.
         blocks = warps // wave.geometry.warps
         one = bool((blocks == blocks[0]).all())
         stride = wave.shared.stride
@@ -71,6 +73,8 @@ class Group:
 
     def take(self, part: Part) -> Group:
         """The group of some of these warps, with the registers that are live at ``part.pc``."""
+        # Registers that nobody reads again are not copied. ``memo`` keeps one object one object: two registers that are
+        # the same array, or a mask that is the saved mask, are so in the child too (loops rely on this).
         rows = lane_rows(part.rows)
         memo: dict[int, Any] = {}
         live = self.program.live_at(part.pc)
@@ -114,6 +118,8 @@ def lane_rows(warps: np.ndarray) -> Any:
 
 
 def mergeable(a: Group, b: Group) -> bool:
+    """Whether two groups at one place are in the same state there: registers that say by being None in which way the
+    group came (see branches.py) must be None in both or in neither."""
     exact = a.program.exact_at(a.pc)
     return all((a.slots[slot] is None) == (b.slots[slot] is None) for slot in exact)
 
@@ -122,6 +128,8 @@ def merge(groups: list[Group]) -> Group:
     """One group of several of the same wave, tag and place."""
     first = groups[0]
     program = first.program
+    # Rows stand in the order of warp numbers, whatever the order of the groups: instructions on warpgroups rely on
+    # neighbours being neighbours, and messages name warps by row.
     warps = np.concatenate([g.warps for g in groups])
     by_warp = np.argsort(warps, kind="stable")
     order = (by_warp[:, None] * WARP + np.arange(WARP)).reshape(-1)
@@ -135,6 +143,7 @@ def merge(groups: list[Group]) -> Group:
     merged.pc = first.pc
     merged.last = first.last
     merged.spins, merged.spin = max(g.spins for g in groups), first.spin
+    # As a whole it is still only if each was; it has the patience of the one that turned most.
     merged.still = all(g.still for g in groups)
     merged.queues = Queues.joined([g.queues for g in groups])
     return merged

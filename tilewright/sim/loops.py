@@ -1,4 +1,11 @@
-"""Loops: all lanes together, under a mask of those still inside, or split by warp around blocking instructions."""
+"""Loops: all lanes together, under a mask of those still inside, or split by warp around blocking instructions.
+
+Invariants. While a loop runs, ``saved`` holds the mask that the group had when it came; ``g.mask`` is the subset of
+lanes still inside. Lanes that have left rest: their carried registers keep the values they left with, because every
+write to a carried register inside the loop is blended under the mask. When the last lane has left, the mask is put
+back. A loop with a blocking instruction in it cannot let whole warps rest, for the barrier inside must not wait for a
+warp that is waiting behind the loop: there, warps that have left become a group of their own behind the loop.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +83,7 @@ def _head(
             c = s[counter] > s[hi]
         else:
             c = np.where(s[step] > 0, s[counter] < s[hi], s[counter] > s[hi])
-        if c.ndim == 0:
+        if c.ndim == 0:  # the same bounds and counter in all lanes: none leaves before the others
             if c:
                 return inside.pc
             g.mask = s[saved]
@@ -97,6 +104,8 @@ def _divide(g: Any, s: list[Any], stay: np.ndarray, saved: int, splits: bool, in
         g.mask = s[saved]
         return end.pc
     if splits:
+        # Only warps that have left with all their lanes can go on alone; in the others, the lanes that have left rest
+        # under the mask, as on the device, where a warp's lanes reconverge behind the loop.
         by_warp = np.logical_or.reduce(stay.reshape(-1, WARP), axis=1)
         if not by_warp.all():
             g.parts = _leave_apart(g, s, stay, by_warp, saved, inside, end)
@@ -114,6 +123,8 @@ def _leave_apart(
     staying = stay[lanes]
     if g.mask is None and staying.all():
         staying = None
+    # ``_next`` recognises full masks by identity (``m is s[saved]``), to spare the blending. Where every lane that
+    # came into the loop stays in it, the part therefore takes its rows of ``saved`` as its mask: they stay one object.
     elif g.mask is not None and g.mask is whole and (staying == whole[lanes]).all():
         return [
             Part(np.flatnonzero(by_warp), inside.pc),
@@ -130,11 +141,11 @@ def _next(
 ) -> Closure:
     def control(g: Any, s: list[Any]) -> int:
         m = g.mask
-        fresh = [s[v] for v in values]
+        fresh = [s[v] for v in values]  # read all before the first is written: the body may exchange carried values
         if m is s[saved]:
             for c, v in zip(carried, fresh, strict=True):
                 s[c] = v
-        else:
+        else:  # some lanes rest, and keep what they left the loop with
             for c, v, kind in zip(carried, fresh, kinds, strict=True):
                 s[c] = blend(m, v, s[c], kind)
         s[counter] = s[counter] + s[step]
@@ -165,7 +176,7 @@ def lower_while(low: Lowering, op: Op) -> None:
         for c, v in zip(carried, fresh, strict=True):
             s[c] = v
         for r in results:
-            s[r] = None
+            s[r] = None  # set when the first lanes leave; until then there is nothing to blend with
         s[saved] = g.mask
 
     low.step(enter, op, init, (*carried, *results, saved))
@@ -180,6 +191,8 @@ def lower_while(low: Lowering, op: Op) -> None:
     inside.pc = low.here()
     low.region(after, Enclosing(end, saved, None))
     yielded = low.slots_of(after.ops[-1].operands)
+    # Where a warp may rest while others spin here: behind this loop (it has left), or in a region around it, innermost
+    # first. Their masks must stay alive in this loop, so that resting warps can be told where they go on.
     around = [Enclosing(end, saved, None), *reversed(low.enclosing)]
     states = [slot for e in around for slot in (e.saved, e.taken) if slot is not None]
     targets = (head, *(e.exit for e in around))
@@ -226,6 +239,8 @@ def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head
 
     def control(g: Any, s: list[Any]) -> int:
         fresh = [s[v] for v in yielded]
+        # A turn is compared with the one before only where that can mean something (a quiet loop that reads memory), or
+        # now and then: comparing costs more than turning.
         g.spins += 1
         due = not g.spins % PATIENCE
         g.still = (polls or due) and spin.still(g, [s[c] for c in carried], fresh)
@@ -237,6 +252,7 @@ def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head
         if due:
             g.wave.launch.bounded(g)
         if g.mask is not None:
+            # Warps that rest may be the very ones that this loop waits for: as groups of their own they can go on.
             g.parts = _apart(g, s, around, head)
             if len(g.parts) > 1:
                 return SPLIT
@@ -255,7 +271,7 @@ def _apart(g: Any, s: list[Any], around: list[Enclosing], head: Label) -> list[P
         if not left.any():
             break
         if region.taken is not None and s[region.taken] is None:
-            continue
+            continue  # a branch that the whole group took: nobody rests beside it
         whole = s[region.saved]
         inside = left if whole is None else left & whole.reshape(-1, WARP).any(1)
         if inside.any():
@@ -263,5 +279,5 @@ def _apart(g: Any, s: list[Any], around: list[Enclosing], head: Label) -> list[P
             mask = None if whole is None else whole[np.repeat(inside, WARP)]
             parts.append(Part(rows, region.exit.pc, mask, region.taken is None))
             left = left & ~inside
-    parts[0].rows = np.flatnonzero(busy | left)
+    parts[0].rows = np.flatnonzero(busy | left)  # who rests in none of them (lanes that do not exist) stays here
     return parts

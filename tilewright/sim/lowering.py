@@ -1,7 +1,14 @@
 """Lowering: the regions of a function to a flat program. Straight ops are in steps.py, calls in calls.py, control here.
 
 A region that holds a blocking instruction *splits* a group by warp where its condition differs; any other region runs
-under a mask.
+under a mask. Splitting and merging copies registers, and a mask costs nothing but blending; but under a mask a barrier
+would be met by warps that are not there, and a wait would hold up warps that have nothing to wait for.
+
+A program is a list of nodes, numbered in program order (the engine runs the lowest number first). A node is straight
+steps, which every warp of a group does together, and a control step at its end. Groups can part and meet only between
+nodes, so a node ends exactly where control may go apart: at blocking calls, and at the heads and ends of regions. For
+each node the registers read and written are noted, from which follows which registers are alive there: only those are
+copied when groups part or meet.
 """
 
 from __future__ import annotations
@@ -56,6 +63,7 @@ class Lowering:
         return len(self.kinds) - 1
 
     def mask_slot(self, exact: bool = False) -> int:
+        """A register for a mask; ``exact``: whether it is None tells groups apart, which then do not merge."""
         slot = self.fresh(MASK)
         if exact:
             self.exact.add(slot)
@@ -131,7 +139,7 @@ class Lowering:
 
     def call(self, op: Op) -> None:
         operands, results = self.slots_of(op.operands), self.slots_of(op.results)
-        if op.attrs["atom"].blocking:
+        if op.attrs["atom"].blocking:  # its lanes may have to wait: the node ends here
             self.control(blocking_call(op, operands, results, self.here() + 1), op, operands, results, fallthrough=True)
         else:
             self.step(plain_call(op, operands, results), op, operands, results)
@@ -152,7 +160,7 @@ class Lowering:
 
     def blocks(self, block: Block) -> bool:
         """Whether a blocking instruction stands anywhere in ``block``."""
-        found = self.blocking.get(id(block))
+        found = self.blocking.get(id(block))  # asked at each level of nesting: remembered, as walking is quadratic
         if found is None:
             found = any(op.opcode == "call" and op.attrs["atom"].blocking for op in block.walk())
             self.blocking[id(block)] = found

@@ -32,6 +32,8 @@ class Spin:
     __slots__ = ("op", "quiet", "reads")
 
     def __init__(self, low: Lowering, op: Op) -> None:
+        # Quiet: repeating the turn with the same memory and the same carried values changes nothing. The clock differs
+        # at each reading, and an instruction says itself whether it is quiet.
         self.op = op
         self.quiet = True
         self.reads: list[tuple[Value, int, bool]] = []
@@ -50,6 +52,7 @@ class Spin:
 
     def still(self, group: Group, old: list[Any], new: list[Any]) -> bool:
         """Whether the turn from the carried values ``old`` to ``new`` changed nothing."""
+        # Atomics are quiet as instructions; whether one has changed its place, the memory has noted in the group.
         changed, group.changed = group.changed, False
         return self.quiet and not changed and all(map(_same, old, new))
 
@@ -64,6 +67,8 @@ class Spin:
 
 
 def _same(old: Any, new: Any) -> bool:
+    """Equal in all lanes; a NaN differs from itself and so counts as a change: a hang is reported late rather than
+    wrongly."""
     if old is new:
         return True
     if old is None or new is None:
@@ -79,7 +84,7 @@ def _place(group: Group, lane: int, pointer: Value, slot: int, mbarrier: bool) -
     if held is None or not isinstance(kind, PtrType):
         return ""
     off, buffer = held.off if isinstance(held.off, int) else int(held.off[lane]), held.buf
-    if isinstance(buffer, Anywhere):
+    if isinstance(buffer, Anywhere):  # an address without an array of its own: find the array that it lies in
         buffer = next((b for b in buffer.space.exposed() if b.base + b.low <= off < b.base + b.high), None)
         if buffer is None:
             return f"address {off:#x}"
