@@ -1,7 +1,7 @@
 """The one exception family of Tilewright.
 
 Every mistake a user can make ends in a subclass of :class:`TilewrightError`; the message says what is wrong, where in
-the user's Python, which layouts are involved (in CuTe notation) and, when it is known, how to mend it.
+the user's Python, which layouts are involved (in CuTe notation) and, when it is known, how to fix it.
 """
 
 from __future__ import annotations

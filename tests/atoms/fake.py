@@ -51,8 +51,8 @@ class FakeLanes:
         assert agent == "cp.async"
         self.deferred.append(effect)
 
-    def fault(self, text: str, lanes: Any = None, mend: str = "") -> Exception:
-        return SimulationError(f"{text}: {mend}")
+    def fault(self, text: str, lanes: Any = None, fix: str = "") -> Exception:
+        return SimulationError(f"{text}: {fix}")
 
     def commit(self, agent: str) -> None:
         self.groups.append(self.deferred)

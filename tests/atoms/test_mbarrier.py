@@ -189,7 +189,7 @@ def refused(k: Kernel, *args: Any, block: int = 64) -> str:
         with sim.options(seed=seed), pytest.raises(SimulationError) as caught:
             k.run(*args, block=block)
         messages.add(str(caught.value).split("\n")[0])
-        assert "test_mbarrier.py:" in str(caught.value) and "to mend: " in str(caught.value)
+        assert "test_mbarrier.py:" in str(caught.value) and "to fix: " in str(caught.value)
     return "\n".join(messages)
 
 

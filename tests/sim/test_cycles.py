@@ -80,7 +80,7 @@ def test_nobody_has_come_so_far() -> None:
     """The first phase of an empty barrier: the report lists where the kernel arrives, and no release is among it."""
     lines = report(Broadcast((2, 1), bug="no release"), 4, 1, 7, 32)
     start = next(i for i, line in enumerate(lines) if "this kernel arrives at mbarriers" in line)
-    assert "acquire_and_advance" in lines[start + 1] and "to mend" in lines[start + 2]
+    assert "acquire_and_advance" in lines[start + 1] and "to fix" in lines[start + 2]
 
 
 class Barriers:

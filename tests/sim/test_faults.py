@@ -1,4 +1,4 @@
-"""Faults of the program: each message names the kernel, the user's line, the block and thread, and how to mend it."""
+"""Faults of the program: each message names the kernel, the user's line, the block and thread, and how to fix it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_out_of_bounds_load_names_everything() -> None:
     assert f"in kernel 'reads_too_far' at {__file__}:{line}:  k.load(" in text
     assert "block (1, 0, 0), thread (36, 0, 0) (warp 1, lane 4)" in text
     assert "28 of 128 active threads are outside" in text
-    assert "to mend: predicate the access" in text
+    assert "to fix: predicate the access" in text
 
 
 def test_out_of_bounds_store_below_and_a_predicated_twin() -> None:

@@ -325,7 +325,7 @@ def test_a_barrier_in_a_branch_that_divides_a_warp() -> None:
     k = Kernel()
     with k.if_(k.compare("lt", k.tid(), c(40))):
         k.sync()
-    with pytest.raises(SimulationError, match=r"only 8 of the warp's threads take \(lanes 0-7\)(.|\n)*to mend"):
+    with pytest.raises(SimulationError, match=r"only 8 of the warp's threads take \(lanes 0-7\)(.|\n)*to fix"):
         k.run(block=64)
 
 

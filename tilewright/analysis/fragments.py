@@ -43,11 +43,11 @@ class FragmentCopy:
         return self.target.registers
 
     def __str__(self) -> str:
-        mend = "retile the first (thr_copy.retile)" if self.reordered else "use the first itself"
+        fix = "retile the first (thr_copy.retile)" if self.reordered else "use the first itself"
         lines = f" (line {self.where.line})" if self.where is not None else ""
         return (
             f"{text.many(self.extra_registers, 'extra register')}: {self.target.name} is a copy of "
-            f"{self.source.name}{lines}: {mend}"
+            f"{self.source.name}{lines}: {fix}"
         )
 
 

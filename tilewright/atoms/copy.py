@@ -135,7 +135,7 @@ def split_operands(op: Op, operands: list[Any]) -> tuple[list[Any], list[Any], l
     return operands[:first], operands[first : first + r], predicates
 
 
-def check_pointer(atom: CopyInstruction, access: Access, value: Value, mend: str) -> PtrType:
+def check_pointer(atom: CopyInstruction, access: Access, value: Value, fix: str) -> PtrType:
     """The pointer type of ``value``, in a memory that ``access`` allows and known to be aligned as it asks."""
     kind = value.type
     what = f"the {access.role}"
@@ -147,7 +147,7 @@ def check_pointer(atom: CopyInstruction, access: Access, value: Value, mend: str
     if kind.align < access.align:
         raise ConstraintError(
             f"{atom}: {what} must be {access.align}-byte aligned, but its address is only known to be a multiple of "
-            f"{kind.align} bytes: {mend}"
+            f"{kind.align} bytes: {fix}"
         )
     return kind
 

@@ -71,10 +71,10 @@ class CpAsync(OneThreadCopy):
         if "registers" in op.attrs:
             raise ConstraintError(f"{self}: copies from global to shared memory; for registers use CopyUniversalOp")
         sources, targets, _ = split_operands(op, op.operands)
-        mend = f"state the alignment (assumed_align={self.bits // 8}) or copy fewer bits (num_bits_per_copy)"
+        fix = f"state the alignment (assumed_align={self.bits // 8}) or copy fewer bits (num_bits_per_copy)"
         for source, target in zip(sources, targets, strict=True):
-            a = check_pointer(self, self.source, source, mend)
-            b = check_pointer(self, self.destination, target, mend)
+            a = check_pointer(self, self.source, source, fix)
+            b = check_pointer(self, self.destination, target, fix)
             check_width(self, a.elem, b.elem)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:

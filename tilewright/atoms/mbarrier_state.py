@@ -114,13 +114,13 @@ class Touch:
     def values(self, operand: Any) -> Array:
         return self.lanes.spread(operand).astype(np.int64)[self.active]
 
-    def fault(self, bad: Array, text: str, mend: str) -> Exception:
+    def fault(self, bad: Array, text: str, fix: str) -> Exception:
         """The exception for the lanes ``bad`` (of the active ones)."""
         if not self.active.size:
-            return self.lanes.fault(text, None, mend)
+            return self.lanes.fault(text, None, fix)
         lanes = np.zeros(self.active.shape, bool)
         lanes[self.active] = bad
-        return self.lanes.fault(text, lanes, mend)
+        return self.lanes.fault(text, lanes, fix)
 
     # -- what instructions do ------------------------------------------------------------------------------------------
 

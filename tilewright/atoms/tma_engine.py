@@ -54,7 +54,7 @@ class Engine:
                 if found is None:
                     raise self.lanes.fault(
                         f"{self.name}: what lies there is no tensor map",
-                        mend="copy one there first (copy_tensormap), and fence before it is used",
+                        fix="copy one there first (copy_tensormap), and fence before it is used",
                     )
                 seen[key] = found
             yield int(leader), seen[key]
@@ -68,7 +68,7 @@ class Engine:
             offset = int(places[np.flatnonzero(wrong)[0]]) & 0xFFFFFFFF
             raise self.lanes.fault(
                 f"{self.name}: the box in shared memory begins at byte {offset}, no multiple of 128",
-                mend="allocate with byte_alignment=128 and keep the stages multiples of it",
+                fix="allocate with byte_alignment=128 and keep the stages multiples of it",
             )
 
 
@@ -82,7 +82,7 @@ class LoadEngine(Engine):
             if masks is not None and not masks[leader]:
                 raise self.lanes.fault(
                     f"{self.name}: the multicast mask is 0: nobody receives the box",
-                    mend="make it with create_tma_multicast_mask or make_layout_image_mask",
+                    fix="make it with create_tma_multicast_mask or make_layout_image_mask",
                 )
             for (_, *coordinates), places in zip(copies, targets, strict=True):
                 where = [(p[leader], b[leader]) for p, b, there in zip(places[0], barriers[0], places[1], strict=True)

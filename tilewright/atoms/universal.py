@@ -65,7 +65,7 @@ class UniversalCopy(OneThreadCopy):
 
     def verify(self, op: Op) -> None:
         first, second, _ = split_operands(op, op.operands)
-        mend = (
+        fix = (
             f"use num_bits_per_copy <= the known alignment, or state it (cute.assume, "
             f"from_dlpack(assumed_align={self.bits // 8}), make_ptr(assumed_align={self.bits // 8}))"
         )
@@ -73,11 +73,11 @@ class UniversalCopy(OneThreadCopy):
             fragment = check_fragment(self, op, self.bits)
             access = self.destination if op.attrs["store"] else self.source
             for pointer in second:
-                check_width(self, fragment.elem, check_pointer(self, access, pointer, mend).elem)
+                check_width(self, fragment.elem, check_pointer(self, access, pointer, fix).elem)
             return
         for source, target in zip(first, second, strict=True):
-            a = check_pointer(self, self.source, source, mend)
-            b = check_pointer(self, self.destination, target, mend)
+            a = check_pointer(self, self.source, source, fix)
+            b = check_pointer(self, self.destination, target, fix)
             check_width(self, a.elem, b.elem)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:

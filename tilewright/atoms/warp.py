@@ -43,7 +43,7 @@ def members(lanes: Lanes, mask: Any, name: str) -> np.ndarray[Any, Any]:
             f"{name}: its member mask {int(named[first]):#010x} names lane {other}, which does not execute it together "
             "with this one",
             absent,
-            mend="move it out of the branch or loop that divides the warp, or give the mask of the lanes that go there",
+            fix="move it out of the branch or loop that divides the warp, or give the mask of the lanes that go there",
         )
     return active.reshape(-1, WARP)
 

@@ -144,9 +144,9 @@ class Lanes(Protocol):
         """The state that a family of instructions keeps for all resident blocks: ``make()`` at the first call."""
         ...
 
-    def fault(self, text: str, lanes: np.ndarray[Any, Any] | None = None, mend: str = "") -> Exception:
+    def fault(self, text: str, lanes: np.ndarray[Any, Any] | None = None, fix: str = "") -> Exception:
         """The exception to raise when the program does what it must not: what, which lanes (bool ``[L]``), and how
-        to mend it."""
+        to fix it."""
         ...
 
     def registers_at_entry(self) -> int:

@@ -50,7 +50,7 @@ class Barriers:
             raise Fault(
                 f"barrier {int(keys[k]) % NAMED} of one block is used with {int(counts[k])} threads here "
                 f"and {other} threads elsewhere",
-                mend="all warps that meet at a barrier must give the same number of threads",
+                fix="all warps that meet at a barrier must give the same number of threads",
             )
 
     def _count(self, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -144,7 +144,7 @@ def whole_warps(group: Any, mask: Any) -> np.ndarray:
             f"a block barrier inside a branch that only {int(there.sum())} of the warp's threads take "
             f"(lanes {_runs(there)})",
             np.repeat(partial, WARP) & mask,
-            mend="all threads of a warp must reach the barrier together: move it out of the branch, "
+            fix="all threads of a warp must reach the barrier together: move it out of the branch, "
             "or make the condition the same for the whole warp",
         )  # fmt: skip
     return np.flatnonzero(some)

@@ -45,7 +45,7 @@ class ClusterBarriers:
             raise Fault(
                 "cluster_arrive a second time, without cluster_wait in between",
                 _lanes(again, mask),
-                mend="arrive and wait at the cluster's barrier in turns: cluster_arrive(); cluster_wait()",
+                fix="arrive and wait at the cluster's barrier in turns: cluster_arrive(); cluster_wait()",
             )
         clusters = threads // self.per_cluster
         self.arrived[threads] = self.owes[threads] = True
@@ -59,7 +59,7 @@ class ClusterBarriers:
             raise Fault(
                 "cluster_wait without a cluster_arrive before it",
                 _lanes(early, mask),
-                mend="every thread arrives at the cluster's barrier before it waits: cluster_arrive(); cluster_wait()",
+                fix="every thread arrives at the cluster's barrier before it waits: cluster_arrive(); cluster_wait()",
             )
         self.owes[threads] = False
         return ClusterWait(self, group.warps, mask, op)

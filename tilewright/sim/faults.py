@@ -10,15 +10,15 @@ import numpy as np
 
 class Fault(Exception):
     """``text`` says what is wrong. ``lanes`` (bool ``[L]``, or None for "the first active lane") says who did it;
-    ``detail`` maps the index of the offending lane to a line about it (its address, its index). ``mend`` says how to
+    ``detail`` maps the index of the offending lane to a line about it (its address, its index). ``fix`` says how to
     repair it."""
 
-    def __init__(self, text: str, lanes: Any = None, detail: Any = None, mend: str = "") -> None:
+    def __init__(self, text: str, lanes: Any = None, detail: Any = None, fix: str = "") -> None:
         super().__init__(text)
         self.text = text
         self.lanes = lanes
         self.detail = detail
-        self.mend = mend
+        self.fix = fix
 
     def first_lane(self, group: Any) -> int:
         """The index in the group's rows of the first lane at fault."""

@@ -28,7 +28,7 @@ def deadlock(launch: Launch) -> str:
         f"deadlock in kernel {launch.program.name!r}: no warp can go on; {blocks[0]}",
         *blocks[1:],
         *([chain] if chain else []),
-        "to mend: let every thread that the barrier counts reach it, on every path through branches and loops; a wait "
+        "to fix: let every thread that the barrier counts reach it, on every path through branches and loops; a wait "
         "for an mbarrier must name the parity of a phase that its arrivals complete",
     ))  # fmt: skip
 
@@ -39,7 +39,7 @@ def hang(launch: Launch, spinning: list[Group]) -> str:
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",
         _block(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
-        "to mend: something must set what the loop waits for; all blocks of the grid are resident here, but lanes that "
+        "to fix: something must set what the loop waits for; all blocks of the grid are resident here, but lanes that "
         "leave a loop wait for those of their warp that still turn in it",
     ))  # fmt: skip
 
@@ -48,7 +48,7 @@ def endless(launch: Launch, group: Group) -> str:
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",
         _block(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
-        "to mend: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
+        "to fix: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
     ))  # fmt: skip
 
 

@@ -176,5 +176,5 @@ class GroupLanes:
         launch = self.group.wave.launch
         return registers_at_entry(launch.geometry.threads, launch.program.min_blocks)
 
-    def fault(self, text: str, lanes: np.ndarray | None = None, mend: str = "") -> Exception:
-        return Fault(text, lanes, mend=mend)
+    def fault(self, text: str, lanes: np.ndarray | None = None, fix: str = "") -> Exception:
+        return Fault(text, lanes, fix=fix)

@@ -115,23 +115,23 @@ class Buffer:
         if outside.any():
             raise Fault(
                 f"{self.word} {verb} of {access.describe()} out of bounds: byte offset {first} {self.extent(access)}",
-                lanes, f"{int(bad.sum())} of {off.size} active threads are outside", mend=self.mend_bounds,
+                lanes, f"{int(bad.sum())} of {off.size} active threads are outside", fix=self.bounds_fix,
             )  # fmt: skip
         raise Fault(
             f"misaligned {self.word} {verb} of {access.describe()}: byte offset {first} "
             f"(address {self.base + self.low + first:#x}) is not a multiple of {access.width}",
             lanes, f"{int(bad.sum())} of {off.size} active threads are misaligned",
-            mend="the pointer's declared alignment (assumed_align, divisibility) promises more than its value keeps, "
+            fix="the pointer's declared alignment (assumed_align, divisibility) promises more than its value keeps, "
             "or the vector is wider than the layout's alignment allows",
         )  # fmt: skip
 
     def refuse_writing(self, verb: str) -> None:
         raise Fault(
             f"{self.word} {verb} into an array that is read-only (its flags say writeable=False)",
-            mend="pass a writable array, such as its copy()",
+            fix="pass a writable array, such as its copy()",
         )
 
-    mend_bounds = (
+    bounds_fix = (
         "predicate the access (cute.elem_less on an identity tensor) or check the layout against the array's shape"
     )
 
@@ -189,7 +189,7 @@ class AddressSpace:
             raise Fault(
                 f"{'store' if writes else 'load'} of {reach} bytes at address {address:#x}, which lie in no array that "
                 "this launch knows",
-                mend="the tensor map describes more than its array has: check the tensor's layout; arrays that only "
+                fix="the tensor map describes more than its array has: check the tensor's layout; arrays that only "
                 "device code names are made known with tilewright.sim.expose(array)",
             )  # fmt: skip
         if writes and buffer.read_only:
@@ -268,5 +268,5 @@ class Anywhere:
         raise Fault(
             f"{verb} of {access.describe()} at address {address:#x}, which lies in no array that this launch knows",
             lanes,
-            mend="pass the array to the kernel, or make it known with tilewright.sim.expose(array)",
+            fix="pass the array to the kernel, or make it known with tilewright.sim.expose(array)",
         )  # fmt: skip

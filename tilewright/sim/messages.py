@@ -1,4 +1,4 @@
-"""The texts of the simulator's errors: what, where in the user's Python, which block and thread, how to mend it."""
+"""The texts of the simulator's errors: what, where in the user's Python, which block and thread, how to fix it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def fault(launch: Launch, wrong: Fault, group: Group, op: Op | None, mask: Any) 
     lines.append(f"block {block}, thread {thread} (warp {warp % geometry.warps}, lane {lane % WARP})")
     if wrong.detail:
         lines.append(str(wrong.detail))
-    if wrong.mend:
-        lines.append(f"to mend: {wrong.mend}")
+    if wrong.fix:
+        lines.append(f"to fix: {wrong.fix}")
     return "\n  ".join(lines)
 
 

@@ -23,7 +23,7 @@ class SharedBuffer(Buffer):
     poison)."""
 
     word = "shared"
-    mend_bounds = "the offset leaves the dynamic shared memory of the launch: check the layout, or raise smem="
+    bounds_fix = "the offset leaves the dynamic shared memory of the launch: check the layout, or raise smem="
 
     def __init__(
         self, size: int, blocks: int, cluster: int, integers: Sequence[tuple[int, int]], space: AddressSpace
@@ -94,7 +94,7 @@ class SharedBuffer(Buffer):
             raise Fault(
                 f"block {wrong} of a cluster of {self.cluster} blocks does not exist",
                 None if bad.ndim == 0 else bad if mask is None else bad & mask,
-                mend="ranks are 0 to cute.arch.cluster_size() - 1; launch with cluster=(x, y, z)",
+                fix="ranks are 0 to cute.arch.cluster_size() - 1; launch with cluster=(x, y, z)",
             )
         if type(off) is int and np.ndim(rank) == 0:
             return off + ((int(rank) + 1) << RANK_SHIFT)
@@ -109,7 +109,7 @@ class SharedBuffer(Buffer):
         if group.checks and (low < 0 or high > self.high - 16):
             raise Fault(
                 f"an operand in shared memory out of bounds: byte offset {high if high > self.high - 16 else low} "
-                f"in {self.high} bytes of dynamic shared memory", mend=self.mend_bounds,
+                f"in {self.high} bytes of dynamic shared memory", fix=self.bounds_fix,
             )  # fmt: skip
         found = self.views[4].take((off + base) >> 4, mode="clip")
         return found[..., None].view(np.uint8)
@@ -120,12 +120,12 @@ class SharedBuffer(Buffer):
         if self.ended[block]:
             raise Fault(
                 "an asynchronous copy reaches the shared memory of a block whose threads have all ended",
-                mend="let a thread of the block wait until the copy is done before the kernel ends",
+                fix="let a thread of the block wait until the copy is done before the kernel ends",
             )
         if off + size > self.stride:
             raise Fault(
                 f"{self.word} access of {size} bytes out of bounds: byte offset {off} {self.extent(None)}",
-                mend=self.mend_bounds,
+                fix=self.bounds_fix,
             )
         return self.bytes[block * self.stride + off : block * self.stride + off + size]
 
@@ -143,7 +143,7 @@ class SharedBuffer(Buffer):
             raise Fault(
                 f"the shared memory of block {int(rank[gone][0])} of the cluster is touched, but all threads of that "
                 "block have ended",
-                mend="keep every block alive until nobody touches its shared memory any more: cluster_arrive(); "
+                fix="keep every block alive until nobody touches its shared memory any more: cluster_arrive(); "
                 "cluster_wait() at the end of the kernel (a pipeline's producer_tail does it for its barriers)",
             )
         return np.where(here, off, off & ((1 << RANK_SHIFT) - 1)), there

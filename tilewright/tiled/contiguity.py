@@ -34,8 +34,8 @@ def check_contiguous(atom: CopyInstruction, side: str, tensor: Tensor, values: L
     if count == 1:
         return
     if not is_static(values):
-        mend = "mark the mode with stride 1 as such (leading_dim)"
-        raise ConstraintError(_apart(atom, side, tensor, count, 1, "a run-time number of", mend))
+        fix = "mark the mode with stride 1 as such (leading_dim)"
+        raise ConstraintError(_apart(atom, side, tensor, count, 1, "a run-time number of", fix))
     where = static_offsets(values)
     for v in range(1, count):
         if where[v] != where[0] + v:
@@ -53,7 +53,7 @@ def check_contiguous(atom: CopyInstruction, side: str, tensor: Tensor, values: L
 
 
 def _apart(
-    atom: CopyInstruction, side: str, tensor: Tensor, count: int, v: int, distance: Any, *mend_first: str
+    atom: CopyInstruction, side: str, tensor: Tensor, count: int, v: int, distance: Any, *first_fixes: str
 ) -> str:
     width = 8 * element_bytes(tensor.element_type)
     origin = partition_of(tensor)
@@ -63,19 +63,19 @@ def _apart(
         f"{atom}: reads or writes {count} contiguous elements for each thread, but in the {side}, {_named(tensor)}, "
         f"thread T0's values V{v - 1} and V{v}{place} lie {distance} elements apart"
     )
-    mend = list(mend_first)
+    fixes = list(first_fixes)
     if origin is not None and at is not None and (better := _contiguous_layout(origin, at)) is not None:
-        mend.append(f"give the tensor a layout such as {better}")
+        fixes.append(f"give the tensor a layout such as {better}")
     if hint := atom.contiguity_hint():
-        mend.append(hint)
+        fixes.append(hint)
     else:
         run = 1
         while 2 * run <= v:
             run *= 2
         if run * width >= atom.least_bits(width):
-            mend.append(f"copy {run * width} bits at a time (num_bits_per_copy)")
-        mend.append("let the copy's values run along the mode with stride 1")
-    return f"{text}: {', or '.join(mend)}"
+            fixes.append(f"copy {run * width} bits at a time (num_bits_per_copy)")
+        fixes.append("let the copy's values run along the mode with stride 1")
+    return f"{text}: {', or '.join(fixes)}"
 
 
 def check_aligned(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, pointers: list[Value]) -> None:

@@ -84,7 +84,7 @@ class InlinePtx(Instruction):
             except actions.Unknown:
                 raise lanes.fault(
                     f"inline PTX: the simulator does not know {statement.opcode}",
-                    mend=f"say what it does: @tilewright.sim.ptx_action({statement.opcode!r}) above a function of "
+                    fix=f"say what it does: @tilewright.sim.ptx_action({statement.opcode!r}) above a function of "
                     "NumPy arrays",
                 ) from None
             except ConstraintError as wrong:
