@@ -19,7 +19,7 @@ demo: $(BASE)  ## multiply two matrices on whatever is here and draw the tiles
 test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows
 	@$(BIN)/python -m pytest -n auto $(ARGS)
 
-lint: $(DEV)  ## ruff, mypy, and the import arrows between the rooms
+lint: $(DEV)  ## ruff, mypy, and the order of imports between packages
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports

@@ -27,9 +27,9 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     gemm.kernels = lambda: {"tensorop_f16": Entry("fp16 tensor cores", made)}
     gemm.stage = lambda config: config
     monkeypatch.setitem(sys.modules, "tilewright.gemm", gemm)
-    import tilewright.analysis.kernel as room
+    import tilewright.analysis.kernel as module
 
-    real = room.analyse_kernel
+    real = module.analyse_kernel
     monkeypatch.setattr(
         "tilewright.analysis.analyse_kernel", lambda kernel, arch, **more: real(kernel, arch, threads=128, **more)
     )

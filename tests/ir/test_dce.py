@@ -49,7 +49,7 @@ def test_what_nobody_reads_goes_and_effects_stay_with_all_they_need() -> None:
 
 
 def test_registers_that_are_only_written_keep_their_writes() -> None:
-    """A store into a fragment is an effect: the pass does not follow what becomes of the registers."""
+    """A store into a fragment is an effect: the pass does not follow registers."""
     k = Kernel()
     k.frag_store(k.frag_alloc(F32, 4), ZERO, (0,))
     assert k.left() == ["frag.alloc", "frag.store"]

@@ -19,7 +19,7 @@ FACES = [
     "tilewright.cute.runtime", "tilewright.cute.testing", "tilewright.cute.typing", "tilewright.utils",
     "tilewright.testing", "tilewright.cutlass_dsl",
 ]  # fmt: skip
-NOT_YET = {"pipeline", "sim", "torch"}  # rooms that are packages of their own, or need PyTorch
+NOT_YET = {"pipeline", "sim", "torch"}  # packages of their own, or need PyTorch
 
 
 @pytest.mark.parametrize("module", FACES)

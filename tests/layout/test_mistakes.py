@@ -92,7 +92,7 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (composition, (Layout((2, 2)), Layout((2, 2), (E(0), E(2)))), "1@2 points to a mode that"),
     (Layout((2, 2), (E(0), 3)), (1, 1), "cannot be added"),
     # made of impossible parts
-    (make_layout, (A, 5), "5 is not a layout; its fellows are"),
+    (make_layout, (A, 5), "5 is not a layout; the other arguments are"),
     (make_layout, (4.5,), "4.5 is neither an int"),
     (make_layout, ((4, None),), "_ is neither an int"),
     (make_layout, (0,), "0 in the shape 0 is not a positive extent"),

@@ -227,6 +227,6 @@ def test_a_foreign_run_time_int_keeps_the_rule_on_hashing() -> None:
 
 @pytest.mark.parametrize("text", ["(?,8,4):(5,5,40)", "(2,6,?):(5,1,1)", "(?,6):(1,1)"])
 def test_a_left_inverse_with_shared_strides_waits_for_run_time(text: str) -> None:
-    """One of the modes may have size 1: then its fellow's step is the answer, and which it is cannot be known."""
+    """One of the modes may have size 1: then the other one's step is the answer, and which it is cannot be known."""
     with pytest.raises(LayoutError, match="share offsets is not known before run time"):
         left_inverse(parse(text))

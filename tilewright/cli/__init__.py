@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("tilewright: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output left; there is nobody to tell
+        sys.stderr.close()  # the reader of the output has closed it: nothing more can be reported
         return 1
     return code if isinstance(code, int) else 0
 

@@ -73,7 +73,7 @@ def is_static_int(x: object) -> bool:
 
 
 def same_int(a: Any, b: Any) -> bool:
-    """Equality of two leaves: the same object, equal static ints, or a run-time int that vouches for the other.
+    """Equality of two leaves: the same object, equal static ints, or a run-time int that is known to be the other.
 
     >>> from tilewright.layout import SymbolicInt
     >>> m = SymbolicInt("m")

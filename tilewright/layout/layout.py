@@ -209,7 +209,7 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
         modes = (shape, *layouts)
         for mode in modes:
             if not isinstance(mode, Layout):
-                raise LayoutError(f"make_layout: {format_tree(mode)} is not a layout; its fellows are")
+                raise LayoutError(f"make_layout: {format_tree(mode)} is not a layout; the other arguments are")
         return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
     shape = _extents(shape, "make_layout")
     if stride is None:

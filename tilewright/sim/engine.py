@@ -28,7 +28,7 @@ from tilewright.sim.wave import TAGS, Wave
 
 STILL = 16  # rounds in which every loop turns without a change before the launch counts as hung
 STUCK = 4000  # rounds in which every loop only reads memory, but changes its own values
-ADMIT = 4  # such rounds before blocks beyond the lane budget are let in
+ADMIT = 4  # such rounds before blocks beyond the lane budget are started
 
 
 class Launch:
@@ -84,7 +84,7 @@ class Launch:
             return None
         keys = sorted({(id(g.wave), g.tag) for g in able}, key=lambda k: k[1])
         if self.current not in keys:
-            # At first the set of warp 0, which likes to prepare things for the others, comes last.
+            # At first the set of warp 0 comes last: it often prepares data that the others must wait for.
             self.current = keys[-1] if self.turns < TAGS else self.choice.choice(keys)
             self.turns += 1
         # The furthest behind goes first: places are numbered in program order, so that it comes up to those ahead,
@@ -141,12 +141,12 @@ class Launch:
         return STUCK if all(g.still or (g.spin.quiet and g.spin.reads) for g in spinning) else float("inf")
 
     def bounded(self, group: Group) -> None:
-        """Refuse a group that turns for ever in loops that do change something."""
+        """Refuse a group that exceeds the bound on turns in loops that do change something."""
         if group.spins > self.options.turns:
             raise SimulationError(hangs.endless(self, group))
 
     def _admit(self) -> bool:
-        """Let in as many waves as there have been: who waits for the last block need not wait for each."""
+        """Start as many waves again as there have been: a wait for the last block must not take a round a wave."""
         return any([self._start_wave() for _ in range(max(1, self.started))])
 
     def _start_wave(self) -> bool:

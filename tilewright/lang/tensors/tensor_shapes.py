@@ -22,7 +22,7 @@ def broadcast_shape(left: Any, right: Any) -> Any:
 
 
 def joined(a: Any, b: Any, whole_a: Any, whole_b: Any) -> Any:
-    """The shape to which both broadcast: extents of 1, and missing trailing modes, give way."""
+    """The shape to which both broadcast: extents of 1 and missing trailing modes stretch."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         n = max(len(a), len(b))
         a, b = a + (1,) * (n - len(a)), b + (1,) * (n - len(b))
