@@ -120,6 +120,7 @@ def test_accumulators_that_are_read_too_early_are_the_old_ones() -> None:
 def test_a_missing_commit_leaves_the_instruction_in_flight() -> None:
     def body(x: Operands) -> None:
         x.acc.fill(7)
+        warpgroup.fence()
         cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
         warpgroup.wait_group(0)
         cute.autovec_copy(x.acc, x.c)
@@ -161,6 +162,7 @@ def test_a_field_of_a_run_time_value(accumulate: bool) -> None:
     def body(x: Operands) -> None:
         x.acc.fill(100)
         x.mma.set(Field.ACCUMULATE, (x.tidx < 1000) == accumulate)
+        warpgroup.fence()
         cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)  # all K blocks: the field is the first one's
         warpgroup.commit_group()
         warpgroup.wait_group(0)
@@ -258,9 +260,54 @@ def test_rest_modes_that_do_not_match() -> None:
     refused(body, "do not match")
 
 
+def test_a_missing_fence() -> None:
+    def first(x: Operands) -> None:
+        cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
+
+    refused(first, r"no wgmma\.fence stands between.*fence\(\) before the gemm")
+
+    @cute.jit
+    def in_a_loop(x: Any):
+        warpgroup.fence()
+        for _ in cutlass.range(x.tidx // 64 + 2):
+            cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
+            warpgroup.commit_group()
+            warpgroup.wait_group(0)
+            x.acc.store(x.acc.load() * 2.0)
+
+    refused(in_a_loop, r"no wgmma\.fence stands between")
+
+    @cute.jit
+    def in_one_arm(x: Any):
+        warpgroup.fence()
+        if x.tidx // 128 == 0:
+            x.acc.fill(0)
+        cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
+
+    refused(in_one_arm, r"no wgmma\.fence stands between")
+
+
+def test_a_field_that_only_the_loop_sets() -> None:
+    @cute.jit
+    def body(x: Any):
+        mma = atom()
+        x.acc.fill(0)
+        for k in cutlass.range(x.tidx // 128 + 2):
+            warpgroup.fence()
+            cute.gemm(mma, x.acc, x.a, x.b, x.acc)
+            mma.set(Field.ACCUMULATE, k < 0)
+            warpgroup.commit_group()
+            warpgroup.wait_group(0)
+        cute.autovec_copy(x.acc, x.c)
+
+    got, want = run(body)
+    np.testing.assert_array_equal(got, want)  # the second product overwrites the first
+
+
 def test_a_warpgroup_that_is_not_together() -> None:
     def body(x: Operands) -> None:
         x.mma.set(Field.ACCUMULATE, False)
+        warpgroup.fence()
         with cute.arch.elect_one():
             cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
 

@@ -15,7 +15,7 @@ from typing import Any
 from tilewright.atoms.mma import Mma
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
-from tilewright.ir.core import Op
+from tilewright.ir.core import Function, Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, MemSpace, ScalarType
@@ -124,6 +124,12 @@ class WgmmaAtom(Mma):
         from tilewright.atoms import wgmma_operands
 
         wgmma_operands.verify(self, op)
+
+    @classmethod
+    def verify_kernel(cls, function: Function) -> None:
+        from tilewright.atoms.wgmma_flow import check_fences
+
+        check_fences(function)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         from tilewright.atoms.wgmma_action import issue

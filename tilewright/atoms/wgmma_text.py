@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from tilewright.atoms.mma_sync_text import registers
 from tilewright.atoms.tables import offsets, size
+from tilewright.atoms.wgmma_flow import in_flight
 from tilewright.errors import ConstraintError
-from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter
 from tilewright.ir.types import F32, I32, FragType, ScalarType
 
@@ -143,37 +144,6 @@ def hold(out: Emitter, fragments: tuple[Value, ...]) -> None:
 
 def _all_of(out: Emitter, fragment: Value, kind: FragType) -> str:
     return out.value(fragment) if kind.elem in (F32, I32) else f"&{out.register(fragment, 0)}"
-
-
-Flight = dict[Value, None]
-
-
-def in_flight(function: Function) -> dict[Op, tuple[Value, ...]]:
-    """For each wait of a kernel the fragments that instructions issued before it, and not waited for, read or write."""
-    found: dict[Op, Flight] = {}
-    _through(function.body, {}, found)
-    return {op: tuple(fragments) for op, fragments in found.items()}
-
-
-def _through(block: Block, flying: Flight, found: dict[Op, Flight]) -> Flight:
-    from tilewright.atoms.wgmma import WgmmaAtom
-    from tilewright.atoms.wgmma_sync import WgmmaWait
-
-    for op in block.ops:
-        atom = op.attrs.get("atom")
-        if isinstance(atom, WgmmaAtom):
-            flying = flying | {v: None for v in op.operands if isinstance(v.type, FragType)}
-        elif isinstance(atom, WgmmaWait):
-            found.setdefault(op, {}).update(flying)
-            flying = {} if atom.pending == 0 else flying
-        elif op.regions:
-            before, turns = flying, 2 if op.opcode in ("for", "while") else 1
-            for _ in range(turns):  # the second turn of a loop starts with what the first left
-                after: Flight = {} if op.opcode == "if" and len(op.regions) == 2 else dict(before)
-                for region in op.regions:
-                    after |= _through(region, dict(flying), found)
-                flying = before | after if op.opcode != "if" else after
-    return flying
 
 
 def need_a_variant(out: Emitter, what: str) -> None:

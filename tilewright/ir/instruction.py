@@ -256,6 +256,10 @@ class Instruction:
     def verify(self, op: Op) -> None:
         """Raise ConstraintError when ``op``'s operands do not meet the instruction's needs."""
 
+    @classmethod
+    def verify_kernel(cls, function: Function) -> None:
+        """Raise ConstraintError when a kernel that has instructions of this class does not treat them as they need."""
+
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         """Act on NumPy lanes; gives one array for each result of ``op``."""
         raise NotImplementedError(f"{type(self).__name__}.simulate")

@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
 from tilewright.ir.types import ScalarType, scalar_of
 from tilewright.lang.numbers.numeric import Boolean, unwrap, wrap
 from tilewright.layout import Layout, recast_layout, size
@@ -64,7 +65,8 @@ class MmaAtom(Atom):
             )
         self.op = op
         self.instruction: Mma = instruction
-        self._accumulates: Any = None  # as long as nobody has said
+        # In a kernel the field is a value that loops may carry; on the host nobody has said anything yet.
+        self._accumulates: Any = True if instruction.fields and _in_a_kernel() else None
 
     # -- fields that change at run time --------------------------------------------------------------------------
 
@@ -135,6 +137,10 @@ class MmaAtom(Atom):
             f"  TV Layout A:     {self.tv_layout_A}", f"  TV Layout B:     {self.tv_layout_B}",
             f"  TV Layout C:     {self.tv_layout_C}",
         ]  # fmt: skip
+
+
+def _in_a_kernel() -> bool:
+    return Builder.active() and not hasattr(Builder.current(), "kernels")
 
 
 class CopyAtom(Atom):

@@ -1,0 +1,90 @@
+"""What wgmma asks of a whole kernel: which registers are in flight at a wait, and where a fence is missing.
+
+Both follow the kernel's regions from top to bottom; loops are gone through twice, so that the second turn sees what the
+first left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Block, Function, Op, Value
+from tilewright.ir.types import FragType
+
+Fragments = dict[Value, None]
+"""An ordered set."""
+
+
+def in_flight(function: Function) -> dict[Op, tuple[Value, ...]]:
+    """For each wait of a kernel the fragments that instructions issued before it, and not waited for, read or write."""
+    from tilewright.atoms.wgmma import WgmmaAtom
+    from tilewright.atoms.wgmma_sync import WgmmaWait
+
+    found: dict[Op, Fragments] = {}
+
+    def step(op: Op, flying: Fragments) -> Fragments:
+        atom = op.attrs.get("atom")
+        if isinstance(atom, WgmmaAtom):
+            return flying | fragments_of(op)
+        if isinstance(atom, WgmmaWait):
+            found.setdefault(op, {}).update(flying)
+            return {} if atom.pending == 0 else flying
+        return flying
+
+    follow(function.body, {}, step)
+    return {op: tuple(fragments) for op, fragments in found.items()}
+
+
+def check_fences(function: Function) -> None:
+    """Raise ConstraintError where an instruction follows another access of its registers without a fence between.
+
+    PTX ISA, "wgmma.fence": it is needed before the first instruction and between an access of a register and an
+    instruction that uses it. What instructions do to their own accumulators is in order.
+    """
+    from tilewright.atoms.wgmma import WgmmaAtom
+    from tilewright.atoms.wgmma_sync import WgmmaFence
+
+    def step(op: Op, touched: Fragments) -> Fragments:
+        atom = op.attrs.get("atom")
+        if isinstance(atom, WgmmaFence):
+            return {}
+        if isinstance(atom, WgmmaAtom):
+            if any(fragment in touched for fragment in fragments_of(op)):
+                where = f" at {op.loc}" if op.loc else ""
+                raise ConstraintError(
+                    f"{atom}: its registers are accessed before, and no wgmma.fence stands between: call "
+                    f"cute.nvgpu.warpgroup.fence() before the gemm{where}"
+                )
+            return touched
+        return touched | fragments_of(op) | {v: None for v in op.results if isinstance(v.type, FragType)}
+
+    follow(function.body, {}, step)
+
+
+def fragments_of(op: Op) -> Fragments:
+    """The fragments among an op's operands."""
+    return {v: None for v in op.operands if isinstance(v.type, FragType)}
+
+
+def follow(block: Block, state: Fragments, step: Callable[[Op, Fragments], Fragments]) -> Fragments:
+    """The state after a block, from the state before: ``step`` by ``step``; what either arm of a branch may leave."""
+    for op in block.ops:
+        if not op.regions:
+            state = step(op, state)
+            continue
+        if op.opcode == "if":
+            arms = [follow(region, dict(state), step) for region in op.regions]
+            state = _union(arms if len(arms) == 2 else [state, *arms])
+            continue
+        for _ in range(2):  # a loop: no turn, one, or more
+            state = _union([state, *(follow(region, dict(state), step) for region in op.regions)])
+    return state
+
+
+def _union(states: list[Fragments]) -> Fragments:
+    whole: dict[Any, None] = {}
+    for state in states:
+        whole |= state
+    return whole
