@@ -65,7 +65,7 @@ def complaint(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("row.npy b.npy", "(16,)"),
         ("complex.npy b.npy", "complex128"),
         ("text.npy b.npy", "real numbers"),
-        ("whole.npy b.npy", "one dtype"),
+        ("whole.npy b.npy", "no kernel takes Int64 operands"),
         ("a.npy b32.npy", "one dtype"),
         ("a.npy a.npy", "inner dimensions"),
         ("a.npy b.npy --c a.npy", "the product is 8 x 8"),
