@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
+
 import numpy as np
 import pytest
 
@@ -9,6 +13,11 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
+
+
+def lines(capsys) -> list[str]:
+    """What was printed, without the digits of addresses."""
+    return re.sub(r"0x[0-9a-f]{16}:", "0x...:", capsys.readouterr().out).splitlines()
 
 
 def test_on_the_host(capsys) -> None:
@@ -55,10 +64,10 @@ def test_in_a_kernel(capsys) -> None:
         kernel(a, n).launch(grid=(1, 1, 1), block=(32, 1, 1))
 
     host(from_dlpack(np.arange(6, dtype=np.float32).reshape(2, 3)), 9)
-    assert capsys.readouterr().out.splitlines() == [
+    assert lines(capsys) == [
         "t=1 of (9,4):(4,1) n=%d",
         "9 5.0",
-        "tensor(raw_ptr(f32, gmem) o (2,3):(3,1), data=",
+        "tensor(raw_ptr(0x...: f32, gmem, align<4>) o (2,3):(3,1), data=",
         "       [[0.000000, 1.000000, 2.000000],",
         "        [3.000000, 4.000000, 5.000000]])",
         "tensor(raw_ptr(i32, rmem) o (2,2):(1,2), data=",
@@ -66,6 +75,92 @@ def test_in_a_kernel(capsys) -> None:
         "        [7(0x04), 7(0x0C)]])",
         "[7, 7, 7, 7]",
     ]
+
+
+def test_floats_and_truth_print_as_c_prints_them(capsys) -> None:
+    """The same text on the host, in a jit function and in a kernel."""
+
+    @cute.kernel
+    def kernel(x: cutlass.Float32, n: cutlass.Int32) -> None:
+        cute.printf("kernel {} {} {}", x, n > 2, n < 2)
+        values = cute.make_rmem_tensor(2, cutlass.Float16)
+        values.fill(0.5)
+        cute.printf("{}", values.load())
+        cute.printf("{:.2f} {:d}", x, n)
+
+    @cute.jit
+    def host(x: cutlass.Float32, n: cutlass.Int32) -> None:
+        cute.printf("jit {} {} {}", x, n > 2, True)
+        kernel(x, n).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    cute.printf("python {} {}", cutlass.Float32(3.14), cutlass.Boolean(True))
+    host(3.14, 3)
+    assert capsys.readouterr().out.splitlines() == [
+        "python 3.140000 1", "jit 3.140000 1 1", "kernel 3.140000 1 0", "[0.500000, 0.500000]", "3.14 3",
+    ]  # fmt: skip
+
+
+def test_numbers_of_the_program_are_unknown_to_python_print(capsys) -> None:
+    @cute.jit
+    def host(n: cutlass.Int32) -> None:
+        a, b = cutlass.Int32(42), cutlass.Float32(3.14)
+        print(a, b, n, cute.make_layout((n, 2)), f"{a:4d}")
+        cute.printf("{} {} {}", a, b, n)
+
+    host(5)
+    assert capsys.readouterr().out.splitlines()[-1] == "42 3.140000 5"
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        cute.compile(host, 5)
+    assert printed.getvalue() == "? ? ? (?,2):(1,?) ?\n"
+    assert str(cutlass.Int32(42)) == "42"
+
+
+def test_a_tensor_among_the_values(capsys) -> None:
+    @cute.jit
+    def host(a: cute.Tensor) -> None:
+        cute.printf("tensor: {}", a)
+
+    host(from_dlpack(np.array([1, 2, 3], np.int16)))
+    host(from_dlpack(np.zeros((4, 2), np.float32)).mark_layout_dynamic())
+    assert lines(capsys) == [
+        "tensor: raw_ptr(0x...: i16, gmem, align<2>) o (3):(1) =",
+        "( 1, 2, 3 )",
+        "tensor: raw_ptr(0x...: f32, gmem, align<4>) o (4,2):(2,1)",
+    ]
+
+
+def test_the_gpus_text_takes_the_same_fields() -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor) -> None:
+        cute.print_tensor(x)
+        cute.printf("{} {}", x, x[0] > 1)
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        kernel(x).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    (staged,) = cute.compile(host, from_dlpack(np.zeros(2, np.float16))).kernels
+    text = cutlass.cuda.compile(staged, "sm_90a").cuda
+    assert "raw_ptr(0x%016llx: f16, gmem, align<2>) o (%d):(%d)" in text and "%f, %f" in text
+
+
+def test_three_modes_print_matrix_by_matrix(capsys) -> None:
+    @cute.jit
+    def host(a: cute.Tensor) -> None:
+        cute.print_tensor(a)
+
+    array = np.arange(12, dtype=np.int32).reshape(2, 3, 2)
+    expected = [
+        "tensor(raw_ptr(0x...: i32, gmem, align<4>) o (2,3,2):(6,2,1), data=",
+        "       [[[0, 2, 4],",
+        "         [6, 8, 10]],",
+        "        [[1, 3, 5],",
+        "         [7, 9, 11]]])",
+    ]
+    host(from_dlpack(array))
+    assert lines(capsys) == expected
+    cute.print_tensor(from_dlpack(array))
+    assert lines(capsys) == expected
 
 
 def test_in_host_code(capsys) -> None:
@@ -76,10 +171,10 @@ def test_in_host_code(capsys) -> None:
         cute.print_tensor(a)
 
     host(from_dlpack(np.ones((2, 2), np.int32)), 4)
-    assert capsys.readouterr().out.splitlines() == [
+    assert lines(capsys) == [
         "(2,2):(2,1)",
         "n + 1 = 5",
-        "tensor(raw_ptr(i32, gmem) o (2,2):(2,1), data=",
+        "tensor(raw_ptr(0x...: i32, gmem, align<4>) o (2,2):(2,1), data=",
         "       [[1, 1],",
         "        [1, 1]])",
     ]

@@ -22,11 +22,19 @@ def rows_of(value: Any, type_: Any, lanes: np.ndarray) -> list[Any]:
         value = np.asarray(value.off, np.int64) + value.buf.base
     wide = isinstance(type_, (VecType, FragType))
     array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind == "b":
+        array = array.astype(np.int8)  # C has no text for truth
+    if array.dtype.kind not in "iuf":
         array = array.astype(np.float32)
-    if array.ndim == (2 if wide else 1):
-        return array[lanes].tolist()
-    return [array.tolist()] * lanes.size
+    rows = array[lanes].tolist() if array.ndim == (2 if wide else 1) else [array.tolist()] * lanes.size
+    return [Vector(row) for row in rows] if wide else rows
+
+
+class Vector(list[Any]):
+    """A vector among the values of a printf: a format is that of its elements."""
+
+    def __format__(self, spec: str) -> str:
+        return f"[{', '.join(format(x, spec) for x in self)}]"
 
 
 def render(template: str, values: list[Any]) -> str:

@@ -112,14 +112,15 @@ class Numeric(metaclass=NumericMeta):
         return operators.unary("abs", self)
 
     def __str__(self) -> str:
-        return str(self.value) if self.is_static else "?"
+        """The number outside jit functions; a question mark inside, where ``print`` runs before the program does."""
+        return str(self.value) if self.is_static and not Builder.active() else "?"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self})"
+        return f"{type(self).__name__}({self.value if self.is_static else '?'})"
 
     def __format__(self, spec: str) -> str:
         """Text for f-strings while staging; a run-time number is a question mark, whatever the format."""
-        return format(self.value, spec) if self.is_static else "?"
+        return format(self.value, spec) if self.is_static and not Builder.active() else "?"
 
     def __hash__(self) -> int:
         return hash(self.value)

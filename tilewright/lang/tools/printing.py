@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
+from tilewright.ir.types import element_of
 from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.registers import Registers
@@ -22,7 +23,9 @@ from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.layout import Layout
+from tilewright.layout.modes import rank, size
 from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import is_static
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(\d*)(:[^{}]*)?\}")
 _C_FIELD = re.compile(r"%%|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j)?[diouxXeEfFgGcsp]")
@@ -96,14 +99,33 @@ def _written(value: Any, spec: str, operands: list[Any]) -> str:
         return f"{inner} o {offset} o {outer}"
     if isinstance(value, ScaledBasis):
         return _written(value.value, "", operands) + "".join(f"@{i}" for i in reversed(value.mode))
+    if isinstance(value, Tensor) and isinstance(value.engine, Pointer):
+        return _tensor_text(value, operands)
     if isinstance(value, Tensor):
         iterator = value.engine if value.is_coordinate else _literal(str(value.iterator))
         text = iterator if isinstance(iterator, str) else _written(iterator, "", operands)
         return f"tensor<{text} o {_written(value.layout, '', operands)}>"
     if isinstance(value, (Numeric, Value, TensorSSA, Pointer, RuntimeInt)) or type(value) in (int, float, bool):
         operands.append(value)
-        return f"{{{spec}}}"
+        return f"{{{spec or (':f' if _is_float(value) else '')}}}"
     return _literal(str(value))
+
+
+def _tensor_text(tensor: Tensor, operands: list[Any]) -> str:
+    """``raw_ptr(0x...: i32, gmem, align<4>) o (3):(1) =`` and, of one static mode, the elements: ``( 1, 2, 3 )``."""
+    text = _raw(tensor, operands).removeprefix("tensor(")
+    if rank(tensor.linear) != 1 or not is_static(tensor.shape):
+        return text
+    count = int(size(tensor.linear))
+    return f"{text} =\n( {', '.join(_written(tensor[i], '', operands) for i in range(count))} )"
+
+
+def _is_float(value: Any) -> bool:
+    """Floats print with C's six decimals, ``3.140000``."""
+    if isinstance(value, Value):
+        return element_of(value.type).is_float
+    kind = value.dtype if isinstance(value, TensorSSA) else type(value)
+    return kind is float or bool(getattr(kind, "is_float", False))
 
 
 def _literal(text: str) -> str:
@@ -118,12 +140,13 @@ def _operand(value: Any) -> Value:
     if isinstance(value, Pointer):
         return value.value()
     number = as_numeric(value)
-    return number.ir_value()  # type: ignore[no-any-return]
+    return _printable(number).ir_value()  # type: ignore[no-any-return]
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, Numeric):
-        return value.value
+    value = value.value if isinstance(value, Numeric) else value
+    if isinstance(value, bool):
+        return int(value)
     return value.toint() if isinstance(value, Pointer) else value
 
 
@@ -141,18 +164,19 @@ def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any
     if isinstance(tensor, HostTensor):
         print(_host_text(tensor, verbose))
         return
+    operands: list[Any] = []
     if isinstance(tensor, TensorSSA):
         layout, values, size = Layout(tensor.shape), tensor, tensor.dtype.ir_type.bytes
-        head = f"tensor_value({tensor.dtype.ir_type} o {format_tree(tensor.shape)}"
+        head = f"tensor_value({tensor.dtype.ir_type} o {_literal(format_tree(tensor.shape))}"
     elif not isinstance(tensor, Tensor):
         raise ArgumentError(f"print_tensor needs a tensor, not {tensor!r}")
     elif tensor.is_coordinate:
         return printf("{}", tensor)
     else:
-        head, layout, values = _raw(tensor), tensor.layout, tensor.load()
+        layout, values = tensor.layout, tensor.load()
         size = tensor.element_type.ir_type.bytes
-    lines = [f"{_literal(head)}, data="]
-    operands: list[Any] = []
+        head = _raw(tensor, operands)
+    lines = [f"{head}, data="]
     for prefix, row, suffix in _rows(tensor.shape):
         fields = []
         for coord in row:
@@ -174,10 +198,15 @@ def _printable(value: Any) -> Any:
     return Int32(value) if isinstance(value, Boolean) else value
 
 
-def _raw(tensor: Tensor) -> str:
-    iterator = tensor.engine
-    space = "rmem" if isinstance(iterator, Registers) else str(iterator.memspace)
-    return f"tensor(raw_ptr({tensor.element_type.ir_type}, {space}) o {tensor.layout}"
+def _raw(tensor: Tensor, operands: list[Any]) -> str:
+    """The tensor's type, with fields for its address and for run-time numbers in its layout. Registers have none."""
+    kind, iterator = tensor.element_type.ir_type, tensor.iterator
+    if isinstance(iterator, Registers):
+        pointer = f"{kind}, rmem"
+    else:
+        operands.append(iterator.toint())
+        pointer = f"0x{{:016x}}: {kind}, {iterator.memspace}, align<{iterator.alignment}>"
+    return f"tensor(raw_ptr({pointer}) o {_written(tensor.layout, '', operands)}"
 
 
 def _offset_text(layout: Any, coord: Any, size: int) -> str:
@@ -188,14 +217,16 @@ def _offset_text(layout: Any, coord: Any, size: int) -> str:
 
 
 def _rows(shape: Any) -> Any:
-    """(opening, coordinates, closing) for each line: the last mode runs along the line, brackets nest as NumPy's do."""
+    """(opening, coordinates, closing) for each line: mode 0 goes down, mode 1 along the line, and the matrices of the
+    modes after them follow each other, the last mode slowest (as CuTe's print_tensor has them)."""
     from tilewright.layout.tuples import flatten_to_tuple, product
 
     modes = shape if isinstance(shape, tuple) else (shape,)
     sizes = [product(m) for m in modes]
     if not all(isinstance(n, int) for n in flatten_to_tuple(tuple(sizes))):
         raise StagingError(f"print_tensor in a kernel needs a static shape, not {shape}")
-    *outer, last = sizes
+    order = [*range(len(sizes) - 1, 1, -1), *range(min(2, len(sizes)))]
+    *outer, last = [sizes[i] for i in order]
     count = 1
     for n in outer:
         count *= n
@@ -207,9 +238,16 @@ def _rows(shape: Any) -> Any:
             rest //= n
         opening = _brackets(index, [0] * len(outer))
         closing = _brackets(index, [n - 1 for n in outer])
-        coords = [(*index, j) if isinstance(shape, tuple) else j for j in range(last)]
+        coords = [_in_order([*index, j], order) if isinstance(shape, tuple) else j for j in range(last)]
         pad = " " * (7 + len(outer) - opening)
         yield f"{pad}{'[' * (opening + 1)}", coords, f"{']' * (closing + 1)}{'' if line == count - 1 else ','}"
+
+
+def _in_order(index: list[int], order: list[int]) -> tuple[int, ...]:
+    coord = [0] * len(order)
+    for mode, i in zip(order, index, strict=True):
+        coord[mode] = i
+    return tuple(coord)
 
 
 def _brackets(index: list[int], edge: list[int]) -> int:
