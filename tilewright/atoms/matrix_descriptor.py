@@ -99,7 +99,7 @@ def matrix_descriptor(
     Raises ConstraintError when the layout is no canonical one, with the rule and an atom that would do.
 
     >>> from tilewright.ir.types import F16
-    >>> atom = Layout((8, 64), (64, 1))
+    >>> from tilewright.layout import Swizzle
     >>> matrix_descriptor(Layout(((8, 8), 16), ((64, 512), 1)), Swizzle(3, 4, 3), "K", F16)
     MatrixDescriptor(leading=1, stride=64, swizzle=3, address=0)
     """

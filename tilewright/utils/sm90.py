@@ -53,7 +53,7 @@ def make_trivial_tiled_mma(
     if a in (F16, BF16):
         op = MmaF16BF16Op(a_dtype, acc_dtype, shape, *majors)
     elif a == TF32:
-        op = MmaTF32Op(shape, *majors)
+        op = MmaTF32Op(acc_dtype, shape, *majors)
     elif a in (E4M3, E5M2):
         op = MmaF8Op(a_dtype, b_dtype, acc_dtype, shape, *majors)
     elif a in (I8, U8):

@@ -94,8 +94,8 @@ def wait_group(group: int, *, loc: Any = None, ip: Any = None) -> None:
 
 
 def _atom(op: Any, types: tuple[ScalarType, ScalarType, ScalarType], majors: tuple[Any, Any], **more: Any) -> WgmmaAtom:
-    shape = tuple(int(x) for x in op.instruction_shape)
-    if len(shape) != 3:
+    shape = op.instruction_shape
+    if not isinstance(shape, (tuple, list)) or len(shape) != 3 or not all(isinstance(x, int) for x in shape):
         raise ConstraintError(f"{type(op).__name__}: instruction_shape has three extents (M, N, K), not {shape}")
     if not isinstance(op.a_src, OperandSource):
         raise ConstraintError(f"{type(op).__name__}: a_src is an OperandSource, not {op.a_src!r}")
@@ -104,7 +104,7 @@ def _atom(op: Any, types: tuple[ScalarType, ScalarType, ScalarType], majors: tup
             raise ConstraintError(f"{type(op).__name__}: {name} is an OperandMajorMode, not {major!r}")
     names = tuple("K" if m is OperandMajorMode.K else "MN" for m in majors)
     source = "SS" if op.a_src is OperandSource.SMEM else "RS"
-    return check_known(WgmmaAtom(shape, *types, source, names, **more))  # type: ignore[arg-type]
+    return check_known(WgmmaAtom(tuple(shape), *types, source, names, **more))  # type: ignore[arg-type]
 
 
 def _need(op: Any, name: str, given: Any, known: tuple[ScalarType, ...]) -> ScalarType:
@@ -146,6 +146,7 @@ class MmaF16BF16Op:
 class MmaTF32Op:
     """``wgmma`` on TFloat32 (Float32 arrays serve), accumulating in Float32: 64xNx8; A and B K-major."""
 
+    acc_dtype: Any
     instruction_shape: Any
     a_src: OperandSource
     a_major_mode: OperandMajorMode = OperandMajorMode.K
@@ -155,6 +156,7 @@ class MmaTF32Op:
         self.instruction()
 
     def instruction(self) -> WgmmaAtom:
+        _need(self, "acc_dtype", self.acc_dtype, (F32,))
         return _atom(self, (F32, TF32, TF32), (self.a_major_mode, self.b_major_mode))
 
 
