@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.golden import DATA, HANDLERS, check, read
-from tests.hopper.tma_programs import Multicast, OfMma, Reduce, Through
+from tests.hopper.tma_programs import Grouped, Multicast, OfMma, Reduce, Through
 from tests.tiled.test_machines import MACHINES, NUMPY, Arrays
-from tilewright import cute
+from tilewright import cute, utils
 from tilewright.atoms.names import mma_by_name
 from tilewright.cute.nvgpu import cpasync
 from tilewright.layout import make_smem_atom, tile_to_shape
@@ -150,3 +150,19 @@ def test_atoms_for_the_operands_of_an_mma(machine: str) -> None:
     OfMma(mma, tiler, layouts)(*arrays.tensors())
     np.testing.assert_array_equal(arrays.back(2), a.T.reshape(-1))
     np.testing.assert_array_equal(arrays.back(3), b.T.reshape(-1))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("mode", list(utils.TensorMapUpdateMode), ids=lambda mode: mode.name)
+def test_tensor_maps_changed_on_the_device(mode: utils.TensorMapUpdateMode, machine: str) -> None:
+    shapes = [(40, 64), (16, 8), (33, 200)]
+    given = [numbers(shape, "f16") for shape in shapes]
+    raw = np.zeros(3 * 16 + 16, np.int64)
+    start = -raw.ctypes.data % 128 // 8
+    workspace = raw[start : start + 48].reshape(3, 16)
+    arrays = Arrays(machine, *given, *(np.zeros_like(x) for x in given), workspace)
+    *matrices, space = arrays.tensors()
+    matrices = [x.mark_layout_dynamic(leading_dim=1) for x in matrices]
+    Grouped((16, 64), mode)(matrices[:3], matrices[3:], cute.runtime.from_dlpack(arrays.device[-1], assumed_align=128))
+    for k in range(3):
+        np.testing.assert_array_equal(arrays.back(3 + k), given[k])

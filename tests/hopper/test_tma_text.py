@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.hopper.test_tma import smem
-from tests.hopper.tma_programs import Multicast, Reduce, Through
-from tilewright import cute
+from tests.hopper.tma_programs import Grouped, Multicast, Reduce, Through
+from tilewright import cute, utils
 from tilewright.cuda import compile as compile_cuda
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
@@ -49,6 +49,18 @@ def test_reductions(kind: str) -> None:
     op = cpasync.CopyReduceBulkTensorTileS2GOp(cute.ReductionOp[kind])
     _, sass = compiled(Reduce((8, 16), op), np.zeros((6, 16), np.uint32), np.zeros((5, 128), np.uint32))
     assert "UTMAREDG" in sass
+
+
+@pytest.mark.parametrize("mode", list(utils.TensorMapUpdateMode), ids=lambda mode: mode.name)
+def test_tensor_maps_changed_on_the_device(mode: utils.TensorMapUpdateMode) -> None:
+    matrices = [from_dlpack(np.zeros((64, 64), np.float16)).mark_layout_dynamic(leading_dim=1) for _ in range(4)]
+    space = cute.runtime.make_fake_compact_tensor(cute.Int64, (8, 16), stride_order=(1, 0), assumed_align=128)
+    program = cute.compile(Grouped((16, 64), mode), matrices[:2], matrices[2:], space)
+    artifact = compile_cuda(program.kernels[0], "sm_90a")
+    where = "shared::cta" if mode is utils.TensorMapUpdateMode.SMEM else "global"
+    for field in ("global_address", "global_dim", "global_stride"):
+        assert f"tensormap.replace.tile.{field}.{where}.b1024" in artifact.cuda
+    assert artifact.spills == 0
 
 
 def test_older_gpus_have_no_tma() -> None:

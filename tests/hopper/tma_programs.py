@@ -205,3 +205,67 @@ class OfMma:
             a_out[i] = sA[i]
         for i in cutlass.range(tidx, cute.size(sB), 128):
             b_out[i] = sB[i]
+
+
+class Grouped:
+    """``out = a`` for several matrices by one atom, whose tensor map is changed in memory for each of them."""
+
+    def __init__(self, tile: tuple[int, int], mode: utils.TensorMapUpdateMode) -> None:
+        self.tile, self.mode = tile, mode
+
+    @cute.jit
+    def __call__(self, given: list, outs: list, workspace: cute.Tensor):
+        layout = cute.make_layout(self.tile, stride=(self.tile[1], 1))
+        op = cpasync.CopyBulkTensorTileG2SOp()
+        atom, tensor = cpasync.make_tiled_tma_atom(op, given[0], layout, self.tile)
+        self.kernel(atom, tensor, given, outs, workspace).launch(grid=(workspace.shape[0], 1, 1), block=(64, 1, 1))
+
+    @cute.kernel
+    def kernel(self, atom: cute.CopyAtom, first: cute.Tensor, given: list, outs: list, workspace: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        bidx, _, _ = cute.arch.block_idx()
+        warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        smem = utils.SmemAllocator()
+        full = smem.allocate_array(cutlass.Int64, 1)
+        in_shared = smem.allocate_array(cutlass.Int64, 16, 128)
+        layout = cute.make_layout(self.tile, stride=(self.tile[1], 1))
+        tile = smem.allocate_tensor(given[0].element_type, layout, 128)
+        if tidx == 0:
+            cute.arch.mbarrier_init(full, 1)
+            cute.arch.mbarrier_init_fence()
+        manager = utils.TensorMapManager(self.mode, 128)
+        in_global = manager.get_tensormap_ptr(workspace[bidx, None].iterator)
+        by = manager.get_tensormap_ptr(workspace[bidx, None].iterator, cute.AddressSpace.generic)
+        place = in_shared if cutlass.const_expr(self.mode is utils.TensorMapUpdateMode.SMEM) else in_global
+        manager.init_tensormap_from_atom(atom, place, 0)
+        manager.fence_tensormap_initialization()
+        cute.arch.sync_threads()
+        phase = cutlass.Int32(0)
+        for k in cutlass.range_constexpr(len(given)):
+            manager.update_tensormap((given[k],), (atom,), (in_global,), 0, (in_shared,))
+            if warp == 0:
+                manager.fence_tensormap_update(by)
+            tiles = cute.ceil_div(given[k].shape, self.tile)
+            for i in cutlass.range(bidx, cute.size(tiles), workspace.shape[0]):
+                where = cute.idx2crd(i, tiles)
+                source = cute.group_modes(cute.local_tile(self.like(first, given[k]), self.tile, where), 0, 2)
+                target, source = cpasync.tma_partition(
+                    atom, 0, cute.make_layout(1), cute.group_modes(tile, 0, 2), source
+                )
+                if warp == 0:
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full, cute.size_in_bytes(tile.element_type, layout))
+                    cute.copy(atom, source, target, tma_bar_ptr=full, tma_desc_ptr=by)
+                cute.arch.mbarrier_wait(full, phase)
+                out = cute.local_tile(outs[k], self.tile, where)
+                known = cute.local_tile(cute.make_identity_tensor(outs[k].shape), self.tile, where)
+                for j in cutlass.range(tidx, cute.size(tile), 64):
+                    if cute.elem_less(known[j], outs[k].shape):
+                        out[j] = tile[j]
+                cute.arch.sync_threads()
+                phase ^= 1
+
+    @staticmethod
+    def like(tensor: cute.Tensor, other: cute.Tensor) -> cute.Tensor:
+        """The coordinates of ``tensor`` over the shape of ``other``."""
+        return cute.make_tensor(tensor.iterator, cute.make_layout(other.shape, stride=tensor.stride))

@@ -7,11 +7,12 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "tilewright.lang.device.smem": "SmemAllocator get_smem_capacity_in_bytes",
         "tilewright.utils.layout_enum": "LayoutEnum",
+        "tilewright.utils.tensormap_manager": "TensorMapManager TensorMapUpdateMode",
         "tilewright.lang.tools.hardware": "HardwareInfo",
         "tilewright.viz.render": "print_latex print_latex_tv",
         "tilewright.utils.tile_scheduler": ("PersistentTileSchedulerParams StaticPersistentTileScheduler WorkTileInfo"),
         "tilewright.utils.persistent_schedule": "PersistentScheduleSm90",
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },
-    ("hardware_info", "hopper_helpers", "sm90", "layout_enum", "tensor_helpers", "tile_scheduler"),
+    ("hardware_info", "hopper_helpers", "sm90", "layout_enum", "tensor_helpers", "tensormap_manager", "tile_scheduler"),
 )

@@ -47,9 +47,9 @@ def update_tma_descriptor(
     for i in range(len(plan.basis)):
         (step,) = plan.steps(i)
         extent = basis_get(step, gmem_tensor.shape)
-        if i == 0:
+        if i == 0 and plan.element.bytes != size:
             extent = extent * size // plan.element.bytes
-        else:
+        if i:
             stride = Int64(basis_get(step, gmem_tensor.stride)) * size
             call(tensormap.ReplaceTensorMap("global_stride", i - 1), tma_desc_ptr, Uint64(stride))
         call(tensormap.ReplaceTensorMap("global_dim", i), tma_desc_ptr, Uint32(extent))
