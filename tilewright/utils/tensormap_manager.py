@@ -14,7 +14,7 @@ from tilewright.lang.device.barriers import fence_acq_rel_cta, sync_warp
 from tilewright.lang.device.threads import warp_idx
 from tilewright.lang.device.warps import elect_one, make_warp_uniform
 from tilewright.lang.numbers.numeric import as_numeric
-from tilewright.lang.staging.within import only_if
+from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.tiled.atom import CopyAtom
