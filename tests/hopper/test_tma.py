@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tests.golden import DATA, HANDLERS, check, read
-from tests.hopper.tma_programs import Grouped, Multicast, OfMma, Reduce, Through
+from tests.hopper.tma_programs import Bulk, Grouped, Multicast, OfMma, Reduce, Through
 from tests.tiled.test_machines import MACHINES, NUMPY, Arrays
 from tilewright import cute, utils
 from tilewright.atoms.names import mma_by_name
 from tilewright.cute.nvgpu import cpasync
+from tilewright.errors import ConstraintError
 from tilewright.layout import make_smem_atom, tile_to_shape
 
 import tests.golden_tma  # isort: skip  # noqa: F401  (registers its handlers)
@@ -166,3 +167,50 @@ def test_tensor_maps_changed_on_the_device(mode: utils.TensorMapUpdateMode, mach
     Grouped((16, 64), mode)(matrices[:3], matrices[3:], cute.runtime.from_dlpack(arrays.device[-1], assumed_align=128))
     for k in range(3):
         np.testing.assert_array_equal(arrays.back(3 + k), given[k])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("kind", ["f32", "f16", "i8"])
+def test_bulk_copies(kind: str, machine: str) -> None:
+    a = numbers((6, 1024), kind)
+    arrays = Arrays(machine, a, np.zeros_like(a))
+    Bulk()(*arrays.tensors())
+    np.testing.assert_array_equal(arrays.back(1), a)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_bulk_multicast(machine: str) -> None:
+    a = numbers((6, 256), "f32")
+    arrays = Arrays(machine, a, np.zeros_like(a))
+    Bulk(multicast=True)(*arrays.tensors())
+    np.testing.assert_array_equal(arrays.back(1), np.repeat(a[::2], 2, axis=0))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("f16", "add"), ("bf16", "add"), ("f32", "add"), ("f64", "add"), ("i32", "min"), ("f16", "max"), ("i32", "xor")],
+)
+def test_bulk_reductions(kind: str, name: str, machine: str) -> None:
+    a, out = numbers((3, 64), kind), numbers((3, 64), kind)
+    wide = np.int32 if kind == "i32" else np.float64
+    want = REDUCTIONS[name](out.astype(wide), a.astype(wide))
+    arrays = Arrays(machine, a, out)
+    Bulk(cpasync.CopyReduceBulkS2GOp(name.upper()))(*arrays.tensors())
+    np.testing.assert_array_equal(arrays.back(1).astype(wide), want)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "op"),
+    [
+        ("a bulk copy takes whole multiples of 16 contiguous bytes", (2, 3), None),
+        ("the source must be 16-byte aligned", (2, 9), None),
+        ("no bulk reduction by 'inc' of f32", (2, 64), cpasync.CopyReduceBulkS2GOp("INC")),
+    ],
+)
+def test_bulk_copies_that_do_not_exist(text: str, shape: tuple[int, int], op: Any) -> None:
+    a = np.zeros((shape[0], 12), np.float32)[:, : shape[1]] if shape[1] < 12 else np.zeros(shape, np.float32)
+    if shape[1] == 9:
+        a = np.zeros((2, 9), np.float32)[:, :8]
+    with pytest.raises(ConstraintError, match=text):
+        Bulk(op)(*(cute.runtime.from_dlpack(x, assumed_align=16) for x in (a, a.copy())))

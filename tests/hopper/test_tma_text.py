@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.hopper.test_tma import smem
-from tests.hopper.tma_programs import Grouped, Multicast, Reduce, Through
+from tests.hopper.tma_programs import Bulk, Grouped, Multicast, Reduce, Through
 from tilewright import cute, utils
 from tilewright.cuda import compile as compile_cuda
 from tilewright.cute.nvgpu import cpasync
@@ -67,3 +67,46 @@ def test_older_gpus_have_no_tma() -> None:
     a = np.zeros((128, 256), np.float16)
     with pytest.raises(ConstraintError, match="needs sm_90"):
         compile_cuda(kernel(Through((64, 128), smem("K", "SW128", "f16", (64, 128))), a, a.copy()), "sm_80")
+
+
+@pytest.mark.parametrize(
+    ("store", "text", "sass_of"),
+    [
+        (None, "cp.async.bulk.global.shared::cta.bulk_group [", "UBLKCP.G.S"),
+        (cpasync.CopyReduceBulkS2GOp(), "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16", "UBLKRED"),
+        (cpasync.CopyReduceBulkS2GOp("MAX"), "bulk_group.max.f16", "UBLKRED"),
+    ],
+)
+def test_bulk_copies(store: Any, text: str, sass_of: str) -> None:
+    a = np.zeros((4, 256), np.float16)
+    artifact = compile_cuda(cute.compile(Bulk(store), *(from_dlpack(x, assumed_align=16) for x in (a, a))).kernels[0])
+    assert text in artifact.cuda
+    assert "UBLKCP.S.G" in artifact.sass or "UBLKCP" in artifact.sass
+    assert sass_of in artifact.sass
+
+
+def test_cache_policies() -> None:
+    """EVICT_FIRST and its like, by name or as the 64 bits of createpolicy."""
+    a = np.zeros((64, 64), np.float16)
+    layout = smem("K", "SW128", "f16", (64, 64))
+
+    @cute.kernel
+    def hinted(atom: cute.CopyAtom, tensor: cute.Tensor):
+        allocator = utils.SmemAllocator()
+        full, tile = allocator.allocate_array(cute.Int64, 1), allocator.allocate_tensor(cute.Float16, layout, 1024)
+        target, source = cpasync.tma_partition(
+            atom, 0, cute.make_layout(1), cute.group_modes(tile, 0, 2),
+            cute.group_modes(cute.local_tile(tensor, (64, 64), (0, 0)), 0, 2),
+        )  # fmt: skip
+        cute.copy(atom, source, target, tma_bar_ptr=full, cache_policy=cute.nvgpu.CacheEvictionPriority.EVICT_FIRST)
+        cute.copy(atom, source, target, tma_bar_ptr=full, cache_policy=0x14F0000000000000)
+
+    @cute.jit
+    def run(a: cute.Tensor):
+        hinted(*cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), a, layout, (64, 64))).launch(
+            grid=(1, 1, 1), block=(32, 1, 1)
+        )
+
+    artifact = compile_cuda(cute.compile(run, from_dlpack(a)).kernels[0], "sm_90a")
+    assert artifact.cuda.count(".L2::cache_hint [") == 1  # one device function
+    assert f"{0x12F0000000000000}" in artifact.cuda and f"{0x14F0000000000000}" in artifact.cuda

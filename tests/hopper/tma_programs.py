@@ -269,3 +269,47 @@ class Grouped:
     def like(tensor: cute.Tensor, other: cute.Tensor) -> cute.Tensor:
         """The coordinates of ``tensor`` over the shape of ``other``."""
         return cute.make_tensor(tensor.iterator, cute.make_layout(other.shape, stride=tensor.stride))
+
+
+class Bulk:
+    """``out[block] = a[block]``, or combined with it, by bulk copies without a tensor map."""
+
+    def __init__(self, store: Any = None, multicast: bool = False) -> None:
+        self.store, self.multicast = store or cpasync.CopyBulkS2GOp(), multicast
+
+    @cute.jit
+    def __call__(self, a: cute.Tensor, out: cute.Tensor):
+        cluster = (2, 1, 1) if self.multicast else (1, 1, 1)
+        self.kernel(a, out).launch(grid=(out.shape[0], 1, 1), block=(32, 1, 1), cluster=cluster)
+
+    @cute.kernel
+    def kernel(self, a: cute.Tensor, out: cute.Tensor):
+        bidx, _, _ = cute.arch.block_idx()
+        rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+        smem = utils.SmemAllocator()
+        full = smem.allocate_array(cutlass.Int64, 1)
+        row = smem.allocate_tensor(a.element_type, cute.make_layout(a.shape[1]), 128)
+        with cute.arch.elect_one():
+            cute.arch.mbarrier_init(full, 1)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_warp()
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        op = cpasync.CopyBulkG2SMulticastOp() if self.multicast else cpasync.CopyBulkG2SOp()
+        load = cute.make_copy_atom(op, a.element_type)
+        store = cute.make_copy_atom(self.store, a.element_type)
+        with cute.arch.elect_one():
+            cute.arch.mbarrier_arrive_and_expect_tx(full, cute.size_in_bytes(a.element_type, row.layout))
+            if cutlass.const_expr(self.multicast):  # the first block of each cluster loads for both
+                if rank == 0:
+                    cute.copy(load, a[bidx, None], row, mbar_ptr=full, mcast_mask=3)
+            else:
+                cute.copy(load, a[bidx, None], row, mbar_ptr=full)
+        cute.arch.mbarrier_wait(full, 0)
+        with cute.arch.elect_one():
+            cute.copy(store, row, out[bidx, None])
+            cute.arch.cp_async_bulk_commit_group()
+            cute.arch.cp_async_bulk_wait_group(0)
+        cute.arch.sync_warp()
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()

@@ -7,7 +7,7 @@ waits for its bulk group allow: it is handed to two agents, ``READS`` for the fi
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -76,30 +76,39 @@ class LoadEngine(Engine):
     def load(self, copies: list[list[Any]], barrier: Any, mask: Any) -> None:
         """Let each warp's boxes arrive later; ``mask`` names the blocks of the cluster that receive them."""
         masks = None if mask is None else self.lanes.spread(mask).astype(np.int64) & 0xFFFF
-        targets = [self.receivers(address, masks) for address, *_ in copies]
-        barriers = self.receivers(barrier, masks)
+        receive = [receivers(self.lanes, address, barrier, masks) for address, *_ in copies]
         for leader, tensor_map in self.maps():
             if masks is not None and not masks[leader]:
                 raise self.lanes.fault(
                     f"{self.name}: the multicast mask is 0: nobody receives the box",
                     fix="make it with create_tma_multicast_mask or make_layout_image_mask",
                 )
-            for (_, *coordinates), places in zip(copies, targets, strict=True):
-                where = [(p[leader], b[leader]) for p, b, there in zip(places[0], barriers[0], places[1], strict=True)
-                         if there[leader]]  # fmt: skip
-                self.aligned(np.array([p for p, _ in where]), tensor_map)
-                self.lanes.eventually(_Load(self, tensor_map, self.coordinates(coordinates, leader), where))
+            for (_, *coordinates), where in zip(copies, receive, strict=True):
+                places = where(leader)
+                self.aligned(np.array([place for place, _ in places]), tensor_map)
+                self.lanes.eventually(_Load(self, tensor_map, self.coordinates(coordinates, leader), places))
 
-    def receivers(self, pointer: Any, masks: Array | None) -> tuple[list[Array], list[Array]]:
-        """The places that ``pointer`` names in the blocks that receive, with the lanes for which they do."""
-        if masks is None:
-            return [self.lanes.places(pointer)], [np.ones(self.lanes.warps * WARP, bool)]
-        ranks = [r for r in range(16) if (masks[self.leaders] >> r & 1).any()]
-        own = self.lanes.sreg("cluster_ctarank")  # for warps that do not send there; other blocks may have ended
-        return (
-            [self.lanes.places(pointer, np.where(masks >> r & 1, r, own)) for r in ranks],
-            [(masks >> r & 1).astype(bool) for r in ranks],
-        )
+
+def receivers(
+    lanes: Lanes, address: Any, barrier: Any, masks: Array | None
+) -> Callable[[int], list[tuple[int, int]]]:
+    """A function that gives, for a lane, the (place, mbarrier) of every block that receives what it loads: its own, or
+    those of the cluster in its mask."""
+    if masks is None:
+        places, barriers = lanes.places(address), lanes.places(barrier)
+        return lambda lane: [(int(places[lane]), int(barriers[lane]))]
+    active = lanes.active()
+    found = {}
+    for rank in range(16):
+        chosen = masks >> rank & 1
+        if (chosen.astype(bool) & active).any():
+            there = np.where(chosen, rank, 0)
+            found[rank] = lanes.places(address, there), lanes.places(barrier, there)
+    return lambda lane: [
+        (int(places[lane]), int(barriers[lane]))
+        for rank, (places, barriers) in found.items()
+        if masks[lane] >> rank & 1
+    ]
 
 
 class _Load:

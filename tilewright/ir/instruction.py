@@ -136,6 +136,10 @@ class Lanes(Protocol):
         2^32, plus the offset. ``rank``: the same offset in the block of this rank in the cluster."""
         ...
 
+    def addresses(self, pointer: Any) -> np.ndarray[Any, Any]:
+        """``[L]`` absolute address of each lane's pointer into global memory."""
+        ...
+
     def mapped(self, pointer: Any, rank: Any) -> Any:
         """The pointer to the same place in the shared memory of the block of this rank in the cluster."""
         ...

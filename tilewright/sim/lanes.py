@@ -95,6 +95,9 @@ class GroupLanes:
     def shared_bytes(self, place: int, size: int) -> np.ndarray:
         return self.group.wave.shared.stretch(int(place), size)
 
+    def addresses(self, pointer: Handle) -> np.ndarray:
+        return self.spread(np.asarray(pointer.off, np.int64) + pointer.buf.base)
+
     def global_bytes(self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool) -> np.ndarray:
         return self.group.wave.launch.space.view(address, shape, strides, writes)
 

@@ -238,4 +238,7 @@ def make_copy_atom(
         raise ConstraintError(
             f"num_bits_per_copy={num_bits_per_copy} is not a multiple of the {width} bits of {copy_internal_type}"
         )
+    special = getattr(op, "copy_atom", None)  # operations whose copies are staged in a way of their own
+    if special is not None:
+        return special(copy_internal_type, num_bits_per_copy)  # type: ignore[no-any-return]
     return CopyAtom(op, copy_internal_type, num_bits_per_copy)

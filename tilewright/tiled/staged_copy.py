@@ -20,7 +20,7 @@ from tilewright.tiled.retile import check_registers
 from tilewright.tiled.sides import as_elements, in_registers, memory_pointers, register_numbers
 from tilewright.tiled.vectors import autovec_copy
 
-KEYWORDS = ("tma_bar_ptr", "mcast_mask", "tma_desc_ptr", "cache_policy")
+KEYWORDS = ("tma_bar_ptr", "mbar_ptr", "mcast_mask", "tma_desc_ptr", "cache_policy")
 """Documented keywords of ``cute.copy`` that some instructions take."""
 
 Split = tuple[Layout, Layout, Layout, Layout]

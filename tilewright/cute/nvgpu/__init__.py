@@ -5,7 +5,8 @@ from tilewright._lazy import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "tilewright.cute.nvgpu.common": "MmaUniversalOp CopyUniversalOp LoadCacheMode OperandMajorMode",
+        "tilewright.cute.nvgpu.common": "MmaUniversalOp CacheEvictionPriority CopyUniversalOp LoadCacheMode "
+        "OperandMajorMode",
         "tilewright.tiled.tma.atom": "make_tiled_tma_atom_A make_tiled_tma_atom_B",
         "tilewright.errors": "OpError=ConstraintError",
     },

@@ -13,7 +13,16 @@ from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, scalar_of
 
-__all__ = ["CopyUniversalOp", "LoadCacheMode", "MmaUniversalOp", "OperandMajorMode"]
+__all__ = ["CacheEvictionPriority", "CopyUniversalOp", "LoadCacheMode", "MmaUniversalOp", "OperandMajorMode"]
+
+
+class CacheEvictionPriority(Enum):
+    """How long the lines of a copy by TMA stay in the L2 cache (``cute.copy(..., cache_policy=...)``): evicted first,
+    last, or in their turn."""
+
+    EVICT_NORMAL = "normal"
+    EVICT_FIRST = "first"
+    EVICT_LAST = "last"
 
 
 class OperandMajorMode(Enum):

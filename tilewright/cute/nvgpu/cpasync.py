@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright._lazy import unknown_names
+from tilewright.atoms.bulk_copy import BulkCopy, BulkLoad, BulkStore
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
 from tilewright.lang.tensors.tensor_ssa import ReductionOp
 from tilewright.tiled.tma.atom import make_tiled_tma_atom
+from tilewright.tiled.tma.bulk import BulkCopyAtom
 from tilewright.tiled.tma.descriptors import (
     copy_tensormap,
     cp_fence_tma_desc_release,
@@ -23,7 +25,8 @@ from tilewright.tiled.tma.descriptors import (
 from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partition
 
 __all__ = [
-    "CopyBulkTensorTileG2SMulticastOp", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp",
+    "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
+    "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp", "CopyReduceBulkS2GOp",
     "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "copy_tensormap", "cp_fence_tma_desc_release",
     "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release", "make_tiled_tma_atom",
     "prefetch_descriptor", "tma_partition", "update_tma_descriptor",
@@ -107,3 +110,53 @@ class CopyReduceBulkTensorTileS2GOp(_BulkTensorOp):
         return TmaStore(bits, rank, reduction=kind)
 
 __getattr__ = unknown_names(__name__)
+
+
+@dataclass(frozen=True)
+class _BulkOp:
+    """What the bulk operations share; ``cute.make_copy_atom(op, dtype)`` makes the atom."""
+
+    def copy_atom(self, value_type: Any, num_bits_per_copy: int = 0) -> BulkCopyAtom:
+        return BulkCopyAtom(self, value_type, num_bits_per_copy)
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkCopy:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class CopyBulkG2SOp(_BulkOp):
+    """Contiguous bytes from global to shared memory, without a tensor map; they complete transactions of an mbarrier.
+
+    One thread calls ``cute.copy(atom, src, dst, mbar_ptr=...)`` (``with cute.arch.elect_one():``). Addresses and sizes
+    are multiples of 16 bytes.
+    """
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkLoad:
+        return BulkLoad(value_type.width)
+
+
+@dataclass(frozen=True)
+class CopyBulkG2SMulticastOp(_BulkOp):
+    """``CopyBulkG2SOp`` into the same place of the blocks of the cluster in ``mcast_mask``."""
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkLoad:
+        return BulkLoad(value_type.width, multicast=True)
+
+
+@dataclass(frozen=True)
+class CopyBulkS2GOp(_BulkOp):
+    """Contiguous bytes from shared to global memory, in bulk groups (``cute.arch.cp_async_bulk_commit_group``)."""
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkStore:
+        return BulkStore(value_type.width)
+
+
+@dataclass(frozen=True)
+class CopyReduceBulkS2GOp(_BulkOp):
+    """Contiguous elements of shared memory combined with those in global memory, each atomically, in bulk groups."""
+
+    reduction_kind: Any = ReductionOp.ADD
+
+    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkStore:
+        kind = getattr(self.reduction_kind, "name", str(self.reduction_kind)).lower()
+        return BulkStore(value_type.width, reduction=kind, element=value_type)

@@ -27,7 +27,7 @@ CACHE_POLICIES = {
 
 def stage_copy(
     atom: TmaCopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, tma_bar_ptr: Any = None, mcast_mask: Any = None,
-    cache_policy: Any = None, tma_desc_ptr: Any = None,
+    cache_policy: Any = None, tma_desc_ptr: Any = None, mbar_ptr: Any = None,
 ) -> None:  # fmt: skip
     """``cute.copy`` between a TMA tensor and shared memory.
 
@@ -37,6 +37,8 @@ def stage_copy(
     """
     instruction = atom.instruction
     assert isinstance(instruction, TmaCopy)
+    if mbar_ptr is not None:
+        raise ConstraintError(f"cute.copy: {instruction} takes its mbarrier as tma_bar_ptr, not as mbar_ptr")
     if pred is not None:
         raise ConstraintError(f"cute.copy: {instruction} takes no pred; TMA itself leaves out what lies outside")
     _outside_elect_one(instruction, "cute.copy")
@@ -63,7 +65,7 @@ def stage_prefetch(atom: TmaCopyAtom, src: Tensor, cache_policy: Any = None, tma
     _outside_elect_one(instruction, "cute.prefetch")
     shared = []
     if cache_policy is not None:
-        instruction, shared = dataclasses.replace(instruction, hint=True), [_policy(cache_policy)]
+        instruction, shared = dataclasses.replace(instruction, hint=True), [cache_policy_value(cache_policy)]
     operands = [c for step in _boxes(atom, src, "TMA") for c in _coordinates(instruction, src, step)]
     source = atom.tensor_map if tma_desc_ptr is None else tma_desc_ptr.value()
     count = len(operands) // instruction.rank
@@ -123,7 +125,7 @@ def _stage(
 ) -> None:
     if policy is not None:
         instruction = dataclasses.replace(instruction, hint=True)
-        shared = [*shared, _policy(policy)]
+        shared = [*shared, cache_policy_value(policy)]
     places, steps = _boxes(atom, smem, "shared-memory"), _boxes(atom, gmem, "TMA")
     if len(places) != len(steps):
         raise ConstraintError(
@@ -141,7 +143,8 @@ def _stage(
     Builder.current().call(instruction, [source, *shared, *operands], count=len(places))
 
 
-def _policy(policy: Any) -> Value:
+def cache_policy_value(policy: Any) -> Value:
+    """A cache policy, by name or as the 64 bits that ``createpolicy`` gives, as an operand."""
     name = getattr(policy, "name", None)
     if isinstance(name, str):
         if name not in CACHE_POLICIES:

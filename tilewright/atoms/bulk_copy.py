@@ -1,0 +1,257 @@
+"""Bulk copies of contiguous bytes, without a tensor map: ``cp.async.bulk`` and ``cp.reduce.async.bulk`` (PTX ISA).
+
+One call stands for ``count`` copies of ``bytes`` bytes. Its operands are what all copies share (``shared``: mbarrier,
+multicast mask, cache policy), then for each copy the destination and the source. Every thread that is here issues; a
+program lets one do it (``with elect_one():``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.mbarrier_state import Touch
+from tilewright.atoms.tma import AGENT, REDUCTIONS, check_mbarrier
+from tilewright.atoms.tma_engine import READS, WRITES, receivers, reduced
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Op, Value
+from tilewright.ir.effects import Access
+from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.types import I16, I64, MemSpace, PtrType, ScalarType, Type
+from tilewright.layout import Layout
+
+ALIGNMENT = 16
+GLOBAL, SHARED = (MemSpace.GMEM, MemSpace.GENERIC), (MemSpace.SMEM,)
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, repr=False)
+class BulkCopy(CopyInstruction):
+    """What the bulk copies share. ``bits`` are those of one element: a copy takes any number of bytes that 16 "
+    "divides."""
+
+    bits: int
+    hint: bool = False
+
+    min_arch: ClassVar[int] = 90  # type: ignore[misc]
+    thr_id = Layout(1, 0)
+
+    @property
+    def src_bits(self) -> Layout:  # type: ignore[override]
+        return Layout((1, self.bits), (0, 1))
+
+    dst_bits = ref_bits = src_bits  # type: ignore[assignment]
+
+    def kinds(self) -> list[tuple[str, Type | None]]:
+        """The operands that all copies share, with their types (None: a pointer to an mbarrier)."""
+        return [("cache_policy", I64)] if self.hint else []
+
+    def parts(self, operands: list[Any]) -> tuple[list[Any], list[tuple[Any, Any]]]:
+        """(shared operands, [(destination, source)])."""
+        n = len(self.kinds())
+        return operands[:n], list(zip(operands[n::2], operands[n + 1 :: 2], strict=True))
+
+    def count(self, op: Op) -> int:
+        return int(op.attrs["count"])
+
+    def accessed(self, op: Op) -> list[tuple[Value, Access]]:
+        _, copies = self.parts(op.operands)
+        sides = [((target, self.destination), (source, self.source)) for target, source in copies]
+        return [side for pair in sides for side in pair]
+
+    def verify(self, op: Op) -> None:
+        where = f" at {op.loc}" if op.loc else ""
+        what, size = self.mnemonic(), op.attrs["bytes"]
+        if size % ALIGNMENT or not size:
+            raise ConstraintError(f"{what}: copies a multiple of 16 bytes, not {size}{where}")
+        shared, copies = self.parts(op.operands)
+        if len(copies) != op.attrs["count"] or op.results:
+            raise ConstraintError(f"{what}: {len(op.operands)} operands for {op.attrs['count']} copies{where}")
+        for (name, kind), value in zip(self.kinds(), shared, strict=True):
+            if kind is None:
+                check_mbarrier(what, value, where)
+            elif value.type != kind:
+                raise ConstraintError(f"{what}: {name} is {kind}, not {value.type}{where}")
+        for target, source in copies:
+            _check_side(what, "destination", target, self.destination.spaces, where)
+            _check_side(what, "source", source, self.source.spaces, where)
+
+    def form(self) -> str:
+        """The instruction with the names of its operands in braces."""
+        raise NotImplementedError
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        shared, copies = self.parts(op.operands)
+        hint = ".L2::cache_hint" if self.hint else ""
+        given = dict(zip([name for name, _ in self.kinds()], shared, strict=True))
+        for target, source in copies:
+            operands = {"target": target, "source": source, **given}
+            slots = {name: f"%{i}" for i, name in enumerate(operands)}
+            text = self.form().format(hint=hint, size=op.attrs["bytes"], **slots)
+            text += f", {slots['cache_policy']}" if self.hint else ""
+            arguments = ", ".join(_constraint(out, name, value) for name, value in operands.items())
+            out.line(f'asm volatile("{text};" :: {arguments} : "memory");')
+
+
+@dataclass(frozen=True, repr=False)
+class BulkLoad(BulkCopy):
+    """Contiguous bytes from global to shared memory; they complete transactions of an mbarrier."""
+
+    multicast: bool = False
+
+    name = "cp.async.bulk"
+    accesses = (
+        Access("read", "source", GLOBAL, align=ALIGNMENT, agent=AGENT, proxy="async"),
+        Access("write", "destination", SHARED, align=ALIGNMENT, agent=AGENT, proxy="async"),
+        Access("update", "mbarrier", SHARED, 0, align=8, agent=AGENT, order="release", scope="cluster"),
+    )
+
+    @property
+    def cute_name(self) -> str:
+        return "SM90_BULK_COPY_G2S"
+
+    def mnemonic(self) -> str:
+        return f"bulk.load{'.multicast' if self.multicast else ''}{'.hint' if self.hint else ''}"
+
+    def kinds(self) -> list[tuple[str, Type | None]]:
+        return [("mbarrier", None), *([("mask", I16)] if self.multicast else []), *super().kinds()]
+
+    def accessed(self, op: Op) -> list[tuple[Value, Access]]:
+        return [*super().accessed(op), (op.operands[0], self.accesses[2])]
+
+    def form(self) -> str:
+        cast, mask = (".multicast::cluster", ", {mask}") if self.multicast else ("", "")
+        return (
+            f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{cast}{{hint}} "
+            f"[{{target}}], [{{source}}], {{size}}, [{{mbarrier}}]{mask}"
+        )
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        shared, copies = self.parts(operands)
+        size = op.attrs["bytes"]
+        masks = lanes.spread(shared[1]).astype(np.int64) & 0xFFFF if self.multicast else None
+        for target, source in copies:
+            addresses = lanes.addresses(source)
+            where = receivers(lanes, target, shared[0], masks)
+            for lane in map(int, np.flatnonzero(lanes.active())):
+                lanes.eventually(_Load(lanes, self.mnemonic(), int(addresses[lane]), size, where(lane)))
+        return ()
+
+
+@dataclass(frozen=True, repr=False)
+class BulkStore(BulkCopy):
+    """Contiguous bytes from shared to global memory, in a bulk group. ``reduction``: combined with what is there, as
+    elements of ``element``."""
+
+    reduction: str = ""
+    element: ScalarType | None = None
+
+    name = "cp.async.bulk"
+
+    def __post_init__(self) -> None:
+        if self.reduction and (self.reduction not in REDUCTIONS or not _reduction_type(self.reduction, self.element)):
+            raise ConstraintError(f"no bulk reduction by {self.reduction!r} of {self.element}")
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+        does = "update" if self.reduction else "write"
+        return (
+            Access("read", "source", SHARED, align=ALIGNMENT, agent=READS, proxy="async"),
+            Access(does, "destination", GLOBAL, align=ALIGNMENT, agent=WRITES, proxy="async"),
+        )
+
+    @property
+    def cute_name(self) -> str:
+        return f"SM90_BULK_REDUCE_{self.reduction.upper()}" if self.reduction else "SM90_BULK_COPY_S2G"
+
+    def mnemonic(self) -> str:
+        kind = f"reduce.{self.reduction}.{self.element}" if self.reduction else "store"
+        return f"bulk.{kind}{'.hint' if self.hint else ''}"
+
+    def form(self) -> str:
+        head = "cp.reduce.async" if self.reduction else "cp.async"
+        kind = f".{self.reduction}.{_reduction_type(self.reduction, self.element)}" if self.reduction else ""
+        return f"{head}.bulk.global.shared::cta.bulk_group{{hint}}{kind} [{{target}}], [{{source}}], {{size}}"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        size = op.attrs["bytes"]
+        for target, source in self.parts(operands)[1]:
+            addresses, places = lanes.addresses(target), lanes.places(source)
+            for lane in np.flatnonzero(lanes.active()):
+                store = _Store(lanes, self, int(addresses[lane]), int(places[lane]), size)
+                lanes.defer(READS, store.read)
+                lanes.defer(WRITES, store.write)
+        return ()
+
+
+_TYPES = {
+    "add": {"u32": "u32", "i32": "s32", "u64": "u64", "i64": "u64", "f16": "noftz.f16", "bf16": "noftz.bf16",
+            "f32": "f32", "f64": "f64"},
+    "min": {"u32": "u32", "i32": "s32", "u64": "u64", "i64": "s64", "f16": "f16", "bf16": "bf16"},
+    "inc": {"u32": "u32"}, "and": {"u32": "b32", "i32": "b32", "u64": "b64", "i64": "b64"},
+}  # fmt: skip
+_TYPES |= {"max": _TYPES["min"], "dec": _TYPES["inc"], "or": _TYPES["and"], "xor": _TYPES["and"]}
+
+
+def _reduction_type(kind: str, element: ScalarType | None) -> str:
+    """The type's name in ``cp.reduce.async.bulk``; empty where there is none."""
+    return _TYPES[kind].get(element.name, "") if element is not None else ""
+
+
+class _Load:
+    """The moment at which the bytes arrive, and the mbarriers are told."""
+
+    def __init__(self, lanes: Lanes, name: str, address: int, size: int, where: list[tuple[int, int]]) -> None:
+        self.lanes, self.name, self.address, self.size, self.where = lanes, name, address, size, where
+
+    def __call__(self) -> None:
+        data = self.lanes.global_bytes(self.address, [self.size], [1], False).copy()
+        for place, barrier in self.where:
+            self.lanes.shared_bytes(place, self.size)[:] = data
+            Touch.at(self.lanes, np.array([barrier]), self.name).exists().complete(np.array([self.size]))
+
+
+class _Store:
+    """The two moments of a store: shared memory is read, global memory is written."""
+
+    def __init__(self, lanes: Lanes, instruction: BulkStore, address: int, place: int, size: int) -> None:
+        self.lanes, self.instruction, self.address, self.place, self.size = lanes, instruction, address, place, size
+        self.data: Array | None = None
+
+    def read(self) -> None:
+        if self.data is None:
+            self.data = self.lanes.shared_bytes(self.place, self.size).copy()
+
+    def write(self) -> None:
+        self.read()
+        target, data, element = self.lanes.global_bytes(self.address, [self.size], [1], True), self.data, None
+        assert data is not None
+        element = self.instruction.element
+        if self.instruction.reduction and element is not None:
+            old, new = target.copy().view(element.dtype), data.view(element.dtype)
+            data = reduced(self.instruction.reduction, old, new).view(np.uint8)
+        target[:] = data
+
+
+def _check_side(what: str, role: str, value: Value, spaces: tuple[MemSpace, ...], where: str) -> None:
+    kind = value.type
+    if not isinstance(kind, PtrType) or kind.space not in spaces:
+        names = " or ".join(s.value for s in spaces)
+        raise ConstraintError(f"{what}: the {role} must be in {names}, not at {kind}{where}")
+    if kind.align % ALIGNMENT:
+        raise ConstraintError(
+            f"{what}: the {role} must be 16-byte aligned, but its address is only known to be a multiple of "
+            f"{kind.align} "
+            f"bytes: state it (assumed_align=16, byte_alignment=16, cute.assume of the strides){where}"
+        )
+
+
+def _constraint(out: Emitter, name: str, value: Value) -> str:
+    """One asm operand."""
+    kind = value.type
+    if isinstance(kind, PtrType) and kind.space is MemSpace.SMEM:
+        return f'"r"({out.shared_address(value)})'
+    return f'"{"h" if name == "mask" else "l"}"({out.value(value)})'
