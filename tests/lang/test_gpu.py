@@ -190,9 +190,9 @@ def test_hardware_info() -> None:
 def test_swizzled_tensors_move_in_loops() -> None:
     @cute.jit
     def body(t, out):
-        swizzle = cute.make_composed_layout(cute.make_swizzle(2, 3, 3), 0, cute.make_layout((8, 32), stride=(32, 1)))
+        stages = cute.tile_to_shape(cute.make_layout((8, 32), stride=(32, 1)), (8, 32, 3), order=(0, 1, 2))
         ring = cutlass.utils.SmemAllocator().allocate_tensor(
-            cutlass.Float16, cute.tile_to_shape(swizzle, (8, 32, 3), order=(0, 1, 2)), 16
+            cutlass.Float16, stages, 16, swizzle=cute.make_swizzle(2, 4, 3)
         )
         for stage in cutlass.range_constexpr(3):
             for i in cutlass.range_constexpr(4):
