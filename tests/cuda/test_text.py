@@ -180,7 +180,7 @@ def test_carried_fragments_are_refused() -> None:
 
 
 def test_fragment_parameters_are_refused() -> None:
-    with pytest.raises(CompileError, match="fragment acc lives in registers"):
+    with pytest.raises(CompileError, match="fragment acc is in registers"):
         emit(Kernel("taken", acc=FragType(F32, 4)).done())
 
 

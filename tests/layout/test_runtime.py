@@ -82,7 +82,7 @@ MERGING = (coalesce, complement, left_inverse, right_inverse)
 
 
 def there_and_back(layout: Layout) -> Any:
-    """Indices from offsets: what lies between the offsets is nobody's business."""
+    """Indices from offsets: what lies between the offsets is not defined."""
     inverse = left_inverse(layout)
     return tuple(inverse(layout(i, j)) for i in range(layout.shape[0]) for j in (0, layout.shape[1] - 1))
 

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Engine:
-    """The copies that the warps of a group issue with one instruction: one thread of each warp speaks for it."""
+    """The copies that the warps of a group issue with one instruction: one thread of each warp issues it."""
 
     def __init__(self, lanes: Lanes, name: str, tensor_map: Any, kind: Type) -> None:
         """``tensor_map`` is the operand, ``kind`` its type: a tensor map, or a pointer to one."""

@@ -12,7 +12,7 @@ from tilewright.cuda import libcuda
 class DeviceArray:
     """An array on a GPU that looks like NumPy's from outside: shape, strides in bytes, dtype, ``swapaxes``.
 
-    It speaks ``__cuda_array_interface__``; its memory is freed with the last array that looks at it.
+    It has ``__cuda_array_interface__``; its memory is freed with the last array that refers to it.
     """
 
     def __init__(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any, owner: Any) -> None:

@@ -25,7 +25,7 @@ class Artifact:
     """One kernel compiled for one architecture.
 
     ``ir`` and ``cuda`` are texts, ``ptx`` NVIDIA's assembly, ``cubin`` the loadable binary, ``log`` ptxas' report.
-    ``dynamic_smem`` are the bytes that the kernel's own allocations need. ``cached`` tells whether NVRTC was spared,
+    ``dynamic_smem`` are the bytes that the kernel's own allocations need. ``cached``: it came from the disk cache,
     ``seconds`` what it took.
     """
 

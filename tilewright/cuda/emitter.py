@@ -116,7 +116,7 @@ class KernelEmitter:
         if isinstance(value.type, VecType):
             return f"const __grid_constant__ tw::parameter<{value.type.elem.cuda}, {value.type.n}> {name}"
         if isinstance(value.type, FragType):
-            raise CompileError(f"{self.function.name}: fragment {name} lives in registers and cannot be a parameter")
+            raise CompileError(f"{self.function.name}: fragment {name} is in registers and cannot be a parameter")
         return f"{self.type_name(value.type)} {name}"
 
     def _count(self, block: Block, unused: frozenset[int] = frozenset()) -> None:

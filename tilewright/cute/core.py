@@ -1,4 +1,4 @@
-"""``cute.core``: the older home of names that ``cute`` bears."""
+"""``cute.core``: the older module of names that ``cute`` has."""
 
 from tilewright import cute as _cute
 

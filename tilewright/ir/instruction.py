@@ -221,7 +221,7 @@ def need(op: Op, condition: bool, text: str) -> None:
 
 
 class Instruction:
-    """One instruction. Subclasses are immutable and hashable; operands and per-use data travel in the ``call`` op.
+    """One instruction. Subclasses are immutable and hashable; operands and per-use data are in the ``call`` op.
 
     ``name`` is its mnemonic (printed in the IR, counted by the simulator); ``blocking`` instructions order warps
     (barriers, waits) and are executed warp by warp, never under a partial warp mask unless they allow it; ``min_arch``

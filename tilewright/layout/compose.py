@@ -1,6 +1,6 @@
 """Composition: ``R = A o B``, the layout with ``R(c) == A(B(c))`` for every coordinate ``c`` of B.
 
-Composition distributes over the modes of B, so one mode ``n:r`` of B is the whole story. Think of A's flat shape
+Composition distributes over the modes of B, so it is enough to define it for one mode ``n:r``. Think of A's flat shape
 ``(s0, s1, ...)`` as the digits of a mixed-radix number: stepping by ``r`` first divides ``r`` out of the digits from
 the left, then ``n`` steps are handed to the digits that remain.
 

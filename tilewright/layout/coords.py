@@ -37,7 +37,7 @@ def offset_of(coord: Any, shape: Any, stride: Any) -> Any:
         d = stride[i]
         if i < last:
             extent = product(s)
-            if type(extent) is int and extent == 1:  # spare a run-time coordinate the division
+            if type(extent) is int and extent == 1:  # no division of a run-time coordinate
                 if not isinstance(d, tuple | ScaledBasis):
                     continue
                 part = 0  # which has a place in a coordinate

@@ -34,7 +34,7 @@ def deadlock(launch: Launch) -> str:
 
 
 def hang(launch: Launch, spinning: list[Group]) -> str:
-    """Loops turn, nobody changes what they read."""
+    """Loops repeat, and no other warp changes what they read."""
     first = min(spinning, key=lambda g: int(g.warps[0]))
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",

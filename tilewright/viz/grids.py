@@ -131,7 +131,7 @@ class Owners:
     def _cell(self, row: int, column: int, several: bool) -> Cell:
         who = self.at.get((row, column))
         if who is None:
-            return Cell(row, column, (), BLANK, f"({row},{column}): nobody's")
+            return Cell(row, column, (), BLANK, f"({row},{column}): in no thread")
         thread, value = who[0]
         if self._common:
             return Cell(row, column, (f"V{value}",), BLANK, f"({row},{column}): V{value} of every thread")

@@ -439,7 +439,7 @@ def _activemask(step: Step) -> None:
 
 
 def act(registers: Registers, statement: Statement) -> None:
-    """Do one statement. Raises :class:`Unknown` where nobody has said what it does."""
+    """Do one statement. Raises :class:`Unknown` for a statement without an action."""
     where: Array | None = None
     if statement.guard:
         where = registers.read(statement.guard, Kind(BOOL))

@@ -1,4 +1,4 @@
-"""Dead code with loops in sight: a carried value that only feeds its own next value is dead, and does not travel.
+"""Dead code with loops in sight: a carried value that only feeds its own next value is dead and is not carried.
 
 Starts from the ops with effects and marks what they need. Results of loops and branches that stay unmarked are
 dropped together with what is carried and yielded for them; so are ops, loops and branches without effect or reader.

@@ -58,7 +58,7 @@ def array_of(x: Any) -> Array:
     if hasattr(x, "__dlpack__"):
         return _capsule(x)
     raise ArgumentError(
-        f"{kind.__module__}.{kind.__qualname__} is no array: it speaks neither DLPack nor an array interface"
+        f"{kind.__module__}.{kind.__qualname__} is no array: it has neither DLPack nor an array interface"
     )
 
 

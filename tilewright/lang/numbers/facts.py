@@ -29,7 +29,7 @@ UNKNOWN = Facts()
 LARGE = 1 << 30
 EXTENT_BOUND = {32: (1 << 31) - (1 << 16), 64: 1 << 62}
 """Above extents and strides of tensors, by the width that they are passed in: a tensor that reaches further is passed
-with 64 bits. What is left over is room for rounding an extent up to whole tiles."""
+with 64 bits. The remaining margin is for rounding an extent up to whole tiles."""
 
 
 def of_number(value: int) -> Facts:

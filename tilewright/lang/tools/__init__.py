@@ -1,1 +1,1 @@
-"""Tools of whoever writes kernels: printing, timing, tuning, and what the GPU is."""
+"""Tools for authors of kernels: printing, timing, tuning, and what the GPU is."""
