@@ -126,6 +126,7 @@ def test_a_divide_has_the_tile_asked_for_and_every_element_once(a: Layout, tiler
 @example(parse("2:3"), parse("8:2"))
 @example(parse("8:6"), parse("(4,4):(1,4)"))
 @example(parse("(5,5):(4,32)"), Layout(8))
+@example(parse("(4,8,2,2):(7,32,1,2)"), Layout(2))
 @example(parse("(4,2):(2,24)"), parse("(4,4):(1,4)"))
 def test_a_product_holds_the_copies_that_the_tiler_names(block: Layout, tiler: Layout) -> None:
     suppose(size(block) * size(tiler) <= 2000)

@@ -65,7 +65,7 @@ class MmaAtom(Atom):
             )
         self.op = op
         self.instruction: Mma = instruction
-        # In a kernel the field is a value that loops may carry; on the host nobody has said anything yet.
+        # In a kernel the field is a value that loops may carry; on the host it is not set yet.
         self._accumulates: Any = True if instruction.fields and _in_a_kernel() else None
 
     # -- fields that change at run time --------------------------------------------------------------------------
