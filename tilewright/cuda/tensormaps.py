@@ -19,11 +19,12 @@ ALIGNMENT = 64
 
 def encoded(tensor_map: TensorMap | bytes) -> bytes:
     """The 128 bytes of a tensor map; made once. Raises MachineError when the driver refuses it."""
-    if not isinstance(tensor_map, TensorMap):
-        return bytes(tensor_map)
-    if tensor_map.encoded is None:
-        tensor_map.encoded = encode(tensor_map)
-    return tensor_map.encoded
+    if tensor_map.__class__ is not TensorMap:
+        return bytes(tensor_map)  # type: ignore[arg-type]
+    found: bytes | None = tensor_map.encoded
+    if found is None:
+        found = tensor_map.encoded = encode(tensor_map)
+    return found
 
 
 def encode(tensor_map: TensorMap) -> bytes:

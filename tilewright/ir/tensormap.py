@@ -153,24 +153,22 @@ class TensorMapTemplate:
     swizzle: int
     scales: tuple[Part, ...] = ()
     tensor: str = ""
-    _known: dict[Any, tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
+    known: dict[tuple[int, ...], tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """What was made for (address, *values) on a GPU; the generated host code looks here first."""
 
     def __call__(self, pointer: DevicePointer | int, *values: int) -> tuple[Any, ...]:
         """``(tensor map, *scales)`` of one launch; what was made before for the same numbers is given again.
 
         Raises ArgumentError for an address, extent or stride that TMA cannot take.
         """
-        if pointer.__class__ is int:
-            key: Any = (pointer, values)
-        else:
-            key = (pointer.address, pointer.low, pointer.high, pointer.device, values)  # type: ignore[union-attr]
-        found = self._known.get(key)
+        key = (int(pointer), *values)
+        found = self.known.get(key)
         if found is None:
             found = self.make(pointer, values)
             if isinstance(pointer, int) or pointer.device != "cpu":  # the simulator needs the live array
-                if len(self._known) >= REMEMBERED:
-                    self._known.clear()
-                self._known[key] = found
+                if len(self.known) >= REMEMBERED:
+                    self.known.clear()
+                self.known[key] = found
         return found
 
     def make(self, pointer: DevicePointer | int, values: Sequence[int]) -> tuple[Any, ...]:

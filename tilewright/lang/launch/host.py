@@ -279,10 +279,12 @@ class HostWriter:
 
     def op_tensormap(self, op: Op) -> None:
         """The tensor map of this launch: see :class:`tilewright.ir.tensormap.TensorMapTemplate`."""
-        label = f"tensormap{sum(name.startswith('tensormap') for name in self.scope)}"
-        self.scope[label] = op.attrs["template"]
+        template, number = op.attrs["template"], sum(name.startswith("tensormap") for name in self.scope)
+        make, known = self.named(f"tensormap{number}", template), self.named(f"known{number}", template.known.get)
         targets = "".join(f"{self.name(r)}, " for r in op.results)
-        self.line(f"{targets}= {label}({', '.join(self.use(v) for v in op.operands)})")
+        pointer, *rest = (self.use(v) for v in op.operands)
+        key = "".join(f"{x}, " for x in (f"int({pointer})", *rest))
+        self.line(f"{targets}= {known}(({key})) or {make}({', '.join((pointer, *rest))})")
 
     def op_assert(self, op: Op) -> None:
         message = f"{op.loc}: {op.attrs['message']}" if op.loc else op.attrs["message"]
