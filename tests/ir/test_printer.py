@@ -40,7 +40,9 @@ def test_every_construct() -> None:
     b.emit("if", (c,), (), {}, alone)
     attrs = {"smem_bytes": 64, "source": "hidden.py", "cluster": None}
     text = print_function(Function("k", "kernel", b.block, attrs))
-    assert text == """\
+    assert (
+        text
+        == """\
 kernel @k(%p: ptr<f32, gmem, align 4>, %n: i32, %c: i1) {smem_bytes = 64} {
   %sum = for %i = 0:i32 to %n step 1:i32 unroll 4 carry (%sum_1 = 0.0:f32) -> f32 {
     %2 = ptr.add %p, %i : ptr<f32, gmem, align 4>
@@ -67,6 +69,7 @@ kernel @k(%p: ptr<f32, gmem, align 4>, %n: i32, %c: i1) {smem_bytes = 64} {
   }
 }
 """
+    )
 
 
 def test_names_of_users_are_made_fit_and_kept_apart() -> None:

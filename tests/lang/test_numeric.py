@@ -7,7 +7,8 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright.errors import StagingError
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Function, Value
 from tilewright.ir.types import F32, I32
@@ -209,3 +210,62 @@ def test_float_arithmetic_known_now_is_that_of_the_machine() -> None:
             for j, b in enumerate(numbers):
                 here = np.float32(action(cutlass.Float32(a), cutlass.Float32(b)).value)
                 assert np.allclose(here, out[k, i, j], rtol=3e-7, atol=0, equal_nan=True), (k, a, b)
+
+
+def test_extremes_of_known_numbers_are_promoted_as_run_time_ones_are() -> None:
+    found: list[object] = []
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        small, large, minus, seven = cutlass.Int8(100), Int32(5), cutlass.Int8(-1), cutlass.Uint16(7)
+        found.extend([max(small, large), max(minus, seven), min(minus, seven)])
+        found.extend([cutlass.max(small, large), max(3, small)])
+        out[0] = max(cutlass.Int8(x[0]), Int32(x[1])) + cutlass.Int8(100)
+        out[1] = max(cutlass.Int8(x[2]), cutlass.Uint16(x[3]))
+
+    @cute.jit
+    def run(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=1)
+
+    out = np.zeros(2, np.int32)
+    run(np.array([100, 5, -1, 7], np.int32), out)
+    assert [repr(x) for x in found] == ["Int32(100)", "Uint16(65535)", "Uint16(7)", "Int32(100)", "Int8(100)"]
+    assert out.tolist() == [200, 65535]
+
+
+def test_round_goes_to_even_in_a_kernel() -> None:
+    numbers = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 2.4, 2.6, 3e10, np.inf, np.nan], np.float32)
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        thread, _, _ = cute.arch.thread_idx()
+        out[thread] = round(x[thread])
+
+    @cute.jit
+    def run(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=len(numbers))
+
+    out = np.zeros_like(numbers)
+    run(numbers, out)
+    np.testing.assert_array_equal(out, np.rint(numbers))
+    assert [float(round(Float32(x))) for x in numbers[:8]] == [float(round(float(x))) for x in numbers[:8]]
+    with pytest.raises(StagingError, match="whole numbers only"):
+        round(Float32(2.55), 1)
+
+
+@pytest.mark.parametrize("value", [lambda x: x[0], lambda x: 2.5, lambda x: Float32(2)])
+@pytest.mark.parametrize("fill", [False, True])
+def test_a_float_is_not_cut_off_silently_in_a_tensor_of_integers(value, fill) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        if cutlass.const_expr(fill):
+            out[0, None].fill(value(x))
+        else:
+            out[0, 0] = value(x)
+
+    @cute.jit
+    def run(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=1)
+
+    with pytest.raises(ConstraintError, match=r"the fraction would be lost; convert it with \.to\(Int32\)"):
+        run(np.zeros(1, np.float32), from_dlpack(np.zeros((1, 2), np.int32)))

@@ -111,6 +111,16 @@ class Numeric(metaclass=NumericMeta):
     def __abs__(self) -> Any:
         return operators.unary("abs", self)
 
+    def __round__(self, digits: Any = None) -> Any:
+        """The nearest whole number, ties to even, in the same type (Python gives an int); ``.to(Int32)`` converts it.
+
+        >>> round(Float32(2.5)), round(Int32(3))
+        (Float32(2.0), Int32(3))
+        """
+        if digits is not None:
+            raise StagingError(f"round({self!r}, {digits!r}): numerics round to whole numbers only")
+        return operators.unary("round", self) if type(self).is_float else self
+
     def __str__(self) -> str:
         """The number outside jit functions; a question mark inside, where ``print`` runs before the program does."""
         return str(self.value) if self.is_static and not Builder.active() else "?"

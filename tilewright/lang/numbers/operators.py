@@ -50,7 +50,7 @@ def compare(opcode: str, a: Any, b: Any) -> Any:
 
 
 def unary(opcode: str, a: Any) -> Any:
-    """``neg``, ``not`` or ``abs``."""
+    """``neg``, ``not``, ``abs`` or ``round`` (of floats)."""
     kind = a.ir_type if opcode == "not" else promote.arithmetic(a.ir_type)
     cls = CLASS_OF[kind]
     a = _as(cls, a)

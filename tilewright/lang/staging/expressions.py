@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators
-from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging.branch import choose
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.places import Reachable
@@ -116,7 +116,7 @@ def _extreme(opcode: str, python: Any) -> Any:
         if options or not args:
             return python(*args, **options)
         items = args if len(args) > 1 else tuple(args[0])
-        if any(map(is_dynamic, items)):
+        if any(isinstance(item, Numeric) or is_dynamic(item) for item in items):  # one type for both, known or not
             return functools.reduce(lambda a, b: operators.binary(opcode, a, b), items)
         return python(items)
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tilewright.errors import StagingError
+from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.types import VecType
+from tilewright.ir.types import BOOL, ScalarType, VecType
 from tilewright.lang.numbers.numeric import Integer, unwrap
+from tilewright.lang.numbers.operators import CLASS_OF
 from tilewright.lang.tensors.pointer import Pointer, element_bytes
 from tilewright.layout.coords import offset_of
 from tilewright.layout.layout import Layout
@@ -26,6 +27,20 @@ WIDEST = 16
 """Bytes of the widest access of one thread."""
 
 Place = tuple[Any, int]
+
+
+def element_value(value: Any, dtype: Any, tensor: Any) -> Value:
+    """``value`` as an element of ``tensor``. Numbers convert, but a float does not lose its fraction silently."""
+    fraction = isinstance(value, float) and not value.is_integer()
+    kind = getattr(value, "ir_type", None) or getattr(value, "type", None)
+    if dtype.is_integer and dtype.ir_type != BOOL and (fraction or (isinstance(kind, ScalarType) and kind.is_float)):
+        given = type(value).__name__ if kind is None else CLASS_OF[kind].__name__
+        raise ConstraintError(
+            f"a {given} becomes an element of {tensor}: the fraction would be lost; convert it with "
+            f".to({dtype.__name__}), after cute.math.floor, round or trunc as meant"
+        )
+    number: Value = dtype(value).ir_value()
+    return number
 
 
 def element_count(layout: Any, what: str) -> int:

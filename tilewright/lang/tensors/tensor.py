@@ -168,7 +168,7 @@ class Tensor:
             value._use()
         if not (is_number(value) or isinstance(value, (Value, Numeric))):
             raise ConstraintError(f"an element of {self} takes a number, not {value!r} ({type(value).__name__})")
-        number = self.element_type(value).ir_value()
+        number = access.element_value(value, self.element_type, self)
         _check_bounds(unwrap_tree(coord), self)
         dynamic, static = self._place(coord)
         if isinstance(self.engine, Registers):
@@ -237,7 +237,7 @@ class Tensor:
         """Set every element to ``value``."""
         self._need_elements("fill()")
         count = access.element_count(self.linear, "fill()")
-        number = self.element_type(value).ir_value()
+        number = access.element_value(value, self.element_type, self)
         vector = Builder.current().splat(number, count)
         return self.store(TensorSSA(vector, self.shape, self.element_type))
 
