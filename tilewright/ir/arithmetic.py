@@ -7,6 +7,7 @@ NumPy arrays, and text of CUDA C++. What the three have in common:
 
 - integers wrap to their width; ``div`` and ``rem`` truncate, ``floordiv`` and ``floormod`` round down; a division by
   zero is an error (undefined in CUDA C++, as the check would cost more than the division);
+- ``floordiv`` of floats is the floor of the rounded quotient;
 - a shift by the width or more, or by a negative count, shifts everything out (PTX clamps the count);
 - ``a ** b`` of integers with a negative exponent is ``1 / a ** -b`` truncated, and 0 where ``a`` is 0;
 - floats are rounded to nearest even after each operation; those of 8 bits compute in f32, round once and saturate;
@@ -105,7 +106,7 @@ def _rows() -> list[Operation]:
             Action("", "np.fmod", "fmod")),
         Operation("floordiv", 2,
             Action("{a} // {b}", "operator.floordiv", "tw::floordiv<{T}>", left={0: 0}, right={1: None}),
-            Action("", "np.floor_divide", "tw::floordiv")),
+            Action("", "lanes.floor_quotient", "tw::floordiv")),
         Operation("floormod", 2,
             Action("{a} % {b}", "lanes.floor_remainder", "tw::floormod<{T}>", fits=True, left={0: 0}, right={1: 0}),
             Action("", "np.mod", "tw::floormod")),
@@ -274,4 +275,6 @@ def _python(opcode: str, elem: ScalarType) -> Function:
 def evaluate(opcode: str, elem: ScalarType, *operands: Number) -> Number:
     """What the operation gives on numbers of type ``elem``. Integer division by zero raises ZeroDivisionError."""
     found = _python(opcode, elem)(*operands)
-    return bool(found) if TABLE[opcode].predicate else normalise(elem, found)
+    if TABLE[opcode].predicate:
+        return bool(found)
+    return convert(F64, elem, found) if elem.is_float and elem.width == 8 else normalise(elem, found)

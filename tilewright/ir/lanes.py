@@ -79,6 +79,11 @@ def maximum(a: Any, b: Any) -> Any:
     return np.where(zero & (a == b), a + b, greatest)[()] if np.any(zero) else greatest
 
 
+def floor_quotient(a: Any, b: Any) -> Any:
+    """The floor of the rounded quotient (NumPy's own is that of the exact one)."""
+    return np.floor(a / b)
+
+
 def power(a: Any, b: Any) -> Any:
     """C's ``pow``: NumPy takes a square root where the exponent is one half for all, which is NaN at -inf."""
     result, half = np.power(a, b), b == 0.5
@@ -146,8 +151,9 @@ def _fma64(a: Any, b: Any, c: Any) -> Any:
     total = product + c
     back = total - product
     sum_error = (product - (total - back)) + (c - back)
-    exact = total + (product_error + sum_error)
-    return np.where(np.isfinite(exact), exact, total)[()]
+    missing = product_error + sum_error
+    found = np.where(np.isfinite(missing) & (missing != 0), total + missing, total)
+    return np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, found)[()]  # the product alone may overflow
 
 
 def _split(a: Any) -> Any:

@@ -208,8 +208,8 @@ __device__ __forceinline__ double floormod(double a, double b) {
   if (rest == 0.0) return copysign(0.0, b);
   return (rest < 0.0) != (b < 0.0) ? rest + b : rest;
 }
-__device__ __forceinline__ float floordiv(float a, float b) { return b == 0.0f ? a / b : rintf((a - floormod(a, b)) / b); }
-__device__ __forceinline__ double floordiv(double a, double b) { return b == 0.0 ? a / b : rint((a - floormod(a, b)) / b); }
+__device__ __forceinline__ float floordiv(float a, float b) { return floorf(a / b); }
+__device__ __forceinline__ double floordiv(double a, double b) { return floor(a / b); }
 
 template <class T> __device__ __forceinline__ T whole(int x) {  // the nearest number of an integer type of 8 or 16 bits
   constexpr bool is_signed = T(-1) < T(0);

@@ -246,7 +246,8 @@ class HostWriter:
         if kind == F32:
             return f"float32({text}).value"
         if kind.is_float:
-            return f"{self.named(f'round_{kind.name}', partial(normalise, kind))}({text})"
+            rounds = partial(convert, F64, kind) if kind.width == 8 else partial(normalise, kind)
+            return f"{self.named(f'round_{kind.name}', rounds)}({text})"
         mask = (1 << kind.width) - 1
         if kind.kind == "uint":
             return f"({text}) & {mask}"
