@@ -146,18 +146,18 @@ class Turns:
 
 class OneRole:
     """Every warp produces and consumes: ``ahead`` tiles are fetched before the loop, then one for each that is read, as
-    in a multistage main loop. out[i, lane] = 10 * i + lane."""
+    in a multistage main loop. out[block, i, lane] = 1000 * block + 10 * i + lane, for the two blocks of a cluster."""
 
     def __init__(self, stages: int = 3, ahead: int = 3, tiles: int = 8) -> None:
         self.stages, self.ahead, self.tiles = stages, ahead, tiles
 
     @cute.jit
     def __call__(self, out: cute.Tensor):
-        self.kernel(out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+        self.kernel(out).launch(grid=(2, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1))
 
     @cute.kernel
     def kernel(self, out: cute.Tensor):
-        lane = cute.arch.lane_idx()
+        lane, block = cute.arch.lane_idx(), cute.arch.block_idx()[0]
         ring = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout((32, self.stages)), 16)
         pipe = pipeline.PipelineTmaAsync.create(
             num_stages=self.stages, consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Warp, 1),
@@ -169,7 +169,7 @@ class OneRole:
             self.fetch(pipe, ring, write)
         for i in cutlass.range(self.tiles):
             pipe.consumer_wait(read)
-            out[i, lane] = ring[lane, read.index]
+            out[block, i, lane] = ring[lane, read.index]
             pipe.consumer_release(read)
             read.advance()
             if write.count < self.tiles:
@@ -180,6 +180,8 @@ class OneRole:
         lane = cute.arch.lane_idx()
         pipe.producer_acquire(write)
         place = ring.iterator + cute.crd2idx((lane, write.index), ring.layout)
-        cute.arch.store_shared_remote(10 * write.count + lane, place, pipe.producer_get_barrier(write), 0)
+        block = cute.arch.block_idx()[0]
+        value = 1000 * block + 10 * write.count + lane
+        cute.arch.store_shared_remote(value, place, pipe.producer_get_barrier(write), block)
         pipe.producer_commit(write)
         write.advance()

@@ -1,4 +1,4 @@
-"""PipelineTmaAsync in clusters of 1 to 8 blocks and PipelineOrder on both machines, and a planted bug for each rule."""
+"""PipelineTmaAsync in clusters of 2 to 8 blocks and PipelineOrder on both machines, and a planted bug for each rule."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def broadcast(machine: OnMachine, program: Broadcast) -> tuple[np.ndarray, np.nd
 
 
 WAYS = [
-    *[(cluster, 2, 2, "warps") for cluster in [(1, 1), (2, 1), (1, 2), (2, 2), (4, 2)]],
-    *[(cluster, 2, 4, "wgmma") for cluster in [(1, 1), (2, 1), (2, 2), (4, 2)]],
-    *[((2, 2), 3, 1, "arrivals"), ((1, 1), 1, 3, "threads"), ((2, 1), 1, 3, "threads")],
+    *[(cluster, 2, 2, "warps") for cluster in [(2, 1), (1, 2), (2, 2), (4, 2)]],
+    *[(cluster, 2, 4, "wgmma") for cluster in [(2, 1), (2, 2), (4, 2)]],
+    *[((2, 2), 3, 1, "arrivals"), ((2, 1), 1, 3, "threads")],
 ]
 
 
@@ -81,9 +81,9 @@ def test_groups_take_turns(machine: OnMachine, groups: int, seed: int) -> None:
 @MACHINES
 @pytest.mark.parametrize(("stages", "ahead"), [(3, 3), (4, 2), (1, 1)])
 def test_one_role_that_fetches_ahead(machine: OnMachine, stages: int, ahead: int) -> None:
-    out = np.full((8, 32), -1, np.int32)
+    out = np.full((2, 8, 32), -1, np.int32)
     machine.run(OneRole(stages, ahead), out)
-    assert (out == 10 * np.arange(8)[:, None] + np.arange(32)).all()
+    assert (out == 1000 * np.arange(2)[:, None, None] + 10 * np.arange(8)[:, None] + np.arange(32)).all()
 
 
 # -- planted bugs: the clean twins pass above --------------------------------------------------------------------------
@@ -125,8 +125,12 @@ def test_each_rule_has_its_planted_bug(bug: str, texts: list[str]) -> None:
 
 
 def test_more_fetched_ahead_than_there_are_stages() -> None:
-    found = outcome(OneRole(stages=2, ahead=3), (8, 32))
+    found = outcome(OneRole(stages=2, ahead=3), (2, 8, 32))
     assert "deadlock" in found and "0 of 1 arrivals" in found and "pipe.producer_acquire(write)" in found
+
+
+def test_asynchronous_stores_need_a_cluster() -> None:
+    assert "st.async in a launch without clusters" in outcome(Broadcast((1, 1)), (2, 1, 7, 32))
 
 
 def test_a_turn_that_is_not_passed_on() -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from tilewright.atoms.mbarrier import BYTES, MAP_RANK
 from tilewright.atoms.mbarrier_state import Touch
 from tilewright.ir.core import Op
@@ -129,7 +131,7 @@ class StoreAsync(Instruction):
     at an mbarrier of that block.
 
     Operands (pointer, mbarrier, value, rank: i32): both pointers are of the own block, and mean the same places in the
-    block ``rank``.
+    block ``rank``. Only in launches with clusters of several blocks; in others a GPU stops at it.
     """
 
     name: ClassVar[str] = "st.async"
@@ -165,6 +167,12 @@ class StoreAsync(Instruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         pointer, barrier, value, rank = operands
+        if int(np.max(lanes.sreg("cluster_nctarank"))) == 1:
+            raise lanes.fault(
+                f"{self.name} in a launch without clusters, where a GPU has an illegal instruction",
+                lanes.active(),
+                "launch with cluster=(x, y, z) of two blocks or more, or store and arrive at the block's own mbarrier",
+            )
         target = lanes.mapped(pointer, rank)
         values = lanes.spread(value).copy()[:, None]
         size = values.dtype.itemsize

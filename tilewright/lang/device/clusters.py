@@ -123,7 +123,8 @@ def store_shared_remote(
     of that block.
 
     ``smem_ptr`` (elements of 4 or 8 bytes) and ``mbar_ptr`` point into the own block; they mean the same places in
-    block ``peer_cta_rank_in_cluster``. That block expects the bytes with ``mbarrier_arrive_and_expect_tx``.
+    block ``peer_cta_rank_in_cluster``. That block expects the bytes with ``mbarrier_arrive_and_expect_tx``. Needs a
+    launch with clusters of two blocks or more.
 
     >>> from tilewright import Int32, Int64, cute
     >>> from tilewright.cute import arch
