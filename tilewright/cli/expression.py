@@ -21,7 +21,7 @@ NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or 
     "E", "as_int_tuple", "assume", "basis_get", "basis_value", "coordinates", "divisor_of", "exact_quotient", "explain",
     "find", "find_if", "format_tree", "has_scaled_basis", "has_underscore", "is_static", "is_static_int",
     "make_basis_like", "make_smem_atom", "offsets", "parse", "same_int", "same_tree", "transform_apply",
-    "transform_leaf",
+    "transform_leaf", "widest_smem_atom",
 }  # fmt: skip
 FUNCTIONS = tuple(
     name for name in algebra.__all__ if isfunction(getattr(algebra, name)) and name not in NOT_OPERATIONS
