@@ -3,48 +3,35 @@
 from __future__ import annotations
 
 import functools
-from types import FunctionType, MethodType
 from typing import Any
 
-from tilewright.errors import StagingError, unknown_keyword
 from tilewright.ir.builder import Builder
-from tilewright.lang.arguments.signature import Signature, adapt, numeric_annotation
+from tilewright.lang.arguments.signature import adapt, numeric_annotation
+from tilewright.lang.launch.marked import MarkedFunction, mark
 from tilewright.lang.staging.blame import show_users_frames
-from tilewright.lang.staging.build import staged
-from tilewright.lang.staging.source import remember
+from tilewright.lang.staging.builder import StagingBuilder
 
 
-class JitFunction:
+class JitFunction(MarkedFunction):
     """A function marked ``@cute.jit``.
 
     Called while something is staged, it is inlined there. Called from Python it is compiled for its arguments, at the
     first call with such arguments, and run.
     """
 
-    def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
-        self.function = function
-        self.preprocessor = preprocessor
-        if preprocessor:
-            remember(function)
-        self.cache: dict[Any, Any] = {}
-        self.recent: Any = None
-        functools.update_wrapper(self, function)
+    word = "jit"
 
     @functools.cached_property
-    def signature(self) -> Signature:
-        return Signature(self.function)
+    def cache(self) -> dict[Any, Any]:
+        """What was compiled, by the kinds of arguments."""
+        return {}
 
-    @functools.cached_property
-    def code(self) -> FunctionType:
-        """The function that is called while staging."""
-        return staged(self.function) if self.preprocessor else self.function
+    recent: Any = None
+    """The short way of a call like the last one."""
 
     @functools.cached_property
     def adapts(self) -> bool:
         return any(numeric_annotation(a) for a in self.signature.annotations.values())
-
-    def __get__(self, owner: Any, cls: Any = None) -> Any:
-        return self if owner is None else MethodType(self, owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if Builder.active():
@@ -60,9 +47,9 @@ class JitFunction:
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the body in the function that is being staged."""
-        dependencies = getattr(Builder.current(), "dependencies", None)
-        if dependencies is not None:
-            dependencies.append(self.function)
+        builder = Builder.current()
+        if isinstance(builder, StagingBuilder):
+            builder.dependencies.append(self.function)
         if not self.adapts:
             return self.code(*args, **kwargs)
         bound = self.signature.bind(args, kwargs)
@@ -76,14 +63,4 @@ class JitFunction:
 def jit(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator, also with parentheses: ``@jit`` or ``@jit(preprocessor=False)`` (control flow is then left to
     Python)."""
-    for name in unknown:
-        raise unknown_keyword("jit", name, ("preprocessor",))
-    if function is None:
-        return lambda f: jit(f, preprocessor=preprocessor)
-    if isinstance(function, JitFunction):
-        return function
-    if isinstance(function, staticmethod):
-        return staticmethod(jit(function.__func__, preprocessor=preprocessor))
-    if not isinstance(function, FunctionType):
-        raise StagingError(f"@cute.jit marks functions, not {function!r}")
-    return JitFunction(function, preprocessor)
+    return mark(JitFunction, function, preprocessor, unknown)

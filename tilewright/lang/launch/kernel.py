@@ -3,12 +3,10 @@ function."""
 
 from __future__ import annotations
 
-import functools
 import math
-from types import FunctionType, MethodType
 from typing import Any
 
-from tilewright.errors import StagingError, VerifyError, unknown_keyword
+from tilewright.errors import StagingError, VerifyError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Value
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
@@ -17,36 +15,26 @@ from tilewright.ir.runtime import cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.types import I32, I64
 from tilewright.ir.verify import verify
-from tilewright.lang.arguments.signature import Signature, adapt, is_constexpr, is_integer_tree, numeric_annotation
+from tilewright.lang.arguments.signature import adapt, is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import stream_handle
+from tilewright.lang.launch.marked import MarkedFunction, mark
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
-from tilewright.lang.staging.build import staged
-from tilewright.lang.staging.builder import StagingBuilder
+from tilewright.lang.staging.builder import HostBuilder, StagingBuilder
 from tilewright.lang.staging.location import fail, here
-from tilewright.lang.staging.source import remember
 from tilewright.lang.staging.values import Spec
 
 LIMITS = {"grid": MOST_GRID, "block": MOST_BLOCK, "cluster": (16, 16, 16)}
 _LATER = ("async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
 
 
-class KernelFunction:
+class KernelFunction(MarkedFunction):
     """A function marked ``@cute.kernel``. Call it in a ``@cute.jit`` function, then ``launch`` the result."""
 
-    def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
-        self.function = function
-        self.preprocessor = preprocessor
-        self.prefix = ""
-        if preprocessor:
-            remember(function)
-        functools.update_wrapper(self, function)
-
-    @functools.cached_property
-    def signature(self) -> Signature:
-        return Signature(self.function)
+    word = "kernel"
+    prefix = ""
 
     @property
     def name(self) -> str:
@@ -60,11 +48,8 @@ class KernelFunction:
             raise StagingError(f"set_name_prefix({prefix!r}): letters, digits and _, no digit first")
         self.prefix = prefix
 
-    def __get__(self, owner: Any, cls: Any = None) -> Any:
-        return self if owner is None else MethodType(self, owner)
-
     def __call__(self, *args: Any, **kwargs: Any) -> KernelCall:
-        if not Builder.active() or not hasattr(Builder.current(), "kernels"):
+        if not Builder.active() or not isinstance(Builder.current(), HostBuilder):
             raise StagingError(
                 f"the kernel {self.function.__qualname__} can only be launched from a @cute.jit function on the host"
             )
@@ -80,7 +65,7 @@ class KernelCall:
     def __init__(self, kernel: KernelFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.kernel = kernel
         self.bound = kernel.signature.bind(args, kwargs)
-        self.waiting: dict[KernelCall, Any] = Builder.current().waiting  # type: ignore[attr-defined]
+        self.waiting = HostBuilder.now().waiting
         self.waiting[self] = here(2)
 
     def launch(
@@ -230,7 +215,7 @@ def stage_kernel(
 ) -> tuple[list[Value], Function]:
     """The values that the kernel takes, and its IR; one function for equal specialisations."""
     signature = kernel.signature
-    builder: Any = Builder.current()
+    builder = HostBuilder.now()
     given = [(name, note, adapt(name, value, note)) for name, note, value in signature.parameters(bound)]
     shapes = [_spec(name, note, value) for name, note, value in given]
     values = [v for (name, _, value), spec in zip(given, shapes, strict=True) for v in spec.conform(value, name)]
@@ -268,7 +253,7 @@ def _trace(
     kernel: KernelFunction, bound: Any, given: list[Any], shapes: list[Spec], bounds: dict[str, Any],
     block_shape: tuple[int | None, ...],
 ) -> tuple[Function, list[int]]:  # fmt: skip
-    host: Any = Builder.current()
+    host = HostBuilder.now()
     params: list[Value] = []
     for (name, _, value), spec in zip(given, shapes, strict=True):
         labels = run_time.value_names(spec, value, name)
@@ -276,10 +261,9 @@ def _trace(
     function = Function(_name(host, kernel.name), "kernel", Block(list(params)))
     host.dependencies.append(kernel.function)
     builder = StagingBuilder(function.body, host.dependencies, (*block_shape, 1, 1)[:3] if block_shape else None)
-    source = staged(kernel.function) if kernel.preprocessor else kernel.function
     rest = iter(params)
     with builder.activate():
-        result = kernel.signature.call(source, bound, [spec.rebuild(rest) for spec in shapes])
+        result = kernel.signature.call(kernel.code, bound, [spec.rebuild(rest) for spec in shapes])
     if result is not None:
         raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
     function.attrs.update(
@@ -297,7 +281,7 @@ def _trace(
     return function, kept
 
 
-def _name(host: Any, base: str) -> str:
+def _name(host: HostBuilder, base: str) -> str:
     taken = {function.name for function, _ in host.kernels.values()}
     return base if base not in taken else next(n for i in range(1, 1 << 20) if (n := f"{base}_{i}") not in taken)
 
@@ -319,12 +303,4 @@ def _finish(function: Function) -> None:
 
 def kernel(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator: a function that runs on every thread of a launch. Also ``@kernel(preprocessor=False)``."""
-    for name in unknown:
-        raise unknown_keyword("kernel", name, ("preprocessor",))
-    if function is None:
-        return lambda f: kernel(f, preprocessor=preprocessor)
-    if isinstance(function, KernelFunction):
-        return function
-    if not isinstance(function, FunctionType):
-        raise StagingError(f"@cute.kernel marks functions, not {function!r} at {here(2)}")
-    return KernelFunction(function, preprocessor)
+    return mark(KernelFunction, function, preprocessor, unknown)

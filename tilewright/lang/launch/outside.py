@@ -9,7 +9,8 @@ change (lists, dicts, the user's objects and classes) a *snapshot* is compared a
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -24,8 +25,6 @@ DEPTH, LONGEST = 4, 256
 """Snapshots go this deep, and into containers up to this long."""
 _PLAIN = (int, bool, str, bytes, type(None))
 _CONTAINERS = ("list", "dict", "object")
-_ROOMS: dict[type, str] = {}
-_ATTRIBUTES: dict[type, tuple[str, ...]] = {}
 
 
 class Variable(NamedTuple):
@@ -125,7 +124,7 @@ class Same:
         if type(other) is not Same:
             return False
         mine, its = self.thing, other.thing
-        return mine is its or (_room(type(mine)) == "fixed" and same_static(mine, its))
+        return mine is its or (_kind(type(mine)) == "fixed" and same_static(mine, its))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -134,17 +133,16 @@ def moves(value: Any) -> bool:
     """Whether a variable can hold the same object and yet something else."""
     if isinstance(value, type):
         return bool(_plain_attributes(value))
-    room = _room(type(value))
-    return room in _CONTAINERS or (room == "tuple" and any(map(moves, value)))
+    inside = _kind(type(value))
+    return inside in _CONTAINERS or (inside == "tuple" and any(map(moves, value)))
 
 
-def _room(kind: type) -> str:
+def _find_kind(cls: type) -> str:
     """As :func:`~tilewright.lang.staging.places.kind_of`; objects of our own are what they were made as."""
-    found = _ROOMS.get(kind)
-    if found is None:
-        ours = kind.__module__.partition(".")[0] == "tilewright"
-        found = _ROOMS[kind] = "fixed" if ours else kind_of(kind)
-    return found
+    return "fixed" if cls.__module__.partition(".")[0] == "tilewright" else kind_of(cls)
+
+
+_kind: Callable[[Any], str] = functools.cache(_find_kind)
 
 
 def snapshot(value: Any, depth: int = DEPTH) -> Any:
@@ -160,13 +158,13 @@ def snapshot(value: Any, depth: int = DEPTH) -> Any:
         return value.hex()
     if isinstance(value, type):
         return Same(value), [snapshot(getattr(value, name, None), 0) for name in _plain_attributes(value)]
-    room = _room(kind)
-    if depth and (room in _CONTAINERS or room == "tuple"):
+    inside = _kind(kind)
+    if depth and (inside in _CONTAINERS or inside == "tuple"):
         inner = depth - 1
-        if room in ("list", "tuple"):
+        if inside in ("list", "tuple"):
             if len(value) <= LONGEST:
                 return kind, [snapshot(item, inner) for item in value]
-        elif room == "dict":
+        elif inside == "dict":
             if len(value) <= LONGEST:
                 return kind, [(snapshot(k, inner), snapshot(item, inner)) for k, item in value.items()]
         else:
@@ -176,12 +174,12 @@ def snapshot(value: Any, depth: int = DEPTH) -> Any:
     return Same(value)
 
 
-def _plain_attributes(cls: type) -> tuple[str, ...]:
+def _find_plain_attributes(cls: type) -> tuple[str, ...]:
     """The attributes of a class of the user's that hold plain values."""
-    found = _ATTRIBUTES.get(cls)
-    if found is None:
-        ours = cls.__module__.partition(".")[0] in ("tilewright", "builtins") or issubclass(cls, enum.Enum)
-        listed = [] if ours else [base for base in cls.__mro__ if base.__module__ != "builtins"]
-        names = (n for base in listed for n, v in vars(base).items() if type(v) in (int, bool, float))
-        found = _ATTRIBUTES[cls] = tuple(sorted({n for n in names if not n.startswith("__")}))
-    return found
+    ours = cls.__module__.partition(".")[0] in ("tilewright", "builtins") or issubclass(cls, enum.Enum)
+    listed = [] if ours else [base for base in cls.__mro__ if base.__module__ != "builtins"]
+    names = (n for base in listed for n, v in vars(base).items() if type(v) in (int, bool, float))
+    return tuple(sorted({n for n in names if not n.startswith("__")}))
+
+
+_plain_attributes: Callable[[Any], tuple[str, ...]] = functools.cache(_find_plain_attributes)

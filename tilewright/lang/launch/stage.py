@@ -18,7 +18,7 @@ from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.blame import blamed
-from tilewright.lang.staging.builder import StagingBuilder
+from tilewright.lang.staging.builder import HostBuilder
 from tilewright.lang.staging.location import fail
 
 
@@ -30,17 +30,6 @@ class Program(NamedTuple):
     arguments: list[Argument]
     result: run_time.Spec
     functions: list[FunctionType]
-
-
-class HostBuilder(StagingBuilder):
-    """The builder of a host function: it also collects kernels."""
-
-    def __init__(self, block: Block) -> None:
-        super().__init__(block)
-        self.kernels: dict[Any, tuple[Function, list[int]]] = {}
-        self.waiting: dict[Any, Any] = {}
-        """Kernels that were called and not yet launched, with the line of the call."""
-        self.dependencies: list[FunctionType] = []
 
 
 def arguments_of(signature: Signature, bound: inspect.BoundArguments) -> list[Argument]:

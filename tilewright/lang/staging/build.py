@@ -12,7 +12,7 @@ from tilewright.lang.staging.location import register_code
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.places import kind_of
 from tilewright.lang.staging.rewrite import rewrite
-from tilewright.lang.staging.source import FUTURES, tree_of
+from tilewright.lang.staging.source import FUTURES, codes_in, tree_of
 
 _STILL = ("fixed", "callable")
 _STAGED: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
@@ -48,9 +48,10 @@ def _compile(function: FunctionType) -> CodeType:
         ast.copy_location(place, node)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     compiled = compile(module, original.co_filename, "exec", original.co_flags & FUTURES, dont_inherit=True)
-    code = _find(compiled, node.name, ("_tw_factory", owner))
+    code = next(code for code in codes_in(compiled) if code.co_name == node.name)
     code = code.replace(co_name=original.co_name, co_qualname=function.__qualname__)
-    _register(code)
+    for inner in codes_in(code):
+        register_code(inner)
     return code
 
 
@@ -62,23 +63,7 @@ def _shared(function: FunctionType) -> set[str]:
 
 def names_of(code: CodeType) -> set[str]:
     """The global names that a code object and those inside it mention."""
-    return set(code.co_names).union(*(names_of(c) for c in code.co_consts if isinstance(c, CodeType)))
-
-
-def _find(code: CodeType, name: str, through: tuple[str, ...]) -> CodeType:
-    """The code object of the rewritten function, inside those of the factory and the class."""
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
-    for candidate in inner:
-        if candidate.co_name in through and candidate.co_name:
-            return _find(candidate, name, tuple(t for t in through if t != candidate.co_name))
-    return next(c for c in inner if c.co_name == name)
-
-
-def _register(code: CodeType) -> None:
-    register_code(code)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _register(constant)
+    return {name for inner in codes_in(code) for name in inner.co_names}
 
 
 def _bind(function: FunctionType, code: CodeType) -> FunctionType:

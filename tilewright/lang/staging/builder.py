@@ -7,7 +7,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block, Location
+from tilewright.ir.core import Block, Function, Location
 from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is_user_file, located
 
 
@@ -42,6 +42,23 @@ class StagingBuilder(Builder):
     @loc.setter
     def loc(self, value: Location | None) -> None:
         del value  # the base class starts without a location
+
+
+class HostBuilder(StagingBuilder):
+    """The builder of a host function: it also collects the ``kernels`` by specialisation, each with the numbers of the
+    parameters that it reads; ``waiting`` are those that were called and not yet launched, with the line of the call."""
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(block)
+        self.kernels: dict[Any, tuple[Function, list[int]]] = {}
+        self.waiting: dict[Any, Location | None] = {}
+
+    @classmethod
+    def now(cls) -> HostBuilder:
+        """The builder of the host function that is being staged."""
+        builder = Builder.current()
+        assert isinstance(builder, HostBuilder)
+        return builder
 
 
 def depth() -> int:

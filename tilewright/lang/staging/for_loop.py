@@ -16,6 +16,7 @@ from tilewright.lang.numbers.numeric import Int32, Int64, Integer, as_numeric
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.loop_values import LoopValues
+from tilewright.lang.staging.places import State
 from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.ranges import Range, as_python
 from tilewright.lang.staging.regions import Region
@@ -64,7 +65,7 @@ class For:
         *self.bounds, index_of = normalise(self.iterable)
         clean = [Undefined(n, f"it is the index of the {region}") if n in targets else v
                  for n, v in zip(names, variables, strict=True)]  # fmt: skip
-        self.values = LoopValues(region, names, temporaries, clean, touched, objects)
+        self.values = LoopValues(region, State(names, clean, touched, objects), temporaries)
         self.done = False
         while not self.done:
             index = Value(self.bounds[0].type, targets[0] if targets else "i")

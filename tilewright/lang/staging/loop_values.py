@@ -63,18 +63,13 @@ def _nonneg(value: Any) -> bool:
 
 
 class LoopValues:
-    """What one loop carries. ``names`` are the variables that its body assigns, ``temporaries`` those of one turn;
-    ``touched`` the variables whose ``objects`` it may change."""
+    """What one loop carries of its ``state``. ``temporaries`` are the variables that belong to one turn."""
 
-    def __init__(
-        self, region: Region, names: Sequence[str], temporaries: Sequence[str], variables: Sequence[Any],
-        touched: Sequence[str], objects: Sequence[Any],
-    ) -> None:  # fmt: skip
-        self.region = region
-        self.state = State(names, variables, touched, objects)
+    def __init__(self, region: Region, state: State, temporaries: Sequence[str]) -> None:
+        self.region, self.state = region, state
         self.changing = _CHANGING.setdefault(region.where, set())
-        pairs = zip(names, variables, strict=True)
-        self.carried = [Carried(i, label, init, label in temporaries) for i, (label, init) in enumerate(pairs)]
+        variables = list(zip(state.labels, state.before, strict=True))[: state.count]
+        self.carried = [Carried(i, label, init, label in temporaries) for i, (label, init) in enumerate(variables)]
         self.carry_changing()
 
     def carry_changing(self) -> None:

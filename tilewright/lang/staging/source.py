@@ -126,11 +126,12 @@ def _imports(node: ast.AST) -> Iterator[ast.stmt]:
 @functools.lru_cache(maxsize=64)
 def _compiled(module: ast.Module, filename: str, flags: int) -> frozenset[CodeType]:
     """All code objects of a module, or a part of one."""
+    return frozenset(codes_in(compile(module, filename, "exec", flags, dont_inherit=True)))
 
-    def inside(code: CodeType) -> Iterator[CodeType]:
-        yield code
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                yield from inside(constant)
 
-    return frozenset(inside(compile(module, filename, "exec", flags, dont_inherit=True)))
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """A code object, and those of the functions and classes inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)

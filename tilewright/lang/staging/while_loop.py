@@ -84,8 +84,8 @@ class While:
             self.finished = not known
             return known
         self.start.now(variables, self.region)
-        names, temporaries, touched, objects = self.config
-        self.values = LoopValues(self.region, names, temporaries, self.start.restore(), touched, objects)
+        self.start.restore()
+        self.values = LoopValues(self.region, self.start, self.config[1])
         return False
 
     def body(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:

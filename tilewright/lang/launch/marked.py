@@ -1,0 +1,59 @@
+"""What functions marked ``@cute.jit`` and ``@cute.kernel`` have in common."""
+
+from __future__ import annotations
+
+import functools
+from types import FunctionType, MethodType
+from typing import Any, TypeVar
+
+from tilewright.errors import StagingError, unknown_keyword
+from tilewright.lang.arguments.signature import Signature
+from tilewright.lang.staging.build import staged
+from tilewright.lang.staging.location import here
+from tilewright.lang.staging.source import remember
+
+
+class MarkedFunction:
+    """A function that is staged. Without ``preprocessor`` its control flow is left to Python."""
+
+    word = ""
+
+    def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
+        self.function = function
+        self.preprocessor = preprocessor
+        if preprocessor:
+            remember(function)
+        functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def signature(self) -> Signature:
+        return Signature(self.function)
+
+    @functools.cached_property
+    def code(self) -> FunctionType:
+        """The function that is called while staging."""
+        return staged(self.function) if self.preprocessor else self.function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def __get__(self, owner: Any, cls: Any = None) -> Any:
+        return self if owner is None else MethodType(self, owner)
+
+
+M = TypeVar("M", bound=MarkedFunction)
+
+
+def mark(kind: type[M], function: Any, preprocessor: bool, unknown: dict[str, Any]) -> Any:
+    """``function`` as a ``kind``; a decorator where there is no function yet (``@cute.jit(preprocessor=False)``)."""
+    for name in unknown:
+        raise unknown_keyword(kind.word, name, ("preprocessor",))
+    if function is None:
+        return lambda f: mark(kind, f, preprocessor, {})
+    if isinstance(function, kind):
+        return function
+    if isinstance(function, staticmethod):
+        return staticmethod(mark(kind, function.__func__, preprocessor, {}))
+    if not isinstance(function, FunctionType):
+        raise StagingError(f"@cute.{kind.word} marks functions, not {function!r} at {here(3)}")
+    return kind(function, preprocessor)
