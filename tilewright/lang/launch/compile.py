@@ -10,12 +10,12 @@ from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.kinds import Fixed
 from tilewright.lang.launch import options as opts
 from tilewright.lang.launch.calls import MISS
+from tilewright.lang.launch.dependencies import Outside, moves, snapshot
 from tilewright.lang.launch.executor import Executor
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.launch.kernel import KernelFunction
-from tilewright.lang.launch.outside import Outside, moves, snapshot
 from tilewright.lang.launch.stage import arguments_of, stage
-from tilewright.lang.staging.blame import show_users_frames
+from tilewright.lang.staging.user_errors import show_users_frames
 
 
 class Compiler:

@@ -17,7 +17,7 @@ from tilewright.lang.launch.host import HostCode
 from tilewright.lang.launch.machine import MACHINES
 from tilewright.lang.launch.options import CompileOptions
 from tilewright.lang.launch.stage import Program, python_result
-from tilewright.lang.staging.blame import show_users_frames
+from tilewright.lang.staging.user_errors import show_users_frames
 
 
 class Executor:

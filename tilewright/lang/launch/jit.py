@@ -8,8 +8,8 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.lang.arguments.signature import adapt, numeric_annotation
 from tilewright.lang.launch.marked import MarkedFunction, mark
-from tilewright.lang.staging.blame import show_users_frames
 from tilewright.lang.staging.builder import StagingBuilder
+from tilewright.lang.staging.user_errors import show_users_frames
 
 
 class JitFunction(MarkedFunction):

@@ -17,9 +17,9 @@ from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
-from tilewright.lang.staging.blame import blamed
 from tilewright.lang.staging.builder import HostBuilder
 from tilewright.lang.staging.location import fail
+from tilewright.lang.staging.user_errors import blamed
 
 
 class Program(NamedTuple):

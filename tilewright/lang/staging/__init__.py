@@ -3,6 +3,6 @@
 A function marked ``@cute.jit`` or ``@cute.kernel`` is rewritten once (:mod:`rewrite`): its ``if``, ``for``, ``while``,
 ``and``, ``or``, ``not``, conditional expressions and ``assert`` become calls into :mod:`runtime`, which decide early:
 what is a Python value stays Python, what is a run-time value builds a region. The statements themselves stay where they
-are, in one frame, on their own lines, so tracebacks and IR locations point at the user's file. What a region, or the
-border of a function, carries of a Python object is the subject of :mod:`carry`.
+are, in one frame, on their own lines, so tracebacks and IR locations point at the user's file. ``docs/staging.md`` says
+which module does what.
 """

@@ -10,7 +10,6 @@ from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import values
 from tilewright.lang.staging.location import here
 from tilewright.lang.staging.places import MISSING, State, same
-from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.regions import (
     Pair,
     Region,
@@ -20,6 +19,7 @@ from tilewright.lang.staging.regions import (
     hints,
     poison_new_attributes,
 )
+from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Mismatch, Spec, Weaker
 
 

@@ -14,9 +14,9 @@ from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging.branch import choose
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.places import Reachable
-from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.regions import Region, can_speculate, capture, decide
+from tilewright.lang.staging.undefined import Undefined
 
 Thunk = Callable[[], Any]
 Objects = Callable[[], tuple[tuple[str, ...], tuple[Any, ...]]]

@@ -17,9 +17,9 @@ from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.loop_values import LoopValues
 from tilewright.lang.staging.places import State
-from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.ranges import Range, as_python
 from tilewright.lang.staging.regions import Region
+from tilewright.lang.staging.undefined import Undefined
 
 
 def range_(function: Any) -> Any:

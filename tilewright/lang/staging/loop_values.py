@@ -18,8 +18,8 @@ from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.places import MISSING, State
-from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.regions import Region, changed_type, hints, poison_new_attributes, same_value
+from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Mismatch, Number, Spec, Weaker
 
 _CHANGING: dict[Any, set[str]] = {}

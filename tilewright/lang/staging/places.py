@@ -20,7 +20,7 @@ from typing import Any
 from tilewright.ir.core import Value
 from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.staging.undefined import Undefined
 
 MISSING = object()
 TABLE = 1024

@@ -13,7 +13,7 @@ from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.places import Reachable
-from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Mismatch, spec_of
 
 ADVICE = "keep one type (convert with Int32(...), Float32(...) or .to(...)) or use another variable"

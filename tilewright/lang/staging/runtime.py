@@ -9,7 +9,6 @@ from tilewright.lang.staging.branch import If
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, not_, or_
 from tilewright.lang.staging.for_loop import For, range_
-from tilewright.lang.staging.poison import Undefined, undefined
 from tilewright.lang.staging.refusals import (
     attempted,
     caught,
@@ -22,6 +21,7 @@ from tilewright.lang.staging.refusals import (
     outer,
     recorded,
 )
+from tilewright.lang.staging.undefined import Undefined, undefined
 from tilewright.lang.staging.while_loop import While
 from tilewright.lang.staging.with_block import With
 

@@ -12,8 +12,8 @@ from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.location import here
 from tilewright.lang.staging.places import MISSING, State
-from tilewright.lang.staging.poison import Undefined
 from tilewright.lang.staging.regions import Region, poison_new_attributes
+from tilewright.lang.staging.undefined import Undefined
 
 
 @contextlib.contextmanager

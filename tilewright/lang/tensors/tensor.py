@@ -17,7 +17,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
-from tilewright.lang.staging.poison import Undefined
+from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.tensors import access
 from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bytes, with_swizzle
