@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
-from tests.hopper.warpgroup_programs import OneGemm
+from tests.hopper.warpgroup_programs import OneGemm, Streamed
 from tilewright import cute, sim, utils
 from tilewright.atoms.names import mma_by_name
 from tilewright.cute.nvgpu import OperandMajorMode, warp, warpgroup
@@ -365,3 +365,17 @@ def test_instructions_are_counted() -> None:
         program(*[from_dlpack(x, assumed_align=16) for x in arrays])
     name = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
     assert report.kernels[0].instructions[name] == 4 * 4  # warps and K blocks
+
+
+@pytest.mark.parametrize(("first", "holds"), [("field", 2), ("zeros", 3)])
+def test_registers_are_held_at_waits_and_handed_over_at_fences(first: str, holds: int) -> None:
+    """Two waits hold the accumulators; the fence does where other code has written them, here the zeros."""
+    from tilewright.cuda import emit
+
+    arrays = [np.zeros(shape, t) for shape, t in (((128, 128), "f2"), ((64, 128), "f2"), ((128, 64), "f4"))]
+    executor = cute.compile(Streamed(64, 2, 2, first), *[from_dlpack(x, assumed_align=16) for x in arrays])
+    lines = emit(executor.kernels[0]).text.splitlines()
+    at = [i for i, line in enumerate(lines) if line.strip() == "hold_32_float(acc);"]
+    assert len(at) == holds
+    assert sum("wgmma.wait_group" in lines[i - 1] for i in at) == 2
+    assert sum("wgmma.fence" in lines[i + 1] for i in at) == holds - 2

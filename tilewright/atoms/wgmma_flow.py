@@ -63,6 +63,35 @@ def check_fences(function: Function) -> None:
     follow(function.body, {}, step)
 
 
+def handed_over(function: Function) -> dict[Op, tuple[Value, ...]]:
+    """For each fence the fragments that other code has accessed before it and instructions behind it use."""
+    from tilewright.atoms.wgmma import WgmmaAtom
+    from tilewright.atoms.wgmma_sync import WgmmaFence
+
+    touched: dict[Op, Fragments] = {}
+    used: dict[Op, Fragments] = {}
+
+    def before(op: Op, state: Fragments) -> Fragments:
+        atom = op.attrs.get("atom")
+        if isinstance(atom, WgmmaFence):
+            touched.setdefault(op, {}).update(state)
+            return {}
+        return state if isinstance(atom, WgmmaAtom) else state | fragments_of(op)
+
+    def behind(op: Op, fences: dict[Any, None]) -> dict[Any, None]:
+        atom = op.attrs.get("atom")
+        if isinstance(atom, WgmmaFence):
+            return {op: None}
+        if isinstance(atom, WgmmaAtom):
+            for fence in fences:
+                used.setdefault(fence, {}).update(fragments_of(op))
+        return fences
+
+    follow(function.body, {}, before)
+    follow(function.body, {}, behind)
+    return {op: tuple(f for f in fragments if f in used.get(op, {})) for op, fragments in touched.items()}
+
+
 def fragments_of(op: Op) -> Fragments:
     """The fragments among an op's operands."""
     return {v: None for v in op.operands if isinstance(v.type, FragType)}

@@ -26,7 +26,9 @@ class WgmmaFence(Instruction):
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
-        out.line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");')
+        from tilewright.atoms.wgmma_text import emit_fence
+
+        emit_fence(out, op)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.atoms.mma_sync_text import registers
 from tilewright.atoms.tables import offsets, size
-from tilewright.atoms.wgmma_flow import in_flight
+from tilewright.atoms.wgmma_flow import handed_over, in_flight
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter
@@ -118,6 +118,13 @@ def _flag(out: Emitter, accumulate: Value) -> str:
 
 
 # -- registers in flight -----------------------------------------------------------------------------------------------
+
+
+def emit_fence(out: Emitter, op: Op) -> None:
+    """The fence, and before it an empty asm statement on the registers that other code hands over: the compiler must not
+    compute them behind it."""
+    hold(out, handed_over(out.function).get(op, ()))
+    out.line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");')
 
 
 def emit_wait(out: Emitter, op: Op, pending: int) -> None:
