@@ -114,7 +114,9 @@ class HostWriter:
     def write(self) -> str:
         params = ["kernels", "device", *(self.name(p) for p in self.function.params)]
         for parameter in narrow_floats(self.function):
-            self.line(f"{self.name(parameter)} = {self.rounded(self.name(parameter), element_of(parameter.type))}")
+            self.line(
+                f"{self.name(parameter)} = {self.rounded(self.name(parameter), element_of(parameter.type), given=True)}"
+            )
         self.block(self.function.body)
         if len(self.lines) == 0:
             self.line("pass")
@@ -239,15 +241,15 @@ class HostWriter:
         self.scope[name] = function
         return name
 
-    def rounded(self, text: str, kind: ScalarType) -> str:
-        """Python's number made one of ``kind``: integers wrap, floats round."""
+    def rounded(self, text: str, kind: ScalarType, given: bool = False) -> str:
+        """Python's number made one of ``kind``: integers wrap, floats round (a ``given`` infinity stays)."""
         if kind == BOOL or (kind.is_float and kind.width == 64):
             return text
         if kind == F32:
             return f"float32({text}).value"
         if kind.is_float:
-            rounds = partial(convert, F64, kind) if kind.width == 8 else partial(normalise, kind)
-            return f"{self.named(f'round_{kind.name}', rounds)}({text})"
+            rounds = partial(convert, F64, kind) if kind.width == 8 and not given else partial(normalise, kind)
+            return f"{self.named(('read_' if given else 'round_') + kind.name, rounds)}({text})"
         mask = (1 << kind.width) - 1
         if kind.kind == "uint":
             return f"({text}) & {mask}"
