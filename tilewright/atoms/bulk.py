@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.tma_engine import READS, WRITES
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
@@ -22,8 +23,7 @@ class BulkCommit(Instruction):
     orders = tuple([Ordering("thread", release=True, through="group", agent=agent) for agent in (READS, WRITES)])
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.commit(READS)
-        lanes.commit(WRITES)
+        lanes.beside(BulkGroups).commit(lanes)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -55,9 +55,7 @@ class BulkWait(Instruction):
         return f"{self.name}{'.read' if self.read else ''} {self.pending}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.wait(READS, self.pending)
-        if not self.read:
-            lanes.wait(WRITES, self.pending)
+        lanes.beside(BulkGroups).wait(lanes, self.pending, self.read)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

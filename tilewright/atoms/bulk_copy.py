@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.mbarrier_state import Touch
 from tilewright.atoms.tma import AGENT, REDUCTIONS, check_mbarrier
@@ -182,8 +183,7 @@ class BulkStore(BulkCopy):
             addresses, places = lanes.addresses(target), lanes.places(source)
             for lane in np.flatnonzero(lanes.active()):
                 store = _Store(lanes, self, int(addresses[lane]), int(places[lane]), size)
-                lanes.defer(READS, store.read)
-                lanes.defer(WRITES, store.write)
+                lanes.beside(BulkGroups).add(lanes, int(lane), store.read, store.write)
         return ()
 
 
@@ -234,6 +234,7 @@ class _Store:
             old, new = target.copy().view(element.dtype), data.view(element.dtype)
             data = reduced(self.instruction.reduction, old, new).view(np.uint8)
         target[:] = data
+        self.data = np.zeros(0, np.uint8)
 
 
 def _check_side(what: str, role: str, value: Value, spaces: tuple[MemSpace, ...], where: str) -> None:

@@ -1,7 +1,7 @@
 """The simulator's TMA unit: boxes move between global and shared memory later than they are issued.
 
 A load lands when no warp can go on without it. A store reads shared memory and writes global memory as late as the
-waits for its bulk group allow: it is handed to two agents, ``READS`` for the first half and ``WRITES`` for the second.
+waits for its bulk group allow (:mod:`tilewright.atoms.bulk_groups`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.mbarrier_state import Touch
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.tensormap import BYTES, TensorMap
 from tilewright.ir.types import PtrType, Type
 
-READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"
+READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"  # the two agents that a bulk group waits for
 WARP = 32
 Array = np.ndarray[Any, Any]
 
@@ -134,8 +135,7 @@ class StoreEngine(Engine):
             for (_, *coordinates), places in zip(copies, sources, strict=True):
                 self.aligned(places[[leader]], tensor_map)
                 store = _Store(self, tensor_map, self.coordinates(coordinates, leader), int(places[leader]), reduction)
-                self.lanes.defer(READS, store.read)
-                self.lanes.defer(WRITES, store.write)
+                self.lanes.beside(BulkGroups).add(self.lanes, leader, store.read, store.write)
 
 
 class _Store:
@@ -158,6 +158,7 @@ class _Store:
         self.read()
         assert self.block is not None
         write_box(self.engine.lanes, self.map, self.coordinates, self.block, self.reduction)
+        self.block = np.zeros(0, np.uint8)  # it may be kept for long, its bytes need not
 
 
 def words_of(lanes: Lanes, tensor_map: Any, kind: Type) -> Array:

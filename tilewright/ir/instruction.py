@@ -112,6 +112,10 @@ class Lanes(Protocol):
         """Let all but the newest ``pending`` committed groups of these lanes take effect."""
         ...
 
+    def effect(self, action: Callable[[], None]) -> Callable[[], None]:
+        """``action`` as something that these lanes do later, with the mask of now, and once."""
+        ...
+
     def eventually(self, effect: Callable[[], None], after: str = "") -> None:
         """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
         when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before."""
@@ -145,7 +149,12 @@ class Lanes(Protocol):
         ...
 
     def beside(self, make: Callable[[], State]) -> State:
-        """The state that a family of instructions keeps for all resident blocks: ``make()`` at the first call."""
+        """The state that a family of instructions keeps for all resident blocks: ``make()`` at the first call. If it
+        has a method ``finish``, that is called when all their warps have ended."""
+        ...
+
+    def warp_numbers(self) -> np.ndarray[Any, Any]:
+        """``[warps]`` a number of each of these warps that no other of the resident blocks' warps has."""
         ...
 
     def fault(self, text: str, lanes: np.ndarray[Any, Any] | None = None, fix: str = "") -> Exception:

@@ -143,6 +143,9 @@ class GroupLanes:
     def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:
         self.group.queues.add(agent, Effect(effect, self, self.op, registers))
 
+    def effect(self, action: Callable[[], None]) -> Callable[[], None]:
+        return Effect(action, self, self.op).land
+
     def commit(self, agent: str) -> None:
         self.group.queues.commit(agent)
 
@@ -178,6 +181,9 @@ class GroupLanes:
     def registers_at_entry(self) -> int:
         launch = self.group.wave.launch
         return registers_at_entry(launch.geometry.threads, launch.program.min_blocks)
+
+    def warp_numbers(self) -> np.ndarray:
+        return self.group.warps
 
     def fault(self, text: str, lanes: np.ndarray | None = None, fix: str = "") -> Exception:
         return Fault(text, lanes, fix=fix)

@@ -49,6 +49,9 @@ class Wave:
         if not any(g.wave is self for g in self.launch.groups):
             for queues in self.left:
                 queues.land_all()
+            for state in self.kept.values():
+                if hasattr(state, "finish"):
+                    state.finish()
 
     def alone(self, group: Group) -> bool:
         """Whether no other group could come up to ``group`` and merge with it."""
