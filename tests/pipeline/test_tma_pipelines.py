@@ -11,7 +11,7 @@ from tests.machines import MACHINES, OnMachine
 from tests.pipeline.tma_programs import Doubled
 from tilewright import pipeline, sim
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ConstraintError, TilewrightError
+from tilewright.errors import ConstraintError, SimulationError, TilewrightError
 
 
 def arrays(copies: int) -> tuple[Any, Any, Any]:
@@ -45,6 +45,11 @@ def test_tiles_go_through_both_pipelines(
 def test_a_buffer_that_is_written_before_it_was_read() -> None:
     found, wanted = run(OnMachine("cpu"), Doubled(bug="no acquire"))
     assert not (found == wanted).all()
+
+
+def test_a_buffer_that_is_not_fenced() -> None:
+    with pytest.raises(SimulationError, match=r"reads shared memory that warp \d wrote and has not fenced"):
+        run(OnMachine("cpu"), Doubled(bug="no fence"))
 
 
 def test_what_is_no_pipeline_of_stores() -> None:

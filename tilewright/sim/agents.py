@@ -32,11 +32,14 @@ class Effect:
         lanes.mask, lanes.op = self.mask, self.op
         if watch is not None:
             watch.op, watched = self.op, watch.op
+        shared = lanes.group.wave.shared
+        landing, shared.landing = shared.landing, True
         try:
             self.action()
         except Fault as fault:
             raise lanes.group.wave.launch.error(fault, lanes.group, self.op, self.mask) from None
         finally:
+            shared.landing = landing
             lanes.mask, lanes.op = before, before_op
             if watch is not None:
                 watch.op = watched

@@ -24,6 +24,7 @@ from tilewright.ir.types import VecType, element_of
 from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
 from tilewright.sim.program import Closure, Enclosing, Label, Node, Program
+from tilewright.sim.proxies import needed
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of
 
@@ -52,6 +53,7 @@ class Lowering:
         params = [self.slot(p) for p in self.function.params]
         self.block(self.function.body)
         program = Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
+        program.fences = needed(self.function)
         program.min_blocks = self.function.attrs.get("min_blocks") or 1
         return program
 

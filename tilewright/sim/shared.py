@@ -11,6 +11,7 @@ from tilewright.ir.types import ScalarType
 from tilewright.sim.access import Access
 from tilewright.sim.faults import Fault
 from tilewright.sim.memory import U64, AddressSpace, Buffer, Mask
+from tilewright.sim.proxies import Unfenced
 
 RANK_SHIFT = 24  # an offset with (rank + 1) << 24 added reaches into block `rank` of the cluster (mapa)
 # 0xFF and 0x7F in turns are a NaN in every float type, and neither 0 nor -1 in any integer type; what is known to hold
@@ -35,6 +36,8 @@ class SharedBuffer(Buffer):
         super().__init__(data.reshape(-1), 0, size, AddressSpace.WINDOW, space)
         self.cluster = cluster
         self.ended: Any = np.zeros(blocks, bool)  # blocks all of whose threads have ended
+        self.unfenced: Unfenced | None = None  # what the async proxy may not see yet, where the kernel needs it
+        self.landing = False  # an asynchronous effect writes, not a thread
 
     def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
         if type(off) is int and (type(group.smem_base) is not int or off > self.high):
@@ -47,7 +50,10 @@ class SharedBuffer(Buffer):
         super().store(group, off, value, access, mask)
 
     def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask) -> int:
-        return super()._one(group, off, access, verb, mask) + int(group.smem_base)
+        at = super()._one(group, off, access, verb, mask) + int(group.smem_base)
+        if self.unfenced is not None and verb != "load" and not self.landing:
+            self.unfenced.wrote(group, at, access.nbytes, mask)
+        return at
 
     def _many(self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask) -> np.ndarray:
         if not off.size:
@@ -64,6 +70,8 @@ class SharedBuffer(Buffer):
             self.complain(off, access, verb, mask)
         if group.watch is not None:
             group.watch.access(verb, self, group, off, access, mask)
+        if self.unfenced is not None and verb != "load" and not self.landing:
+            self.unfenced.wrote(group, off + base, access.nbytes, mask)
         return self._items(off + base, access)
 
     def places(self, group: Any, off: Any, access: Access, mask: Mask, rank: Any = None) -> np.ndarray:
