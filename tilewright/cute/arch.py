@@ -34,6 +34,7 @@ __getattr__, __dir__, __all__ = lazily(
             "warp_reduction warp_reduction_sum warp_reduction_max "
             "vote_any_sync vote_all_sync vote_uni_sync vote_ballot_sync"
         ),
+        "tilewright.lang.device.packed": "add_packed_f32x2 sub_packed_f32x2 mul_packed_f32x2 fma_packed_f32x2",
         "tilewright.lang.device.single": "fmax fmin rcp_approx popc prmt clock",
         "tilewright.lang.tensors.math": "exp exp2 log2 fma",
         "tilewright.lang.device.atomic": (
