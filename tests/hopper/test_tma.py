@@ -13,6 +13,7 @@ from tests.tiled.test_machines import MACHINES, NUMPY, Arrays
 from tilewright import cute, utils
 from tilewright.atoms.names import mma_by_name
 from tilewright.cute.nvgpu import cpasync
+from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind, make_smem_layout_atom
 from tilewright.errors import ConstraintError
 from tilewright.layout import make_smem_atom, tile_to_shape
 
@@ -68,6 +69,27 @@ def test_tiles_of_every_swizzle_and_major(
             view.element_type = like.element_type
     Through(tile, smem(major, swizzle, kind, tile), ways)(*views)
     np.testing.assert_array_equal(arrays.back(1).astype(np.float64), a.astype(np.float64))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("ways", [("tma", "threads"), ("threads", "tma")], ids="-".join)
+@pytest.mark.parametrize(
+    ("kind", "atom", "tile"),
+    [("f16", "K_SW128", (32, 64)), ("f16", "MN_SW64", (64, 16)), ("f32", "K_SW128", (16, 64)),
+     ("i8", "K_SW32", (8, 32))],
+)  # fmt: skip
+def test_layouts_with_swizzles_of_byte_addresses(
+    kind: str, atom: str, tile: tuple[int, int], ways: tuple[str, str], machine: str
+) -> None:
+    """As make_smem_layout_atom gives them, allocated by their two parts."""
+    a = numbers(tile if atom[0] == "K" else tile[::-1], kind)
+    arrays = Arrays(machine, a, np.zeros_like(a))
+    views = [cute.runtime.from_dlpack(x if atom[0] == "K" else x.T, assumed_align=16) for x in arrays.device]
+    layout = make_smem_layout_atom(SmemLayoutAtomKind[atom], views[0].element_type)
+    staged = cute.tile_to_shape(layout, tile, (0, 1) if atom[0] == "K" else (1, 0))
+    assert staged.inner.base == 4
+    Through(tile, staged, ways, in_bytes=True)(*views)
+    np.testing.assert_array_equal(arrays.back(1), a)
 
 
 @pytest.mark.parametrize("machine", MACHINES)

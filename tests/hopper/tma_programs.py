@@ -16,8 +16,11 @@ class Through:
     Each block copies one tile: warp 0 issues, the others wait.
     """
 
-    def __init__(self, tile: tuple[int, ...], smem_layout: Any, ways: tuple[str, str] = ("tma", "tma")) -> None:
-        self.tile, self.smem_layout, self.ways = tile, smem_layout, ways
+    def __init__(
+        self, tile: tuple[int, ...], smem_layout: Any, ways: tuple[str, str] = ("tma", "tma"), in_bytes: bool = False
+    ) -> None:
+        """``in_bytes``: the swizzle of ``smem_layout`` is one of byte addresses."""
+        self.tile, self.smem_layout, self.ways, self.in_bytes = tile, smem_layout, ways, in_bytes
 
     @cute.jit
     def __call__(self, a: cute.Tensor, b: cute.Tensor):
@@ -36,7 +39,10 @@ class Through:
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         smem = utils.SmemAllocator()
         full = smem.allocate_array(cutlass.Int64, 1)
-        sA = smem.allocate_tensor(a.element_type, self.smem_layout, 1024)
+        if cutlass.const_expr(self.in_bytes):
+            sA = smem.allocate_tensor(a.element_type, self.smem_layout.outer, 1024, swizzle=self.smem_layout.inner)
+        else:
+            sA = smem.allocate_tensor(a.element_type, self.smem_layout, 1024)
         if tidx == 0:
             cute.arch.mbarrier_init(full, 1)
             cute.arch.mbarrier_init_fence()

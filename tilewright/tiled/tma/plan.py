@@ -118,7 +118,8 @@ class TmaPlan:
         return [self._recast(n, basis_get(e, self.gmem.stride)) for n, e in found], [e for _, e in found]
 
     def _merged(self, boxes: list[int], steps: list[Any]) -> list[int]:
-        """Boxes whose modes the tensor keeps contiguous become one, up to 256 elements."""
+        """Boxes whose modes the tensor keeps contiguous become one, up to 256 elements; rows under a swizzle stay within
+        its span (CuTe merges them, too, into a box that the driver refuses)."""
         strides = [self._in_elements(basis_get(e, self.gmem.stride)) for e in steps]
         merged: list[int] = []
         begin: Any = 0
@@ -126,7 +127,10 @@ class TmaPlan:
             follows = merged and isinstance(begin, int | Fraction) and isinstance(d, int | Fraction)
             if n == 1:
                 continue
-            if follows and merged[-1] * begin == d and merged[-1] * n <= LONGEST_BOX:
+            longest = LONGEST_BOX
+            if self.swizzle and len(merged) == 1:
+                longest = SWIZZLE_SPANS[self.swizzle] // self.element.bytes
+            if follows and merged[-1] * begin == d and merged[-1] * n <= longest:
                 merged[-1] *= n
             else:
                 merged.append(n)
@@ -327,7 +331,12 @@ def _mode_name(e: Any) -> str:
 
 
 def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
-    """The shared-memory layout without its swizzle, and the TMA swizzle mode (0 to 3) of its swizzle in elements."""
+    """The shared-memory layout without its swizzle, and the TMA swizzle mode (0 to 3).
+
+    Both ways to state a swizzle are known by their base: on byte addresses it is 4 (``Sw<3,4,3>``, as
+    ``make_smem_layout_atom`` and the layouts made from it have it), on elements it is less for wider ones
+    (``Sw<3,3,3>`` for 16 bits).
+    """
     if isinstance(smem, Layout):
         return smem, 0
     if not isinstance(smem, ComposedLayout) or not isinstance(smem.inner, Swizzle):
@@ -335,17 +344,16 @@ def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
     if not isinstance(smem.outer, Layout) or (not isinstance(smem.offset, int) or smem.offset != 0):
         raise ConstraintError(f"TMA: the shared-memory layout {smem} must begin at offset 0: slice the stages off at 0")
     swizzle = smem.inner
-    bits, base, shift = swizzle.bits, swizzle.base + (source.bytes.bit_length() - 1), swizzle.shift
-    if bits == 0:
+    if swizzle.bits == 0:
         return smem.outer, 0
-    if (base, shift) != (4, 3) or bits > 3:
-        wanted = f"Sw<{min(bits, 3)},{4 - (source.bytes.bit_length() - 1)},3>"
+    in_elements = 4 - (source.bytes.bit_length() - 1)
+    if swizzle.base not in (4, in_elements) or swizzle.shift != 3 or swizzle.bits > 3:
+        bits = min(swizzle.bits, 3)
         raise ConstraintError(
-            f"TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; {swizzle} on {source} is "
-            f"Sw<{bits},{base},{shift}>: "
-            f"use {wanted} (make_smem_layout_atom gives such layouts)"
+            f"TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; {swizzle} is none of them: use Sw<{bits},4,3> (or "
+            f"Sw<{bits},{in_elements},3>, the same in elements of {source}), as make_smem_layout_atom gives it"
         )
-    return smem.outer, bits
+    return smem.outer, swizzle.bits
 
 
 def plan_of(
