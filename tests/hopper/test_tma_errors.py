@@ -49,7 +49,8 @@ ROW = cute.make_layout((16, 64), stride=(64, 1))
          "shared memory out in rows of 16 elements",
          lambda: host(make_composed_layout(Swizzle(1, 3, 3), 0, ROW), (16, 64))),
         ("TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; Sw<3,2,3> is none of them: use Sw<3,4,3> (or "
-         "Sw<3,3,3>, the same in elements of f16)", lambda: host(make_composed_layout(Swizzle(3, 2, 3), 0, ROW), (16, 64))),
+         "Sw<3,3,3>, the same in elements of f16)",
+         lambda: host(make_composed_layout(Swizzle(3, 2, 3), 0, ROW), (16, 64))),
         ("the elements that follow each other in shared memory are not neighbours along a mode of the tensor",
          lambda: host(cute.make_layout((16, 64)), (cute.make_layout(16, stride=2), 64))),
         ("the stride of TMA mode 0 (mode 0 of (256,256):(256,1)) is 256, and TMA needs contiguous elements there",

@@ -118,8 +118,10 @@ class TmaPlan:
         return [self._recast(n, basis_get(e, self.gmem.stride)) for n, e in found], [e for _, e in found]
 
     def _merged(self, boxes: list[int], steps: list[Any]) -> list[int]:
-        """Boxes whose modes the tensor keeps contiguous become one, up to 256 elements; rows under a swizzle stay within
-        its span (CuTe merges them, too, into a box that the driver refuses)."""
+        """Boxes whose modes the tensor keeps contiguous become one, up to 256 elements.
+
+        Rows under a swizzle stay within its span: CuTe merges them, too, into a box that the driver refuses.
+        """
         strides = [self._in_elements(basis_get(e, self.gmem.stride)) for e in steps]
         merged: list[int] = []
         begin: Any = 0
