@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 
+import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.errors import StagingError
 
@@ -320,3 +321,22 @@ def test_the_sign_of_zero_is_no_detail(both) -> None:
 
     both(signs, -1)
     both(signs, 2)
+
+
+class Mode:
+    def __init__(self) -> None:
+        self.width, self.turns = cutlass.Int64(1 << 40), cutlass.Int32(0)
+
+    def again(self) -> None:
+        self.width, self.turns = cutlass.Int64(1 << 40), self.turns + 1
+
+
+def test_what_is_assigned_the_same_again_stays_known(staged) -> None:
+    def program(n):
+        mode = Mode()
+        for _ in range(n):
+            mode.again()
+            n += cutlass.const_expr(mode.width == 1 << 40)
+        return n, mode.turns
+
+    assert staged(program, 3) == (6, 3)

@@ -90,7 +90,9 @@ def same(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    return a.value is b.value if isinstance(a, Numeric) else type(a) in (int, float, bool, str) and a == b
+    if isinstance(a, Numeric):
+        return a.value is b.value or (a.is_static and b.is_static and repr(a.value) == repr(b.value))
+    return type(a) in (int, float, bool, str) and a == b
 
 
 class Reachable:
