@@ -1,4 +1,4 @@
-"""The parameters of a multistage GEMM: tile, stages, threads, majors, dtypes and vector widths."""
+"""The parameters of a GEMM kernel: tile, stages, threads, majors, dtypes and vector widths."""
 
 from __future__ import annotations
 
@@ -100,3 +100,88 @@ class GemmConfig:
                 raise ConstraintError(
                     f"{name}: a tile of {contiguous} contiguous elements cannot be cut into vectors of {operand.vector}"
                 )
+
+
+@dataclass(frozen=True)
+class HopperConfig:
+    """Everything that is static about one warp-specialised Hopper GEMM kernel.
+
+    ``tile`` is (M, N, K) of a thread block. ``consumers`` warpgroups multiply, each its ``rows`` of the tile, or with
+    ``pingpong`` each the whole of every other tile; one more warpgroup loads. ``cluster`` (m, n) blocks share their
+    operands by multicast. A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers`` buffers.
+    ``group`` tiles of M are walked together.
+    """
+
+    a: Operand
+    b: Operand
+    c: Operand
+    acc_dtype: Any
+    tile: tuple[int, int, int]
+    stages: int
+    consumers: int = 2
+    cluster: tuple[int, int] = (1, 1)
+    pingpong: bool = False
+    epilogue_columns: int = 64
+    epilogue_buffers: int = 2
+    group: int = 8
+
+    math = "wgmma"
+
+    @property
+    def rows(self) -> int:
+        """Rows of the tile that one warpgroup multiplies."""
+        return self.tile[0] if self.pingpong else self.tile[0] // self.consumers
+
+    @property
+    def threads(self) -> int:
+        return 128 * (self.consumers + 1)
+
+    @property
+    def cluster_size(self) -> int:
+        return self.cluster[0] * self.cluster[1]
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of A and B in one stage."""
+        bM, bN, bK = self.tile
+        return (bM * self.a.dtype.width + bN * self.b.dtype.width) * bK // 8
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of one block: the stages, the epilogue's buffers, the mbarriers and their alignment."""
+        buffer = self.rows * self.epilogue_columns * self.c.dtype.width // 8
+        return self.stages * self.stage_bytes + self.consumers * self.epilogue_buffers * buffer + 2048
+
+    @property
+    def registers(self) -> tuple[int, int]:
+        """Registers of a producer's and of a consumer's thread: what the multiprocessor's 64 Ki give (setmaxnreg)."""
+        return {1: (56, 256 - 16), 2: (40, 232), 3: (32, 160)}[self.consumers]
+
+    def blocks_at_once(self, smem: int) -> int:
+        return 1
+
+    def loadable(self, operand: Operand) -> Operand:
+        return operand
+
+    def check(self) -> None:
+        """Raise ConstraintError when the parameters do not fit together."""
+        bM, bN, bK = self.tile
+        atom_k = 256 // self.a.dtype.width
+        rules = [
+            (self.consumers in (1, 2, 3), f"1 to 3 consumer warpgroups, not {self.consumers}"),
+            (self.rows % 64 == 0 and self.rows * max(1, 0 if self.pingpong else self.consumers) == bM,
+             f"each consumer takes a multiple of 64 rows: {bM} rows for {self.consumers} of them do not divide so"),
+            (bN % 8 == 0 and 8 <= bN <= 256, f"a tile of 8 to 256 columns in steps of 8, not {bN}"),
+            (bK % atom_k == 0, f"a K tile in steps of {atom_k} (one wgmma), not {bK}"),
+            (self.rows * bN // 128 <= 216, f"{self.rows} x {bN} accumulators do not fit a warpgroup's registers"),
+            (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
+            (bN % self.epilogue_columns == 0, f"the epilogue's {self.epilogue_columns} columns divide {bN}"),
+            (self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"),
+            (bN // self.epilogue_columns % self.epilogue_buffers == 0 or bN == self.epilogue_columns,
+             f"{bN // self.epilogue_columns} parts take {self.epilogue_buffers} buffers in turns"),
+            (min(self.cluster) >= 1 and self.cluster_size <= 8, f"a cluster of 1 to 8 blocks, not {self.cluster}"),
+            (self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"),
+        ]  # fmt: skip
+        for holds, rule in rules:
+            if not holds:
+                raise ConstraintError(f"a Hopper GEMM takes {rule}")

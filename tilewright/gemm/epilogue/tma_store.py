@@ -1,0 +1,116 @@
+"""From the accumulators of a warpgroup to D by TMA: part by part through swizzled shared memory.
+
+A warpgroup writes its rows ``columns`` at a time: function, rounding, stmatrix into one of a few buffers, and a TMA
+store that one warp issues and that runs while the next part is made, and while the next tile is multiplied. A buffer
+is written again when the store before has read it: the storing warp waits for that just before the barrier after which
+the buffer is next, so that each part costs one barrier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import Boolean, cute, range_constexpr
+from tilewright.cute.nvgpu import cpasync, warp
+from tilewright.gemm.config import HopperConfig, Major
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.store import rounded
+from tilewright.gemm.epilogue.tile import EpilogueTile
+from tilewright.utils import hopper_helpers
+
+
+@dataclass(frozen=True)
+class TmaStoreEpilogue:
+    """D of one warpgroup: ``config.rows`` x bN in parts of ``config.epilogue_columns``."""
+
+    config: HopperConfig
+
+    @property
+    def layout(self) -> Any:
+        """(rows, columns, buffers) of one warpgroup."""
+        config = self.config
+        row_major = config.c.major is Major.K
+        layout = hopper_helpers.LayoutEnum.ROW_MAJOR if row_major else hopper_helpers.LayoutEnum.COL_MAJOR
+        kind = hopper_helpers.get_smem_layout_atom(
+            layout, config.c.dtype, config.epilogue_columns if row_major else config.rows
+        )
+        atom = cute.nvgpu.warpgroup.make_smem_layout_atom(kind, config.c.dtype)
+        shape = (config.rows, config.epilogue_columns, config.epilogue_buffers)
+        return cute.tile_to_shape(atom, shape, order=(0, 1, 2) if row_major else (1, 0, 2))
+
+    def tma(self, mD: Any) -> tuple[Any, Any]:
+        """The TMA atom of D, and its (M, N, L) coordinate tensor."""
+        one = cute.slice_(self.layout, (None, None, 0))
+        tile = (self.config.rows, self.config.epilogue_columns)
+        pair: tuple[Any, Any] = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), mD, one, tile)
+        return pair
+
+    def store_atom(self) -> Any:
+        """Registers to shared memory: stmatrix for 16-bit results, which it transposes for an M-major D."""
+        dtype = self.config.c.dtype
+        if dtype.width != 16:
+            return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), dtype)
+        matrices = 4 if self.config.epilogue_columns % 16 == 0 else 2
+        op = warp.StMatrix8x8x16bOp(transpose=self.config.c.major is Major.MN, num_matrices=matrices)
+        return cute.make_copy_atom(op, dtype)
+
+    @cute.jit
+    def run(
+        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, atom: cute.CopyAtom, gD: cute.Tensor,
+        gC: cute.Tensor, cD: cute.Tensor, sD: cute.Tensor, extent: tuple, function: EpilogueFunction, barrier: Any,
+    ) -> None:  # fmt: skip
+        """Write the accumulators ((2, 2, bN / 8), MMA_M, 1) of one warpgroup, whose thread is ``tidx``.
+
+        ``tiled_mma`` is the warpgroup's on ``epilogue_columns``; ``gD`` (coordinates), ``gC`` and ``cD`` are the
+        warpgroup's (rows, bN) of the output; ``barrier`` is the warpgroup's own.
+        """
+        rows, columns, buffers = self.config.rows, self.config.epilogue_columns, self.config.epilogue_buffers
+        bN = self.config.tile[1]
+        gDs, gCs, cDs = (
+            cute.flat_divide(tensor, (rows, columns))[None, None, 0, None] for tensor in (gD, gC, cD)
+        )  # (rows, columns, parts)
+        store = cute.make_tiled_copy_C(self.store_atom(), tiled_mma)
+        thr_store = store.get_slice(tidx)
+        tRS_sD = thr_store.partition_D(sD)  # (CPY, CPY_M, CPY_N, buffers)
+        tSG_sD, tSG_gD = cpasync.tma_partition(
+            atom, 0, cute.make_layout(1), cute.group_modes(sD, 0, 2), cute.group_modes(gDs, 0, 2)
+        )  # ((TMA), buffers), ((TMA), parts)
+        thr_mma = tiled_mma.get_slice(tidx)
+        storing = cute.arch.make_warp_uniform(tidx // 32) == 0
+        for i in range_constexpr(bN // columns):
+            part = self.part(acc, i)
+            tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
+            tCgC = thr_mma.partition_C(gCs[None, None, i])
+            function(part, EpilogueTile(tCcD, extent, lambda c=tCgC, at=tCcD: self.read_source(c, at, extent)))
+            results = rounded(part, self.config.c.dtype)
+            cute.copy(store, store.retile(results), tRS_sD[None, None, None, i % buffers])
+            cute.arch.fence_proxy("async.shared", space="cta")
+            if storing:
+                cute.arch.cp_async_bulk_wait_group(buffers - 2, read=True)
+            barrier.arrive_and_wait()
+            if storing:
+                cute.copy(atom, tSG_sD[None, i % buffers], tSG_gD[None, i])
+                cute.arch.cp_async_bulk_commit_group()
+
+    def part(self, acc: cute.Tensor, i: int) -> cute.Tensor:
+        """The accumulators of part ``i``: ((2, 2, columns / 8), MMA_M, 1)."""
+        columns = self.config.epilogue_columns
+        repeat = cute.size(acc, mode=[1])
+        layout = cute.make_layout(((2, 2, columns // 8), repeat, 1), stride=((1, 2, 4), self.config.tile[1] // 2, 0))
+        return cute.make_tensor(acc.iterator + i * (columns // 2), layout)
+
+    def read_source(self, tCgC: cute.Tensor, tCcD: cute.Tensor, extent: tuple) -> Any:
+        """C's elements of one part, straight into registers; pairs where two columns are neighbours in memory."""
+        pair = 2 if self.config.c.major is Major.K and self.config.c.vector > 1 else 1
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyUniversalOp(), self.config.c.dtype, num_bits_per_copy=pair * self.config.c.dtype.width
+        )
+        source = cute.make_rmem_tensor(tCgC.shape, self.config.c.dtype)
+        source.fill(0)
+        g, r, c = (cute.flat_divide(cute.group_modes(x, 0, cute.rank(x)), (pair,)) for x in (tCgC, source, tCcD))
+        inside = cute.make_rmem_tensor((1, cute.size(r, mode=[1])), Boolean)
+        for i in range_constexpr(cute.size(inside)):
+            inside[i] = cute.elem_less(c[0, i], extent)
+        cute.copy(atom, g, r, pred=inside)
+        return source.load()

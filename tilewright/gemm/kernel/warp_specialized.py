@@ -1,0 +1,177 @@
+"""The persistent, warp-specialised Hopper GEMM: a producer warp, consumer warpgroups, a schedule, an epilogue.
+
+Warpgroup 0 keeps one warp, which loads; the others multiply and write. They meet only at the mbarriers of the ring of
+stages, so loads of the next tile run under the epilogue of this one.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute, pipeline, utils
+from tilewright.cute.nvgpu import cpasync
+from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
+from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
+from tilewright.gemm.mainloop.wgmma import WgmmaMath
+from tilewright.gemm.schedule.persistent import PersistentTiles
+from tilewright.gemm.schedule.raster import GroupedRaster
+
+
+class WarpSpecializedGemm:
+    """D = f(A @ B, C) for an epilogue function f, A (M, K, L), B (N, K, L), C and D (M, N, L).
+
+    Extents and strides are run-time: multiples of 16 bytes, as TMA wants them; K > 0. ``config`` fixes the rest.
+    """
+
+    def __init__(self, config: HopperConfig) -> None:
+        config.check()
+        self.config = config
+        self.math = WgmmaMath(config)
+        self.mainloop = TmaMainloop(config, self.math)
+        self.epilogue = TmaStoreEpilogue(config)
+        self.raster = GroupedRaster(config.group)
+
+    @cute.jit
+    def __call__(
+        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
+        function: EpilogueFunction, decomposition: PersistentTiles, stream: Any = None,
+    ) -> None:  # fmt: skip
+        """Launch the product."""
+        config = self.config
+        (bM, bN, bK), (cM, cN) = config.tile, config.cluster
+        sA_layout = self.math.smem_layout(config.a, bM)
+        sB_layout = self.math.smem_layout(config.b, bN)
+        tma_A, tA = self.mainloop.tma(mA, config.a, bM, sA_layout, cN)
+        tma_B, tB = self.mainloop.tma(mB, config.b, bN, sB_layout, cM)
+        tma_D, tD = self.epilogue.tma(mD)
+        m, n, k, batch = (*mD.shape[:2], mA.shape[1], mD.shape[2])
+        tiles = cute.ceil_div(m, bM * cM), cute.ceil_div(n, bN * cN), batch
+        clusters = decomposition.clusters(tiles[0] * tiles[1] * tiles[2])
+        self.kernel(
+            tma_A, tA, tma_B, tB, tma_D, tD, mC, function, decomposition, tiles, cute.ceil_div(k, bK),
+            sA_layout, sB_layout, self.epilogue.layout,
+            self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
+        ).launch(
+            grid=(clusters * config.cluster_size, 1, 1),
+            block=(config.threads, 1, 1),
+            cluster=(config.cluster_size, 1, 1),
+            stream=stream,
+        )  # fmt: skip
+
+    @cute.kernel
+    def kernel(
+        self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
+        tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, function: EpilogueFunction,
+        decomposition: PersistentTiles, tiles: tuple, k_tiles: Any,
+        sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
+        tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
+    ) -> None:  # fmt: skip
+        config = self.config
+        (bM, bN, bK), (cM, cN) = config.tile, config.cluster
+        warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        warpgroup = cute.arch.make_warp_uniform(warp // 4)
+        if warp == 0:
+            cpasync.prefetch_descriptor(tma_A)
+            cpasync.prefetch_descriptor(tma_B)
+            cpasync.prefetch_descriptor(tma_D)
+        # Blocks of a cluster lie side by side in the grid; their place in it is (rank mod cM, rank / cM).
+        rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+        cluster_layout = cute.make_layout((cM, cN, 1))
+        place = cluster_layout.get_flat_coord(rank)
+
+        smem = utils.SmemAllocator()
+        sA = smem.allocate_tensor(config.a.dtype, sA_layout.outer, 1024, swizzle=sA_layout.inner)  # (bM, bK, stages)
+        sB = smem.allocate_tensor(config.b.dtype, sB_layout.outer, 1024, swizzle=sB_layout.inner)  # (bN, bK, stages)
+        sD = smem.allocate_tensor(
+            config.c.dtype, cute.append(sD_layout.outer, cute.make_layout(config.consumers, stride=cute.cosize(sD_layout))),
+            1024, swizzle=sD_layout.inner,
+        )  # (rows, columns, buffers, consumers)
+        barriers = smem.allocate_array(cutlass.Int64, 2 * config.stages)
+        arrivals = (cM + cN - 1) * config.consumers
+        if cutlass.const_expr(config.pingpong):
+            arrivals = cM + cN - 1
+        ring = pipeline.PipelineTmaAsync.create(
+            barrier_storage=barriers,
+            num_stages=config.stages,
+            producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, arrivals),
+            tx_count=config.stage_bytes,
+            cta_layout_vmnk=cute.make_layout((1, cM, cN, 1)),
+        )
+        pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
+        pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
+
+        count = tiles[0] * tiles[1] * tiles[2]
+        clusters = decomposition.clusters(count)
+        cluster = cute.arch.block_idx()[0] // config.cluster_size
+        walk = partial(decomposition.run, cluster, clusters, count, k_tiles)
+        where = partial(self.tile_of, tiles, place)
+
+        if warpgroup == 0:
+            cute.arch.setmaxregister_decrease(config.registers[0])
+            if warp == 0:
+                mask_A = cute.make_layout_image_mask(cluster_layout, place, mode=1) if cN > 1 else 0
+                mask_B = cute.make_layout_image_mask(cluster_layout, place, mode=0) if cM > 1 else 0
+                A = self.mainloop.operand(tma_A, tA, bM, sA, place[1], cN, mask_A)
+                B = self.mainloop.operand(tma_B, tB, bN, sB, place[0], cM, mask_B)
+                producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
+                producer = walk(partial(self.load, ring, A, B, where), producer)
+                ring.producer_tail(producer)
+        else:
+            cute.arch.setmaxregister_increase(config.registers[1])
+            consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
+            mine = warpgroup - 1
+            sA_mine = cute.local_tile(sA, (config.rows, bK, config.stages), (mine, 0, 0))
+            thr_mma = tiled_mma.get_slice(0)
+            tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(sA_mine))  # (MMA, MMA_M, MMA_K, stages)
+            tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(sB))  # (MMA, MMA_N, MMA_K, stages)
+            walk(
+                partial(
+                    self.multiply, ring, tiled_mma, epilogue_mma, tCrA, tCrB, where, tma_D, tD, mC,
+                    sD[None, None, None, mine], function, mine,
+                ),
+                consumer,
+            )  # fmt: skip
+
+    def tile_of(self, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
+        """(tile_m, tile_n, batch) of this block for cluster tile ``index``."""
+        tiles_m, tiles_n, _ = tiles
+        per_batch = tiles_m * tiles_n
+        batch = index // per_batch
+        m, n = self.raster.tile(index - batch * per_batch, tiles_m, tiles_n)
+        return m * self.config.cluster[0] + place[0], n * self.config.cluster[1] + place[1], batch
+
+    @cute.jit
+    def load(
+        self, ring: Any, A: TmaOperand, B: TmaOperand, where: Any, tile: Any, k_begin: Any, k_end: Any, state: Any
+    ) -> Any:  # fmt: skip
+        """The producer's part of one output tile."""
+        m, n, batch = where(tile)
+        return self.mainloop.load(A, B, ring, state, m, n, batch, k_begin, k_end)
+
+    @cute.jit
+    def multiply(
+        self, ring: Any, tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor,
+        where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, sD: cute.Tensor,
+        function: EpilogueFunction, mine: Any, tile: Any, k_begin: Any, k_end: Any, state: Any,
+    ) -> Any:  # fmt: skip
+        """A consumer warpgroup's part of one output tile."""
+        config = self.config
+        bN, rows = config.tile[1], config.rows
+        acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C((rows, bN)), config.acc_dtype)
+        state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_end - k_begin)
+        m, n, batch = where(tile)
+        row = m if config.pingpong else m * config.consumers + mine
+        extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
+        gD, gC, cD = (
+            cute.local_tile(tensor, (rows, bN), (row, n))
+            for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
+        )
+        tidx = cute.arch.thread_idx()[0] % 128
+        barrier = pipeline.NamedBarrier(barrier_id=1 + mine, num_threads=128)
+        self.epilogue.run(epilogue_mma, tidx, acc, tma_D, gD, gC, cD, sD, extent, function, barrier)
+        return state

@@ -1,0 +1,116 @@
+"""The Hopper main loop: one warp fills a ring of shared-memory stages by TMA, warpgroups multiply from it by wgmma.
+
+A stage goes round between two mbarriers: *full*, on which TMA counts the bytes of both operands, and *empty*, on which
+the consumers arrive once their wgmma no longer read the stage. The producer runs up to ``stages`` k tiles ahead, also
+from one output tile into the next, so that its loads hide under the epilogue.
+
+    producer:  wait empty[s]; expect bytes on full[s]; TMA A, TMA B -> stage s
+    consumer:  wait full[s]; wgmma over the k blocks of stage s; wait for the wgmma of stage s - 1; arrive on empty[s - 1]
+
+In a cluster, blocks in one row share their tile of A and blocks in one column theirs of B: each loads a part and
+multicasts it to the others, and a stage is empty when the consumers of all that share it have arrived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute, pipeline
+from tilewright.cute.nvgpu import cpasync, warpgroup
+from tilewright.gemm.config import HopperConfig, Operand
+from tilewright.gemm.mainloop.wgmma import WgmmaMath
+
+
+@dataclass(frozen=True)
+class TmaOperand:
+    """One operand on its way: the copy atom, the slices of it that this block copies, (TMA, MN tiles, k tiles, L) of
+    global and (TMA, stages) of shared memory, and the blocks that get them."""
+
+    atom: Any
+    g: Any
+    s: Any
+    mask: Any
+
+
+@dataclass(frozen=True)
+class TmaMainloop:
+    """acc = A[:, k tiles] @ B[:, k tiles] of one output tile after another."""
+
+    config: HopperConfig
+    math: WgmmaMath
+
+    def tma(self, matrix: Any, operand: Operand, rows: int, smem_layout: Any, sharers: int) -> tuple[Any, Any]:
+        """The TMA atom of an operand, and its (MN, K, L) coordinate tensor; ``sharers`` blocks of a cluster use each
+        tile of ``rows`` x bK."""
+        op = cpasync.CopyBulkTensorTileG2SOp() if sharers == 1 else cpasync.CopyBulkTensorTileG2SMulticastOp()
+        one_stage = cute.slice_(smem_layout, (None, None, 0))
+        bK = self.config.tile[2]
+        pair: tuple[Any, Any] = cpasync.make_tiled_tma_atom(op, matrix, one_stage, (rows, bK), num_multicast=sharers)
+        return pair
+
+    def operand(self, atom: Any, matrix: Any, rows: int, stages: Any, rank: Any, sharers: int, mask: Any) -> TmaOperand:
+        """What block ``rank`` of the ``sharers`` copies; ``matrix`` is the coordinate tensor, ``stages`` the shared
+        tensor (rows, bK, stages)."""
+        tiles = cute.local_tile(matrix, (rows, self.config.tile[2]), (None, None, None))  # (rows, bK, MN, K, L)
+        s, g = cpasync.tma_partition(
+            atom, rank, cute.make_layout(sharers), cute.group_modes(stages, 0, 2), cute.group_modes(tiles, 0, 2)
+        )  # ((TMA), stages), ((TMA), MN tiles, k tiles, L)
+        return TmaOperand(atom, g, s, mask)
+
+    @cute.jit
+    def load(
+        self, A: TmaOperand, B: TmaOperand, ring: pipeline.PipelineTmaAsync, state: Any, tile_m: Any, tile_n: Any,
+        batch: Any, k_begin: Any, k_end: Any,
+    ) -> Any:  # fmt: skip
+        """Issue the loads of one output tile; gives the pipeline's state after them. One warp."""
+        for k_tile in cutlass.range(k_begin, k_end, unroll=1):
+            ring.producer_acquire(state)
+            full = ring.producer_get_barrier(state)
+            for operand, tile in ((A, tile_m), (B, tile_n)):
+                cute.copy(
+                    operand.atom, operand.g[None, tile, k_tile, batch], operand.s[None, state.index],
+                    tma_bar_ptr=full, mcast_mask=operand.mask,
+                )  # fmt: skip
+            ring.producer_commit(state)
+            state.advance()
+        return state
+
+    @cute.jit
+    def multiply(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any,
+    ) -> Any:  # fmt: skip
+        """acc = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warpgroup.
+
+        One group of wgmma stays in flight: a stage is released when that of the next stage has been issued.
+        """
+        release = state.clone()
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        ring.consumer_wait(state)
+        self.multiply_stage(tiled_mma, acc, tCrA, tCrB, state.index)
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        state.advance()
+        for _ in cutlass.range(1, k_tiles, unroll=1):
+            ring.consumer_wait(state)
+            self.multiply_stage(tiled_mma, acc, tCrA, tCrB, state.index)
+            warpgroup.wait_group(1)
+            ring.consumer_release(release)
+            release.advance()
+            state.advance()
+        warpgroup.wait_group(0)
+        ring.consumer_release(release)
+        return state
+
+    @cute.jit
+    def multiply_stage(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, stage: Any
+    ) -> None:  # fmt: skip
+        """Issue the wgmma of one stage as one group."""
+        warpgroup.fence()
+        for k_block in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):
+            here = (None, None, k_block, stage)
+            cute.gemm(tiled_mma, acc, tCrA[here], tCrB[here], acc)
+            tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        warpgroup.commit_group()

@@ -1,0 +1,49 @@
+"""How a warpgroup multiplies: wgmma on operands in shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, TFloat32, cute
+from tilewright.cute.nvgpu import warpgroup
+from tilewright.gemm.config import HopperConfig, Major, Operand
+from tilewright.utils import hopper_helpers
+
+
+def wgmma_op(config: HopperConfig, columns: int) -> Any:
+    """The instruction for 64 rows and ``columns`` columns."""
+    dtype = config.a.dtype
+    shape = (64, columns, 256 // dtype.width)
+    source = warpgroup.OperandSource.SMEM
+    majors = tuple(
+        warpgroup.OperandMajorMode.K if operand.major is Major.K else warpgroup.OperandMajorMode.MN
+        for operand in (config.a, config.b)
+    )
+    if dtype in (Float16, BFloat16):
+        return warpgroup.MmaF16BF16Op(dtype, config.acc_dtype, shape, source, *majors)
+    if dtype is TFloat32:
+        return warpgroup.MmaTF32Op(config.acc_dtype, shape, source)
+    if dtype in (Float8E4M3FN, Float8E5M2):
+        return warpgroup.MmaF8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *majors)
+    return warpgroup.MmaI8Op(dtype, config.b.dtype, config.acc_dtype, shape, source)
+
+
+@dataclass(frozen=True)
+class WgmmaMath:
+    """One warpgroup multiplies (tile rows of a consumer) x bN; swizzled stages that TMA fills and wgmma reads."""
+
+    config: HopperConfig
+
+    def tiled_mma(self, columns: int | None = None) -> Any:
+        """One warpgroup on 64 x ``columns``, the whole tile's columns by default."""
+        return cute.make_tiled_mma(wgmma_op(self.config, columns or self.config.tile[1]))
+
+    def smem_layout(self, operand: Operand, rows: int) -> Any:
+        """(rows, bK, stages) in the widest swizzle that the tile's contiguous extent allows."""
+        bK, stages = self.config.tile[2], self.config.stages
+        k_major = operand.major is Major.K
+        layout = hopper_helpers.LayoutEnum.ROW_MAJOR if k_major else hopper_helpers.LayoutEnum.COL_MAJOR
+        kind = hopper_helpers.get_smem_layout_atom(layout, operand.dtype, bK if k_major else rows)
+        atom = warpgroup.make_smem_layout_atom(kind, operand.dtype)
+        return cute.tile_to_shape(atom, (rows, bK, stages), order=(0, 1, 2) if k_major else (1, 0, 2))
