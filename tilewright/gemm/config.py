@@ -106,10 +106,10 @@ class GemmConfig:
 class HopperConfig:
     """Everything that is static about one warp-specialised Hopper GEMM kernel.
 
-    ``tile`` is (M, N, K) of a thread block. ``consumers`` warpgroups multiply, each its ``rows`` of the tile, or with
-    ``pingpong`` each the whole of every other tile; one more warpgroup loads. ``cluster`` (m, n) blocks share their
-    operands by multicast. A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers`` buffers.
-    ``group`` tiles of M are walked together.
+    ``tile`` is (M, N, K) of a thread block. ``consumers`` (m, n) warpgroups share the tile along M and N, or with
+    ``pingpong`` each takes the whole of every other tile; one more warpgroup loads. ``cluster`` (m, n) blocks share
+    their operands by multicast. A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers``
+    buffers. ``group`` tiles of M are walked together.
     """
 
     a: Operand
@@ -118,7 +118,7 @@ class HopperConfig:
     acc_dtype: Any
     tile: tuple[int, int, int]
     stages: int
-    consumers: int = 2
+    consumers: tuple[int, int] = (2, 1)
     cluster: tuple[int, int] = (1, 1)
     pingpong: bool = False
     epilogue_columns: int = 64
@@ -128,13 +128,27 @@ class HopperConfig:
     math = "wgmma"
 
     @property
-    def rows(self) -> int:
-        """Rows of the tile that one warpgroup multiplies."""
-        return self.tile[0] if self.pingpong else self.tile[0] // self.consumers
+    def warpgroups(self) -> int:
+        """Warpgroups that multiply."""
+        return self.consumers[0] * self.consumers[1]
+
+    @property
+    def split(self) -> tuple[int, int]:
+        """Into how many parts along M and N the warpgroups cut the tile."""
+        return (1, 1) if self.pingpong else self.consumers
+
+    @property
+    def part(self) -> tuple[int, int]:
+        """Rows and columns of the tile that one warpgroup multiplies."""
+        return self.tile[0] // self.split[0], self.tile[1] // self.split[1]
+
+    def boxes(self, mode: int) -> int:
+        """Into how many TMA copies a k tile of A (``mode`` 0) or B (1) is cut: one has at most 256 rows."""
+        return 1 if self.tile[mode] <= 256 else self.split[mode]
 
     @property
     def threads(self) -> int:
-        return 128 * (self.consumers + 1)
+        return 128 * (self.warpgroups + 1)
 
     @property
     def cluster_size(self) -> int:
@@ -149,13 +163,13 @@ class HopperConfig:
     @property
     def smem_bytes(self) -> int:
         """Shared memory of one block: the stages, the epilogue's buffers, the mbarriers and their alignment."""
-        buffer = self.rows * self.epilogue_columns * self.c.dtype.width // 8
-        return self.stages * self.stage_bytes + self.consumers * self.epilogue_buffers * buffer + 2048
+        buffer = self.part[0] * self.epilogue_columns * self.c.dtype.width // 8
+        return self.stages * self.stage_bytes + self.warpgroups * self.epilogue_buffers * buffer + 2048
 
     @property
     def registers(self) -> tuple[int, int]:
         """Registers of a producer's and of a consumer's thread: what the multiprocessor's 64 Ki give (setmaxnreg)."""
-        return {1: (56, 256 - 16), 2: (40, 232), 3: (32, 160)}[self.consumers]
+        return {1: (56, 240), 2: (40, 232), 3: (32, 160)}[self.warpgroups]
 
     def blocks_at_once(self, smem: int) -> int:
         return 1
@@ -167,21 +181,27 @@ class HopperConfig:
         """Raise ConstraintError when the parameters do not fit together."""
         bM, bN, bK = self.tile
         atom_k = 256 // self.a.dtype.width
+        rows, columns = self.part
+        parts = columns // self.epilogue_columns
         rules = [
-            (self.consumers in (1, 2, 3), f"1 to 3 consumer warpgroups, not {self.consumers}"),
-            (self.rows % 64 == 0 and self.rows * max(1, 0 if self.pingpong else self.consumers) == bM,
-             f"each consumer takes a multiple of 64 rows: {bM} rows for {self.consumers} of them do not divide so"),
-            (bN % 8 == 0 and 8 <= bN <= 256, f"a tile of 8 to 256 columns in steps of 8, not {bN}"),
+            (self.warpgroups in (1, 2, 3), f"1 to 3 consumer warpgroups, not {self.consumers}"),
+            (rows * self.split[0] == bM and rows % 64 == 0, f"a multiple of 64 rows a consumer, not {bM} in all"),
+            (columns * self.split[1] == bN and columns % 8 == 0 and 8 <= columns <= 256,
+             f"8 to 256 columns a consumer in steps of 8, not {bN} in all"),
+            (bM // self.boxes(0) <= 256, f"at most 256 rows a consumer, not {bM} in all"),
             (bK % atom_k == 0, f"a K tile in steps of {atom_k} (one wgmma), not {bK}"),
-            (self.rows * bN // 128 <= 216, f"{self.rows} x {bN} accumulators do not fit a warpgroup's registers"),
+            (rows * columns // 128 <= 216, f"accumulators that fit a warpgroup's registers, not {rows} x {columns}"),
             (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
-            (bN % self.epilogue_columns == 0, f"the epilogue's {self.epilogue_columns} columns divide {bN}"),
+            (parts * self.epilogue_columns == columns, f"epilogue columns that divide {columns}"),
             (self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"),
-            (bN // self.epilogue_columns % self.epilogue_buffers == 0 or bN == self.epilogue_columns,
-             f"{bN // self.epilogue_columns} parts take {self.epilogue_buffers} buffers in turns"),
+            (parts == 1 or parts % self.epilogue_buffers == 0,
+             f"epilogue buffers that take turns evenly: {self.epilogue_buffers} for {parts} parts do not"),
             (min(self.cluster) >= 1 and self.cluster_size <= 8, f"a cluster of 1 to 8 blocks, not {self.cluster}"),
             (self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"),
         ]  # fmt: skip
         for holds, rule in rules:
             if not holds:
                 raise ConstraintError(f"a Hopper GEMM takes {rule}")
+
+
+AnyConfig = GemmConfig | HopperConfig

@@ -7,7 +7,7 @@ from functools import lru_cache
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.cost import estimate
 from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
 
 DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
@@ -37,21 +37,23 @@ def fastest(entry: KernelEntry, decomposition: str, problem: Problem, room: Room
     return min(options, key=lambda option: estimate(option[0].config, option[1], problem, room))
 
 
-def sharing(entry: KernelEntry) -> tuple[GemmConfig | None, ...]:
+def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:
     """The sizes of a kernel for blocks that share tiles."""
     return (entry.shared or entry.config, entry.large, *entry.small)
 
 
-def with_tiles(entry: KernelEntry, room: Room, *configs: GemmConfig | None) -> list[KernelEntry]:
+def with_tiles(entry: KernelEntry, room: Room, *configs: AnyConfig | None) -> list[KernelEntry]:
     """The entry with each of these configurations that the GPU has the shared memory for."""
     return [entry.only(c) for c in configs if c is not None and c.smem_bytes <= room[1]]
 
 
-def plan_of(config: GemmConfig, problem: Problem, room: Room) -> StreamK | None:
+def plan_of(config: AnyConfig, problem: Problem, room: Room) -> StreamK | None:
     """The Stream-K plan, or None where its own model finds that no tile should be shared."""
     m, n, k, batch = problem
     if batch != 1 or 0 in (m, n, k):
         return None
+    if isinstance(config, HopperConfig) and config.cluster_size > 1:
+        return None  # sums are exchanged between single blocks
     multiprocessors, smem = room
     occupancy = config.blocks_at_once(smem)
     plan = StreamK.of((m, n, k), config.tile, multiprocessors=multiprocessors, occupancy=occupancy, fragments=1)

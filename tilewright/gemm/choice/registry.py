@@ -7,7 +7,8 @@ from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.errors import ArgumentError
-from tilewright.gemm.config import GemmConfig, Major, Operand
+from tilewright.gemm.choice.hopper import hopper_sizes
+from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
 from tilewright.gemm.kernel.compile import cross_compile
 
 
@@ -22,13 +23,13 @@ class KernelEntry:
 
     name: str
     title: str
-    config: GemmConfig
-    large: GemmConfig | None = None
-    small: tuple[GemmConfig, ...] = ()
-    shared: GemmConfig | None = None
-    narrow: GemmConfig | None = None
+    config: AnyConfig
+    large: AnyConfig | None = None
+    small: tuple[AnyConfig, ...] = ()
+    shared: AnyConfig | None = None
+    narrow: AnyConfig | None = None
 
-    def only(self, config: GemmConfig) -> KernelEntry:
+    def only(self, config: AnyConfig) -> KernelEntry:
         """This kernel in one size."""
         return KernelEntry(self.name, self.title, config)
 
@@ -39,7 +40,12 @@ class KernelEntry:
             return self
         return replace(self.only(self.narrow), small=self.small[:1])
 
-    def with_operands(self, a: Operand, b: Operand, c: Operand) -> GemmConfig:
+    @property
+    def min_arch(self) -> int:
+        """The least compute capability, 80 for sm_80."""
+        return 90 if isinstance(self.config, HopperConfig) else 80
+
+    def with_operands(self, a: Operand, b: Operand, c: Operand) -> AnyConfig:
         """The configuration for other majors, vector widths and output types."""
         return replace(self.config, a=self.config.loadable(a), b=self.config.loadable(b), c=c)
 
@@ -112,13 +118,27 @@ def all_sizes(name: str, title: str, dtype: Any, acc: Any = Float32) -> KernelEn
 
 
 TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"
+WGMMA = "wgmma, TMA, warp-specialised, persistent"
+
+
+def hopper(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
+    first, *others = hopper_sizes(dtype, out or dtype, acc)
+    return KernelEntry(name, f"{title}: {WGMMA}", first, small=tuple(others))
+
+
 KERNELS = {
     entry.name: entry
     for entry in (
+        hopper("hopper_f16", "fp16 tensor cores", Float16),
+        hopper("hopper_bf16", "bf16 tensor cores", BFloat16),
+        hopper("hopper_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
+        hopper("hopper_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
+        hopper("hopper_i8", "int8 in, int32 out", Int8, Int32, Int32),
         all_sizes("tensorop_f16", "fp16 tensor cores", Float16),
         all_sizes("tensorop_bf16", "bf16 tensor cores", BFloat16),
         all_sizes("tensorop_f16_f16", "fp16 tensor cores with fp16 accumulators", Float16, Float16),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
+        hopper("hopper_tf32", "fp32 arrays on tf32 tensor cores (10-bit mantissas)", TFloat32, Float32),
         four_warps(
             "tensorop_tf32",
             f"fp32 arrays on tf32 tensor cores (10-bit mantissas): {TENSOR_CORES}",
@@ -147,16 +167,16 @@ def kernels() -> dict[str, KernelEntry]:
     return dict(KERNELS)
 
 
-def choose(ab_dtype: Any, kernel: str | KernelEntry | None) -> KernelEntry:
-    """The kernel of that name (or the entry itself), or the best one for operands of ``ab_dtype``."""
+def candidates(ab_dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEntry]:
+    """The kernel of that name (or the entry itself), or all for operands of ``ab_dtype``, the best first."""
     if isinstance(kernel, str) and kernel not in KERNELS:
         raise ArgumentError(f"there is no kernel {kernel!r}; the kernels are {', '.join(KERNELS)}")
     entry = KERNELS[kernel] if isinstance(kernel, str) else kernel
-    candidates = [entry] if entry else list(KERNELS.values())
-    for candidate in candidates:
-        if candidate.accepts(ab_dtype):
-            return candidate
-    known = sorted({e.config.a.dtype.__name__ for e in candidates})
+    asked = [entry] if entry else list(KERNELS.values())
+    found = [candidate for candidate in asked if candidate.accepts(ab_dtype)]
+    if found:
+        return found
+    known = sorted({e.config.a.dtype.__name__ for e in asked})
     who = f"kernel {entry.name}" if entry else "no kernel"
     takes = f"{who} takes {ab_dtype.__name__} operands"
     raise ArgumentError(f"{takes}; supported: {', '.join(known)}")

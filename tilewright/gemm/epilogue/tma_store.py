@@ -22,27 +22,27 @@ from tilewright.utils import hopper_helpers
 
 @dataclass(frozen=True)
 class TmaStoreEpilogue:
-    """D of one warpgroup: ``config.rows`` x bN in parts of ``config.epilogue_columns``."""
+    """D of one warpgroup: its part of the tile in parts of ``config.epilogue_columns``."""
 
     config: HopperConfig
 
     @property
     def layout(self) -> Any:
-        """(rows, columns, buffers) of one warpgroup."""
+        """(rows, columns, buffers, warpgroups)"""
         config = self.config
         row_major = config.c.major is Major.K
         layout = hopper_helpers.LayoutEnum.ROW_MAJOR if row_major else hopper_helpers.LayoutEnum.COL_MAJOR
         kind = hopper_helpers.get_smem_layout_atom(
-            layout, config.c.dtype, config.epilogue_columns if row_major else config.rows
+            layout, config.c.dtype, config.epilogue_columns if row_major else config.part[0]
         )
         atom = cute.nvgpu.warpgroup.make_smem_layout_atom(kind, config.c.dtype)
-        shape = (config.rows, config.epilogue_columns, config.epilogue_buffers)
-        return cute.tile_to_shape(atom, shape, order=(0, 1, 2) if row_major else (1, 0, 2))
+        shape = (config.part[0], config.epilogue_columns, config.epilogue_buffers, config.warpgroups)
+        return cute.tile_to_shape(atom, shape, order=(0, 1, 2, 3) if row_major else (1, 0, 2, 3))
 
     def tma(self, mD: Any) -> tuple[Any, Any]:
         """The TMA atom of D, and its (M, N, L) coordinate tensor."""
-        one = cute.slice_(self.layout, (None, None, 0))
-        tile = (self.config.rows, self.config.epilogue_columns)
+        one = cute.slice_(self.layout, (None, None, 0, 0))
+        tile = (self.config.part[0], self.config.epilogue_columns)
         pair: tuple[Any, Any] = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), mD, one, tile)
         return pair
 
@@ -60,13 +60,13 @@ class TmaStoreEpilogue:
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, atom: cute.CopyAtom, gD: cute.Tensor,
         gC: cute.Tensor, cD: cute.Tensor, sD: cute.Tensor, extent: tuple, function: EpilogueFunction, barrier: Any,
     ) -> None:  # fmt: skip
-        """Write the accumulators ((2, 2, bN / 8), MMA_M, 1) of one warpgroup, whose thread is ``tidx``.
+        """Write the accumulators ((2, 2, part's columns / 8), MMA_M, 1) of one warpgroup, whose thread is ``tidx``.
 
         ``tiled_mma`` is the warpgroup's on ``epilogue_columns``; ``gD`` (coordinates), ``gC`` and ``cD`` are the
-        warpgroup's (rows, bN) of the output; ``barrier`` is the warpgroup's own.
+        warpgroup's part of the output; ``barrier`` is the warpgroup's own.
         """
-        rows, columns, buffers = self.config.rows, self.config.epilogue_columns, self.config.epilogue_buffers
-        bN = self.config.tile[1]
+        rows, width = self.config.part
+        columns, buffers = self.config.epilogue_columns, self.config.epilogue_buffers
         gDs, gCs, cDs = (
             cute.flat_divide(tensor, (rows, columns))[None, None, 0, None] for tensor in (gD, gC, cD)
         )  # (rows, columns, parts)
@@ -78,7 +78,7 @@ class TmaStoreEpilogue:
         )  # ((TMA), buffers), ((TMA), parts)
         thr_mma = tiled_mma.get_slice(tidx)
         storing = cute.arch.make_warp_uniform(tidx // 32) == 0
-        for i in range_constexpr(bN // columns):
+        for i in range_constexpr(width // columns):
             part = self.part(acc, i)
             tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             tCgC = thr_mma.partition_C(gCs[None, None, i])
@@ -97,7 +97,7 @@ class TmaStoreEpilogue:
         """The accumulators of part ``i``: ((2, 2, columns / 8), MMA_M, 1)."""
         columns = self.config.epilogue_columns
         repeat = cute.size(acc, mode=[1])
-        layout = cute.make_layout(((2, 2, columns // 8), repeat, 1), stride=((1, 2, 4), self.config.tile[1] // 2, 0))
+        layout = cute.make_layout(((2, 2, columns // 8), repeat, 1), stride=((1, 2, 4), self.config.part[1] // 2, 0))
         return cute.make_tensor(acc.iterator + i * (columns // 2), layout)
 
     def read_source(self, tCgC: cute.Tensor, tCcD: cute.Tensor, extent: tuple) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.choice.registry import KernelEntry, choose
+from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan
@@ -23,7 +23,7 @@ from tilewright.lang.launch.machine import machine_of
 class GemmReport:
     """What ran. ``d`` is the product; ``decomposition`` "data_parallel" or "stream_k"; ``seconds`` the time of the
     kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra shared-memory wavefronts) are counted by
-    the simulator only."""
+    the simulator only; ``passed_over`` says why faster kernels could not be taken."""
 
     d: Any
     kernel: str
@@ -34,6 +34,7 @@ class GemmReport:
     seconds: float = 0.0
     instructions: dict[str, int] = field(default_factory=dict)
     bank_conflicts: int | None = None
+    passed_over: dict[str, str] = field(default_factory=dict)
 
 
 def gemm(
@@ -50,12 +51,13 @@ def gemm(
     work out evenly where that pays, "auto" chooses; or a :class:`StreamK` of your own for the kernel's tile. Raises
     ArgumentError for operands that do not fit together.
     """
-    entry = choose(Matrix.of("a", a).dtype, kernel)
-    problem = Problem.of(a, b, c, out, entry.config.c.dtype)
+    entries = candidates(Matrix.of("a", a).dtype, kernel)
+    problem = Problem.of(a, b, c, out, entries[0].config.c.dtype)
     where = machine_name(machine, problem)
-    function = epilogue_of(entry, problem, alpha, beta, epilogue)
-    plan = Plan.of(problem, entry, decomposition, where)
+    function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
+    plan = Plan.of(problem, entries, decomposition, where)
     report = GemmReport(problem.D.source, plan.entry.name, where, plan.config.tile, plan.decomposition)
+    report.passed_over = plan.passed_over
     if problem.is_empty:
         return report
     target = machine_of("cpu" if where == "cpu" else "cuda")
@@ -82,13 +84,13 @@ def launcher(
     must stay alive, and so must the callable while a graph has captured it; extents must not be 0. Launches of one
     callable must not overlap: where blocks share tiles they share the callable's workspace.
     """
-    entry = choose(Matrix.of("a", a).dtype, kernel)
+    entries = candidates(Matrix.of("a", a).dtype, kernel)
     problem = Problem.of(a, b, c, out)
-    function = epilogue_of(entry, problem, alpha, beta, epilogue)
+    function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
     if problem.is_empty:
         raise ArgumentError(f"out is empty ({problem.D.shape[:2]}): there is nothing to launch")
     target = machine_of("cpu" if problem.machine == "cpu" else "cuda")
-    return Handle.of(Plan.of(problem, entry, decomposition, problem.machine), problem, function, target).bound()
+    return Handle.of(Plan.of(problem, entries, decomposition, problem.machine), problem, function, target).bound()
 
 
 def epilogue_of(

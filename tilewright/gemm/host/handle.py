@@ -11,7 +11,7 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import zeros_beside
-from tilewright.gemm.kernel.multistage import MultistageGemm
+from tilewright.gemm.kernel.select import kernel_of
 from tilewright.gemm.schedule.decomposition import decomposition_of
 from tilewright.lang.arguments.argument import argument_of
 
@@ -32,11 +32,11 @@ class Handle:
         A, B, C, D = problem.read_as(config.a.dtype).matrices
         operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
         tensors = [matrix.tensor(operand) for matrix, operand in operands]
-        decomposition = decomposition_of(plan.shares, config, zeros_beside(target, D))
+        decomposition = decomposition_of(plan.shares, config, zeros_beside(target, D), plan.multiprocessors)
         args = (*tensors, function, decomposition)
         key = config, argument_of("function", function).key(), type(decomposition)
         if key not in _COMPILED:
-            _COMPILED[key] = cute.compile(MultistageGemm(config), *args)
+            _COMPILED[key] = cute.compile(kernel_of(config), *args)
         return cls(_COMPILED[key], args)
 
     def __call__(self) -> None:

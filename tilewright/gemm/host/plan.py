@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
+from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.choice.choose import best
-from tilewright.gemm.choice.registry import KernelEntry, choose
-from tilewright.gemm.config import GemmConfig, Major
+from tilewright.gemm.choice.registry import KernelEntry
+from tilewright.gemm.config import AnyConfig, HopperConfig, Major
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
@@ -17,19 +18,29 @@ from tilewright.lang.tools.hardware import HardwareInfo
 
 @dataclass(frozen=True)
 class Plan:
-    """``config`` is what is compiled; ``shares`` Stream-K's plan, None where each tile has a block of its own."""
+    """``config`` is what is compiled; ``shares`` Stream-K's plan, None where each tile has a block of its own;
+    ``passed_over`` names the kernels that cannot take these operands, with the reason."""
 
     entry: KernelEntry
-    config: GemmConfig
+    config: AnyConfig
     shares: StreamK | None
+    multiprocessors: int
+    passed_over: dict[str, str]
 
     @classmethod
     def of(
-        cls, problem: Problem, kernel: str | KernelEntry | None, decomposition: str | StreamK, machine: str
+        cls, problem: Problem, entries: list[KernelEntry], decomposition: str | StreamK, machine: str
     ) -> Plan:  # fmt: skip
-        suited = suited_entry(choose(problem.A.dtype, kernel), problem)
-        entry, shares = best(suited, decomposition, problem.shape, room(machine))
-        return cls(entry, with_operands(entry, problem), shares)
+        """The first of ``entries`` that can take the operands, in the size that suits the problem."""
+        where, passed_over = room(machine), {}
+        for candidate in entries:
+            reason = refusal(candidate, problem, decomposition, arch(machine))
+            if reason is None:
+                suited = suited_entry(candidate, problem)
+                entry, shares = best(suited, decomposition, problem.shape, where)
+                return cls(entry, with_operands(entry, problem), shares, where[0], passed_over)
+            passed_over[candidate.name] = reason
+        raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
 
     @property
     def decomposition(self) -> str:
@@ -41,12 +52,43 @@ def room(machine: str) -> tuple[int, int]:
     """(multiprocessors, shared memory of a block in bytes) of the GPU, or of the H100 that the simulator stands for."""
     if machine == "cpu":
         return 132, get_smem_capacity_in_bytes("sm_90")
-    hardware = HardwareInfo()
-    major, minor = hardware.get_compute_capability()
-    return hardware.get_device_multiprocessor_count(), get_smem_capacity_in_bytes(f"sm_{major}{minor}")
+    version = arch(machine)
+    return HardwareInfo().get_device_multiprocessor_count(), get_smem_capacity_in_bytes(f"sm_{version}")
 
 
-def with_operands(entry: KernelEntry, problem: Problem) -> GemmConfig:
+@cache
+def arch(machine: str) -> int:
+    """The compute capability, 90 for sm_90."""
+    if machine == "cpu":
+        return 90
+    major, minor = HardwareInfo().get_compute_capability()
+    return 10 * major + minor
+
+
+def refusal(entry: KernelEntry, problem: Problem, decomposition: str | StreamK, version: int) -> str | None:
+    """Why the kernel cannot multiply these operands; None where it can."""
+    if not isinstance(entry.config, HopperConfig):
+        return None
+    if version // 10 != entry.min_arch // 10:
+        return f"it needs wgmma, which sm_90 has and sm_{version} does not"
+    if problem.shape[2] == 0:
+        return "K is 0: there is nothing to load"
+    if isinstance(decomposition, StreamK) and decomposition.tiled_shape[2] != 1:
+        return "a plan of shared tiles is for a single product"
+    config = with_operands(entry, problem)
+    for matrix, operand in ((problem.A, config.a), (problem.B, config.b), (problem.C, config.c), (problem.D, config.c)):
+        if operand.copy_bits < 128:
+            return (
+                f"TMA wants rows that begin at multiples of 16 bytes; {matrix.name} has strides {matrix.stride[:2]} of "
+                f"{matrix.dtype} and a base that allow {operand.copy_bits // 8} bytes"
+            )
+    for matrix, operand in ((problem.A, config.a), (problem.B, config.b)):
+        if operand.dtype.width != 16 and operand.major is not Major.K:
+            return f"wgmma reads {operand.dtype} along K only, and {matrix.name} is not contiguous along K"
+    return None
+
+
+def with_operands(entry: KernelEntry, problem: Problem) -> AnyConfig:
     """The entry's configuration for matrices that lie as the problem's do."""
     A, B, C, D = problem.read_as(entry.config.a.dtype).matrices
     bM, bN, bK = entry.config.tile

@@ -10,15 +10,15 @@ import numpy as np
 from tilewright import cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.config import GemmConfig, Major
+from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import LinearCombination
-from tilewright.gemm.kernel.multistage import MultistageGemm
+from tilewright.gemm.kernel.select import kernel_of
 from tilewright.gemm.schedule.decomposition import decomposition_of
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.ir.core import Function
 
 
-def stage(config: GemmConfig, decomposition: str = "data_parallel") -> Function:
+def stage(config: AnyConfig, decomposition: str = "data_parallel") -> Function:
     """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing.
 
     ``decomposition``: "data_parallel", or "stream_k" for the kernel whose blocks share tiles.
@@ -33,13 +33,13 @@ def stage(config: GemmConfig, decomposition: str = "data_parallel") -> Function:
         tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
     plan = StreamK.of(config.tile, config.tile, multiprocessors=1, occupancy=1, fragments=1, split=2)
     how = decomposition_of(
-        plan if decomposition == "stream_k" else None, config, lambda n, dtype: np.zeros(n, dtype.dtype)
+        plan if decomposition == "stream_k" else None, config, lambda n, dtype: np.zeros(n, dtype.dtype), 1
     )
     args = [*tensors, LinearCombination(config.acc_dtype(1), config.acc_dtype(0)), how]
-    kernel: Function = cute.compile(MultistageGemm(config), *args).kernels[0]
+    kernel: Function = cute.compile(kernel_of(config), *args).kernels[0]
     return kernel
 
 
-def cross_compile(config: GemmConfig, arch: str, decomposition: str = "data_parallel") -> Any:
+def cross_compile(config: AnyConfig, arch: str, decomposition: str = "data_parallel") -> Any:
     """Compile ``config``'s kernel for ``arch``; needs no GPU."""
     return import_module("tilewright.cuda").compile(stage(config, decomposition), arch)

@@ -39,7 +39,8 @@ class MultistageGemm:
         self.mainloop = MultistageMainloop(config, self.math)
         self.raster = GroupedRaster(config.group)
         self.epilogue = epilogue_of(config)
-        self.fixup = Fixup(config)
+        bM, bN, _ = config.tile
+        self.fixup = Fixup(config.threads, bM * bN // config.threads, config.acc_dtype)
 
     @cute.jit
     def __call__(
@@ -92,13 +93,13 @@ class MultistageGemm:
 
         k_tiles = decomposition.k_tiles(cute.size(mA, mode=[1]), self.config.tile[2])
         piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, k_tiles)
-        decomposition.run(bidx, k_tiles, piece)
+        decomposition.run(bidx, None, k_tiles, piece)
 
     @cute.jit
     def piece(
         self, tiled_mma: cute.TiledMma, slices: Any, mC: cute.Tensor, mD: cute.Tensor, smem: Any,
         function: EpilogueFunction, decomposition: DataParallel | SharedTiles, k_tiles: Any,
-        tile: Any, k_begin: Any, k_end: Any,
+        tile: Any, k_begin: Any, k_end: Any, state: None = None,
     ) -> None:  # fmt: skip
         """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""
         bM, bN, _ = self.config.tile

@@ -17,7 +17,8 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
-from tilewright.gemm.schedule.persistent import PersistentTiles
+from tilewright.gemm.schedule.decomposition import Decomposition
+from tilewright.gemm.schedule.fixup import Fixup
 from tilewright.gemm.schedule.raster import GroupedRaster
 
 
@@ -34,25 +35,29 @@ class WarpSpecializedGemm:
         self.mainloop = TmaMainloop(config, self.math)
         self.epilogue = TmaStoreEpilogue(config)
         self.raster = GroupedRaster(config.group)
+        threads = 128 * config.warpgroups
+        together = pipeline.NamedBarrier(barrier_id=4, num_threads=threads)
+        accumulators = config.part[0] * config.part[1] // 128
+        self.fixup = Fixup(threads, accumulators, config.acc_dtype, together.arrive_and_wait)
 
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: EpilogueFunction, decomposition: PersistentTiles, stream: Any = None,
+        function: EpilogueFunction, decomposition: Decomposition, stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch the product."""
         config = self.config
         (bM, bN, bK), (cM, cN) = config.tile, config.cluster
-        sA_layout = self.math.smem_layout(config.a, bM)
-        sB_layout = self.math.smem_layout(config.b, bN)
-        tma_A, tA = self.mainloop.tma(mA, config.a, bM, sA_layout, cN)
-        tma_B, tB = self.mainloop.tma(mB, config.b, bN, sB_layout, cM)
+        sA_layout = self.math.smem_layout(config.a, 0)
+        sB_layout = self.math.smem_layout(config.b, 1)
+        tma_A, tA = self.mainloop.tma(mA, sA_layout, cN)
+        tma_B, tB = self.mainloop.tma(mB, sB_layout, cM)
         tma_D, tD = self.epilogue.tma(mD)
         m, n, k, batch = (*mD.shape[:2], mA.shape[1], mD.shape[2])
         tiles = cute.ceil_div(m, bM * cM), cute.ceil_div(n, bN * cN), batch
-        clusters = decomposition.clusters(tiles[0] * tiles[1] * tiles[2])
+        clusters = decomposition.blocks(tiles[0] * tiles[1] * tiles[2])
         self.kernel(
-            tma_A, tA, tma_B, tB, tma_D, tD, mC, function, decomposition, tiles, cute.ceil_div(k, bK),
+            tma_A, tA, tma_B, tB, tma_D, tD, mC, function, decomposition, tiles, decomposition.k_tiles(k, bK),
             sA_layout, sB_layout, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
         ).launch(
@@ -66,12 +71,12 @@ class WarpSpecializedGemm:
     def kernel(
         self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
         tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, function: EpilogueFunction,
-        decomposition: PersistentTiles, tiles: tuple, k_tiles: Any,
+        decomposition: Decomposition, tiles: tuple, k_tiles: Any,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         config = self.config
-        (bM, bN, bK), (cM, cN) = config.tile, config.cluster
+        cM, cN = config.cluster
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
         if warp == 0:
@@ -84,16 +89,12 @@ class WarpSpecializedGemm:
         place = cluster_layout.get_flat_coord(rank)
 
         smem = utils.SmemAllocator()
-        sA = smem.allocate_tensor(config.a.dtype, sA_layout.outer, 1024, swizzle=sA_layout.inner)  # (bM, bK, stages)
-        sB = smem.allocate_tensor(config.b.dtype, sB_layout.outer, 1024, swizzle=sB_layout.inner)  # (bN, bK, stages)
-        sD = smem.allocate_tensor(
-            config.c.dtype, cute.append(sD_layout.outer, cute.make_layout(config.consumers, stride=cute.cosize(sD_layout))),
-            1024, swizzle=sD_layout.inner,
-        )  # (rows, columns, buffers, consumers)
+        sA, sB, sD = (
+            smem.allocate_tensor(operand.dtype, layout.outer, 1024, swizzle=layout.inner)
+            for operand, layout in ((config.a, sA_layout), (config.b, sB_layout), (config.c, sD_layout))
+        )  # A and B: (rows, bK, boxes, stages); D: (rows, columns, buffers, warpgroups)
         barriers = smem.allocate_array(cutlass.Int64, 2 * config.stages)
-        arrivals = (cM + cN - 1) * config.consumers
-        if cutlass.const_expr(config.pingpong):
-            arrivals = cM + cN - 1
+        arrivals = (cM + cN - 1) * config.split[0] * config.split[1]
         ring = pipeline.PipelineTmaAsync.create(
             barrier_storage=barriers,
             num_stages=config.stages,
@@ -106,9 +107,8 @@ class WarpSpecializedGemm:
         pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
 
         count = tiles[0] * tiles[1] * tiles[2]
-        clusters = decomposition.clusters(count)
         cluster = cute.arch.block_idx()[0] // config.cluster_size
-        walk = partial(decomposition.run, cluster, clusters, count, k_tiles)
+        walk = partial(decomposition.run, cluster, count, k_tiles)
         where = partial(self.tile_of, tiles, place)
 
         if warpgroup == 0:
@@ -116,8 +116,8 @@ class WarpSpecializedGemm:
             if warp == 0:
                 mask_A = cute.make_layout_image_mask(cluster_layout, place, mode=1) if cN > 1 else 0
                 mask_B = cute.make_layout_image_mask(cluster_layout, place, mode=0) if cM > 1 else 0
-                A = self.mainloop.operand(tma_A, tA, bM, sA, place[1], cN, mask_A)
-                B = self.mainloop.operand(tma_B, tB, bN, sB, place[0], cM, mask_B)
+                A = self.mainloop.operand(tma_A, tA, sA, place[1], cN, mask_A)
+                B = self.mainloop.operand(tma_B, tB, sB, place[0], cM, mask_B)
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
                 producer = walk(partial(self.load, ring, A, B, where), producer)
                 ring.producer_tail(producer)
@@ -125,17 +125,25 @@ class WarpSpecializedGemm:
             cute.arch.setmaxregister_increase(config.registers[1])
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
-            sA_mine = cute.local_tile(sA, (config.rows, bK, config.stages), (mine, 0, 0))
+            part = (mine // config.split[1], mine % config.split[1])
             thr_mma = tiled_mma.get_slice(0)
-            tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(sA_mine))  # (MMA, MMA_M, MMA_K, stages)
-            tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(sB))  # (MMA, MMA_N, MMA_K, stages)
+            # (MMA, MMA_M or MMA_N, MMA_K, stages)
+            tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(self.part_of(sA, 0, part[0])))
+            tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(self.part_of(sB, 1, part[1])))
             walk(
                 partial(
                     self.multiply, ring, tiled_mma, epilogue_mma, tCrA, tCrB, where, tma_D, tD, mC,
-                    sD[None, None, None, mine], function, mine,
+                    sD[None, None, None, mine], function, mine, part, decomposition, k_tiles,
                 ),
                 consumer,
             )  # fmt: skip
+
+    def part_of(self, stages: cute.Tensor, mode: int, index: Any) -> cute.Tensor:
+        """The rows of A (``mode`` 0) or B (1) that one warpgroup multiplies: (rows, bK, stages)."""
+        if self.config.boxes(mode) > 1:
+            return stages[None, None, index, None]
+        shape = (self.config.part[mode], self.config.tile[2], self.config.stages)
+        return cute.local_tile(stages[None, None, 0, None], shape, (index, 0, 0))
 
     def tile_of(self, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
         """(tile_m, tile_n, batch) of this block for cluster tile ``index``."""
@@ -157,21 +165,40 @@ class WarpSpecializedGemm:
     def multiply(
         self, ring: Any, tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor,
         where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, sD: cute.Tensor,
-        function: EpilogueFunction, mine: Any, tile: Any, k_begin: Any, k_end: Any, state: Any,
+        function: EpilogueFunction, mine: Any, part: tuple,
+        decomposition: Decomposition, k_tiles: Any, tile: Any, k_begin: Any, k_end: Any, state: Any,
     ) -> Any:  # fmt: skip
         """A consumer warpgroup's part of one output tile."""
         config = self.config
-        bN, rows = config.tile[1], config.rows
-        acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C((rows, bN)), config.acc_dtype)
+        acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(config.part), config.acc_dtype)
         state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_end - k_begin)
-        m, n, batch = where(tile)
-        row = m if config.pingpong else m * config.consumers + mine
+        tidx = cute.arch.thread_idx()[0] - 128
+        if cutlass.const_expr(decomposition.partial):
+            # All warpgroups of the block go the same way, and exchange sums thread by thread.
+            if k_end < k_tiles:
+                self.fixup.give(decomposition, tidx, acc)
+            else:
+                if k_begin > 0:
+                    self.fixup.take(decomposition, tile, tidx, acc)
+                self.write(epilogue_mma, acc, where(tile), tma_D, tD, mC, sD, function, mine, part)
+        else:
+            self.write(epilogue_mma, acc, where(tile), tma_D, tD, mC, sD, function, mine, part)
+        return state
+
+    @cute.jit
+    def write(
+        self, epilogue_mma: cute.TiledMma, acc: cute.Tensor, where: tuple, tma_D: cute.CopyAtom, tD: cute.Tensor,
+        mC: cute.Tensor, sD: cute.Tensor, function: EpilogueFunction, mine: Any, part: tuple,
+    ) -> None:  # fmt: skip
+        """Write a consumer warpgroup's part of one output tile."""
+        config = self.config
+        m, n, batch = where
+        at = m * config.split[0] + part[0], n * config.split[1] + part[1]
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
         gD, gC, cD = (
-            cute.local_tile(tensor, (rows, bN), (row, n))
+            cute.local_tile(tensor, config.part, at)
             for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
         )
         tidx = cute.arch.thread_idx()[0] % 128
         barrier = pipeline.NamedBarrier(barrier_id=1 + mine, num_threads=128)
         self.epilogue.run(epilogue_mma, tidx, acc, tma_D, gD, gC, cD, sD, extent, function, barrier)
-        return state

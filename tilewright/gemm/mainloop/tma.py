@@ -5,7 +5,7 @@ the consumers arrive once their wgmma no longer read the stage. The producer run
 from one output tile into the next, so that its loads hide under the epilogue.
 
     producer:  wait empty[s]; expect bytes on full[s]; TMA A, TMA B -> stage s
-    consumer:  wait full[s]; wgmma over the k blocks of stage s; wait for the wgmma of stage s - 1; arrive on empty[s - 1]
+    consumer:  wait full[s]; wgmma over the k blocks of stage s; wait for those of stage s - 1; arrive on empty[s - 1]
 
 In a cluster, blocks in one row share their tile of A and blocks in one column theirs of B: each loads a part and
 multicasts it to the others, and a stage is empty when the consumers of all that share it have arrived.
@@ -19,14 +19,14 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute, pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
-from tilewright.gemm.config import HopperConfig, Operand
+from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
 
 @dataclass(frozen=True)
 class TmaOperand:
-    """One operand on its way: the copy atom, the slices of it that this block copies, (TMA, MN tiles, k tiles, L) of
-    global and (TMA, stages) of shared memory, and the blocks that get them."""
+    """One operand on its way: the copy atom, the slices that this block copies, (TMA, MN boxes, k tiles, L) of global
+    and (TMA, boxes of a stage, stages) of shared memory, and the mask of the blocks that get them."""
 
     atom: Any
     g: Any
@@ -41,22 +41,22 @@ class TmaMainloop:
     config: HopperConfig
     math: WgmmaMath
 
-    def tma(self, matrix: Any, operand: Operand, rows: int, smem_layout: Any, sharers: int) -> tuple[Any, Any]:
-        """The TMA atom of an operand, and its (MN, K, L) coordinate tensor; ``sharers`` blocks of a cluster use each
-        tile of ``rows`` x bK."""
+    def tma(self, matrix: Any, smem_layout: Any, sharers: int) -> tuple[Any, Any]:
+        """The TMA atom of an operand, and its (MN, K, L) coordinate tensor; ``sharers`` blocks of a cluster use the
+        same boxes."""
         op = cpasync.CopyBulkTensorTileG2SOp() if sharers == 1 else cpasync.CopyBulkTensorTileG2SMulticastOp()
-        one_stage = cute.slice_(smem_layout, (None, None, 0))
-        bK = self.config.tile[2]
-        pair: tuple[Any, Any] = cpasync.make_tiled_tma_atom(op, matrix, one_stage, (rows, bK), num_multicast=sharers)
+        box = cute.slice_(smem_layout, (None, None, 0, 0))  # (rows, bK)
+        pair: tuple[Any, Any] = cpasync.make_tiled_tma_atom(op, matrix, box, cute.shape(box), num_multicast=sharers)
         return pair
 
-    def operand(self, atom: Any, matrix: Any, rows: int, stages: Any, rank: Any, sharers: int, mask: Any) -> TmaOperand:
+    def operand(self, atom: Any, matrix: Any, stages: Any, rank: Any, sharers: int, mask: Any) -> TmaOperand:
         """What block ``rank`` of the ``sharers`` copies; ``matrix`` is the coordinate tensor, ``stages`` the shared
-        tensor (rows, bK, stages)."""
-        tiles = cute.local_tile(matrix, (rows, self.config.tile[2]), (None, None, None))  # (rows, bK, MN, K, L)
+        tensor (rows, bK, boxes, stages)."""
+        box = cute.size(stages, mode=[0]), self.config.tile[2]
+        tiles = cute.local_tile(matrix, box, (None, None))  # (rows, bK, MN boxes, k tiles, L)
         s, g = cpasync.tma_partition(
             atom, rank, cute.make_layout(sharers), cute.group_modes(stages, 0, 2), cute.group_modes(tiles, 0, 2)
-        )  # ((TMA), stages), ((TMA), MN tiles, k tiles, L)
+        )  # (TMA, boxes, stages), (TMA, MN boxes, k tiles, L)
         return TmaOperand(atom, g, s, mask)
 
     @cute.jit
@@ -69,10 +69,15 @@ class TmaMainloop:
             ring.producer_acquire(state)
             full = ring.producer_get_barrier(state)
             for operand, tile in ((A, tile_m), (B, tile_n)):
-                cute.copy(
-                    operand.atom, operand.g[None, tile, k_tile, batch], operand.s[None, state.index],
-                    tma_bar_ptr=full, mcast_mask=operand.mask,
-                )  # fmt: skip
+                boxes = cute.size(operand.s, mode=[1])
+                for box in cutlass.range_constexpr(boxes):
+                    cute.copy(
+                        operand.atom,
+                        operand.g[None, tile * boxes + box, k_tile, batch],
+                        operand.s[None, box, state.index],
+                        tma_bar_ptr=full,
+                        mcast_mask=operand.mask,
+                    )
             ring.producer_commit(state)
             state.advance()
         return state

@@ -31,19 +31,21 @@ def wgmma_op(config: HopperConfig, columns: int) -> Any:
 
 @dataclass(frozen=True)
 class WgmmaMath:
-    """One warpgroup multiplies (tile rows of a consumer) x bN; swizzled stages that TMA fills and wgmma reads."""
+    """Each warpgroup multiplies its part of the tile; TMA fills swizzled stages, wgmma reads them."""
 
     config: HopperConfig
 
     def tiled_mma(self, columns: int | None = None) -> Any:
-        """One warpgroup on 64 x ``columns``, the whole tile's columns by default."""
-        return cute.make_tiled_mma(wgmma_op(self.config, columns or self.config.tile[1]))
+        """One warpgroup on 64 x ``columns``, those of its part of the tile by default."""
+        return cute.make_tiled_mma(wgmma_op(self.config, columns or self.config.part[1]))
 
-    def smem_layout(self, operand: Operand, rows: int) -> Any:
-        """(rows, bK, stages) in the widest swizzle that the tile's contiguous extent allows."""
-        bK, stages = self.config.tile[2], self.config.stages
+    def smem_layout(self, operand: Operand, mode: int) -> Any:
+        """(rows, bK, boxes, stages) of A (``mode`` 0) or B (1), in the widest swizzle that the contiguous extent
+        allows."""
+        bK, stages, boxes = self.config.tile[2], self.config.stages, self.config.boxes(mode)
+        rows = self.config.tile[mode] // boxes
         k_major = operand.major is Major.K
         layout = hopper_helpers.LayoutEnum.ROW_MAJOR if k_major else hopper_helpers.LayoutEnum.COL_MAJOR
         kind = hopper_helpers.get_smem_layout_atom(layout, operand.dtype, bK if k_major else rows)
         atom = warpgroup.make_smem_layout_atom(kind, operand.dtype)
-        return cute.tile_to_shape(atom, (rows, bK, stages), order=(0, 1, 2) if k_major else (1, 0, 2))
+        return cute.tile_to_shape(atom, (rows, bK, boxes, stages), order=(0, 1, 2, 3) if k_major else (1, 0, 2, 3))

@@ -1,8 +1,9 @@
 """Who multiplies what: the ways to share the k tiles of all output tiles among thread blocks.
 
-A decomposition is an argument of the kernel. It counts the blocks of a launch and, inside the kernel, calls
-``piece(tile, k_begin, k_end)`` for each part of its block's share. Where ``partial`` is true a piece may have some of
-the k tiles only: its sums then go to the block that finishes the tile.
+A decomposition is an argument of the kernel. It counts the workers of a launch (blocks, or clusters of blocks that
+share operands) and, inside the kernel, calls ``state = piece(tile, k_begin, k_end, state)`` for each part of its
+worker's share; ``state`` is what the caller carries from piece to piece, say the state of a pipeline. Where ``partial``
+is true a piece may have some of the k tiles only: its sums then go to the worker that finishes the tile.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tilewright import Int32, cute
+from tilewright import Int32, cute, range
 from tilewright.cute.runtime import from_dlpack
-from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
+
+Piece = Callable[[Any, Any, Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,33 @@ class DataParallel:
     def k_tiles(self, K: Any, bK: int) -> Any:
         return cute.ceil_div(K, bK)
 
-    def run(self, block: Any, k_tiles: Any, piece: Callable[[Any, Any, Any], None]) -> None:
-        piece(block, 0, k_tiles)
+    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None) -> Any:
+        return piece(block, 0, k_tiles, state)
+
+
+@dataclass(frozen=True)
+class PersistentTiles:
+    """As many workers as the GPU holds, or as there are tiles: worker w takes tiles w, w + workers, ..."""
+
+    workers: Int32
+
+    partial: ClassVar[bool] = False
+
+    def blocks(self, tiles: Any) -> Any:
+        return cute.min(self.workers, tiles)
+
+    def k_tiles(self, K: Any, bK: int) -> Any:
+        return cute.ceil_div(K, bK)
+
+    @cute.jit
+    def run(
+        self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1
+    ) -> Any:  # fmt: skip
+        """``turn`` of ``turns``: this caller takes only every so many of the worker's tiles."""
+        workers = self.blocks(tiles)
+        for tile in range(worker + turn * workers, tiles, turns * workers, unroll=1):
+            state = piece(tile, 0, k_tiles, state)
+        return state
 
 
 @dataclass(frozen=True)
@@ -58,13 +86,14 @@ class SharedTiles:
         return self.plan.iters_per_tile
 
     @cute.jit
-    def run(self, block: Any, k_tiles: Any, piece: Any) -> None:
+    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None) -> Any:
         begin, end = self.share(block, k_tiles)
         while end > begin:
             tile = self.plan.get_sk_tile_idx(end - 1)
             start = tile * k_tiles
-            piece(tile, cute.max(begin - start, 0), end - start)
+            state = piece(tile, cute.max(begin - start, 0), end - start, state)
             end = cute.max(begin, start)
+        return state
 
     @cute.jit
     def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any]:
@@ -80,10 +109,15 @@ class SharedTiles:
         return self.plan.get_sk_block_idx(tile * self.plan.iters_per_tile)
 
 
+Decomposition = DataParallel | PersistentTiles | SharedTiles
+
+
 def decomposition_of(
-    plan: StreamK | None, config: GemmConfig, zeros: Callable[[int, Any], Any]
-) -> DataParallel | SharedTiles:  # fmt: skip
+    plan: StreamK | None, config: AnyConfig, zeros: Callable[[int, Any], Any], multiprocessors: int
+) -> Decomposition:  # fmt: skip
     """The kernel's argument; ``zeros(n, dtype)`` makes an array on the machine that runs it."""
+    if plan is None and isinstance(config, HopperConfig):
+        return PersistentTiles(Int32(multiprocessors // config.cluster_size))
     if plan is None:
         return DataParallel()
     bM, bN, _ = config.tile

@@ -8,13 +8,13 @@ so the next launch finds them as this one did.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute
-from tilewright.gemm.config import GemmConfig
 from tilewright.gemm.schedule.decomposition import SharedTiles
 
 READ_AT_ONCE = 32  # accumulators of one thread that are fetched before the first is needed
@@ -22,21 +22,20 @@ READ_AT_ONCE = 32  # accumulators of one thread that are fetched before the firs
 
 @dataclass(frozen=True)
 class Fixup:
-    config: GemmConfig
+    """``threads`` of a block hold ``accumulators`` of type ``dtype`` each; ``sync`` is their barrier."""
 
-    @property
-    def accumulators(self) -> int:
-        """Accumulators of one thread."""
-        bM, bN, _ = self.config.tile
-        return bM * bN // self.config.threads
+    threads: int
+    accumulators: int
+    dtype: Any
+    sync: Callable[[], None] = cute.arch.sync_threads
 
     def slot(self, workspace: Any, block: Any, tidx: Any) -> Any:
         """This thread's accumulators in ``block``'s slot, as (vector, vectors): neighbours in a warp write neighbouring
         vectors."""
-        width = 128 // self.config.acc_dtype.width
+        width = 128 // self.dtype.width
         vectors = self.accumulators // width
-        layout = cute.make_layout((width, vectors), stride=(1, width * self.config.threads))
-        offset = block * (self.accumulators * self.config.threads) + tidx * width
+        layout = cute.make_layout((width, vectors), stride=(1, width * self.threads))
+        offset = block * (self.accumulators * self.threads) + tidx * width
         return cute.make_tensor((workspace.iterator + offset).align(16), layout)
 
     @cute.jit
@@ -45,7 +44,7 @@ class Fixup:
         block, _, _ = cute.arch.block_idx()
         slot = self.slot(shared.workspace, block, tidx)
         cute.autovec_copy(cute.make_tensor(acc.iterator, cute.make_layout(slot.shape)), slot)
-        cute.arch.sync_threads()
+        self.sync()
         if tidx == 0:
             cute.arch.store(shared.flags.iterator + block, cutlass.Int32(1), sem="release", scope="gpu")
 
@@ -59,13 +58,13 @@ class Fixup:
                 while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
                     pass
                 cute.arch.store(flag, cutlass.Int32(0))
-            cute.arch.sync_threads()
+            self.sync()
             theirs = self.slot(shared.workspace, block, tidx)
             ours = cute.make_tensor(acc.iterator, cute.make_layout(theirs.shape))
             vector, vectors = theirs.shape
             at_once = (vector, gcd(READ_AT_ONCE // vector, vectors))
             for part in cutlass.range_constexpr(vectors // at_once[1]):
-                fetched = cute.make_rmem_tensor(at_once, self.config.acc_dtype)
+                fetched = cute.make_rmem_tensor(at_once, self.dtype)
                 cute.autovec_copy(cute.local_tile(theirs, at_once, (0, part)), fetched)
                 sums = cute.local_tile(ours, at_once, (0, part))
                 sums.store(sums.load() + fetched.load())
