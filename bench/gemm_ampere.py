@@ -15,24 +15,18 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import random
 import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from common import table, write_results
-from gemm_gpu import graph_of, relative_error, replay_us, rotation
+from gemm_gpu import rotation
+from sides import Run, Side, cublas, interleaved, ours
 
-from tilewright.gemm import launcher
-
-Run = Callable[..., None]
-Sets = list[tuple[torch.Tensor, ...]]
-ROUNDS = 21
 SHAPES = ["4096,4096,4096", "5120,5120,5120", "8192,8192,8192"]
 OURS = {
     "f32, data-parallel": ("tensorop_f16", "data_parallel"),
@@ -48,15 +42,6 @@ CUTLASS = {
 }
 
 
-def ours(sets: Sets, kernel: str, decomposition: str) -> Run:
-    by_address = {s[2].data_ptr(): launcher(s[0], s[1], s[2], kernel=kernel, decomposition=decomposition) for s in sets}
-    return lambda a, b, out, _: by_address[out.data_ptr()]()
-
-
-def cublas(a: torch.Tensor, b: torch.Tensor, _: torch.Tensor, out: torch.Tensor) -> None:
-    torch.mm(a, b, out=out)
-
-
 def cutlass(library: ctypes.CDLL, name: str, m: int, n: int, k: int) -> Run:
     function, size = library[name], library[f"{name}_workspace_bytes"]
     function.argtypes = [ctypes.c_int] * 3 + [ctypes.c_void_p] * 5
@@ -69,28 +54,6 @@ def cutlass(library: ctypes.CDLL, name: str, m: int, n: int, k: int) -> Run:
         assert status == 0, f"{name}: status {status}"
 
     return run
-
-
-class Side:
-    """One kernel on one problem: its graph of about ``seconds``, its error, its times in microseconds."""
-
-    def __init__(
-        self, name: str, run: Run, sets: Sets, flops: float, which: int = 2, seconds: float = 0.02
-    ) -> None:  # fmt: skip
-        self.name, self.run, self.flops = name, run, flops
-        for s in sets:
-            s[which].fill_(float("nan"))
-        each = max(flops / 450e12, 3e-6)
-        self.graph, self.products = graph_of(run, sets, max(1, round(seconds / (each * len(sets)))))
-        self.error = relative_error(sets, which)
-        # fp16 accumulators lose some bits on normal inputs; an error of layout or of a race is far larger.
-        assert self.error < 2e-2, f"{name}: relative error {self.error}"
-
-    def round(self) -> float:
-        return replay_us(self.graph, self.products)
-
-    def tflops(self, us: float) -> float:
-        return self.flops / us * 1e-6
 
 
 class Gauge:
@@ -113,17 +76,6 @@ class Gauge:
     def between(self, start: float, end: float) -> tuple[float, float]:
         seen = [s for s in self.samples if start <= s[0] <= end] or [(0.0, float("nan"), float("nan"))]
         return statistics.median(s[1] for s in seen), statistics.median(s[2] for s in seen)
-
-
-def interleaved(sides: list[Side], rounds: int = ROUNDS) -> dict[str, float]:
-    """Median microseconds of each side over ``rounds`` turns in random order, after one that is not counted."""
-    times: dict[str, list[float]] = {side.name: [] for side in sides}
-    for round_ in range(rounds + 1):
-        for side in random.sample(sides, len(sides)):
-            us = side.round()
-            if round_:
-                times[side.name].append(us)
-    return {name: statistics.median(found) for name, found in times.items()}
 
 
 def sustained(side: Side, seconds: float, gauge: Gauge) -> tuple[float, float, float]:

@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 from common import table, write_results
-from gemm_ampere import Side, cublas, cutlass, interleaved, ours
+from gemm_ampere import cutlass
 from gemm_gpu import rotation
+from sides import Side, cublas, interleaved, ours
 
 ROUNDS = 7
 MOST_SETS = 16

@@ -1,0 +1,91 @@
+"""The library's GEMM against cuBLAS on a Hopper GPU: the sets of bench/shapes.json, both sides in one run.
+
+    python bench/gemm_hopper.py [--write DIR] [--sets large decode] [--dtypes f16 bf16] [--b k n] [--sizes]
+
+Inputs are normal; buffers rotate so that together they exceed three times the L2; launches are replayed from CUDA
+graphs in turns of a few milliseconds in random order; medians. 64 rows of every product are compared with float64
+before it is timed. ``--b``: B is contiguous along K (weights as PyTorch keeps them) or N. ``--sizes`` times every size
+of the kernel, not only the one that the library chooses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+from common import table, write_results
+from gemm_gpu import DTYPES, rotation
+from sides import Sets, Side, cublas, interleaved, ours
+
+from tilewright.gemm import kernels
+
+MOST_SETS = 16
+"""Sets of buffers; small problems would need hundreds to exceed three times the L2."""
+
+
+def problem(m: int, n: int, k: int, dtype: str, b_major: str) -> Sets:
+    sets = rotation(m, n, k, DTYPES[dtype])[:MOST_SETS]
+    if b_major == "n":
+        return sets
+    return [(a, b.t().contiguous().t(), out, reference) for a, b, out, reference in sets]
+
+
+def sides_of(sets: Sets, flops: float, dtype: str, rounds_seconds: float, sizes: bool) -> list[Side]:
+    found = [Side("cuBLAS", cublas, sets, flops, 3, seconds=rounds_seconds)]
+    found.append(Side("tilewright", ours(sets, None, "auto"), sets, flops, seconds=rounds_seconds))
+    if sizes:
+        entry = kernels()[f"hopper_{dtype}"]
+        for config in (entry.config, *entry.small):
+            name = "x".join(map(str, (*config.tile[:2], *config.cluster)))
+            run = ours(sets, entry.only(config), "data_parallel")
+            found.append(Side(name, run, sets, flops, seconds=rounds_seconds))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--sets", nargs="*", default=["large", "decode"])
+    parser.add_argument("--dtypes", nargs="*", default=["f16", "bf16"])
+    parser.add_argument("--b", nargs="*", default=["k"], choices=["k", "n"])
+    parser.add_argument("--sizes", action="store_true")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=0.008, help="of one turn")
+    args = parser.parse_args()
+    shapes = json.loads((Path(__file__).parent / "shapes.json").read_text())["sets"]
+    records: list[dict[str, Any]] = []
+    rows: list[tuple[str, ...]] = []
+    for name in args.sets:
+        for dtype in args.dtypes:
+            for b_major in args.b:
+                ratios = []
+                for m, n, k in shapes[name]:
+                    sets, flops = problem(m, n, k, dtype, b_major), 2.0 * m * n * k
+                    sides = sides_of(sets, flops, dtype, args.seconds, args.sizes)
+                    us = interleaved(sides, args.rounds)
+                    ratios.append(us["cuBLAS"] / us["tilewright"])
+                    for side in sides:
+                        record = {"set": name, "mnk": [m, n, k], "dtype": dtype, "b": b_major, "kernel": side.name}
+                        record |= {"us": us[side.name], "cublas_us": us["cuBLAS"], "error": side.error}
+                        records.append(record)
+                    best = min((time, side) for side, time in us.items() if side != "cuBLAS")
+                    print(
+                        f"{m}x{n}x{k} {dtype} {b_major}: {ratios[-1]:.3f} of cuBLAS "
+                        f"({2e-6 * m * n * k / us['cuBLAS']:.0f} TFLOP/s); best {best[1]} {us['cuBLAS'] / best[0]:.3f}",
+                        flush=True,
+                    )
+                    del sides, sets
+                mean = statistics.geometric_mean(ratios)
+                rows.append((name, dtype, b_major, f"{mean:.3f}", f"{min(ratios):.3f}", f"{max(ratios):.3f}"))
+    table("speed of cuBLAS reached", rows, ("set", "dtype", "B along", "geometric mean", "worst", "best"))
+    if args.write:
+        where = "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
+        print(write_results("gemm_hopper", where, records, args.write))
+
+
+if __name__ == "__main__":
+    main()

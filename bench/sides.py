@@ -1,0 +1,59 @@
+"""Several kernels on one problem, timed in turns: what the comparisons with cuBLAS share."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from gemm_gpu import graph_of, relative_error, replay_us
+
+from tilewright.gemm import launcher
+
+Run = Callable[..., None]
+Sets = list[tuple[torch.Tensor, ...]]
+ROUNDS = 21
+
+
+def ours(sets: Sets, kernel: Any, decomposition: str) -> Run:
+    by_address = {s[2].data_ptr(): launcher(s[0], s[1], s[2], kernel=kernel, decomposition=decomposition) for s in sets}
+    return lambda a, b, out, _: by_address[out.data_ptr()]()
+
+
+def cublas(a: torch.Tensor, b: torch.Tensor, _: torch.Tensor, out: torch.Tensor) -> None:
+    torch.mm(a, b, out=out)
+
+
+class Side:
+    """One kernel on one problem: its graph of about ``seconds``, its error, its times in microseconds."""
+
+    def __init__(
+        self, name: str, run: Run, sets: Sets, flops: float, which: int = 2, seconds: float = 0.02
+    ) -> None:  # fmt: skip
+        self.name, self.run, self.flops = name, run, flops
+        for s in sets:
+            s[which].fill_(float("nan"))
+        each = max(flops / 450e12, 3e-6)
+        self.graph, self.products = graph_of(run, sets, max(1, round(seconds / (each * len(sets)))))
+        self.error = relative_error(sets, which)
+        # fp16 accumulators lose some bits on normal inputs; an error of layout or of a race is far larger.
+        assert self.error < 2e-2, f"{name}: relative error {self.error}"
+
+    def round(self) -> float:
+        return replay_us(self.graph, self.products)
+
+    def tflops(self, us: float) -> float:
+        return self.flops / us * 1e-6
+
+
+def interleaved(sides: list[Side], rounds: int = ROUNDS) -> dict[str, float]:
+    """Median microseconds of each side over ``rounds`` turns in random order, after one that is not counted."""
+    times: dict[str, list[float]] = {side.name: [] for side in sides}
+    for round_ in range(rounds + 1):
+        for side in random.sample(sides, len(sides)):
+            us = side.round()
+            if round_:
+                times[side.name].append(us)
+    return {name: statistics.median(found) for name, found in times.items()}
