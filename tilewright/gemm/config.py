@@ -194,8 +194,6 @@ class HopperConfig:
             (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
             (parts * self.epilogue_columns == columns, f"epilogue columns that divide {columns}"),
             (self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"),
-            (parts == 1 or parts % self.epilogue_buffers == 0,
-             f"epilogue buffers that take turns evenly: {self.epilogue_buffers} for {parts} parts do not"),
             (min(self.cluster) >= 1 and self.cluster_size <= 8, f"a cluster of 1 to 8 blocks, not {self.cluster}"),
             (self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"),
         ]  # fmt: skip

@@ -34,7 +34,7 @@ def sized(
     columns = bN // consumers[1]
     best = None
     for epilogue in (64, 32, 16, 8):
-        if columns % epilogue or (columns // epilogue > 1 and columns // epilogue % 2):
+        if columns % epilogue:
             continue
         config = HopperConfig(a, b, c, acc, (bM, bN, bK), 2, consumers, epilogue_columns=epilogue)
         stages = min(8, 2 + (SMEM - config.smem_bytes) // config.stage_bytes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Boolean, cute, range_constexpr
+from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import cpasync, warp
 from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
@@ -78,7 +78,13 @@ class TmaStoreEpilogue:
         )  # ((TMA), buffers), ((TMA), parts)
         thr_mma = tiled_mma.get_slice(tidx)
         storing = cute.arch.make_warp_uniform(tidx // 32) == 0
-        for i in range_constexpr(width // columns):
+        parts = width // columns
+        if const_expr(parts % buffers != 0):
+            # The last part of the tile before went through the first buffer: it has been read by now, most likely.
+            if storing:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+            barrier.arrive_and_wait()
+        for i in range_constexpr(parts):
             part = self.part(acc, i)
             tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             tCgC = thr_mma.partition_C(gCs[None, None, i])
