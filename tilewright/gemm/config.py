@@ -167,9 +167,10 @@ class HopperConfig:
         return self.stages * self.stage_bytes + self.warpgroups * self.epilogue_buffers * buffer + 2048
 
     @property
-    def registers(self) -> tuple[int, int]:
-        """Registers of a producer's and of a consumer's thread: what the multiprocessor's 64 Ki give (setmaxnreg)."""
-        return {1: (56, 240), 2: (40, 232), 3: (32, 160)}[self.warpgroups]
+    def registers(self) -> tuple[int, int] | None:
+        """Registers of a producer's and of a consumer's thread: what the multiprocessor's 64 Ki give (setmaxnreg).
+        None: each thread has as many as an instruction can name."""
+        return {1: None, 2: (40, 232), 3: (32, 160)}[self.warpgroups]
 
     def blocks_at_once(self, smem: int) -> int:
         return 1

@@ -72,3 +72,18 @@ def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, t
     return cute.make_tiled_copy_tv(
         atom, cute.make_layout((along, across), stride=(1, along)), cute.make_layout((vector, 1))
     )
+
+
+def aligned(tensor: Any, operand: Operand) -> Any:
+    """``tensor`` with the promise that its rows begin and end on multiples of the operand's vector."""
+    vector, contiguous = operand.vector, 1 if operand.major is Major.K else 0
+    shape = tuple(cute.assume(n, divby=vector) if mode == contiguous else n for mode, n in enumerate(tensor.shape))
+    stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=vector) for s in tensor.stride)
+    return cute.make_tensor(tensor.iterator, cute.make_layout(shape, stride=stride))
+
+
+def allocate_swizzled(smem: Any, dtype: Any, layout: Any) -> Any:
+    """A shared tensor in the layout of a TMA or wgmma operand, whose swizzle permutes byte addresses."""
+    if not isinstance(layout, cute.ComposedLayout):
+        return smem.allocate_tensor(dtype, layout, 1024)
+    return smem.allocate_tensor(dtype, layout.outer, 1024, swizzle=layout.inner)

@@ -17,7 +17,7 @@ from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.store import rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
-from tilewright.utils import hopper_helpers
+from tilewright.utils import LayoutEnum, hopper_helpers
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class TmaStoreEpilogue:
         """(rows, columns, buffers, warpgroups)"""
         config = self.config
         row_major = config.c.major is Major.K
-        layout = hopper_helpers.LayoutEnum.ROW_MAJOR if row_major else hopper_helpers.LayoutEnum.COL_MAJOR
+        layout = LayoutEnum.ROW_MAJOR if row_major else LayoutEnum.COL_MAJOR
         kind = hopper_helpers.get_smem_layout_atom(
             layout, config.c.dtype, config.epilogue_columns if row_major else config.part[0]
         )
@@ -98,6 +98,12 @@ class TmaStoreEpilogue:
             if storing:
                 cute.copy(atom, tSG_sD[None, i % buffers], tSG_gD[None, i])
                 cute.arch.cp_async_bulk_commit_group()
+
+    @cute.jit
+    def finish(self, tidx: Any) -> None:
+        """After the last tile: the block's shared memory stays until the last stores have read it."""
+        if cute.arch.make_warp_uniform(tidx // 32) == 0:
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
 
     def part(self, acc: cute.Tensor, i: int) -> cute.Tensor:
         """The accumulators of part ``i``: ((2, 2, columns / 8), MMA_M, 1)."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute, utils
-from tilewright.gemm.config import GemmConfig, Major, Operand
+from tilewright.gemm.config import GemmConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.store import epilogue_of
 from tilewright.gemm.mainloop.math import math_of
@@ -19,7 +19,7 @@ from tilewright.gemm.mainloop.multistage import MultistageMainloop, Slices
 from tilewright.gemm.schedule.decomposition import DataParallel, SharedTiles
 from tilewright.gemm.schedule.fixup import Fixup
 from tilewright.gemm.schedule.raster import GroupedRaster
-from tilewright.gemm.tiles import global_to_shared
+from tilewright.gemm.tiles import aligned, global_to_shared
 from tilewright.lang.device.rematerialize import rematerialize
 
 DATA_PARALLEL = DataParallel()
@@ -127,11 +127,3 @@ class MultistageGemm:
                 self.fixup.take(decomposition, tile, tidx, acc)
             self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, function)
             cute.arch.sync_threads()
-
-
-def aligned(tensor: Any, operand: Operand) -> Any:
-    """``tensor`` with the promise that its rows begin and end on multiples of the operand's vector."""
-    vector, contiguous = operand.vector, 1 if operand.major is Major.K else 0
-    shape = tuple(cute.assume(n, divby=vector) if mode == contiguous else n for mode, n in enumerate(tensor.shape))
-    stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=vector) for s in tensor.stride)
-    return cute.make_tensor(tensor.iterator, cute.make_layout(shape, stride=stride))

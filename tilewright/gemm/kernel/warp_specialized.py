@@ -20,6 +20,7 @@ from tilewright.gemm.mainloop.wgmma import WgmmaMath
 from tilewright.gemm.schedule.decomposition import Decomposition
 from tilewright.gemm.schedule.fixup import Fixup
 from tilewright.gemm.schedule.raster import GroupedRaster
+from tilewright.gemm.tiles import aligned, allocate_swizzled
 
 
 class WarpSpecializedGemm:
@@ -53,6 +54,7 @@ class WarpSpecializedGemm:
         tma_A, tA = self.mainloop.tma(mA, sA_layout, cN)
         tma_B, tB = self.mainloop.tma(mB, sB_layout, cM)
         tma_D, tD = self.epilogue.tma(mD)
+        mC = aligned(mC, config.c)
         m, n, k, batch = (*mD.shape[:2], mA.shape[1], mD.shape[2])
         tiles = cute.ceil_div(m, bM * cM), cute.ceil_div(n, bN * cN), batch
         clusters = decomposition.blocks(tiles[0] * tiles[1] * tiles[2])
@@ -90,18 +92,15 @@ class WarpSpecializedGemm:
 
         smem = utils.SmemAllocator()
         sA, sB, sD = (
-            smem.allocate_tensor(operand.dtype, layout.outer, 1024, swizzle=layout.inner)
+            allocate_swizzled(smem, operand.dtype, layout)
             for operand, layout in ((config.a, sA_layout), (config.b, sB_layout), (config.c, sD_layout))
         )  # A and B: (rows, bK, boxes, stages); D: (rows, columns, buffers, warpgroups)
-        barriers = smem.allocate_array(cutlass.Int64, 2 * config.stages)
-        arrivals = (cM + cN - 1) * config.split[0] * config.split[1]
         ring = pipeline.PipelineTmaAsync.create(
-            barrier_storage=barriers,
             num_stages=config.stages,
-            producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
-            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, arrivals),
-            tx_count=config.stage_bytes,
+            consumer_group=self.math.tiled_mma(warpgroups=config.split[0] * config.split[1]),
+            stage_tensors=(sA, sB),
             cta_layout_vmnk=cute.make_layout((1, cM, cN, 1)),
+            defer_sync=True,
         )
         pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
         pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
@@ -112,7 +111,8 @@ class WarpSpecializedGemm:
         where = partial(self.tile_of, tiles, place)
 
         if warpgroup == 0:
-            cute.arch.setmaxregister_decrease(config.registers[0])
+            if cutlass.const_expr(config.registers is not None):
+                cute.arch.setmaxregister_decrease(config.registers[0])
             if warp == 0:
                 mask_A = cute.make_layout_image_mask(cluster_layout, place, mode=1) if cN > 1 else 0
                 mask_B = cute.make_layout_image_mask(cluster_layout, place, mode=0) if cM > 1 else 0
@@ -122,7 +122,8 @@ class WarpSpecializedGemm:
                 producer = walk(partial(self.load, ring, A, B, where), producer)
                 ring.producer_tail(producer)
         else:
-            cute.arch.setmaxregister_increase(config.registers[1])
+            if cutlass.const_expr(config.registers is not None):
+                cute.arch.setmaxregister_increase(config.registers[1])
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             part = (mine // config.split[1], mine % config.split[1])
@@ -137,6 +138,7 @@ class WarpSpecializedGemm:
                 ),
                 consumer,
             )  # fmt: skip
+            self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
     def part_of(self, stages: cute.Tensor, mode: int, index: Any) -> cute.Tensor:
         """The rows of A (``mode`` 0) or B (1) that one warpgroup multiplies: (rows, bK, stages)."""

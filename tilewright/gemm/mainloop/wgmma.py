@@ -8,7 +8,7 @@ from typing import Any
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, TFloat32, cute
 from tilewright.cute.nvgpu import warpgroup
 from tilewright.gemm.config import HopperConfig, Major, Operand
-from tilewright.utils import hopper_helpers
+from tilewright.utils import LayoutEnum, hopper_helpers
 
 
 def wgmma_op(config: HopperConfig, columns: int) -> Any:
@@ -35,9 +35,10 @@ class WgmmaMath:
 
     config: HopperConfig
 
-    def tiled_mma(self, columns: int | None = None) -> Any:
-        """One warpgroup on 64 x ``columns``, those of its part of the tile by default."""
-        return cute.make_tiled_mma(wgmma_op(self.config, columns or self.config.part[1]))
+    def tiled_mma(self, columns: int | None = None, warpgroups: int = 1) -> Any:
+        """``warpgroups`` of them, each on 64 x ``columns``: those of its part of the tile by default."""
+        op = wgmma_op(self.config, columns or self.config.part[1])
+        return cute.make_tiled_mma(op, cute.make_layout((warpgroups, 1, 1)))
 
     def smem_layout(self, operand: Operand, mode: int) -> Any:
         """(rows, bK, boxes, stages) of A (``mode`` 0) or B (1), in the widest swizzle that the contiguous extent
@@ -45,7 +46,7 @@ class WgmmaMath:
         bK, stages, boxes = self.config.tile[2], self.config.stages, self.config.boxes(mode)
         rows = self.config.tile[mode] // boxes
         k_major = operand.major is Major.K
-        layout = hopper_helpers.LayoutEnum.ROW_MAJOR if k_major else hopper_helpers.LayoutEnum.COL_MAJOR
+        layout = LayoutEnum.ROW_MAJOR if k_major else LayoutEnum.COL_MAJOR
         kind = hopper_helpers.get_smem_layout_atom(layout, operand.dtype, bK if k_major else rows)
         atom = warpgroup.make_smem_layout_atom(kind, operand.dtype)
         return cute.tile_to_shape(atom, (rows, bK, boxes, stages), order=(0, 1, 2, 3) if k_major else (1, 0, 2, 3))
