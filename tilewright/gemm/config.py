@@ -51,6 +51,8 @@ class GemmConfig:
     stages: int
     group: int = 8
 
+    transposed = False
+
     def shared_major(self, operand: Operand) -> Major:
         """How A or B lies in shared memory. Where the instructions cannot read the source's major, tiles are turned on
         their way in, element by element: SIMT wants MN-major, ldmatrix transposes 16-bit elements only."""
@@ -109,7 +111,8 @@ class HopperConfig:
     ``tile`` is (M, N, K) of a thread block. ``consumers`` (m, n) warpgroups share the tile along M and N, or with
     ``pingpong`` each takes the whole of every other tile; one more warpgroup loads. ``cluster`` (m, n) blocks share
     their operands by multicast. A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers``
-    buffers. ``group`` tiles of M are walked together.
+    buffers. ``group`` tiles of M are walked together. ``transposed``: the kernel is given the transposed problem,
+    B^T A^T = D^T, so that the short side of a flat product is the N of the instruction.
     """
 
     a: Operand
@@ -124,6 +127,7 @@ class HopperConfig:
     epilogue_columns: int = 64
     epilogue_buffers: int = 2
     group: int = 8
+    transposed: bool = False
 
     math = "wgmma"
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.cost import estimate
+from tilewright.gemm.choice.hopper_cost import hopper_estimate
 from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
@@ -34,7 +35,16 @@ def fastest(entry: KernelEntry, decomposition: str, problem: Problem, room: Room
     shared = [(e, plan_of(e.config, problem, room)) for e in with_tiles(entry, room, *sharing(entry))]
     shared = [(e, plan) for e, plan in shared if plan is not None]
     options = {"auto": whole + shared, "data_parallel": whole, "stream_k": shared or whole}[decomposition]
-    return min(options, key=lambda option: estimate(option[0].config, option[1], problem, room))
+    return min(options, key=lambda option: time_of(option, problem, room))
+
+
+def time_of(option: Option, problem: Problem, room: Room) -> float:
+    """Microseconds, as the models have it."""
+    entry, plan = option
+    seen = oriented(entry.config, problem)
+    if isinstance(entry.config, HopperConfig):
+        return hopper_estimate(entry.config, plan, seen, room)
+    return estimate(entry.config, plan, seen, room)
 
 
 def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:
@@ -49,7 +59,7 @@ def with_tiles(entry: KernelEntry, room: Room, *configs: AnyConfig | None) -> li
 
 def plan_of(config: AnyConfig, problem: Problem, room: Room) -> StreamK | None:
     """The Stream-K plan, or None where its own model finds that no tile should be shared."""
-    m, n, k, batch = problem
+    m, n, k, batch = oriented(config, problem)
     if batch != 1 or 0 in (m, n, k):
         return None
     if isinstance(config, HopperConfig) and config.cluster_size > 1:
@@ -60,13 +70,18 @@ def plan_of(config: AnyConfig, problem: Problem, room: Room) -> StreamK | None:
     return plan if plan.sk_tiles else None
 
 
+def oriented(config: AnyConfig, problem: Problem) -> Problem:
+    """The problem as the kernel sees it."""
+    m, n, k, batch = problem
+    return (n, m, k, batch) if config.transposed else problem
+
+
 def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Option:
     """The entry whose tile cuts the problem as ``plan`` has it."""
-    m, n, k, batch = problem
     found = (*plan.tiled_shape, plan.iters_per_tile)
     wanted = []
     for entry in entries:
-        bM, bN, bK = entry.config.tile
+        (m, n, k, batch), (bM, bN, bK) = oriented(entry.config, problem), entry.config.tile
         wanted.append((-(-m // bM), -(-n // bN), batch, -(-k // bK)))
         if wanted[-1] == found and batch == 1:
             plan.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tilewright.gemm.config import HopperConfig, Major, Operand
@@ -22,7 +23,8 @@ def hopper_sizes(dtype: Any, out: Any, acc: Any) -> list[HopperConfig]:
     """The kernel's sizes for row-major A and D and, where wgmma reads it so, row-major B; the usual one first."""
     b_major = Major.MN if dtype.width == 16 else Major.K
     a, b, c = Operand(dtype, Major.K, 128), Operand(dtype, b_major, 128), Operand(out, Major.K, 128)
-    return [sized(a, b, c, acc, tile, consumers) for tile, consumers in TILES]
+    sizes = [sized(a, b, c, acc, tile, consumers) for tile, consumers in TILES]
+    return sizes + [replace(size, transposed=True) for size in sizes if size.tile[1] < size.tile[0]]
 
 
 def sized(

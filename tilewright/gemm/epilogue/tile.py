@@ -15,12 +15,14 @@ class EpilogueTile:
 
     ``coordinates`` is the (m, n) of each accumulator, a coordinate tensor of the accumulators' shape; ``extent`` the
     (M, N) of the output. ``read_source`` brings C's elements of this part; it may synchronise the threads of the
-    tile, so all of them ask for it or none.
+    tile, so all of them ask for it or none. ``transposed``: the kernel computes the transposed product, whose rows are
+    the user's columns.
     """
 
     coordinates: Any
     extent: tuple[Any, Any]
     read_source: Callable[[], Any]
+    transposed: bool = False
 
     def source(self) -> Any:
         """C's elements, a TensorSSA of C's type; zero outside the matrix."""
@@ -28,11 +30,11 @@ class EpilogueTile:
 
     def row(self, vector: Any) -> Any:
         """``vector[n]`` for each accumulator, a TensorSSA of the vector's type; zero outside the matrix."""
-        return self._along(vector, 1)
+        return self._along(vector, 0 if self.transposed else 1)
 
     def column(self, vector: Any) -> Any:
         """``vector[m]`` for each accumulator, a TensorSSA of the vector's type; zero outside the matrix."""
-        return self._along(vector, 0)
+        return self._along(vector, 1 if self.transposed else 0)
 
     @cute.jit
     def _along(self, vector: Any, mode: int) -> Any:

@@ -9,6 +9,7 @@ the buffer is next, so that each part costs one barrier.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tilewright import Boolean, const_expr, cute, range_constexpr
@@ -88,7 +89,8 @@ class TmaStoreEpilogue:
             part = self.part(acc, i)
             tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             tCgC = thr_mma.partition_C(gCs[None, None, i])
-            function(part, EpilogueTile(tCcD, extent, lambda c=tCgC, at=tCcD: self.read_source(c, at, extent)))
+            source = partial(self.read_source, tCgC, tCcD, extent)
+            function(part, EpilogueTile(tCcD, extent, source, self.config.transposed))
             results = rounded(part, self.config.c.dtype)
             cute.copy(store, store.retile(results), tRS_sD[None, None, None, i % buffers])
             cute.arch.fence_proxy("async.shared", space="cta")

@@ -29,7 +29,7 @@ class Handle:
     def of(cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any) -> Handle:
         """The kernel of the plan, compiled at first sight. ``target`` is the machine where the operands are."""
         config = plan.config
-        A, B, C, D = problem.read_as(config.a.dtype).matrices
+        A, B, C, D = problem.oriented(config.transposed).read_as(config.a.dtype).matrices
         operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
         tensors = [matrix.tensor(operand) for matrix, operand in operands]
         decomposition = decomposition_of(plan.shares, config, zeros_beside(target, D), plan.multiprocessors)

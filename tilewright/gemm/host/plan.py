@@ -90,7 +90,7 @@ def refusal(entry: KernelEntry, problem: Problem, decomposition: str | StreamK, 
 
 def with_operands(entry: KernelEntry, problem: Problem) -> AnyConfig:
     """The entry's configuration for matrices that lie as the problem's do."""
-    A, B, C, D = problem.read_as(entry.config.a.dtype).matrices
+    A, B, C, D = problem.oriented(entry.config.transposed).read_as(entry.config.a.dtype).matrices
     bM, bN, bK = entry.config.tile
     return entry.with_operands(
         operand_of((A,), {Major.K: bK, Major.MN: bM}),

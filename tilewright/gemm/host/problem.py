@@ -56,6 +56,15 @@ class Problem:
     def matrices(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         return self.A, self.B, self.C, self.D
 
+    def transposed(self) -> Problem:
+        """D^T = f(B^T A^T, C^T)."""
+        return Problem(
+            self.B.transposed(), self.A.transposed(), self.C.transposed(), self.D.transposed(), self.has_c
+        )  # fmt: skip
+
+    def oriented(self, transposed: bool) -> Problem:
+        return self.transposed() if transposed else self
+
     def read_as(self, dtype: Any) -> Problem:
         """The same with the bytes of A and B read as ``dtype``: fp32 by tf32 tensor cores."""
         return replace(self, A=self.A.read_as(dtype), B=self.B.read_as(dtype))
