@@ -15,8 +15,9 @@ from tilewright.gemm import KernelEntry, gemm, kernels
 KERNELS = {
     name: np.float32 if name == "tensorop_tf32" else entry.config.a.dtype.dtype.type
     for name, entry in kernels().items()
+    if not name.startswith("hopper")  # these want aligned operands: tests/gemm/test_hopper.py
 }
-OUT = {name: entry.config.c.dtype.dtype.type for name, entry in kernels().items()}
+OUT = {name: kernels()[name].config.c.dtype.dtype.type for name in KERNELS}
 MACHINES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
 SIZES = [
     (128, 128, 32),

@@ -182,6 +182,16 @@ class HopperConfig:
     def loadable(self, operand: Operand) -> Operand:
         return operand
 
+    def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> HopperConfig:
+        """The same for other operands: with narrower parts of the epilogue, then fewer stages, where these need more
+        than ``smem`` bytes of shared memory."""
+        config = replace(self, a=a, b=b, c=c)
+        while config.smem_bytes > smem and config.epilogue_columns % 16 == 0:
+            config = replace(config, epilogue_columns=config.epilogue_columns // 2)
+        while config.smem_bytes > smem and config.stages > 2:
+            config = replace(config, stages=config.stages - 1)
+        return config
+
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
         bM, bN, bK = self.tile

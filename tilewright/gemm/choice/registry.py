@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.hopper import hopper_sizes
+from tilewright.gemm.choice.hopper import SMEM, hopper_sizes
 from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
 from tilewright.gemm.kernel.compile import cross_compile
 
@@ -47,6 +47,8 @@ class KernelEntry:
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> AnyConfig:
         """The configuration for other majors, vector widths and output types."""
+        if isinstance(self.config, HopperConfig):
+            return self.config.with_operands(a, b, c, SMEM)
         return replace(self.config, a=self.config.loadable(a), b=self.config.loadable(b), c=c)
 
     def accepts(self, ab_dtype: Any) -> bool:

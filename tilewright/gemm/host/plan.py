@@ -34,6 +34,7 @@ class Plan:
         """The first of ``entries`` that can take the operands, in the size that suits the problem."""
         where, passed_over = room(machine), {}
         for candidate in entries:
+            candidate.config.check()
             reason = refusal(candidate, problem, decomposition, arch(machine))
             if reason is None:
                 suited = suited_entry(candidate, problem)
