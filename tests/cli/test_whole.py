@@ -35,7 +35,7 @@ def test_the_table_of_a_simulated_product(command, save, tmp_path) -> None:
     a, b, _ = matrices(64, 64, 64, np.float16)
     files = save("a.npy", a), save("b.npy", b)
     out = command("gemm", *files, "-o", tmp_path / "d.npy", "--machine", "cpu", "--check").out
-    for text in ("tensorop_f16", "cpu", "thread blocks", "ldmatrix", "scalar: ", "bank conflicts", "largest error"):
+    for text in ("hopper_f16", "cpu", "thread blocks", "wgmma", "scalar: ", "bank conflicts", "largest error"):
         assert text in out, text
 
 
