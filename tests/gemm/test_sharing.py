@@ -79,7 +79,7 @@ def test_the_same_bits_each_time_and_flags_left_as_found() -> None:
     torch.manual_seed(0)
     a, b = (torch.randn(s, device="cuda", dtype=torch.float16) for s in ((320, 6592), (6592, 1736)))
     out = torch.empty((320, 1736), device="cuda", dtype=torch.float16)
-    run = launcher(a, b, out, decomposition="stream_k")
+    run = launcher(a, b, out, kernel="tensorop_f16", decomposition="stream_k")
     run()
     first = out.clone()
     for _ in range(200):
@@ -167,7 +167,7 @@ half = np.zeros((256, 256), np.float16)
 )
 def test_decompositions_that_do_not_fit(decomposition: object, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        gemm(half, half, decomposition=decomposition)
+        gemm(half, half, kernel="tensorop_f16", decomposition=decomposition)
 
 
 def test_a_kernel_to_stage_is_named_by_a_known_decomposition() -> None:
@@ -178,4 +178,4 @@ def test_a_kernel_to_stage_is_named_by_a_known_decomposition() -> None:
 def test_an_edited_plan_does_not_run() -> None:
     good = StreamK.of((256, 256, 256), (128, 128, 32), multiprocessors=8, occupancy=1, fragments=1, split=2)
     with pytest.raises(ConstraintError, match="Make plans with StreamK.of"):
-        gemm(half, half, decomposition=replace(good, sk_iters_per_normal_block=1))
+        gemm(half, half, kernel="tensorop_f16", decomposition=replace(good, sk_iters_per_normal_block=1))
