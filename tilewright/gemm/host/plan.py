@@ -32,7 +32,8 @@ class Plan:
         cls, problem: Problem, entries: list[KernelEntry], decomposition: str | StreamK, machine: str
     ) -> Plan:  # fmt: skip
         """The first of ``entries`` that can take the operands, in the size that suits the problem."""
-        where, passed_over = room(machine), {}
+        where = room(machine)
+        passed_over: dict[str, str] = {}
         for candidate in entries:
             candidate.config.check()
             reason = refusal(candidate, problem, decomposition, arch(machine))

@@ -55,7 +55,8 @@ class WarpSpecializedGemm:
         tma_B, tB = self.mainloop.tma(mB, sB_layout, cM)
         tma_D, tD = self.epilogue.tma(mD)
         mC = aligned(mC, config.c)
-        m, n, k, batch = (*mD.shape[:2], mA.shape[1], mD.shape[2])
+        m, n, batch = (cute.size(mD, mode=[mode]) for mode in range(3))
+        k = cute.size(mA, mode=[1])
         tiles = cute.ceil_div(m, bM * cM), cute.ceil_div(n, bN * cN), batch
         clusters = decomposition.blocks(tiles[0] * tiles[1] * tiles[2])
         self.kernel(
@@ -78,7 +79,7 @@ class WarpSpecializedGemm:
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         config = self.config
-        cM, cN = config.cluster
+        (cM, cN), registers = config.cluster, config.registers
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
         if warp == 0:
@@ -111,8 +112,8 @@ class WarpSpecializedGemm:
         where = partial(self.tile_of, tiles, place)
 
         if warpgroup == 0:
-            if cutlass.const_expr(config.registers is not None):
-                cute.arch.setmaxregister_decrease(config.registers[0])
+            if registers is not None:
+                cute.arch.setmaxregister_decrease(registers[0])
             if warp == 0:
                 mask_A = cute.make_layout_image_mask(cluster_layout, place, mode=1) if cN > 1 else 0
                 mask_B = cute.make_layout_image_mask(cluster_layout, place, mode=0) if cM > 1 else 0
@@ -122,8 +123,8 @@ class WarpSpecializedGemm:
                 producer = walk(partial(self.load, ring, A, B, where), producer)
                 ring.producer_tail(producer)
         else:
-            if cutlass.const_expr(config.registers is not None):
-                cute.arch.setmaxregister_increase(config.registers[1])
+            if registers is not None:
+                cute.arch.setmaxregister_increase(registers[1])
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             part = (mine // config.split[1], mine % config.split[1])
