@@ -1,0 +1,34 @@
+"""docs/tma.md is true: its program runs and prints what the page says; without the wait it is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from tilewright.errors import SimulationError
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tma.md").read_text()
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+def run(program: str, folder: Path) -> str:
+    source = folder / "program.py"  # a file, because staging reads the source of kernels
+    source.write_text(program)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(program, str(source), "exec"), {"__name__": "program", "__file__": str(source)})
+    return printed.getvalue().strip()
+
+
+def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
+    printed = run(PROGRAM, tmp_path)
+    assert printed.startswith("tensor<") and f"program prints `{printed}`" in PAGE
+
+
+def test_without_the_wait_the_store_is_refused(tmp_path: Path) -> None:
+    assert PROGRAM.count("cute.arch.cp_async_bulk_wait_group(0, read=True)") == 1
+    with pytest.raises(SimulationError, match="threads have all ended"):
+        run(PROGRAM.replace("cute.arch.cp_async_bulk_wait_group(0, read=True)", "pass"), tmp_path)
