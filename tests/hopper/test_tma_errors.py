@@ -12,6 +12,7 @@ import tilewright as cutlass
 from tests.hopper.test_tma import smem
 from tests.hopper.tma_programs import Through
 from tilewright import cute
+from tilewright.cuda import compile as compile_cuda
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError, SimulationError, StagingError, TilewrightError
@@ -193,3 +194,25 @@ def test_writing_to_a_read_only_array() -> None:
     b.flags.writeable = False
     with pytest.raises(SimulationError, match="read-only"):
         Through((16, 64), smem("K", "SW128", "f16", (16, 64)))(*(from_dlpack(x, assumed_align=16) for x in (a, b)))
+
+
+def test_an_atom_chosen_at_run_time() -> None:
+    """A GPU reads tensor maps where the parameters are; a copy of one among the registers is none."""
+
+    @cute.kernel
+    def kernel(first: cute.CopyAtom, second: cute.CopyAtom, tensor: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        atom = first
+        if tidx < 64:
+            atom = second
+        cpasync.prefetch_descriptor(atom)
+
+    @cute.jit
+    def run(a: cute.Tensor, b: cute.Tensor):
+        op = cpasync.CopyBulkTensorTileG2SOp()
+        (one, tensor), (two, _) = (cpasync.make_tiled_tma_atom(op, x, ROW, (16, 64)) for x in (a, b))
+        kernel(one, two, tensor).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+    views = [from_dlpack(np.zeros((64, 64), F16)).mark_layout_dynamic(leading_dim=1) for _ in range(2)]
+    with pytest.raises(ConstraintError, match="chosen at run time: TMA reads its tensor map in the kernel.s parameters"):
+        compile_cuda(cute.compile(run, *views).kernels[0], "sm_90a")

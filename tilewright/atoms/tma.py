@@ -279,5 +279,12 @@ def check_box(what: str, value: Value, where: str) -> None:
 
 
 def map_address(out: Emitter, value: Value) -> str:
-    """The generic address of a tensor map."""
-    return f"&{out.value(value)}" if value.type == TENSOR_MAP else out.value(value)
+    """The generic address of a tensor map. A copy of a parameter in local memory is none that TMA can read."""
+    if value.type != TENSOR_MAP:
+        return out.value(value)
+    if value not in out.function.params:
+        raise ConstraintError(
+            "a TMA atom that is chosen at run time: TMA reads its tensor map in the kernel's parameters; write a "
+            "cute.copy for each atom inside the branches"
+        )
+    return f"&{out.value(value)}"
