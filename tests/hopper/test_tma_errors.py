@@ -214,5 +214,5 @@ def test_an_atom_chosen_at_run_time() -> None:
         kernel(one, two, tensor).launch(grid=(1, 1, 1), block=(128, 1, 1))
 
     views = [from_dlpack(np.zeros((64, 64), F16)).mark_layout_dynamic(leading_dim=1) for _ in range(2)]
-    with pytest.raises(ConstraintError, match="chosen at run time: TMA reads its tensor map in the kernel.s parameters"):
+    with pytest.raises(ConstraintError, match="chosen at run time: TMA reads its tensor map in the kernel"):
         compile_cuda(cute.compile(run, *views).kernels[0], "sm_90a")
