@@ -58,8 +58,10 @@ class Counted:
         self.requests: dict[str, int] = {"load": 0, "store": 0}
         real = Watch.access
 
-        def access(watch: Any, verb: str, buffer: Any, group: Any, off: Any, access: Any, mask: Any) -> None:
-            real(watch, verb, buffer, group, off, access, mask)
+        def access(
+            watch: Any, verb: str, buffer: Any, group: Any, off: Any, access: Any, mask: Any, values: Any
+        ) -> None:
+            real(watch, verb, buffer, group, off, access, mask, values)
             if buffer.word == "global":
                 assert mask is None and access.parts == 1
                 for warp in np.asarray(off).reshape(-1, 32):

@@ -122,6 +122,10 @@ class Touch:
         lanes[self.active] = bad
         return self.lanes.fault(text, lanes, fix)
 
+    def tell(self, what: str, done: Array | None = None) -> None:
+        """Tell observers of it."""
+        self.lanes.touched(what, self.places, np.flatnonzero(self.active), done)
+
     # -- what instructions do ------------------------------------------------------------------------------------------
 
     def init(self, counts: Array) -> None:
@@ -142,9 +146,11 @@ class Touch:
             raise self.fault(differs, f"{self.name} on shared-memory offset {offset} by several warps, or with several "
                              "counts", "let one thread initialise it: `if tidx == 0:`")  # fmt: skip
         self.table.make(places, counts[first])
+        self.tell("init")
 
     def inval(self) -> None:
         self.table.expected[self.rows] = 0
+        self.tell("inval")
 
     def arrive(self, counts: Array) -> None:
         """Take ``counts`` (for each lane) off the pending arrivals."""
@@ -161,7 +167,7 @@ class Touch:
         warps = self.lanes.sreg("warpid")[self.active].astype(np.int64)
         ranks = self.lanes.sreg("cluster_ctarank")[self.active]
         np.bitwise_or.at(table.came, (self.rows, ranks), np.int64(1) << warps)
-        self.settle()
+        self.tell("arrive", self.settle())
 
     def expect(self, sizes: Array) -> None:
         """Add bytes (negative: take them off) to the pending transactions."""
@@ -175,10 +181,10 @@ class Touch:
     def complete(self, sizes: Array) -> None:
         """Take bytes that have come off the pending transactions."""
         self.expect(-sizes)
-        self.settle()
+        self.tell("complete", self.settle())
 
-    def settle(self) -> None:
-        """Complete the phases that wait for nothing any more."""
+    def settle(self) -> Array:
+        """Complete the phases that wait for nothing any more; gives which of ``rows`` that were."""
         table = self.table
         done = np.zeros(table.expected.size, bool)
         done[self.rows] = True
@@ -193,11 +199,14 @@ class Touch:
         table.completed[done] += 1
         table.pending[done] = table.expected[done]
         table.before[done], table.came[done] = table.came[done], 0
+        return done[self.rows]
 
     def test(self, parity: Array) -> Array:
         """For each active lane whether the phase of ``parity`` is complete."""
         self.check(parity)
-        return self.table.passed(self.rows, parity)
+        done = self.table.passed(self.rows, parity)
+        self.tell("test", done)
+        return done
 
     def check(self, parity: Array) -> None:
         wrong = (parity != 0) & (parity != 1)
@@ -208,6 +217,7 @@ class Touch:
     def wait(self, parity: Array) -> None:
         """Let each warp wait until the phases of all its active lanes are complete."""
         self.check(parity)
+        self.tell("wait")
         warps = np.flatnonzero(self.active) // 32
         wanted = np.unique(np.stack([warps, self.rows, parity], 1), axis=0)
         warp, row, odd = wanted[:, 0], wanted[:, 1], wanted[:, 2]

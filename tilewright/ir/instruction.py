@@ -175,6 +175,14 @@ class Lanes(Protocol):
         """Registers of each thread when its block begins, as the launch bounds allow."""
         ...
 
+    def touched(
+        self, what: str, places: np.ndarray[Any, Any], lanes: np.ndarray[Any, Any],
+        done: np.ndarray[Any, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Tell observers what was done to the mbarriers at ``places`` by the lanes with these numbers (empty: by an
+        asynchronous unit): ``init inval arrive complete test wait``; ``done``: whether the phase is complete."""
+        ...
+
     # -- who -----------------------------------------------------------------------------------------------------------
 
     def sreg(self, name: str) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ from tilewright.sim.faults import Fault
 class Effect:
     """Something that happens later, once, as the lanes and mask of the moment it was issued."""
 
-    __slots__ = ("action", "lanes", "mask", "op", "registers", "done")
+    __slots__ = ("action", "lanes", "mask", "op", "registers", "done", "notes")
 
     def __init__(self, action: Callable[[], None], lanes: Any, op: Any, registers: bool = False) -> None:
         self.action = action
@@ -21,17 +21,18 @@ class Effect:
         self.op = op
         self.registers = registers
         self.done = False
+        self.notes: Any = None  # of an observer
 
     def land(self) -> None:
         if self.done:
             return
         self.done = True
         lanes = self.lanes
-        watch = lanes.group.watch
+        events = lanes.group.events
         before, before_op = lanes.mask, lanes.op
         lanes.mask, lanes.op = self.mask, self.op
-        if watch is not None:
-            watch.op, watched = self.op, watch.op
+        if events is not None:
+            events.land(self, True)
         shared = lanes.group.wave.shared
         landing, shared.landing = shared.landing, True
         try:
@@ -41,8 +42,8 @@ class Effect:
         finally:
             shared.landing = landing
             lanes.mask, lanes.op = before, before_op
-            if watch is not None:
-                watch.op = watched
+            if events is not None:
+                events.land(self, False)
 
 
 class Queues:

@@ -45,32 +45,47 @@ def _found(op: Op, results: list[int]) -> Any:
     return with_pointers if pointers else plain
 
 
+def _orders(op: Op) -> bool:
+    """Whether the call orders memory and no barrier's own event tells so: a fence, a group, ``bar.warp.sync``."""
+    return any(order.through in ("", "warp", "group") for order in op.attrs["atom"].orders)
+
+
 def plain_call(op: Op, operands: list[int], results: list[int]) -> Closure:
     gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _found(op, results)
+    told = _orders(op)
 
     def run(g: Any, s: list[Any]) -> None:
         lanes = g.lanes
         lanes.mask, lanes.op = g.mask, op
         put(s, simulate(lanes, op, gather(g, s)))
+        if told and g.events is not None:
+            g.events.ordered(g, op)
 
     return run
 
 
 def blocking_call(op: Op, operands: list[int], results: list[int], following: int) -> Closure:
     gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _found(op, results)
+    told = _orders(op)
 
     def control(g: Any, s: list[Any]) -> int:
         lanes = g.lanes
         lanes.mask, lanes.op, lanes.request = g.mask, op, None
         put(s, simulate(lanes, op, gather(g, s)))
+        if told and g.events is not None:
+            g.events.ordered(g, op)
         wait = lanes.request
         if wait is None:
             return following
         g.pc, g.wait, g.last = following, wait, op
         if not g.still:
             g.wave.launch.stir()
+        if g.events is not None:
+            g.events.waits(g)
         if wait.ready().all():
             g.wait = None
+            if g.events is not None:
+                g.events.resumes(g, wait)
             return following
         return BLOCKED
 

@@ -38,7 +38,8 @@ class ClusterBarriers:
         lanes = (group.warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
         return lanes if mask is None else lanes[mask]
 
-    def arrive(self, group: Any, mask: Any, aligned: bool) -> None:
+    def arrive(self, group: Any, mask: Any, aligned: bool) -> Array:
+        """Gives the threads that have arrived."""
         threads = self.threads(group, mask, aligned)
         again = self.owes[threads]
         if again.any():
@@ -51,6 +52,7 @@ class ClusterBarriers:
         self.arrived[threads] = self.owes[threads] = True
         self.target[threads] = self.completed[clusters] + 1
         self.settle(np.unique(clusters))
+        return threads
 
     def wait(self, group: Any, mask: Any, aligned: bool, op: Any) -> ClusterWait:
         threads = self.threads(group, mask, aligned)

@@ -18,6 +18,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.sim import hangs, messages
 from tilewright.sim.agents import Effect
+from tilewright.sim.events import Events
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import Geometry
 from tilewright.sim.group import Group, Part, merge, mergeable
@@ -36,7 +37,7 @@ class Launch:
 
     def __init__(
         self, program: Program, config: LaunchConfig, smem: int, integers: list[tuple[int, int]], space: AddressSpace,
-        arguments: list[Any], options: Options, watch: Any = None,
+        arguments: list[Any], options: Options, events: Events | None = None,
     ) -> None:  # fmt: skip
         self.program = program
         self.geometry = Geometry(config)
@@ -44,7 +45,7 @@ class Launch:
         self.integers = integers
         self.space = space
         self.options = options
-        self.watch = watch
+        self.events = events
         self.slots = program.template.copy()
         for slot, value in zip(program.params, arguments, strict=True):
             self.slots[slot] = value
@@ -57,18 +58,22 @@ class Launch:
         self.started = 0
         self.turns = 0
         self.ended = 0
-        self.execute = self._counted if watch is not None else self._plain
+        self.execute = self._told if events is not None and "executed" in events.listened else self._plain
 
     # -- the schedule --------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
+        if self.events is not None:
+            self.events.begin(self)
         with np.errstate(all="ignore"):
             while True:
                 group = self._pick()
                 if group is not None:
                     self._turn(group)
                 elif not self._unblock():
-                    return
+                    break
+        if self.events is not None:
+            self.events.end(self)
 
     def stir(self) -> None:
         self.idle = 0
@@ -78,7 +83,9 @@ class Launch:
         # after each barrier; that is done only when nobody else can go on (``_unblock``).
         for group in self.groups:
             if group.wait is not None and group.wait.ready().all():
-                group.wait = None
+                wait, group.wait = group.wait, None
+                if self.events is not None:
+                    self.events.resumes(group, wait)
         able = [g for g in self.groups if g.wait is None and not g.yielded]
         if not able:
             return None
@@ -155,6 +162,8 @@ class Launch:
             return False
         self.started += 1
         wave = Wave(self, coords)
+        if self.events is not None:
+            self.events.wave(wave)
         self.groups += wave.start(self.slots, self.choice)
         return True
 
@@ -185,8 +194,8 @@ class Launch:
             self._replace([group], [])
             group.wave.leave(group)
             self.ended += group.warps.size
-            if self.watch is not None:
-                self.watch.progress(self.ended / (self.geometry.blocks * self.geometry.warps))
+            if self.events is not None:
+                self.events.left(group)
         elif outcome == BLOCKED:
             group.yielded = False
 
@@ -207,22 +216,22 @@ class Launch:
         except BaseException as error:
             raise self._explain(error, group, at, step) from self._cause(error)
 
-    def _counted(self, group: Group) -> int:
-        """As ``_plain``, telling the watch of every op."""
+    def _told(self, group: Group) -> int:
+        """As ``_plain``, telling the observers of every op."""
         nodes, slots, pc = self.program.nodes, group.slots, group.pc
         at, step = pc, None
-        watch, count = self.watch, self.watch.executed
+        assert self.events is not None
+        tell = self.events.executed
         try:
             while pc >= 0:
                 at = pc
                 node = nodes[pc]
                 for step, op in zip(node.steps, node.ops, strict=True):
-                    watch.op = op
                     step(group, slots)
-                    count(group, op)
-                step, watch.op = node.control, node.op
+                    tell(group, op)
+                step = node.control
                 if node.op is not None and node.op.opcode == "call":
-                    count(group, node.op)
+                    tell(group, node.op)
                 pc = step(group, slots)
             return pc
         except BaseException as error:

@@ -22,7 +22,7 @@ class Group:
     are active (None: all). ``tag``: groups of one tag run together and merge; the seeded schedule makes several."""
 
     __slots__ = ("wave", "program", "warps", "lanes_count", "mask", "slots", "pc", "tag", "smem_base", "checks",
-                 "watch", "lanes", "queues", "wait", "spins", "yielded", "still", "changed", "spin", "parts",
+                 "events", "lanes", "queues", "wait", "spins", "yielded", "still", "changed", "spin", "parts",
                  "registers", "last")  # fmt: skip
 
     def __init__(self, wave: Wave, program: Program, warps: np.ndarray, slots: list[Any], tag: int) -> None:
@@ -41,7 +41,7 @@ class Group:
         stride = wave.shared.stride
         self.smem_base: Any = int(blocks[0]) * stride if one else np.repeat(blocks.astype(np.int64) * stride, WARP)
         self.checks = wave.checks
-        self.watch = wave.watch
+        self.events = wave.events
         self.lanes = GroupLanes(self)
         self.queues = Queues()
         self.wait: Any = None

@@ -12,7 +12,7 @@ from tilewright.ir.types import I64
 from tilewright.sim.access import Access
 from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import atomic
-from tilewright.sim.barriers import ConditionWait
+from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
 from tilewright.sim.values import Handle, Ptr
@@ -85,6 +85,9 @@ class GroupLanes:
         if type(base) is not int:
             base = base[:: WARP * warps]
             base = (base if chosen is None else base[chosen])[:, None]
+        if group.events is not None:
+            rows = np.arange(0, self.warps, warps)
+            group.events.pieces(group, offsets + base, rows if chosen is None else rows[chosen])
         return group.wave.shared.pieces(group, offsets, base)
 
     def _both(self, mask: np.ndarray | None) -> np.ndarray | None:
@@ -93,13 +96,21 @@ class GroupLanes:
         return mask if self.mask is None else mask & self.mask
 
     def shared_bytes(self, place: int, size: int) -> np.ndarray:
-        return self.group.wave.shared.stretch(int(place), size)
+        group, shared = self.group, self.group.wave.shared
+        found = shared.stretch(int(place), size)
+        if group.events is not None:
+            start = (int(place) >> 32) * shared.stride + (int(place) & 0xFFFFFFFF)
+            group.events.stretch(group, "shared", start, (size,), (1,))
+        return found
 
     def addresses(self, pointer: Handle) -> np.ndarray:
         return self.spread(np.asarray(pointer.off, np.int64) + pointer.buf.base)
 
     def global_bytes(self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool) -> np.ndarray:
-        return self.group.wave.launch.space.view(address, shape, strides, writes)
+        found = self.group.wave.launch.space.view(address, shape, strides, writes)
+        if self.group.events is not None:
+            self.group.events.stretch(self.group, "global", address, tuple(shape), tuple(strides))
+        return found
 
     # -- values and places ---------------------------------------------------------------------------------------------
 
@@ -108,6 +119,10 @@ class GroupLanes:
         if array.ndim and array.shape[0] == self.group.lanes_count:  # operands are never uniform vectors
             return array
         return np.broadcast_to(array, (self.group.lanes_count, *array.shape))
+
+    def touched(self, what: str, places: np.ndarray, lanes: np.ndarray, done: np.ndarray | None = None) -> None:
+        if self.group.events is not None:
+            self.group.events.mbarrier(self.group, what, places, lanes, done)
 
     def lane(self) -> np.ndarray:
         return self.spread(self.group.sreg("laneid"))
@@ -121,16 +136,28 @@ class GroupLanes:
     # -- barriers and waits --------------------------------------------------------------------------------------------
 
     def barrier(self, barrier: Any, count: Any = None) -> None:
-        self.request = self.group.wave.barriers.arrive(self.group, barrier, count, self.op, self.mask)
+        self.request = self._arrived(barrier, count, True)
 
     def arrive(self, barrier: Any, count: Any = None) -> None:
-        self.group.wave.barriers.arrive(self.group, barrier, count, self.op, self.mask)
+        self._arrived(barrier, count, False)
+
+    def _arrived(self, barrier: Any, count: Any, waits: bool) -> BarrierWait:
+        group = self.group
+        wait = group.wave.barriers.arrive(group, barrier, count, self.op, self.mask)
+        if group.events is not None:
+            group.events.barrier(group, wait.rows, wait.keys, wait.target, waits)
+        return wait
 
     def cluster_arrive(self, aligned: bool = True) -> None:
-        self.group.wave.clusters.arrive(self.group, self.mask, aligned)
+        threads = self.group.wave.clusters.arrive(self.group, self.mask, aligned)
+        if self.group.events is not None:
+            self.group.events.cluster(self.group, threads, False)
 
     def cluster_wait(self, aligned: bool = True) -> None:
-        self.request = self.group.wave.clusters.wait(self.group, self.mask, aligned, self.op)
+        clusters = self.group.wave.clusters
+        self.request = clusters.wait(self.group, self.mask, aligned, self.op)
+        if self.group.events is not None:
+            self.group.events.cluster(self.group, clusters.threads(self.group, self.mask, False), True)
 
     def wait_until(
         self, ready: Callable[[], np.ndarray], reason: str | Callable[[int], str],
@@ -141,10 +168,15 @@ class GroupLanes:
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
     def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:
-        self.group.queues.add(agent, Effect(effect, self, self.op, registers))
+        self.group.queues.add(agent, self._issued(Effect(effect, self, self.op, registers)))
 
     def effect(self, action: Callable[[], None]) -> Callable[[], None]:
-        return Effect(action, self, self.op).land
+        return self._issued(Effect(action, self, self.op)).land
+
+    def _issued(self, effect: Effect) -> Effect:
+        if self.group.events is not None:
+            self.group.events.issue(self.group, effect)
+        return effect
 
     def commit(self, agent: str) -> None:
         self.group.queues.commit(agent)
@@ -160,7 +192,7 @@ class GroupLanes:
                 earlier.land()
             effect()
 
-        self.group.wave.launch.later.append(Effect(land if before else effect, self, self.op))
+        self.group.wave.launch.later.append(self._issued(Effect(land if before else effect, self, self.op)))
 
     # -- state beside memory -------------------------------------------------------------------------------------------
 

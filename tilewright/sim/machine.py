@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,9 +15,10 @@ from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
 from tilewright.sim.engine import Launch
+from tilewright.sim.events import events
 from tilewright.sim.lowering import lower
 from tilewright.sim.memory import AddressSpace
-from tilewright.sim.profiling import SimProfile, profile, watch
+from tilewright.sim.profiling import SimProfile, profile
 from tilewright.sim.settings import current_options
 from tilewright.sim.shared import integer_ranges
 from tilewright.sim.values import Ptr
@@ -46,12 +46,8 @@ class SimKernel:
         self._check(config, smem)
         space = AddressSpace()
         values = arguments(self.name, self.types, args, space)
-        seen = watch(self.name, config) if self.counted else None
-        launch = Launch(self.program, config, smem, self.integers, space, values, current_options(), seen)
-        started = time.perf_counter()
-        launch.run()
-        if seen is not None:
-            seen.end(time.perf_counter() - started)
+        told = events(self.name, config, []) if self.counted else None
+        Launch(self.program, config, smem, self.integers, space, values, current_options(), told).run()
 
     def _check(self, config: LaunchConfig, smem: int) -> None:
         def need(condition: bool, text: str) -> None:

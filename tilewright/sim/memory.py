@@ -54,14 +54,16 @@ class Buffer:
     def store(self, group: Any, off: Any, value: Any, access: Access, mask: Mask) -> None:
         per_lane = np.ndim(value) == (1 if access.scalar else 2)
         if type(off) is int:  # all lanes write to one place: the last one wins
+            if per_lane and mask is not None:
+                value = value[mask]
+            place = self._one(group, off, access, "store", mask, value)
             if per_lane:
-                value = value[-1] if mask is None else value[np.flatnonzero(mask)[-1]]
-            place = self._one(group, off, access, "store", mask)
+                value = value[-1]
             self.bytes[place : place + access.nbytes] = np.array(value, access.dtype).reshape(-1).view(np.uint8)
             return
         if per_lane and mask is not None:
             value = value[mask]
-        index = self._many(group, off if mask is None else off[mask], access, "store", mask)
+        index = self._many(group, off if mask is None else off[mask], access, "store", mask, value)
         if per_lane:
             self.views[access.shift][index] = access.encode(value)
         elif index.size:
@@ -70,18 +72,20 @@ class Buffer:
 
     # -- where it does it ----------------------------------------------------------------------------------------------
 
-    def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask) -> int:
+    def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask, value: Any = None) -> int:
         if self.read_only and verb != "load":
             self.refuse_writing(verb)
         inside = self.low <= off <= self.high - access.nbytes and not off & (access.width - 1)
-        if (group.checks and not inside) or group.watch is not None:
+        if (group.checks and not inside) or group.events is not None:
             active = np.full(group.lanes_count if mask is None else int(np.count_nonzero(mask)), off)
             if group.checks and not inside:
                 self.complain(active, access, verb, mask)
-            group.watch.access(verb, self, group, active, access, mask)
+            group.events.access(verb, self, group, active, access, mask, value)
         return off
 
-    def _many(self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask) -> np.ndarray:
+    def _many(
+        self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask, value: Any = None
+    ) -> np.ndarray:
         """Item indices of the active lanes' offsets, checked."""
         if not off.size:
             return off
@@ -93,8 +97,8 @@ class Buffer:
             or (access.shift and int(np.bitwise_or.reduce(off)) & (access.width - 1))
         ):
             self.complain(off, access, verb, mask)
-        if group.watch is not None:
-            group.watch.access(verb, self, group, off, access, mask)
+        if group.events is not None:
+            group.events.access(verb, self, group, off, access, mask, value)
         return self._items(off, access)
 
     @staticmethod

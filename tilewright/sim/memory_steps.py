@@ -121,6 +121,7 @@ def _load(op: Op, operands: list[int], results: list[int]) -> Closure:
 
     def run(g: Any, s: list[Any]) -> None:
         p = s[a]
+        g.lanes.op = op
         s[d] = p.buf.load(g, p.off, access, g.mask)
 
     return run
@@ -133,6 +134,7 @@ def _store(op: Op, operands: list[int], results: list[int]) -> Closure:
 
     def run(g: Any, s: list[Any]) -> None:
         p = s[a]
+        g.lanes.op = op
         p.buf.store(g, p.off, s[b], access, g.mask)
 
     return run

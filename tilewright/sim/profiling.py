@@ -3,18 +3,24 @@ clashed."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig, RunProfile
 from tilewright.layout.banks import lanes_together, request_wavefronts
+from tilewright.sim.events import Observer, observing
 from tilewright.sim.geometry import WARP
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
 
 KEPT = 512  # access patterns whose wavefronts are remembered
 
@@ -64,26 +70,29 @@ class SimProfile(RunProfile):
         self.bank_conflicts = (self.bank_conflicts or 0) + kernel.bank_conflicts
 
 
-class Watch:
+class Watch(Observer):
     """Hears of every op and access of one launch."""
 
     def __init__(self, reports: Sequence[SimProfile], name: str, config: LaunchConfig) -> None:
         self.reports = reports
         self.kernel = KernelProfile(name, config, int(np.prod(config.grid)))
         self.seen: dict[tuple[int, bytes], tuple[int, int]] = {}
-        self.op: Op | None = None  # the op that is executing, or that issued the effect that lands
 
-    def end(self, seconds: float) -> None:
-        self.kernel.seconds = seconds
+    def begin(self, launch: Launch) -> None:
+        self.started = time.perf_counter()
+
+    def end(self, launch: Launch) -> None:
+        self.kernel.seconds = time.perf_counter() - self.started
         for report in self.reports:
             report.add(self.kernel)
 
-    def progress(self, fraction: float) -> None:
+    def left(self, group: Group) -> None:
+        launch = group.wave.launch
         for report in self.reports:
             if report.progress is not None:
-                report.progress(fraction)
+                report.progress(launch.ended / (launch.geometry.blocks * launch.geometry.warps))
 
-    def executed(self, group: Any, op: Op) -> None:
+    def executed(self, group: Group, op: Op) -> None:
         warps = group.warps.size if group.mask is None else int(group.mask.reshape(-1, WARP).any(1).sum())
         if op.opcode == "call":
             atom = op.attrs["atom"]
@@ -91,7 +100,9 @@ class Watch:
         else:
             self.kernel.instructions[op.opcode] += warps
 
-    def access(self, verb: str, buffer: Any, group: Any, off: np.ndarray, access: Any, mask: Any) -> None:
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Any, values: Any
+    ) -> None:
         key = f"{buffer.word} {verb}"
         self.kernel.bytes[key] += off.size * access.nbytes
         self.kernel.accesses[key] += off.size * access.parts
@@ -99,7 +110,8 @@ class Watch:
             return
         lanes = np.full(group.lanes_count, -1, np.int64)
         lanes[slice(None) if mask is None else mask] = off
-        where = (verb, self.op.loc if self.op is not None else None)
+        op = group.lanes.op
+        where = (verb, op.loc if op is not None else None)
         for part in range(access.parts):
             moved = lanes + part * access.width
             if mask is not None:
@@ -127,20 +139,9 @@ def wavefronts(offsets: np.ndarray, width: int) -> tuple[int, int]:
     return int(np.count_nonzero(costs)), int(costs.sum())
 
 
-_active: list[SimProfile] = []
-
-
-def watch(name: str, config: LaunchConfig) -> Watch | None:
-    """The watch of a launch that begins, for all profiles that are open; None when there is none."""
-    return Watch(tuple(_active), name, config) if _active else None
-
-
 @contextmanager
 def profile(progress: Callable[[float], None] | None = None) -> Iterator[SimProfile]:
     """Gather a profile of the launches inside the block; ``progress`` hears the fraction done of each launch."""
     report = SimProfile(progress=progress)
-    _active.append(report)
-    try:
+    with observing(lambda name, config: Watch([report], name, config)):
         yield report
-    finally:
-        _active[:] = [other for other in _active if other is not report]

@@ -49,13 +49,15 @@ class SharedBuffer(Buffer):
             off = np.full(group.lanes_count, off, np.int64)
         super().store(group, off, value, access, mask)
 
-    def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask) -> int:
-        at = super()._one(group, off, access, verb, mask) + int(group.smem_base)
+    def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask, value: Any = None) -> int:
+        at = super()._one(group, off, access, verb, mask, value) + int(group.smem_base)
         if self.unfenced is not None and verb != "load" and not self.landing:
             self.unfenced.wrote(group, at, access.nbytes, mask)
         return at
 
-    def _many(self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask) -> np.ndarray:
+    def _many(
+        self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask, value: Any = None
+    ) -> np.ndarray:
         if not off.size:
             return off
         base = group.smem_base
@@ -68,8 +70,8 @@ class SharedBuffer(Buffer):
             or (access.shift and int(np.bitwise_or.reduce(off)) & (access.width - 1))
         ):
             self.complain(off, access, verb, mask)
-        if group.watch is not None:
-            group.watch.access(verb, self, group, off, access, mask)
+        if group.events is not None:
+            group.events.access(verb, self, group, off, access, mask, value)
         if self.unfenced is not None and verb != "load" and not self.landing:
             self.unfenced.wrote(group, off + base, access.nbytes, mask)
         return self._items(off + base, access)

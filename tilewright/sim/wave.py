@@ -28,7 +28,7 @@ class Wave:
         self.geometry = launch.geometry
         self.coords = coords
         self.checks = launch.options.checks
-        self.watch = launch.watch
+        self.events = launch.events
         self.barriers = Barriers(len(coords), self.geometry.warps)
         self.clusters = ClusterBarriers(self.geometry, len(coords))
         self.remaining = np.full(len(coords), self.geometry.warps)  # warps of each block that have not ended

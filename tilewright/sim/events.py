@@ -1,0 +1,159 @@
+"""What happens in a simulated launch, told to observers: profiles, checkers, traces.
+
+An observer is a class with some of the methods of :class:`Observer`. A factory makes one for each launch::
+
+    with observing(lambda name, config: MyObserver()):
+        kernel(...)
+
+Threads come as a *group* (``group.warps``: numbers of its warps in the wave; ``group.wave.coords``: the coordinates of
+the wave's blocks) with a mask over its lanes (bool ``[L]``, None: all). The op that acts is ``group.lanes.op``; what it
+is and orders, its class says (``ir/effects.py``). Without observers a launch makes no event, and pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.ir.core import Op
+from tilewright.ir.runtime import LaunchConfig
+
+if TYPE_CHECKING:
+    from tilewright.sim.agents import Effect
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+Mask = np.ndarray | None
+
+
+class Observer:
+    """The events. Those that a subclass does not define are not even looked up while the launch runs."""
+
+    def begin(self, launch: Launch) -> None:
+        """A launch begins."""
+
+    def end(self, launch: Launch) -> None:
+        """A launch has come to its end without an error."""
+
+    def wave(self, wave: Wave) -> None:
+        """Blocks become resident; their warps begin."""
+
+    def left(self, group: Group) -> None:
+        """The warps of a group have ended."""
+
+    def executed(self, group: Group, op: Op) -> None:
+        """``op`` has been executed (before the wait that it may begin). Costs a call for every op."""
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Mask, values: Any
+    ) -> None:
+        """Threads are about to access memory, each ``access.nbytes`` at its byte offset in ``buffer``.
+
+        Args:
+            verb: ``"load"``, ``"store"`` or ``"atomic"``.
+            off: the offsets of the *active* lanes, in their order; in shared memory from the start of the lane's block,
+                or with a rank of the cluster in the high bits (``shared.RANK_SHIFT``).
+            access: what is accessed (:class:`tilewright.sim.access.Access`).
+            values: what a store writes: one for each active lane, or one for all; None otherwise.
+        """
+
+    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        """An asynchronous unit is about to read or write bytes, whose last mode is contiguous. ``memory`` ``"shared"``:
+        ``start`` counts from the first byte of the wave's shared memory; ``"global"``: an absolute address. Whether it
+        reads or writes stands in the accesses of the op."""
+
+    def pieces(self, group: Group, start: np.ndarray, rows: np.ndarray) -> None:
+        """An asynchronous unit is about to read pieces of 16 bytes, which begin at ``start [units, n]`` (bytes from the
+        start of the wave's shared memory), on behalf of the group's warps ``rows [units]`` and those that follow."""
+
+    def ordered(self, group: Group, op: Op) -> None:
+        """A call whose class states ``orders`` beside barriers has been executed: a fence, a commit or wait of a group,
+        ``bar.warp.sync``. The lanes are those of ``group.mask``."""
+
+    def barrier(self, group: Group, rows: np.ndarray, keys: np.ndarray, target: np.ndarray, waits: bool) -> None:
+        """Whole warps (``rows`` of the group) have arrived at barriers of their blocks: ``keys`` = block * 16 + id.
+        What is complete is in ``group.wave.barriers``; a warp's phase is, when ``completed[key] >= target``."""
+
+    def cluster(self, group: Group, threads: np.ndarray, waits: bool) -> None:
+        """Threads (numbers in the wave) have arrived at the barrier of their cluster, or begin to wait there. The state
+        is in ``group.wave.clusters``."""
+
+    def mbarrier(self, group: Group, what: str, places: np.ndarray, lanes: np.ndarray, done: np.ndarray | None) -> None:
+        """Lanes of the group touch the mbarriers at ``places`` (:meth:`Lanes.places`): ``lanes`` are their rows, empty
+        for an asynchronous unit.
+
+        Args:
+            what: ``init``, ``inval``, ``arrive`` (what the phase waited for may now be there), ``complete`` (bytes have
+                come), ``test`` or ``wait``.
+            done: for ``arrive`` and ``complete`` whether the phase was completed by it, for ``test`` what it gave.
+        """
+
+    def waits(self, group: Group) -> None:
+        """The warps of a group begin to wait: ``group.wait`` says for what."""
+
+    def resumes(self, group: Group, wait: Any) -> None:
+        """The wait of a group is over."""
+
+    def issue(self, group: Group, effect: Effect) -> None:
+        """An asynchronous effect has been issued (``effect.op``, ``effect.mask``)."""
+
+    def land(self, effect: Effect, begins: bool) -> None:
+        """An asynchronous effect takes place: before it, and after. Accesses between are those of its agent."""
+
+
+NAMES = tuple(name for name in vars(Observer) if not name.startswith("_"))
+
+
+class Events:
+    """Hands each event to the observers that listen for it."""
+
+    def __init__(self, observers: list[Observer]) -> None:
+        self.observers = observers
+        self.listened: set[str] = set()
+        for name in NAMES:
+            ears = [getattr(o, name) for o in observers if getattr(type(o), name) is not getattr(Observer, name)]
+            if ears:
+                self.listened.add(name)
+            setattr(self, name, ears[0] if len(ears) == 1 else _fan(ears))
+
+    def __getattr__(self, name: str) -> Any:  # the methods set above
+        raise AttributeError(name)
+
+
+def _fan(ears: list[Callable[..., None]]) -> Callable[..., None]:
+    def tell(*what: Any) -> None:
+        for ear in ears:
+            ear(*what)
+
+    return tell
+
+
+Factory = Callable[[str, LaunchConfig], Observer | None]
+_factories: list[Factory] = []
+
+
+@contextmanager
+def observing(factory: Factory) -> Iterator[None]:
+    """Let ``factory(kernel's name, configuration)`` make an observer (or None) for each launch inside the block.
+
+    >>> class Count(Observer):
+    ...     def executed(self, group, op): ...
+    >>> with observing(lambda name, config: Count()):
+    ...     pass
+    """
+    _factories.append(factory)
+    try:
+        yield
+    finally:
+        _factories.remove(factory)
+
+
+def events(name: str, config: LaunchConfig, more: list[Observer]) -> Events | None:
+    """The events of a launch that begins; None when nobody listens."""
+    found = [factory(name, config) for factory in _factories]
+    observers = [o for o in found if o is not None] + more
+    return Events(observers) if observers else None
