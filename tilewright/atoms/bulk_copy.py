@@ -138,7 +138,8 @@ class BulkLoad(BulkCopy):
             addresses = lanes.addresses(source)
             where = receivers(lanes, target, shared[0], masks)
             for lane in map(int, np.flatnonzero(lanes.active())):
-                lanes.eventually(_Load(lanes, self.mnemonic(), int(addresses[lane]), size, where(lane)))
+                load = _Load(lanes, self.mnemonic(), int(addresses[lane]), size, where(lane))
+                lanes.eventually(load, lane=lane, size=size)
         return ()
 
 

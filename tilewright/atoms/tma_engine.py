@@ -87,7 +87,8 @@ class LoadEngine(Engine):
             for (_, *coordinates), where in zip(copies, receive, strict=True):
                 places = where(leader)
                 self.aligned(np.array([place for place, _ in places]), tensor_map)
-                self.lanes.eventually(_Load(self, tensor_map, self.coordinates(coordinates, leader), places))
+                load = _Load(self, tensor_map, self.coordinates(coordinates, leader), places)
+                self.lanes.eventually(load, lane=leader, size=tensor_map.box_bytes)
 
 
 def receivers(

@@ -116,9 +116,12 @@ class Lanes(Protocol):
         """``action`` as something that these lanes do later, with the mask of now, and once."""
         ...
 
-    def eventually(self, effect: Callable[[], None], after: str = "") -> None:
+    def eventually(
+        self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0
+    ) -> None:  # fmt: skip
         """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
-        when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before."""
+        when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before.
+        Observers are told which ``lane`` issued it (None: all) and how many bytes it moves."""
         ...
 
     # -- blocks of memory, for asynchronous units ------------------------------------------------------------------

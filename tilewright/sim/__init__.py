@@ -10,11 +10,13 @@ from tilewright.atoms.ptx.actions import ptx_action
 from tilewright.sim.memory import conceal, expose
 from tilewright.sim.profiling import KernelProfile, SimProfile, profile
 from tilewright.sim.settings import Options, current_options, options, set_options
+from tilewright.sim.tracing import Trace, trace
 
 __all__ = [
     "KernelProfile",
     "Options",
     "SimProfile",
+    "Trace",
     "conceal",
     "current_options",
     "expose",
@@ -22,4 +24,5 @@ __all__ = [
     "profile",
     "ptx_action",
     "set_options",
+    "trace",
 ]

@@ -10,12 +10,17 @@ from tilewright.sim.faults import Fault
 
 
 class Effect:
-    """Something that happens later, once, as the lanes and mask of the moment it was issued."""
+    """Something that happens later, once, as the lanes and mask of the moment it was issued. ``lane`` issued it (None:
+    all that were active); it moves ``size`` bytes, where that is known."""
 
-    __slots__ = ("action", "lanes", "mask", "op", "registers", "done", "notes")
+    __slots__ = ("action", "lane", "size", "lanes", "mask", "op", "registers", "done", "notes")
 
-    def __init__(self, action: Callable[[], None], lanes: Any, op: Any, registers: bool = False) -> None:
+    def __init__(
+        self, action: Callable[[], None], lanes: Any, op: Any, registers: bool = False, lane: int | None = None,
+        size: int = 0,
+    ) -> None:  # fmt: skip
         self.action = action
+        self.lane, self.size = lane, size
         self.lanes = lanes
         self.mask = lanes.mask
         self.op = op

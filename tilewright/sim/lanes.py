@@ -184,7 +184,9 @@ class GroupLanes:
     def wait(self, agent: str, pending: int) -> None:
         self.group.queues.wait(agent, pending)
 
-    def eventually(self, effect: Callable[[], None], after: str = "") -> None:
+    def eventually(
+        self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0
+    ) -> None:  # fmt: skip
         before = self.group.queues.issued(after) if after else []
 
         def land() -> None:
@@ -192,7 +194,8 @@ class GroupLanes:
                 earlier.land()
             effect()
 
-        self.group.wave.launch.later.append(self._issued(Effect(land if before else effect, self, self.op)))
+        issued = self._issued(Effect(land if before else effect, self, self.op, lane=lane, size=size))
+        self.group.wave.launch.later.append(issued)
 
     # -- state beside memory -------------------------------------------------------------------------------------------
 

@@ -70,13 +70,44 @@ class SimProfile(RunProfile):
         self.bank_conflicts = (self.bank_conflicts or 0) + kernel.bank_conflicts
 
 
+class Banks:
+    """Counts wavefronts. Loops repeat their patterns, shifted by whole lines of banks at most: each is counted once."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[int, bytes], tuple[int, int]] = {}
+
+    def count(self, offsets: np.ndarray, width: int) -> tuple[int, int]:
+        """(requests, wavefronts) of one access of ``width`` bytes; ``offsets [L]``, -1: idle."""
+        low = int(offsets.min())
+        pattern = offsets - (low & -128) if low >= 0 else offsets
+        key = (width, pattern.tobytes())
+        found = self.seen.get(key)
+        if found is None:
+            if len(self.seen) >= KEPT:
+                self.seen.clear()
+            found = self.seen[key] = wavefronts(pattern, width)
+        return found
+
+    def of(self, group: Group, off: np.ndarray, access: Any, mask: Any) -> tuple[int, int]:
+        """Those of one access by the active lanes of a group, at their offsets ``off``."""
+        lanes = np.full(group.lanes_count, -1, np.int64)
+        lanes[slice(None) if mask is None else mask] = off
+        total = np.zeros(2, np.int64)
+        for part in range(access.parts):
+            moved = lanes + part * access.width
+            if mask is not None:
+                moved[lanes < 0] = -1
+            total += self.count(moved, access.width)
+        return int(total[0]), int(total[1])
+
+
 class Watch(Observer):
     """Hears of every op and access of one launch."""
 
     def __init__(self, reports: Sequence[SimProfile], name: str, config: LaunchConfig) -> None:
         self.reports = reports
         self.kernel = KernelProfile(name, config, int(np.prod(config.grid)))
-        self.seen: dict[tuple[int, bytes], tuple[int, int]] = {}
+        self.banks = Banks()
 
     def begin(self, launch: Launch) -> None:
         self.started = time.perf_counter()
@@ -108,29 +139,11 @@ class Watch(Observer):
         self.kernel.accesses[key] += off.size * access.parts
         if buffer.word != "shared":
             return
-        lanes = np.full(group.lanes_count, -1, np.int64)
-        lanes[slice(None) if mask is None else mask] = off
         op = group.lanes.op
         where = (verb, op.loc if op is not None else None)
-        for part in range(access.parts):
-            moved = lanes + part * access.width
-            if mask is not None:
-                moved[lanes < 0] = -1
-            requests, passes = self._wavefronts(moved, access.width)
-            self.kernel.requests[where] += requests
-            self.kernel.wavefronts[where] += passes
-
-    def _wavefronts(self, offsets: np.ndarray, width: int) -> tuple[int, int]:
-        """Loops repeat their patterns, shifted by whole lines of banks at most: each is counted once."""
-        low = int(offsets.min())
-        pattern = offsets - (low & -128) if low >= 0 else offsets
-        key = (width, pattern.tobytes())
-        found = self.seen.get(key)
-        if found is None:
-            if len(self.seen) >= KEPT:
-                self.seen.clear()
-            found = self.seen[key] = wavefronts(pattern, width)
-        return found
+        requests, passes = self.banks.of(group, off, access, mask)
+        self.kernel.requests[where] += requests
+        self.kernel.wavefronts[where] += passes
 
 
 def wavefronts(offsets: np.ndarray, width: int) -> tuple[int, int]:

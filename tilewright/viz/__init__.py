@@ -38,6 +38,7 @@ from tilewright.viz.thread_values import (
     tiled_mma_figure,
     tv_figure,
 )
+from tilewright.viz.timeline import Timeline, timeline
 
 __all__ = [
     "ORDERS",
@@ -45,6 +46,7 @@ __all__ = [
     "Figure",
     "Panel",
     "Reuse",
+    "Timeline",
     "bank_figure",
     "composition_figure",
     "copy_atom_figure",
@@ -75,5 +77,6 @@ __all__ = [
     "swizzle_figure",
     "tiled_copy_figure",
     "tiled_mma_figure",
+    "timeline",
     "tv_figure",
 ]

@@ -1,6 +1,6 @@
 """A picture as data: panels of cells, a legend, notes. How it looks on paper is the business of the writers.
 
-Everything that draws builds a :class:`Figure`; :mod:`~tilewright.viz.svg`, :mod:`~tilewright.viz.tikz` and
+What draws grids builds a :class:`Figure`; :mod:`~tilewright.viz.svg`, :mod:`~tilewright.viz.tikz` and
 :mod:`~tilewright.viz.terminal` each write any figure.
 """
 
@@ -40,8 +40,64 @@ class Panel:
     column_breaks: tuple[int, ...] = ()
 
 
+class Picture:
+    """What every picture can do, once it can write itself as SVG, LaTeX and text."""
+
+    __slots__ = ()
+
+    def svg(self) -> str:
+        """The picture as an SVG document."""
+        raise NotImplementedError
+
+    def tex(self) -> str:
+        """The picture as a LaTeX document of its own (TikZ, class ``standalone``)."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """The picture as plain text."""
+        raise NotImplementedError
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the picture in the format that the suffix names: ``.svg``, ``.tex``, ``.png`` or ``.txt``.
+
+        Missing folders are made.
+
+        Raises:
+            ArgumentError: another suffix, a path that cannot be written, or PNG without cairosvg.
+        """
+        target = Path(path)
+        writers = {".svg": self._svg_bytes, ".tex": self._tex_bytes, ".txt": self._text_bytes, ".png": self._png_bytes}
+        if target.suffix not in writers:
+            raise ArgumentError(f"cannot draw into {target}: the name must end in one of {', '.join(writers)}")
+        data = writers[target.suffix]()
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        except OSError as error:
+            raise ArgumentError(f"cannot write {target}: {error.strerror or error}") from error
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _svg_bytes(self) -> bytes:
+        return self.svg().encode()
+
+    def _tex_bytes(self) -> bytes:
+        return self.tex().encode()
+
+    def _text_bytes(self) -> bytes:
+        return (self.text() + "\n").encode()
+
+    def _png_bytes(self) -> bytes:
+        try:
+            import cairosvg
+        except (ImportError, OSError) as error:  # OSError: the package is there, the cairo library is not
+            raise ArgumentError("PNG needs cairosvg and the cairo library: pip install 'tilewright[viz]'") from error
+        return bytes(cairosvg.svg2png(bytestring=self._svg_bytes(), scale=2))
+
+
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Picture):
     """Panels, a legend of (colour, meaning), and notes. Shows itself in notebooks and in terminals that know rich.
 
     >>> figure = Figure("one cell", (Panel("", 1, 1, (Cell(0, 0, ("7",), "#ffffff"),)),))
@@ -74,48 +130,10 @@ class Figure:
 
         return figure_to_text(self).plain.rstrip()
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture in the format that the suffix names: ``.svg``, ``.tex``, ``.png`` or ``.txt``.
-
-        Missing folders are made.
-
-        Raises:
-            ArgumentError: another suffix, a path that cannot be written, or PNG without cairosvg.
-        """
-        target = Path(path)
-        writers = {".svg": self._svg_bytes, ".tex": self._tex_bytes, ".txt": self._text_bytes, ".png": self._png_bytes}
-        if target.suffix not in writers:
-            raise ArgumentError(f"cannot draw into {target}: the name must end in one of {', '.join(writers)}")
-        data = writers[target.suffix]()
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-        except OSError as error:
-            raise ArgumentError(f"cannot write {target}: {error.strerror or error}") from error
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
     def __rich__(self) -> object:
         from tilewright.viz.terminal import figure_to_text
 
         return figure_to_text(self)
-
-    def _svg_bytes(self) -> bytes:
-        return self.svg().encode()
-
-    def _tex_bytes(self) -> bytes:
-        return self.tex().encode()
-
-    def _text_bytes(self) -> bytes:
-        return (self.text() + "\n").encode()
-
-    def _png_bytes(self) -> bytes:
-        try:
-            import cairosvg
-        except (ImportError, OSError) as error:  # OSError: the package is there, the cairo library is not
-            raise ArgumentError("PNG needs cairosvg and the cairo library: pip install 'tilewright[viz]'") from error
-        return bytes(cairosvg.svg2png(bytestring=self._svg_bytes(), scale=2))
 
 
 def cut(rows: int, columns: int) -> tuple[int, int, tuple[str, ...]]:

@@ -52,6 +52,10 @@ class SvgWriter:
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
         self._parts.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="{kind}"/>')
 
+    def raw(self, element: str) -> None:
+        """An element as it is written; it does not count for the size."""
+        self._parts.append(element)
+
     def open_group(self, kind: str, at: tuple[int, int] | None = None, remark: str = "") -> None:
         where = f' data-row="{at[0]}" data-column="{at[1]}"' if at else ""
         self._parts.append(f'<g class="{kind}"{where}>' + (f"<title>{escape(remark)}</title>" if remark else ""))
@@ -113,7 +117,7 @@ def figure_to_svg(figure: Figure) -> str:
         out.reach(MARGIN + len(figure.title) * TITLE * BOLD, y)
         y += GAP - TITLE / 2
     bottom = _draw_panels(out, figure, metrics, y)
-    bottom = _draw_legend(out, figure, bottom + CAPTION)
+    bottom = draw_legend(out, figure.legend, bottom + CAPTION)
     for note in figure.notes:
         bottom += CAPTION * LINE
         out.text(MARGIN, bottom, note, "p")
@@ -165,14 +169,14 @@ def _draw_panel(out: SvgWriter, panel: Panel, metrics: Metrics, x: float, y: flo
     out.close_group()
 
 
-def _draw_legend(out: SvgWriter, figure: Figure, top: float) -> float:
+def draw_legend(out: SvgWriter, legend: tuple[tuple[str, str], ...], top: float) -> float:
     """Swatches with their meaning, in rows of about the width of the panels."""
-    if not figure.legend:
+    if not legend:
         return top
     swatch = CAPTION + PADDING
-    entry = swatch + 2 * PADDING + max(len(text) for _, text in figure.legend) * CAPTION * GLYPH + GAP / 2
+    entry = swatch + 2 * PADDING + max(len(text) for _, text in legend) * CAPTION * GLYPH + GAP / 2
     per_row = max(1, int(max(out._width - MARGIN, 480.0) // entry))
-    for number, (colour, text) in enumerate(figure.legend):
+    for number, (colour, text) in enumerate(legend):
         x = MARGIN + number % per_row * entry
         y = top + number // per_row * (swatch + PADDING)
         out.open_group("legend")
@@ -180,5 +184,5 @@ def _draw_legend(out: SvgWriter, figure: Figure, top: float) -> float:
         out.text(x + swatch + PADDING, y + swatch / 2 + CAPTION * 0.36, text, "p")
         out.close_group()
         out.reach(x + entry - GAP / 2, y + swatch)
-    rows = -(-len(figure.legend) // per_row)
+    rows = -(-len(legend) // per_row)
     return top + rows * (swatch + PADDING) + PADDING

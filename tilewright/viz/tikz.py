@@ -31,13 +31,13 @@ def figure_to_tikz(figure: Figure) -> str:
         lines += _panel(panel, top, left)
         bottom = max(bottom, top + panel.rows)
     if figure.title:
-        lines.append(rf"\node[anchor=west,font=\ttfamily] at (-3,-0.5) {{{_escape(figure.title)}}};")
+        lines.append(rf"\node[anchor=west,font=\ttfamily] at (-3,-0.5) {{{escape(figure.title)}}};")
     for text in figure.notes:
         bottom += 1
-        lines.append(rf"\node[anchor=west,font=\ttfamily] at ({bottom},0) {{{_escape(text)}}};")
+        lines.append(rf"\node[anchor=west,font=\ttfamily] at ({bottom},0) {{{escape(text)}}};")
     for number, (colour, text) in enumerate(figure.legend):
         at = f"({bottom + 1 + number // 4},{number % 4 * 4})"
-        lines.append(rf"\node[swatch,fill={_name(colour)},label=right:{{{_escape(text)}}}] at {at} {{}};")
+        lines.append(rf"\node[swatch,fill={_name(colour)},label=right:{{{escape(text)}}}] at {at} {{}};")
     return "\n".join([*lines, r"\end{tikzpicture}", r"\end{document}", ""])
 
 
@@ -70,13 +70,13 @@ def _corners(figure: Figure) -> list[tuple[int, int]]:
 def _panel(panel: Panel, top: int, left: int) -> list[str]:
     lines = []
     if panel.title:
-        lines.append(rf"\node[anchor=west,font=\ttfamily] at ({top - 2},{left - 0.5:g}) {{{_escape(panel.title)}}};")
+        lines.append(rf"\node[anchor=west,font=\ttfamily] at ({top - 2},{left - 0.5:g}) {{{escape(panel.title)}}};")
     for row in range(panel.rows):
         lines.append(rf"\node[font=\ttfamily\scriptsize] at ({top + row},{left - 1}) {{{row}}};")
     for column in range(panel.columns):
         lines.append(rf"\node[font=\ttfamily\scriptsize] at ({top - 1},{left + column}) {{{column}}};")
     for cell in panel.cells:
-        content = r" \\ ".join(_escape(line) for line in cell.lines)
+        content = r" \\ ".join(escape(line) for line in cell.lines)
         ink = "white" if text_colour(cell.fill) == "#ffffff" else "black"
         at = f"({top + cell.row},{left + cell.column})"
         lines.append(rf"\node[box,fill={_name(cell.fill)},text={ink}] at {at} {{{content}}};")
@@ -93,5 +93,5 @@ def _name(colour: str) -> str:
     return f"c{colour[1:].lower()}"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     return "".join(SPECIAL.get(character, character) for character in text)

@@ -1,0 +1,32 @@
+"""Traces of simulated launches: what each warp and each asynchronous unit does when, in the time of a stated model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from tilewright.sim.events import observing
+from tilewright.sim.tracing.record import Arrow, Launched, Span, Trace, overlap
+from tilewright.sim.tracing.tracer import Tracer
+
+__all__ = ["Arrow", "Launched", "Span", "Trace", "overlap", "trace"]
+
+
+@contextmanager
+def trace() -> Iterator[Trace]:
+    """Trace the launches inside the block.
+
+    The times are those of the model in :mod:`tilewright.sim.tracing.costs`; ``tilewright.viz.timeline`` draws them.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import gemm
+    >>> a = np.ones((64, 64), np.float16)
+    >>> with trace() as seen:
+    ...     _ = gemm(a, a, kernel="hopper_f16")
+    >>> sorted({role for role in seen.roles.values() if role})
+    ['loads', 'multiplies', 'multiplies, stores']
+    >>> len(seen.of("load")) >= 2 and seen.launches[0].grid
+    (1, 1, 1)
+    """
+    found = Trace()
+    with observing(partial(Tracer, found)):
+        yield found

@@ -1,0 +1,91 @@
+"""The clocks of a wave: where every warp stands in the model's time, and when units and barriers are free."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Source(NamedTuple):
+    """What ended a wait: a warp that arrived, or an asynchronous ``kind`` that landed, and when."""
+
+    time: float
+    kind: str = "run"
+    block: int = -1
+    warp: int = -1
+
+
+NEVER = Source(-1.0)
+
+
+class Unit:
+    """A unit that does one thing at a time. The simulator may run one warp far ahead of another, so a request takes the
+    first gap that is long enough, not the end of the queue."""
+
+    def __init__(self) -> None:
+        self.starts: list[float] = []
+        self.ends: list[float] = []
+
+    def take(self, at: float, duration: float) -> float:
+        """When a request of ``duration`` cycles that comes at ``at`` begins."""
+        i = bisect_right(self.ends, at)
+        while i < len(self.starts) and self.starts[i] < at + duration:
+            at = max(at, self.ends[i])
+            i += 1
+        if i and self.ends[i - 1] == at:
+            self.ends[i - 1] = at + duration
+        else:
+            self.starts.insert(i, at)
+            self.ends.insert(i, at + duration)
+        return at
+
+
+@dataclass
+class Groups:
+    """What one warp has handed to one agent: the end of what it has not committed, and the ends of its groups."""
+
+    open: float = 0.0
+    ends: list[float] = field(default_factory=list)
+
+    def commit(self, now: float) -> None:
+        self.ends.append(max(now, self.open, self.ends[-1] if self.ends else 0.0))
+        self.open = 0.0
+
+    def wait(self, pending: int) -> float:
+        """When all but the newest ``pending`` groups have ended."""
+        cut = len(self.ends) - pending
+        found = self.ends[cut - 1] if cut > 0 else 0.0
+        if cut > 0:
+            del self.ends[:cut]
+        return found
+
+
+class Clocks:
+    """Of one wave. ``now [W]``: the time of each warp; ``mark``: since when it has been running."""
+
+    def __init__(self, warps: int, start: float) -> None:
+        self.now = np.full(warps, start)
+        self.mark = np.full(warps, start)
+        self.groups: dict[tuple[int, str], Groups] = defaultdict(Groups)
+        self.units: dict[Any, Unit] = defaultdict(Unit)
+        self.current: dict[int, Source] = {}
+        """For each mbarrier the last arrival of the phase that is not complete."""
+        self.phases: dict[tuple[int, int], Source] = {}
+        """For each (mbarrier, phase) that is complete what completed it."""
+        self.meetings: dict[Any, Source] = {}
+        """The same for barriers of blocks and clusters, by (barrier, completion)."""
+        self.awaited: dict[int, list[int]] = {}
+        """For each warp the mbarriers that it waits for."""
+
+    def arrive(self, row: int, source: Source) -> None:
+        self.current[row] = max(self.current.get(row, NEVER), source, key=lambda s: s.time)
+
+    def meet(self, key: Any, source: Source) -> None:
+        self.meetings[key] = max(self.meetings.get(key, NEVER), source, key=lambda s: s.time)
+
+    def complete(self, row: int, phase: int) -> None:
+        self.phases[row, phase] = self.current.pop(row, NEVER)

@@ -1,0 +1,88 @@
+"""The model behind the times of a trace, in cycles of one multiprocessor.
+
+It is a model, not a measurement: it shows what overlaps with what, and what waits for what. A warp executes its
+instructions in program order and each takes the cycles given here; the tensor cores of a quarter of the multiprocessor
+and the multiprocessor's TMA unit do one thing after another; whatever is asynchronous ends after its latency and its
+bytes. Caches, the clock, contention for L2 and memory, and warps that share an issue slot are not modelled. Numbers are
+those of an H100 as far as it is documented or commonly measured, rounded.
+"""
+
+from __future__ import annotations
+
+from tilewright.atoms.cp_async import AGENT as CP_ASYNC
+from tilewright.atoms.tma import AGENT as TMA
+from tilewright.atoms.tma_engine import READS, WRITES
+from tilewright.atoms.wgmma import AGENT as WGMMA
+from tilewright.ir.core import Op
+from tilewright.ir.types import FragType, VecType
+
+__all__ = ["CP_ASYNC", "READS", "TMA", "WGMMA", "WRITES"]
+STORES = (READS, WRITES)
+ISSUE = 1.0
+"""An instruction of a warp; one on a vector or fragment, for each element."""
+SHARED_LATENCY = 30.0
+"""From a load of shared memory to its value; each further wavefront takes a cycle."""
+GLOBAL_LATENCY = 500.0
+"""From a load of global memory, or an atomic, to its value."""
+GLOBAL_BYTES = 64.0
+"""Bytes a cycle between a multiprocessor and L2."""
+TMA_ISSUE = 20.0
+"""The thread that issues a TMA copy."""
+TMA_LATENCY = 600.0
+"""From the moment at which the unit takes up a copy until its first bytes are there."""
+WGMMA_ISSUE = 4.0
+WGMMA_COLUMNS = 2.0
+"""Columns of N a cycle: an instruction on 64 rows and 32 bytes of K takes N / 2 cycles (m64n256k16: 128)."""
+MMA_BITS = 256 * 16
+"""``mma.sync``: products a cycle of a quarter of the multiprocessor, times the bits of an element."""
+BARRIER_LATENCY = 20.0
+"""From the last arrival to the first instruction behind the wait."""
+CLUSTER_LATENCY = 180.0
+"""An arrival at a barrier of another block of the cluster."""
+
+FREE = frozenset(("smem.alloc", "frag.alloc", "sreg", "bitcast", "vec.build", "vec.concat", "vec.extract", "vec.splat",
+                  "vec.shuffle", "ptr_add", "printf", "assert", "frag.load", "frag.store"))  # fmt: skip
+"""What the compiler names registers for, or folds into addresses."""
+
+
+def cycles(op: Op) -> float:
+    """What a warp spends on ``op``, without the memory accesses, which are counted where they happen."""
+    if op.opcode in FREE:
+        return 0.0
+    if op.opcode != "call":
+        kind = op.results[0].type if op.results else None
+        return ISSUE * (kind.n if isinstance(kind, VecType | FragType) else 1)
+    atom, count = op.attrs["atom"], op.attrs["atom"].count(op)
+    agent = agent_of(op)
+    if agent == WGMMA:
+        return WGMMA_ISSUE * count
+    if agent in (TMA, *STORES):
+        return TMA_ISSUE * count
+    if hasattr(atom, "shape_mnk") and atom.shape_mnk[0] > 1:  # mma.sync; FMA units take the cycle of an issue
+        m, n, k = atom.shape_mnk
+        return float(count * max(ISSUE, m * n * k * atom.type_a.width / MMA_BITS))
+    return ISSUE * count
+
+
+def agent_of(op: Op) -> str:
+    """The asynchronous agent that carries out what ``op`` begins, or ""."""
+    if op.opcode != "call":
+        return ""
+    return next((access.agent for access in op.attrs["atom"].accesses if access.agent), "")
+
+
+def wgmma_cycles(op: Op) -> float:
+    """How long the tensor cores are busy with all instructions of ``op``."""
+    atom = op.attrs["atom"]
+    return float(atom.count(op) * atom.shape_mnk[1] / WGMMA_COLUMNS)
+
+
+def stored_bytes(op: Op) -> int:
+    """Bytes of all bulk copies of ``op`` from shared to global memory, for each thread that issues it."""
+    atom = op.attrs["atom"]
+    return int(atom.count(op) * (op.attrs["bytes"] if "bytes" in op.attrs else atom.bits // 8))
+
+
+def transfer(size: int) -> float:
+    """How long the TMA unit is busy with a copy of so many bytes."""
+    return size / GLOBAL_BYTES

@@ -1,0 +1,36 @@
+"""The names of mbarriers in a trace, from what happens at them: TMA fills ``full``, its issuers wait for ``empty``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tilewright.sim.tracing.record import Arrow, Span
+
+if TYPE_CHECKING:
+    from tilewright.sim.tracing.tracer import Tracer
+
+
+def named(tracer: Tracer) -> tuple[list[Span], list[Arrow]]:
+    """The spans and arrows of a tracer with names and stages instead of offsets in shared memory."""
+    full = {offset: stage for stage, offset in enumerate(sorted(tracer.filled))}
+    loaders = {who for who, does in tracer.does.items() if "loads" in does}
+    emptied = sorted(o for o, who in tracer.waited.items() if o not in full and who & loaders)
+    empty = {offset: stage for stage, offset in enumerate(emptied)}
+
+    def name(text: str, offset: int | None) -> str:
+        if text != "mbarrier" or offset is None:
+            return text
+        for ring, offsets in (("full", full), ("empty", empty)):
+            if offset in offsets:
+                return f"{ring}[{offsets[offset]}]"
+        return f"mbarrier at {offset}"
+
+    def stage(kind: str, offset: int | None) -> int | None:
+        if offset is None or kind == "wgmma":
+            return None if offset is None else full.get(offset)
+        return full.get(offset, empty.get(offset))
+
+    spans = [replace(s, name=name(s.name, s.stage), stage=stage(s.kind, s.stage)) for s in tracer.spans]
+    arrows = [replace(a, name=name(a.name, a.stage), stage=stage(a.kind, a.stage)) for a in tracer.arrows]
+    return spans, arrows

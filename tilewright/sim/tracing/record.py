@@ -1,0 +1,113 @@
+"""What a trace holds: spans of time, arrows from those who arrive to those who wait, and who played which role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.ir.core import Location
+from tilewright.sim.tracing.perfetto import write
+
+KINDS = ("run", "wait", "load", "store", "wgmma", "cp.async")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that takes time, in cycles of the model (:mod:`tilewright.sim.tracing.costs`).
+
+    ``kind``: ``run`` and ``wait`` of a warp; ``load`` and ``store`` by TMA, until they have landed; ``wgmma``, a group
+    on the tensor cores; ``cp.async``, a copy. ``block`` is its number in the grid, ``warp`` the one that runs,
+    waits or has issued. ``name``: what is waited for, or the instruction. ``stage``: of the ring of mbarriers that TMA
+    fills, where one is meant. ``begun``: when what is asynchronous was issued.
+    """
+
+    kind: str
+    launch: int
+    block: int
+    warp: int
+    start: float
+    end: float
+    name: str = ""
+    stage: int | None = None
+    loc: Location | None = None
+    begun: float | None = None
+    bytes: int = 0
+
+    @property
+    def cycles(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """The last arrival that a wait waited for: ``kind`` ``run`` (a warp arrived) or one of the asynchronous kinds."""
+
+    launch: int
+    kind: str
+    block: int
+    warp: int
+    time: float
+    to_block: int
+    to_warp: int
+    to_time: float
+    name: str = ""
+    stage: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """One kernel: its name, grid and block, and the cycles between which it ran."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    start: float
+    end: float
+
+
+@dataclass
+class Trace:
+    """The launches inside a ``with tilewright.sim.trace() as trace`` block, one after another.
+
+    ``roles``: for each (launch, block, warp) what it does: ``loads``, ``multiplies``, ``stores``, joined by commas, or
+    "".
+    """
+
+    launches: list[Launched] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    arrows: list[Arrow] = field(default_factory=list)
+    roles: dict[tuple[int, int, int], str] = field(default_factory=dict)
+
+    @property
+    def cycles(self) -> float:
+        """When the last launch ended."""
+        return self.launches[-1].end if self.launches else 0.0
+
+    def of(self, kinds: str | Iterable[str], block: int | None = None, warp: int | None = None) -> list[Span]:
+        """The spans of these kinds, of one block or warp."""
+        chosen = {kinds} if isinstance(kinds, str) else set(kinds)
+        return [
+            span for span in self.spans
+            if span.kind in chosen and block in (None, span.block) and warp in (None, span.warp)
+        ]  # fmt: skip
+
+    def to_perfetto(self, path: str | Path) -> Path:
+        """Write the trace as Chrome's JSON, which https://ui.perfetto.dev and chrome://tracing show; a cycle is a
+        nanosecond there."""
+        return write(self, Path(path))
+
+
+def overlap(one: Iterable[Any], other: Iterable[Any]) -> float:
+    """Cycles in which a span of ``one`` and a span of ``other`` both run."""
+    total, edges = 0.0, []
+    for side, spans in enumerate((one, other)):
+        for span in spans:
+            edges += [(span.start, 1, side), (span.end, -1, side)]
+    active, before = [0, 0], 0.0
+    for time, step, side in sorted(edges):
+        total += (time - before) if active[0] and active[1] else 0.0
+        active[side] += step
+        before = time
+    return total

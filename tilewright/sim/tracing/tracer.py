@@ -1,0 +1,304 @@
+"""The observer that makes a trace: it keeps the clocks of all warps while the simulator runs them in its own order.
+
+The simulator's order respects what waits for what, so whatever ends a wait has its time before the warp goes on. The
+order among warps that do not wait for each other is the simulator's choice, and the clocks do not depend on it, but for
+who is first at a unit that both use.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.atoms.mbarrier_state import Mbarriers
+from tilewright.ir.core import Location, Op
+from tilewright.ir.runtime import LaunchConfig
+from tilewright.sim.barriers import NAMED, BarrierWait
+from tilewright.sim.cluster_barrier import ClusterWait
+from tilewright.sim.events import Observer
+from tilewright.sim.geometry import WARP
+from tilewright.sim.profiling import Banks
+from tilewright.sim.tracing import costs
+from tilewright.sim.tracing.clocks import NEVER, Clocks, Source
+from tilewright.sim.tracing.names import named
+from tilewright.sim.tracing.record import Arrow, Launched, Span, Trace
+
+if TYPE_CHECKING:
+    from tilewright.sim.agents import Effect
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+
+class Tracer(Observer):
+    """Of one launch. Spans and arrows hold offsets of mbarriers until the end, when these get their names."""
+
+    def __init__(self, trace: Trace, name: str, config: LaunchConfig) -> None:
+        self.trace, self.name, self.config = trace, name, config
+        self.number, self.start = len(trace.launches), trace.cycles
+        self.end_time = self.start
+        self.spans: list[Span] = []
+        self.arrows: list[Arrow] = []
+        self.does: dict[tuple[int, int], set[str]] = defaultdict(set)
+        self.clocks: dict[Any, Clocks] = {}
+        self.blocks: dict[Any, np.ndarray[Any, Any]] = {}
+        self.costs: dict[int, tuple[Op, float, str]] = {}
+        self.banks = Banks()
+        self.latency = 0.0  # of the loads that the op that executes has made
+        self.landings: dict[int, tuple[Source, int | None]] = {}  # by effect: how it ends waits, and its span
+        self.landing: list[tuple[Source, int | None] | None] = []  # innermost last
+        self.open: dict[tuple[int, int], int] = {}  # the span of a warp's wgmma that are in no group yet
+        self.ring: dict[tuple[int, int], int] = {}  # (block, warp): the mbarrier that it waited for last
+        self.filled: set[int] = set()  # mbarriers that TMA completes: offsets
+        self.waited: dict[int, set[tuple[int, int]]] = defaultdict(set)  # offset: who waits there
+
+    # -- the launch ----------------------------------------------------------------------------------------------------
+
+    def begin(self, launch: Launch) -> None:
+        self.warps = launch.geometry.warps
+        self.grid = launch.geometry.grid
+
+    def end(self, launch: Launch) -> None:
+        spans, arrows = named(self)
+        self.trace.spans += spans
+        self.trace.arrows += arrows
+        self.trace.roles |= {
+            (self.number, block, warp): ", ".join(d for d in ("loads", "multiplies", "stores") if d in does)
+            for (block, warp), does in self.does.items()
+        }
+        config = self.config
+        self.trace.launches.append(Launched(self.name, config.grid, config.block, self.start, self.end_time))
+
+    def wave(self, wave: Wave) -> None:
+        x, y, z = wave.coords.T.astype(np.int64)
+        self.blocks[wave] = x + self.grid[0] * (y + self.grid[1] * z)
+        self.clocks[wave] = Clocks(len(wave.coords) * self.warps, self.end_time)
+
+    def left(self, group: Group) -> None:
+        clocks = self.clocks[group.wave]
+        for warp in map(int, group.warps):
+            self._ran(group.wave, warp, float(clocks.now[warp]))
+            self.end_time = max(self.end_time, float(clocks.now[warp]))
+
+    def _who(self, wave: Any, warp: int) -> tuple[int, int]:
+        """(block, warp in it) of a warp of the wave."""
+        slot, within = divmod(int(warp), self.warps)
+        return int(self.blocks[wave][slot]), within
+
+    def _span(self, kind: str, who: tuple[int, int], start: float, end: float, name: str = "", **more: Any) -> None:
+        if end > start:
+            self.spans.append(Span(kind, self.number, *who, start, end, name, **more))
+            self.end_time = max(self.end_time, end)
+
+    def _ran(self, wave: Any, warp: int, until: float) -> None:
+        clocks = self.clocks[wave]
+        self._span("run", self._who(wave, warp), float(clocks.mark[warp]), until)
+        clocks.mark[warp] = until
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+
+    def executed(self, group: Group, op: Op) -> None:
+        known = self.costs.get(id(op))
+        if known is None:
+            known = self.costs[id(op)] = (op, costs.cycles(op), costs.agent_of(op))
+        _, cost, agent = known
+        warps = _active(group, group.mask)
+        clocks = self.clocks[group.wave]
+        if agent:
+            self._begin(group, op, warps, agent)
+        clocks.now[warps] += cost + self.latency
+        self.latency = 0.0
+        if op.opcode == "call":
+            for order in op.attrs["atom"].orders:
+                if order.through == "group":
+                    self._grouped(group, op, warps, order)
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Any, access: Any, mask: Any, values: Any
+    ) -> None:
+        if self.landing:  # an asynchronous unit's, whose time is in its span
+            return
+        warps = _active(group, mask)
+        if buffer.word == "shared":
+            cost = self.banks.of(group, off, access, mask)[1] / max(1, warps.size)
+            latency = costs.SHARED_LATENCY
+        else:
+            cost = off.size * access.nbytes / max(1, warps.size) / costs.GLOBAL_BYTES
+            latency = costs.GLOBAL_LATENCY
+        self.clocks[group.wave].now[warps] += cost
+        if verb != "store":
+            self.latency = latency
+
+    def _begin(self, group: Group, op: Op, warps: Any, agent: str) -> None:
+        """An instruction hands work to an agent that ends it later (loads by TMA: see ``issue``)."""
+        clocks = self.clocks[group.wave]
+        for warp in map(int, warps):
+            now, who = float(clocks.now[warp]), self._who(group.wave, warp)
+            groups = clocks.groups[warp, agent]
+            if agent == costs.WGMMA:
+                duration = costs.wgmma_cycles(op)
+                unit = clocks.units["tensor cores", who[0], warp % 4]
+                start = unit.take(max(now, groups.open), duration)
+                groups.open = start + duration
+                self._matrix(who, op, start, groups.open, now)
+                self.does[who].add("multiplies")
+            elif agent in costs.STORES:
+                size = costs.stored_bytes(op)
+                start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, costs.transfer(size))
+                read = start + costs.transfer(size)
+                clocks.groups[warp, costs.READS].open = read
+                clocks.groups[warp, costs.WRITES].open = read + costs.TMA_LATENCY
+                self._span("store", who, start, read + costs.TMA_LATENCY, op.attrs["atom"].mnemonic(), loc=op.loc,
+                           begun=now, bytes=size)  # fmt: skip
+                self.does[who].add("stores")
+            elif agent == costs.CP_ASYNC:
+                groups.open = now + costs.GLOBAL_LATENCY
+                self._span("cp.async", who, now, groups.open, op.attrs["atom"].mnemonic(), loc=op.loc, begun=now)
+                self.does[who].add("loads")
+
+    def _matrix(self, who: tuple[int, int], op: Op, start: float, end: float, now: float) -> None:
+        """The instructions of one group of a warp are one span."""
+        stage, known = self.ring.get(who), self.open.get(who)
+        if known is not None:
+            self.spans[known] = replace(self.spans[known], end=end)
+        else:
+            self.open[who] = len(self.spans)
+            self._span("wgmma", who, start, end, op.attrs["atom"].mnemonic(), stage=stage, loc=op.loc, begun=now)
+
+    def _grouped(self, group: Group, op: Op, warps: Any, order: Any) -> None:
+        clocks = self.clocks[group.wave]
+        for warp in map(int, warps):
+            groups = clocks.groups[warp, order.agent]
+            if order.release:
+                groups.commit(float(clocks.now[warp]))
+                self.open.pop(self._who(group.wave, warp), None)
+            else:
+                until = Source(groups.wait(op.attrs["atom"].pending))
+                self._resume(group.wave, warp, until, op.attrs["atom"].mnemonic(), op.loc)
+
+    # -- waits ---------------------------------------------------------------------------------------------------------
+
+    def _resume(
+        self, wave: Any, warp: int, source: Source, name: str, loc: Location | None, offset: int | None = None
+    ) -> None:
+        """A wait is over; nothing is noted of one that took no time."""
+        clocks, who = self.clocks[wave], self._who(wave, warp)
+        now, until = float(clocks.now[warp]), source.time + (costs.BARRIER_LATENCY if source.block >= 0 else 0.0)
+        if until <= now:
+            return
+        self._ran(wave, warp, now)
+        self._span("wait", who, now, until, name, stage=offset, loc=loc)
+        clocks.now[warp] = clocks.mark[warp] = until
+        if source.block >= 0:
+            self.arrows.append(Arrow(self.number, source.kind, source.block, source.warp, source.time, *who, until,
+                                     name, offset))  # fmt: skip
+
+    def resumes(self, group: Group, wait: Any) -> None:
+        wave, clocks = group.wave, self.clocks[group.wave]
+        loc = wait.op.loc if wait.op is not None else None
+        for row, warp in enumerate(map(int, group.warps)):
+            if isinstance(wait, BarrierWait):
+                key = int(wait.keys[row])
+                source = clocks.meetings.get((key, int(wait.target[row])), NEVER)
+                self._resume(wave, warp, source, f"barrier {key % NAMED}", loc)
+            elif isinstance(wait, ClusterWait):
+                source = clocks.meetings.get(("cluster", int(wait.cluster[row]), int(wait.target[row])), NEVER)
+                self._resume(wave, warp, source, "barrier of the cluster", loc)
+            else:
+                for place in clocks.awaited.pop(warp, []):
+                    self._passed(wave, warp, place, loc)
+
+    def _passed(self, wave: Any, warp: int, place: int, loc: Location | None) -> None:
+        """The warp has seen the phase that the mbarrier completed last."""
+        table: Mbarriers = wave.kept[Mbarriers]
+        row = int(table.rows(np.array([place]))[0])
+        source = self.clocks[wave].phases.get((place, int(table.completed[row]) - 1), NEVER)
+        offset = place & 0xFFFFFFFF
+        who = self._who(wave, warp)
+        self.ring[who] = offset
+        self.waited[offset].add(who)
+        self._resume(wave, warp, source, "mbarrier", loc, offset)
+
+    # -- arrivals ------------------------------------------------------------------------------------------------------
+
+    def barrier(self, group: Group, rows: Any, keys: Any, target: Any, waits: bool) -> None:
+        clocks = self.clocks[group.wave]
+        for row, key, at in zip(rows, keys, target, strict=True):
+            warp = int(group.warps[row])
+            clocks.meet((int(key), int(at)), self._source(group.wave, warp))
+
+    def cluster(self, group: Group, threads: Any, waits: bool) -> None:
+        if waits:
+            return
+        barriers, clocks = group.wave.clusters, self.clocks[group.wave]
+        for warp in map(int, np.unique(threads // WARP)):
+            number = warp * WARP // barriers.per_cluster
+            target = int(barriers.target[warp * WARP : (warp + 1) * WARP].max())
+            clocks.meet(("cluster", number, target), self._source(group.wave, warp, costs.CLUSTER_LATENCY))
+
+    def _source(self, wave: Any, warp: int, after: float = 0.0) -> Source:
+        return Source(float(self.clocks[wave].now[warp]) + after, "run", *self._who(wave, warp))
+
+    def mbarrier(self, group: Group, what: str, places: Any, lanes: Any, done: Any) -> None:
+        wave, clocks = group.wave, self.clocks[group.wave]
+        if what == "wait":
+            for lane, place in zip(lanes, places, strict=True):
+                awaited = clocks.awaited.setdefault(int(group.warps[lane // WARP]), [])
+                if int(place) not in awaited:
+                    awaited.append(int(place))
+        elif what == "test":
+            warps = group.warps[lanes // WARP]
+            for warp, place in sorted(set(zip(warps[done].tolist(), places[done].tolist(), strict=True))):
+                self._passed(wave, warp, place, group.lanes.op.loc)
+        elif what in ("arrive", "complete"):
+            for i, place in enumerate(map(int, places)):
+                landing = self.landing[-1] if self.landing else None
+                if landing is not None:
+                    source, span = landing
+                    if span is not None:
+                        self.filled.add(place & 0xFFFFFFFF)
+                        self.spans[span] = replace(self.spans[span], stage=place & 0xFFFFFFFF)
+                else:
+                    warp = int(group.warps[lanes[i] // WARP])
+                    far = place >> 32 != warp // self.warps
+                    source = self._source(wave, warp, costs.CLUSTER_LATENCY if far else 0.0)
+                clocks.arrive(place, source)
+            table: Mbarriers = wave.kept[Mbarriers]
+            for place in map(int, np.unique(places[done])):
+                row = int(table.rows(np.array([place]))[0])
+                clocks.complete(place, int(table.completed[row]) - 1)
+
+    # -- asynchronous effects that tell an mbarrier --------------------------------------------------------------------
+
+    def issue(self, group: Group, effect: Effect) -> None:
+        agent = costs.agent_of(effect.op)
+        clocks = self.clocks[group.wave]
+        if effect.lane is not None and agent == costs.TMA:
+            warp = int(group.warps[effect.lane // WARP])
+            now, who = float(clocks.now[warp]), self._who(group.wave, warp)
+            duration = costs.transfer(effect.size)
+            start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, duration)
+            end = start + duration + costs.TMA_LATENCY
+            self.landings[id(effect)] = Source(end, "load", *who), len(self.spans)
+            self._span("load", who, start, end, effect.op.attrs["atom"].mnemonic(), loc=effect.op.loc, begun=now,
+                       bytes=effect.size)  # fmt: skip
+            self.does[who].add("loads")
+        elif agent not in (costs.WGMMA, costs.CP_ASYNC, *costs.STORES):  # cp.async.mbarrier.arrive, st.async
+            warps = _active(group, effect.mask)
+            waits = [clocks.groups[int(w), costs.CP_ASYNC].open for w in warps]
+            time = max([float(clocks.now[warps].max()), *waits])
+            self.landings[id(effect)] = Source(time, "run", *self._who(group.wave, int(warps[0]))), None
+
+    def land(self, effect: Effect, begins: bool) -> None:
+        if begins:
+            self.landing.append(self.landings.pop(id(effect), None))
+        else:
+            self.landing.pop()
+
+
+def _active(group: Group, mask: Any) -> Any:
+    """The numbers in the wave of the warps with an active lane."""
+    return group.warps if mask is None else group.warps[mask.reshape(-1, WARP).any(1)]

@@ -1,0 +1,181 @@
+"""A trace drawn against time: warps by role, TMA and tensor cores by stage, arrows from arrivals to waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.errors import ArgumentError
+from tilewright.sim import Trace
+from tilewright.sim.tracing import Arrow, Span
+from tilewright.viz.colour import light_colour
+from tilewright.viz.figure import Picture
+
+RUN, WAIT, PLAIN = "#b9c3cd", "#ffffff", "#dfe4e9"
+WARPGROUP = 4
+KINDS = {"load": "TMA loads", "wgmma": "wgmma", "store": "TMA stores", "cp.async": "cp.async"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Something between two times in a row: its colour, what is written in it where it fits, a remark on hovering."""
+
+    row: int
+    start: float
+    end: float
+    fill: str
+    label: str
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An arrow from a time in one row to a time in another."""
+
+    row: int
+    time: float
+    to_row: int
+    to_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline(Picture):
+    """Rows of bars against time, in cycles from ``start`` to ``end``."""
+
+    title: str
+    rows: tuple[str, ...]
+    bars: tuple[Bar, ...]
+    links: tuple[Link, ...]
+    start: float
+    end: float
+    legend: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def svg(self) -> str:
+        from tilewright.viz.timeline_writers import timeline_to_svg
+
+        return timeline_to_svg(self)
+
+    def tex(self) -> str:
+        from tilewright.viz.timeline_writers import timeline_to_tikz
+
+        return timeline_to_tikz(self)
+
+    def text(self) -> str:
+        from tilewright.viz.timeline_writers import timeline_to_text
+
+        return timeline_to_text(self)
+
+
+def timeline(
+    trace: Trace, *, launch: int = 0, blocks: Sequence[int] = (0,), start: float | None = None,
+    end: float | None = None, title: str | None = None,
+) -> Timeline:  # fmt: skip
+    """Draw one launch of a trace.
+
+    A row stands for the warps of a warpgroup with one role, and shows the first of them: grey where it runs, white
+    where it waits, with the barrier's name. Below are the block's TMA loads, one row for each stage of the ring, its
+    wgmma by warpgroup, and its TMA stores. An arrow leads from the last arrival to the wait that it ends.
+
+    Args:
+        trace: from ``tilewright.sim.trace()``.
+        launch: which of its launches.
+        blocks: numbers of the blocks to draw.
+        start: the first cycle to draw, of the launch's own; by default where the launch begins.
+        end: the last one.
+        title: instead of the kernel's name.
+
+    Raises:
+        ArgumentError: a launch or block that the trace does not hold, or no time between start and end.
+    """
+    if not 0 <= launch < len(trace.launches):
+        raise ArgumentError(f"the trace has {len(trace.launches)} launches, and no launch {launch}")
+    launched = trace.launches[launch]
+    known = {span.block for span in trace.spans if span.launch == launch}
+    missing = [block for block in blocks if block not in known]
+    if missing or not blocks:
+        raise ArgumentError(f"the launch has blocks 0 to {max(known, default=0)}, and no block {missing or blocks}")
+    first = launched.start + (start or 0.0)
+    last = launched.end if end is None else min(launched.end, launched.start + end)
+    if last <= first:
+        cycles = launched.end - launched.start
+        raise ArgumentError(f"nothing to draw from cycle {start} to {end}: the launch takes {cycles:g}")
+    rows = _Rows(trace, launch, blocks)
+    seen = [s for s in trace.spans if s.launch == launch and s.end > first and s.start < last]
+    bars = [bar for span in seen if (bar := rows.bar(span)) is not None]
+    arrows = [a for a in trace.arrows if a.launch == launch and first <= a.time and a.to_time <= last]
+    links = [link for arrow in arrows if (link := rows.link(arrow, launched.start)) is not None]
+    stages = sorted({s.stage for s in seen if s.stage is not None and s.kind != "wait"})
+    legend = [(RUN, "runs"), (WAIT, "waits"), *((light_colour(stage), f"stage {stage}") for stage in stages)]
+    shifted = tuple(Bar(b.row, max(b.start, first) - launched.start, min(b.end, last) - launched.start, b.fill, b.label,
+                        b.remark) for b in bars)  # fmt: skip
+    return Timeline(
+        launched.name if title is None else title, tuple(rows.labels), shifted, tuple(links),
+        first - launched.start, last - launched.start, tuple(legend),
+        ("times in cycles of the model of tilewright.sim.tracing.costs",),
+    )  # fmt: skip
+
+
+class _Rows:
+    """Which row shows which spans."""
+
+    def __init__(self, trace: Trace, launch: int, blocks: Sequence[int]) -> None:
+        self.labels: list[str] = []
+        self.warps: dict[tuple[int, int], int] = {}
+        self.units: dict[tuple[int, str, int | None], int] = {}
+        for block in blocks:
+            prefix = f"block {block}: " if len(blocks) > 1 else ""
+            mine = [s for s in trace.spans if (s.launch, s.block) == (launch, block)]
+            self._add_warps(trace, launch, block, mine, prefix)
+            for kind, name in KINDS.items():
+                parts = {self._part(s) for s in mine if s.kind == kind}
+                for part in sorted(parts, key=lambda p: -1 if p is None else p):
+                    self.units[block, kind, part] = len(self.labels)
+                    which = "" if part is None else f" {'warpgroup' if kind == 'wgmma' else 'stage'} {part}"
+                    self.labels.append(f"{prefix}{name}{which}")
+
+    def _add_warps(self, trace: Trace, launch: int, block: int, spans: list[Span], prefix: str) -> None:
+        numbers = sorted({s.warp for s in spans})
+        roles = {w: trace.roles.get((launch, block, w), "") for w in numbers}
+        if any(roles.values()):
+            numbers = [w for w in numbers if roles[w]]
+        together: dict[tuple[int, str], list[int]] = {}
+        for w in numbers:
+            together.setdefault((w // WARPGROUP, roles[w].replace(", stores", "")), []).append(w)
+        for warps in together.values():
+            self.warps[block, warps[0]] = len(self.labels)
+            who = f"warp {warps[0]}" if len(warps) == 1 else f"warps {warps[0]}-{warps[-1]}"
+            role = roles[warps[0]]
+            self.labels.append(f"{prefix}{who}{f' ({role})' if role else ''}")
+
+    @staticmethod
+    def _part(span: Span) -> int | None:
+        return span.warp // WARPGROUP if span.kind == "wgmma" else span.stage
+
+    def row(self, kind: str, block: int, warp: int, part: int | None) -> int | None:
+        if kind in ("run", "wait"):
+            return self.warps.get((block, warp))
+        if kind == "wgmma" and warp % WARPGROUP:
+            return None  # the four warps of a warpgroup do the same
+        return self.units.get((block, kind, part))
+
+    def bar(self, span: Span) -> Bar | None:
+        row = self.row(span.kind, span.block, span.warp, self._part(span))
+        if row is None:
+            return None
+        stage = span.stage if span.kind != "wait" else None
+        fill = {"run": RUN, "wait": WAIT}.get(span.kind, PLAIN if stage is None else light_colour(stage))
+        label = span.name if span.kind == "wait" else "" if stage is None else str(stage)
+        what = "waits for " if span.kind == "wait" else ""
+        size = f", {span.bytes} bytes" if span.bytes else ""
+        line = f", {Path(span.loc.file).name}:{span.loc.line}" if span.loc else ""
+        remark = f"{what}{span.name or 'runs'}: {span.start:g} to {span.end:g}{size}{line}"
+        return Bar(row, span.start, span.end, fill, label, remark)
+
+    def link(self, arrow: Arrow, start: float) -> Link | None:
+        row = self.row(arrow.kind, arrow.block, arrow.warp, arrow.stage)
+        to_row = self.row("run", arrow.to_block, arrow.to_warp, None)
+        if row is None or to_row is None or row == to_row:
+            return None
+        return Link(row, arrow.time - start, to_row, arrow.to_time - start)
