@@ -106,10 +106,11 @@ class GemmConfig:
 
 @dataclass(frozen=True)
 class HopperConfig:
-    """Everything that is static about one warp-specialised Hopper GEMM kernel.
+    """Everything that is static about one Hopper GEMM kernel.
 
     ``tile`` is (M, N, K) of a thread block. ``consumers`` (m, n) warpgroups share the tile along M and N, or with
-    ``pingpong`` each takes the whole of every other tile; one more warpgroup loads. ``cluster`` (m, n) blocks share
+    ``pingpong`` each takes the whole of every other tile; one more warpgroup loads, or with ``roles="one"`` the first
+    warp of those that multiply, a few k tiles ahead. ``cluster`` (m, n) blocks share
     their operands by multicast. A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers``
     buffers. ``group`` tiles of M are walked together. ``transposed``: the kernel is given the transposed problem,
     B^T A^T = D^T, so that the short side of a flat product is the N of the instruction.
@@ -124,6 +125,7 @@ class HopperConfig:
     consumers: tuple[int, int] = (2, 1)
     cluster: tuple[int, int] = (1, 1)
     pingpong: bool = False
+    roles: str = "specialized"
     epilogue_columns: int = 64
     epilogue_buffers: int = 2
     group: int = 8
@@ -151,8 +153,13 @@ class HopperConfig:
         return 1 if self.tile[mode] <= 256 else self.split[mode]
 
     @property
+    def producers(self) -> int:
+        """Warpgroups that only load; they come first."""
+        return 0 if self.roles == "one" else 1
+
+    @property
     def threads(self) -> int:
-        return 128 * (self.warpgroups + 1)
+        return 128 * (self.warpgroups + self.producers)
 
     @property
     def cluster_size(self) -> int:
@@ -174,6 +181,8 @@ class HopperConfig:
     def registers(self) -> tuple[int, int] | None:
         """Registers of a producer's and of a consumer's thread: what the multiprocessor's 64 Ki give (setmaxnreg).
         None: each thread has as many as an instruction can name."""
+        if not self.producers:
+            return None
         return {1: None, 2: (40, 232), 3: (32, 160)}[self.warpgroups]
 
     def blocks_at_once(self, smem: int) -> int:
@@ -199,6 +208,9 @@ class HopperConfig:
         rows, columns = self.part
         parts = columns // self.epilogue_columns
         rules = [
+            (self.roles in ("specialized", "one"), f"roles 'specialized' or 'one', not {self.roles!r}"),
+            (self.producers or (self.warpgroups < 3 and not self.pingpong),
+             "1 or 2 warpgroups on the same tile where these also load (roles='one')"),
             (self.warpgroups in (1, 2, 3), f"1 to 3 consumer warpgroups, not {self.consumers}"),
             (rows * self.split[0] == bM and rows % 64 == 0, f"a multiple of 64 rows a consumer, not {bM} in all"),
             (columns * self.split[1] == bN and columns % 8 == 0 and 8 <= columns <= 256,

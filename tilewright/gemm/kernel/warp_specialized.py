@@ -79,7 +79,7 @@ class WarpSpecializedGemm:
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         config = self.config
-        (cM, cN), registers = config.cluster, config.registers
+        cM, cN = config.cluster
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
         if warp == 0:
@@ -111,14 +111,25 @@ class WarpSpecializedGemm:
         walk = partial(decomposition.run, cluster, count, k_tiles)
         where = partial(self.tile_of, tiles, place)
 
+        operands = partial(self.operands, tma_A, tA, sA, tma_B, tB, sB, cluster_layout, place)
+        fragments = partial(self.fragments, tiled_mma, sA, sB)
+        finish = partial(
+            self.finish, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, k_tiles,
+        )  # fmt: skip
+        self.roles(warp, warpgroup, walk, ring, where, operands, fragments, finish, tiled_mma)
+
+    @cute.jit
+    def roles(
+        self, warp: Any, warpgroup: Any, walk: Any, ring: Any, where: Any, operands: Any, fragments: Any, finish: Any,
+        tiled_mma: cute.TiledMma,
+    ) -> None:  # fmt: skip
+        """What each warp does with the block's share of the work."""
+        config, registers = self.config, self.config.registers
         if warpgroup == 0:
             if registers is not None:
                 cute.arch.setmaxregister_decrease(registers[0])
             if warp == 0:
-                mask_A = cute.make_layout_image_mask(cluster_layout, place, mode=1) if cN > 1 else 0
-                mask_B = cute.make_layout_image_mask(cluster_layout, place, mode=0) if cM > 1 else 0
-                A = self.mainloop.operand(tma_A, tA, sA, place[1], cN, mask_A)
-                B = self.mainloop.operand(tma_B, tB, sB, place[0], cM, mask_B)
+                A, B = operands()
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
                 producer = walk(partial(self.load, ring, A, B, where), producer)
                 ring.producer_tail(producer)
@@ -128,18 +139,27 @@ class WarpSpecializedGemm:
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             part = (mine // config.split[1], mine % config.split[1])
-            thr_mma = tiled_mma.get_slice(0)
-            # (MMA, MMA_M or MMA_N, MMA_K, stages)
-            tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(self.part_of(sA, 0, part[0])))
-            tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(self.part_of(sB, 1, part[1])))
-            walk(
-                partial(
-                    self.multiply, ring, tiled_mma, epilogue_mma, tCrA, tCrB, where, tma_D, tD, mC,
-                    sD[None, None, None, mine], function, mine, part, decomposition, k_tiles,
-                ),
-                consumer,
-            )  # fmt: skip
+            tCrA, tCrB = fragments(part)
+            walk(partial(self.multiply, ring, tiled_mma, tCrA, tCrB, partial(finish, mine, part)), consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
+
+    def operands(
+        self, tma_A: Any, tA: Any, sA: Any, tma_B: Any, tB: Any, sB: Any, cluster_layout: Any, place: tuple
+    ) -> tuple[TmaOperand, TmaOperand]:  # fmt: skip
+        """A and B as the warp that loads needs them: blocks of one row of the cluster share A, those of a column B."""
+        cM, cN = self.config.cluster
+        mask_A = cute.make_layout_image_mask(cluster_layout, place, mode=1) if cN > 1 else 0
+        mask_B = cute.make_layout_image_mask(cluster_layout, place, mode=0) if cM > 1 else 0
+        A = self.mainloop.operand(tma_A, tA, sA, place[1], cN, mask_A)
+        B = self.mainloop.operand(tma_B, tB, sB, place[0], cM, mask_B)
+        return A, B
+
+    def fragments(self, tiled_mma: cute.TiledMma, sA: cute.Tensor, sB: cute.Tensor, part: tuple) -> tuple[Any, Any]:
+        """The stages as a warpgroup's wgmma reads them: (MMA, MMA_M or MMA_N, MMA_K, stages)."""
+        thr_mma = tiled_mma.get_slice(0)
+        tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(self.part_of(sA, 0, part[0])))
+        tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(self.part_of(sB, 1, part[1])))
+        return tCrA, tCrB
 
     def part_of(self, stages: cute.Tensor, mode: int, index: Any) -> cute.Tensor:
         """The rows of A (``mode`` 0) or B (1) that one warpgroup multiplies: (rows, bK, stages)."""
@@ -164,18 +184,30 @@ class WarpSpecializedGemm:
         m, n, batch = where(tile)
         return self.mainloop.load(A, B, ring, state, m, n, batch, k_begin, k_end)
 
+    def accumulators(self, tiled_mma: cute.TiledMma) -> cute.Tensor:
+        """Those of a warpgroup's part of the tile."""
+        return cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(self.config.part), self.config.acc_dtype)
+
     @cute.jit
     def multiply(
-        self, ring: Any, tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor,
-        where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, sD: cute.Tensor,
-        function: EpilogueFunction, mine: Any, part: tuple,
-        decomposition: Decomposition, k_tiles: Any, tile: Any, k_begin: Any, k_end: Any, state: Any,
+        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any,
+        tile: Any, k_begin: Any, k_end: Any, state: Any,
     ) -> Any:  # fmt: skip
         """A consumer warpgroup's part of one output tile."""
-        config = self.config
-        acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(config.part), config.acc_dtype)
+        acc = self.accumulators(tiled_mma)
         state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_end - k_begin)
-        tidx = cute.arch.thread_idx()[0] - 128
+        finish(acc, tile, k_begin, k_end)
+        return state
+
+    @cute.jit
+    def finish(
+        self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
+        sD: cute.Tensor, function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any,
+        mine: Any, part: tuple, acc: cute.Tensor, tile: Any, k_begin: Any, k_end: Any,
+    ) -> None:  # fmt: skip
+        """Write warpgroup ``mine``'s sums, or hand them to the worker that finishes the tile."""
+        sD = sD[None, None, None, mine]
+        tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
         if cutlass.const_expr(decomposition.partial):
             # All warpgroups of the block go the same way, and exchange sums thread by thread.
             if k_end < k_tiles:
@@ -186,7 +218,6 @@ class WarpSpecializedGemm:
                 self.write(epilogue_mma, acc, where(tile), tma_D, tD, mC, sD, function, mine, part)
         else:
             self.write(epilogue_mma, acc, where(tile), tma_D, tD, mC, sD, function, mine, part)
-        return state
 
     @cute.jit
     def write(

@@ -110,6 +110,45 @@ class TmaMainloop:
         return state
 
     @cute.jit
+    def multiply_and_load(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, A: TmaOperand,
+        B: TmaOperand, ring: pipeline.PipelineTmaAsync, producer: Any, consumer: Any, loads: Any,
+        tile_m: Any, tile_n: Any, batch: Any, k_begin: Any, k_end: Any,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """acc = the sum over one output tile's k tiles, k_end > k_begin, by warps that all multiply; where ``loads`` is
+        true the warp also loads, ``stages - 1`` k tiles ahead. Gives both states of the pipeline after them.
+
+        When k tile k is multiplied, the stage of k - 1 is released, and it is the one that k + stages - 1 goes to.
+        """
+        ahead = self.config.stages - 1
+        first = cute.min(k_begin + ahead, k_end)
+        if loads:
+            producer = self.load(A, B, ring, producer, tile_m, tile_n, batch, k_begin, first)
+        release = consumer.clone()
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        ring.consumer_wait(consumer)
+        self.multiply_stage(tiled_mma, acc, tCrA, tCrB, consumer.index)
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        consumer.advance()
+        if loads:  # into the stage that this tile has not used yet
+            producer = self.load(A, B, ring, producer, tile_m, tile_n, batch, first, cute.min(first + 1, k_end))
+        for k_tile in cutlass.range(k_begin + 1, k_end, unroll=1):
+            ring.consumer_wait(consumer)
+            self.multiply_stage(tiled_mma, acc, tCrA, tCrB, consumer.index)
+            warpgroup.wait_group(1)
+            ring.consumer_release(release)
+            release.advance()
+            consumer.advance()
+            if loads:
+                following = cute.min(k_tile + ahead, k_end)
+                producer = self.load(
+                    A, B, ring, producer, tile_m, tile_n, batch, following, cute.min(following + 1, k_end)
+                )
+        warpgroup.wait_group(0)
+        ring.consumer_release(release)
+        return producer, consumer
+
+    @cute.jit
     def multiply_stage(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, stage: Any
     ) -> None:  # fmt: skip

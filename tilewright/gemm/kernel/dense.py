@@ -1,0 +1,51 @@
+"""The dense GEMM of one role: all warps multiply, and the first of them also loads, ``stages - 1`` k tiles ahead.
+
+Between two k tiles the first warp waits until all have released the stage before last, and issues the TMA copies of a
+later k tile into it. Nothing overlaps with the epilogue: the next tile's loads begin when this one's sums are written.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tilewright import cute, pipeline
+from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
+from tilewright.gemm.mainloop.tma import TmaOperand
+
+
+class DenseGemm(WarpSpecializedGemm):
+    """As :class:`WarpSpecializedGemm`, without a warpgroup that only loads."""
+
+    @cute.jit
+    def roles(
+        self, warp: Any, warpgroup: Any, walk: Any, ring: Any, where: Any, operands: Any, fragments: Any, finish: Any,
+        tiled_mma: cute.TiledMma,
+    ) -> None:  # fmt: skip
+        stages, split = self.config.stages, self.config.split
+        A, B = operands()
+        part = (warpgroup // split[1], warpgroup % split[1])
+        tCrA, tCrB = fragments(part)
+        producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, stages)
+        consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, stages)
+        piece = partial(
+            self.multiply_and_load, ring, tiled_mma, tCrA, tCrB, partial(finish, warpgroup, part), A, B, where,
+            warp == 0,
+        )  # fmt: skip
+        producer, consumer = walk(piece, (producer, consumer))
+        self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
+        if warp == 0:
+            ring.producer_tail(producer)
+
+    @cute.jit
+    def multiply_and_load(
+        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any, A: TmaOperand,
+        B: TmaOperand, where: Any, loads: Any, tile: Any, k_begin: Any, k_end: Any, states: tuple,
+    ) -> Any:  # fmt: skip
+        """A warpgroup's part of one output tile."""
+        acc = self.accumulators(tiled_mma)
+        states = self.mainloop.multiply_and_load(
+            tiled_mma, acc, tCrA, tCrB, A, B, ring, *states, loads, *where(tile), k_begin, k_end
+        )
+        finish(acc, tile, k_begin, k_end)
+        return states
