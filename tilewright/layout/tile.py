@@ -20,11 +20,16 @@ from tilewright.layout.tuples import as_tiler, product_each, repeat
 
 
 def _projected(proj: Any, x: Any) -> Any:
-    """The entries of ``x`` where the projection has no None."""
+    """The entries of ``x`` where the projection has no None, and those behind it: a batch, say, that no projection
+    of (M, N, K) names."""
     if proj is None:
         return x
     proj = tuple(proj) if isinstance(proj, list) else proj
-    return dice(x, proj) if isinstance(proj, tuple) else x
+    if not isinstance(proj, tuple):
+        return x
+    if isinstance(x, tuple) and len(x) > len(proj):
+        return (*dice(x[: len(proj)], proj), *x[len(proj) :])
+    return dice(x, proj)
 
 
 def inner_partition(input: Any, tiler: Any, coord: Any) -> tuple[Any, Any]:
@@ -66,10 +71,13 @@ def outer_partition(input: Any, tiler: Any, coord: Any) -> tuple[Any, Any]:
 def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> tuple[Any, Any]:
     """Tile ``coord`` of the layout: the tile, then the modes along which ``coord`` has None, and its offset.
 
-    ``proj`` (1 or None per mode) picks from a tiler and a coordinate over (M, N, K) the modes that this operand has.
+    ``proj`` (1 or None per mode) picks from a tiler and a coordinate over (M, N, K) the modes that this operand has;
+    a coordinate may go on behind them, with a batch.
 
     >>> local_tile(Layout((32, 16), (16, 1)), (16, 8, 4), (0, 1, None), proj=(None, 1, 1))
     ((8,4,4):(16,1,4), 128)
+    >>> local_tile(Layout((32, 16, 2), (16, 1, 512)), (16, 8, 4), (0, 1, None, 1), proj=(None, 1, 1))
+    ((8,4,4):(16,1,4), 640)
     """
     if proj is not None:
         return inner_partition(input, _projected(proj, as_tiler(tiler)), _projected(proj, as_tiler(coord)))
