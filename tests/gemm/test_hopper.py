@@ -167,6 +167,14 @@ def test_normal_inputs_to_rounding(kernel: str) -> None:
     assert (report.d.double() - exact).norm() / exact.norm() < 8 * torch.finfo(dtype).eps
 
 
+def test_clusters_do_not_share_tiles() -> None:
+    entry = sized((128, 64), cluster=(2, 1))
+    a, b = operands("hopper_f16", 256, 64, 256)
+    plan = StreamK.of((256, 64, 256), entry.config.tile, multiprocessors=8, occupancy=1, fragments=1, split=2)
+    with pytest.raises(ArgumentError, match=r"take a cluster of \(1, 1\)"):
+        gemm(a, b, kernel=entry, decomposition=plan)
+
+
 def test_operands_that_tma_cannot_take_go_to_the_ampere_kernel() -> None:
     a, b = np.ones((40, 33), np.float16), np.ones((33, 24), np.float16)
     report = gemm(a, b)

@@ -85,6 +85,11 @@ def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Opti
         wanted.append((-(-m // bM), -(-n // bN), batch, -(-k // bK)))
         if wanted[-1] == found and batch == 1:
             plan.check()
+            if isinstance(entry.config, HopperConfig) and entry.config.cluster_size > 1 and plan.sk_tiles:
+                raise ArgumentError(
+                    f"a cluster of {entry.config.cluster} blocks works on one tile after another; blocks that share "
+                    "tiles exchange their sums one by one: take a cluster of (1, 1)"
+                )
             return entry, plan if plan.sk_tiles else None
     tilings = " or ".join(dict.fromkeys(map(_tiles, wanted)))
     raise ArgumentError(
