@@ -6,12 +6,13 @@ from functools import lru_cache
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.cost import estimate
-from tilewright.gemm.choice.hopper_cost import hopper_estimate
+from tilewright.gemm.choice.hopper_cost import hopper_estimate, k_tile
 from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
 
 DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
+MOST_PLANS = 12
 Problem = tuple[int, int, int, int]  # M, N, K, L
 Room = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
 Option = tuple[KernelEntry, StreamK | None]
@@ -32,8 +33,11 @@ def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, roo
 @lru_cache(maxsize=1024)
 def fastest(entry: KernelEntry, decomposition: str, problem: Problem, room: Room) -> Option:
     whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, room, entry.large, *entry.small))]
-    shared = [(e, plan_of(e.config, problem, room)) for e in with_tiles(entry, room, *sharing(entry))]
-    shared = [(e, plan) for e, plan in shared if plan is not None]
+    sharers = with_tiles(entry, room, *sharing(entry))
+    if len(sharers) > MOST_PLANS:
+        # A plan takes longer than an estimate: make those of the sizes that do best with all multiprocessors busy.
+        sharers = sorted(sharers, key=lambda e: evenly(e.config, problem, room))[:MOST_PLANS]
+    shared = [(e, plan) for e in sharers if (plan := plan_of(e.config, problem, room)) is not None]
     options = {"auto": whole + shared, "data_parallel": whole, "stream_k": shared or whole}[decomposition]
     return min(options, key=lambda option: time_of(option, problem, room))
 
@@ -45,6 +49,16 @@ def time_of(option: Option, problem: Problem, room: Room) -> float:
     if isinstance(entry.config, HopperConfig):
         return hopper_estimate(entry.config, plan, seen, room)
     return estimate(entry.config, plan, seen, room)
+
+
+def evenly(config: AnyConfig, problem: Problem, room: Room) -> float:
+    """Microseconds if the work could be dealt out evenly."""
+    m, n, k, batch = oriented(config, problem)
+    (bM, bN, bK), multiprocessors = config.tile, room[0]
+    tiles = -(-m // bM) * -(-n // bN) * batch
+    if not isinstance(config, HopperConfig):
+        return tiles * bM * bN
+    return tiles / multiprocessors * -(-k // bK) * k_tile(config, 1.0)
 
 
 def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:

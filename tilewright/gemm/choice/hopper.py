@@ -1,7 +1,12 @@
-"""The sizes of the Hopper kernels."""
+"""The sizes of the Hopper kernels: every tile that wgmma and the registers allow, within reason.
+
+Kernels are compiled at run time, so a size costs nothing before it is chosen. wgmma takes columns in steps of 8; here
+they go in steps of 16, so that parts of the epilogue are wide enough for shared memory.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,37 +15,50 @@ from tilewright.gemm.config import HopperConfig, Major, Operand
 SMEM = 232448
 """Shared memory of a block on sm_90, bytes."""
 
-TILES = (
-    # tile M, N; consumers along M, N
-    ((128, 256), (2, 1)), ((256, 128), (2, 1)), ((128, 320), (1, 2)), ((256, 192), (2, 1)), ((192, 192), (3, 1)),
-    ((128, 192), (2, 1)), ((256, 160), (2, 1)), ((128, 160), (2, 1)), ((128, 128), (2, 1)), ((256, 64), (2, 1)),
-    ((128, 64), (2, 1)), ((64, 256), (1, 1)), ((64, 128), (1, 1)), ((64, 64), (1, 1)), ((128, 32), (2, 1)),
-    ((64, 32), (1, 1)), ((64, 16), (1, 1)), ((64, 8), (1, 1)),
-)  # fmt: skip
+ROWS = ((64, 1), (128, 2), (192, 3), (256, 2))
+"""Rows of a tile, and the warpgroups that share them."""
+
+COLUMNS = (8, 16, 24, 32, *range(48, 257, 16))
+ACCUMULATORS = {1: 128, 2: 192, 3: 96}
+"""Of one thread, by the number of warpgroups that multiply: what their registers hold beside addresses."""
+
+SPLIT_COLUMNS = ((128, 320),)
+"""Tiles whose two warpgroups share the columns: 160 each."""
+
+CLUSTERED = ((128, 256), (256, 128), (128, 320))
+"""Tiles for which two blocks that share operands are offered, too."""
+
+FIRST = (128, 256)
+MOST_STAGES = 8
 
 
 def hopper_sizes(dtype: Any, out: Any, acc: Any) -> list[HopperConfig]:
     """The kernel's sizes for row-major A and D and, where wgmma reads it so, row-major B; the usual one first."""
     b_major = Major.MN if dtype.width == 16 else Major.K
     a, b, c = Operand(dtype, Major.K, 128), Operand(dtype, b_major, 128), Operand(out, Major.K, 128)
-    sizes = [sized(a, b, c, acc, tile, consumers) for tile, consumers in TILES]
-    return sizes + [replace(size, transposed=True) for size in sizes if size.tile[1] < size.tile[0]]
+    sizes = [sized(a, b, c, acc, tile, consumers) for tile, consumers in tiles()]
+    sizes += [replace(size, cluster=two) for size in sizes if size.tile[:2] in CLUSTERED for two in ((2, 1), (1, 2))]
+    return sizes + [replace(size, transposed=True) for size in sizes if size.tile[0] != size.tile[1]]
+
+
+def tiles() -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """(tile, consumers)"""
+    found = [((rows, columns), (groups, 1)) for rows, groups in ROWS for columns in COLUMNS
+             if rows * columns // groups // 128 <= ACCUMULATORS[groups]]  # fmt: skip
+    found += [(tile, (1, 2)) for tile in SPLIT_COLUMNS]
+    yield from sorted(found, key=lambda one: one[0] != FIRST)
 
 
 def sized(
     a: Operand, b: Operand, c: Operand, acc: Any, tile: tuple[int, int], consumers: tuple[int, int]
 ) -> HopperConfig:  # fmt: skip
-    """As many stages of 128 bytes of K as fit, and the widest epilogue that leaves at least four (three for the
-    largest tiles)."""
+    """As many stages of 128 bytes of K as fit, with the parts of the epilogue that leave most of them."""
     (bM, bN), bK = tile, 1024 // a.dtype.width
     columns = bN // consumers[1]
-    best = None
-    for epilogue in (64, 32, 16, 8):
-        if columns % epilogue:
-            continue
-        config = HopperConfig(a, b, c, acc, (bM, bN, bK), 2, consumers, epilogue_columns=epilogue)
-        stages = min(8, 2 + (SMEM - config.smem_bytes) // config.stage_bytes)
-        if best is None or stages > best.stages:
-            best = HopperConfig(a, b, c, acc, (bM, bN, bK), stages, consumers, epilogue_columns=epilogue)
-    assert best is not None, f"no epilogue for {tile}"
-    return best
+    options = []
+    for part in (64, 32, 16, 8):
+        if columns % part == 0:
+            config = HopperConfig(a, b, c, acc, (bM, bN, bK), 2, consumers, epilogue_columns=part)
+            stages = min(MOST_STAGES, 2 + (SMEM - config.smem_bytes) // config.stage_bytes)
+            options.append(replace(config, stages=stages))
+    return max(options, key=lambda config: (min(config.stages, 4), config.epilogue_columns))

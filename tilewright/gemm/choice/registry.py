@@ -29,6 +29,10 @@ class KernelEntry:
     shared: AnyConfig | None = None
     narrow: AnyConfig | None = None
 
+    def __hash__(self) -> int:
+        # Of the many sizes the first is enough to tell most entries apart.
+        return hash((self.name, self.config, len(self.small)))
+
     def only(self, config: AnyConfig) -> KernelEntry:
         """This kernel in one size."""
         return KernelEntry(self.name, self.title, config)
