@@ -109,7 +109,19 @@ def test_shared_tiles(size: tuple[tuple[int, int], bool], split: int, machine: s
     seen = (n, m, k) if size[1] else (m, n, k)
     plan = StreamK.of(seen, entry.config.tile, multiprocessors=5, occupancy=1, fragments=1, split=split)
     report = gemm(a, b, kernel=entry, machine=machine, decomposition=plan)
-    assert report.decomposition == "stream_k" and report.grid[0] == plan.sk_blocks
+    assert report.decomposition == "stream_k" and report.grid[0] == max(plan.avail_sms, plan.sk_blocks)
+    np.testing.assert_array_equal(report.d, product(a, b))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_shares_first_and_then_whole_tiles(machine: str) -> None:
+    """Persistent blocks: each works on shared tiles, then takes several of the others."""
+    entry = sized((64, 64))
+    a, b = operands("hopper_f16", 320, 320, 1024)
+    plan = StreamK.of((320, 320, 1024), entry.config.tile, multiprocessors=6, occupancy=1, fragments=1)
+    assert 0 < plan.sk_tiles < 25 - 6
+    report = gemm(a, b, kernel=entry, machine=machine, decomposition=plan)
+    assert report.grid[0] == 6
     np.testing.assert_array_equal(report.d, product(a, b))
 
 

@@ -3,7 +3,7 @@
 A wave is one tile on each multiprocessor. Its time is the main loop's, the greatest of the tensor cores', the loads'
 and the latency that the stages leave uncovered, plus the ends of a tile. The whole takes at least as long as its bytes
 from memory and its energy. Times are in microseconds for 16-bit operands on an H200, where the constants were fitted to
-the sizes of the library on 31 products from 3 to 400 microseconds (the choice is within 1 % of the best of them,
+the sizes of the library on 35 products from 3 to 6000 microseconds (the choice is within 3 % of the best of them,
 geometric mean); 8-bit operands count at twice the rate. Only ratios matter for the choice.
 """
 
@@ -12,17 +12,19 @@ from __future__ import annotations
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
 
-FLOPS_PER_US = 6.6e6  # of one multiprocessor at its full clock, 16-bit operands
+FLOPS_PER_US = 7.1e6  # of one multiprocessor at its full clock, 16-bit operands
 SUSTAINED_PER_US = 7.0e8  # of the whole GPU under its power limit
-INSTRUCTION = 24.0  # columns that one wgmma costs beside its own
-BYTES_PER_US = 1.09e5  # from L2 to one multiprocessor alone
-CROWD = 1.4  # how much slower when all of them load
-MEMORY_PER_US = 3.4e6  # bytes from memory
-LATENCY = 0.75  # of a load
-START = 2.9  # launch, first loads, last stores
-WASTE = 0.1  # of the time that a schedule would take, where memory or power decide: waiting is not free
-TILE, STORE = 0.37, 5.0e-5  # the ends of a tile: in any case, and for each element
-SHARING, PEER, PEER_ELEMENT = 1.65, 0.62, 5.5e-5  # exchanging sums: once, for each block of a tile, for each element
+INSTRUCTION = 42.0  # columns that one wgmma costs beside its own
+BYTES_PER_US = 9.9e4  # from L2 to one multiprocessor alone
+CROWD = 1.6  # how much slower when all of them load
+MEMORY_PER_US = 4.0e6  # bytes from memory
+LATENCY = 1.0  # of a load
+START = 2.8  # launch, first loads, last stores
+WASTE = 0.08  # of the time that a schedule would take, where memory or power decide: waiting is not free
+TILE, PART, STORE = 0.06, 0.073, 7.0e-5  # the ends of a tile: in any case, for each part and for each element of it
+SHARED = 1.06  # how much slower the shared loop is
+SHARING, PEER, PEER_ELEMENT = 2.6, 0.6, 7.4e-5  # exchanging sums: once, for each block of a tile, for each element
+ALONE = 1.17  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
 
 
 def hopper_estimate(
@@ -37,13 +39,13 @@ def hopper_estimate(
     width = config.a.dtype.width / 8
     bytes_ = batch * ((m + n) * k * width + m * n * config.c.dtype.width / 8)
     least = max(bytes_ / MEMORY_PER_US, 2.0 * m * n * k * batch * width / 2 / SUSTAINED_PER_US)
-    ends = TILE + STORE * bM * bN
+    ends = TILE + STORE * bM * bN + PART * (config.part[1] // config.epilogue_columns)
     if plan is None:
         tile = k_tiles * k_tile(config, min(1.0, tiles / workers)) + ends
         return bounded(-(-tiles // workers) * tile, least)
     loop = k_tiles * k_tile(config, 1.0)
     share, peers = plan.sk_tiles / plan.sk_blocks, max(1.0, plan.sk_blocks / plan.sk_tiles)
-    shared = share * loop + ends * max(1.0, share) + SHARING + (PEER + PEER_ELEMENT * bM * bN) * peers
+    shared = SHARED * share * loop + ends * max(1.0, share) + SHARING + (PEER + PEER_ELEMENT * bM * bN) * peers
     rest = -(-(tiles - plan.sk_tiles) // workers) * (loop + ends)
     return bounded(shared + rest, least)
 
@@ -58,5 +60,6 @@ def k_tile(config: HopperConfig, busy: float) -> float:
     bM, bN, bK = config.tile
     columns, width = config.part[1], config.a.dtype.width
     flops = 2 * bM * bN * bK / FLOPS_PER_US * width / 16 * (columns + INSTRUCTION) / columns
+    flops *= ALONE if config.warpgroups == 1 else 1.0
     loads = (bM + bN) * bK * width / 8 / BYTES_PER_US * (1 + (CROWD - 1) * busy) / CROWD
     return max(flops, loads, LATENCY / (config.stages - 1))

@@ -109,7 +109,32 @@ class SharedTiles:
         return self.plan.get_sk_block_idx(tile * self.plan.iters_per_tile)
 
 
-Decomposition = DataParallel | PersistentTiles | SharedTiles
+@dataclass(frozen=True)
+class PersistentSharedTiles(SharedTiles):
+    """Stream-K on as many workers as the GPU holds: each works through its share of the shared tiles first, and then
+    takes one of the other tiles after another."""
+
+    workers: Int32
+
+    def blocks(self, tiles: Any) -> Any:
+        return self.workers
+
+    @cute.jit
+    def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any]:
+        begin, end = Int32(0), Int32(0)
+        if block < self.plan.sk_blocks:
+            begin, end = self.plan.get_iter_extents(block)
+        return begin, end
+
+    @cute.jit
+    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Any, state: Any = None) -> Any:
+        state = SharedTiles.run(self, block, tiles, k_tiles, piece, state)
+        for tile in range(self.plan.sk_tiles + block, tiles, self.workers, unroll=1):
+            state = piece(tile, 0, k_tiles, state)
+        return state
+
+
+Decomposition = DataParallel | PersistentTiles | SharedTiles | PersistentSharedTiles
 
 
 def decomposition_of(
@@ -125,4 +150,6 @@ def decomposition_of(
         from_dlpack(array, assumed_align=16).mark_layout_dynamic()
         for array in (zeros(plan.sk_blocks * bM * bN, config.acc_dtype), zeros(plan.sk_blocks, Int32))
     )
+    if isinstance(config, HopperConfig):
+        return PersistentSharedTiles(workspace, flags, plan, Int32(max(plan.avail_sms, plan.sk_blocks)))
     return SharedTiles(workspace, flags, plan)
