@@ -37,7 +37,8 @@ def fastest(entry: KernelEntry, decomposition: str, problem: Problem, room: Room
     if len(sharers) > MOST_PLANS:
         # A plan takes longer than an estimate: make those of the sizes that do best with all multiprocessors busy.
         sharers = sorted(sharers, key=lambda e: evenly(e.config, problem, room))[:MOST_PLANS]
-    shared = [(e, plan) for e in sharers if (plan := plan_of(e.config, problem, room)) is not None]
+    plans = [(e, plan_of(e.config, problem, room)) for e in sharers]
+    shared: list[Option] = [(e, plan) for e, plan in plans if plan is not None]
     options = {"auto": whole + shared, "data_parallel": whole, "stream_k": shared or whole}[decomposition]
     return min(options, key=lambda option: time_of(option, problem, room))
 
@@ -58,7 +59,7 @@ def evenly(config: AnyConfig, problem: Problem, room: Room) -> float:
     tiles = -(-m // bM) * -(-n // bN) * batch
     if not isinstance(config, HopperConfig):
         return tiles * bM * bN
-    return tiles / multiprocessors * -(-k // bK) * k_tile(config, 1.0)
+    return tiles / multiprocessors * -(-k // bK) * k_tile(config, k, 1.0)
 
 
 def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:
