@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dis
 import importlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 Getter = Callable[[str], Any]
@@ -30,7 +33,7 @@ def lazily(
         if name in children:
             return importlib.import_module(f"{module}.{name}")
         if name not in where:
-            raise missing(module, name, (*where, *children))
+            raise missing(module, name, (*where, *children), sys._getframe(1))
         home, there = where[name]
         found = getattr(importlib.import_module(home), there)
         setattr(sys.modules[module], name, found)
@@ -45,21 +48,44 @@ def unknown_names(module: str) -> Getter:
 
     def find(name: str) -> Any:
         found = sys.modules[module]
-        raise missing(module, name, getattr(found, "__all__", dir(found)))
+        raise missing(module, name, getattr(found, "__all__", dir(found)), sys._getframe(1))
 
     return find
 
 
-def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error of ``module.name``: a name that is documented and not here yet, or none at all (with the nearest)."""
+def missing(module: str, name: str, known: Iterable[str], asker: FrameType) -> Exception:
+    """The error of ``module.name``: a name that is documented and not here yet, or none at all (with the nearest).
+
+    In ``from module import name`` Python puts a text of its own in the place of an AttributeError's, so that there it
+    is an ImportError. ``asker`` is the frame that asks.
+    """
     if name.startswith("__"):  # Python asks modules for such names itself
         return AttributeError(f"module {module!r} has no attribute {name!r}")
-    from tilewright.errors import MissingNameError, nearest
+    from tilewright.errors import MissingImportError, MissingNameError, nearest
 
-    path = f"{module}.{name}".partition(".")[2]
-    if _is_documented(path):
-        return MissingNameError(f"module {module!r} has no {name!r} yet: the CuTe DSL has it, Tilewright does not")
-    return MissingNameError(f"module {module!r} has no attribute {name!r}{nearest(name, known)}")
+    if _is_documented(f"{module}.{name}".partition(".")[2]):
+        text = f"module {module!r} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
+    else:
+        text = f"module {module!r} has no attribute {name!r}{nearest(name, known)}"
+    if dis.opname[asker.f_code.co_code[asker.f_lasti]] == "IMPORT_FROM":
+        return MissingImportError(text, name=module)
+    return MissingNameError(text)
+
+
+class _DocumentedModules(MetaPathFinder):
+    """The last finder of modules: one that the CuTe DSL documents and that is not here is an error that says so."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> None:
+        package, _, name = fullname.partition(".")
+        if package == __name__.partition(".")[0] and _is_documented(name):
+            from tilewright.errors import MissingImportError
+
+            raise MissingImportError(
+                f"there is no module {fullname!r} yet: the CuTe DSL has it, Tilewright does not", name=fullname
+            )
+
+
+sys.meta_path.append(_DocumentedModules())
 
 
 def _is_documented(path: str) -> bool:

@@ -62,6 +62,10 @@ class MissingNameError(TilewrightError, AttributeError):
     """A module was asked for a name that it does not have."""
 
 
+class MissingImportError(TilewrightError, ModuleNotFoundError):
+    """An import names a module, or a name of a module, that is not there."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that ``name`` most resembles, to complete a message; empty where none does.
 

@@ -12,7 +12,8 @@ import pytest
 import tilewright as cutlass
 from tilewright import cute, testing, utils
 from tilewright.cute.runtime import from_dlpack, make_fake_compact_tensor
-from tilewright.errors import ArgumentError, StagingError
+from tilewright.errors import ArgumentError, ConstraintError, StagingError
+from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.tools.tuning import SkippedWarning
 
 
@@ -181,3 +182,70 @@ def test_simulator_options_are_checked(monkeypatch) -> None:
             settings.current_options()
     with pytest.raises(ArgumentError, match="checks='maybe'; it is True or False"):
         settings.set_options(checks="maybe")
+
+
+def test_a_hint_that_is_not_followed_is_a_warning() -> None:
+    @cute.jit
+    def total(n: cutlass.Int32, out: cute.Tensor) -> None:
+        for i in cutlass.range(n, prefetch_stages=2):
+            out[0] += i
+
+    out = np.zeros(1, np.int32)
+    with pytest.warns(HintWarning, match=r"range\(prefetch_stages=2\): the loop's copies are not moved") as caught:
+        total(5, out)
+    assert out[0] == 10 and caught[0].filename == __file__
+    with pytest.raises(StagingError, match="a whole number of stages"):
+        cutlass.range(4, prefetch_stages=-1)
+
+
+def test_strides_take_64_bits_where_asked() -> None:
+    seen = []
+
+    @cute.jit
+    def pick(a: cute.Tensor, out: cute.Tensor) -> None:
+        seen.append(a.layout.stride[0].width)
+        out[0] = a[2, 1]
+
+    x, out = np.arange(12, dtype=np.float32).reshape(3, 4), np.zeros(1, np.float32)
+    for narrow, width in ((True, 32), (False, 64)):
+        tensor = from_dlpack(x, use_32bit_stride=narrow).mark_layout_dynamic()
+        compiled = cute.compile(pick, tensor, out)
+        for given in (tensor, x):  # a plain array is passed with the strides that were compiled
+            out[0] = 0
+            compiled(given, out)
+            assert out[0] == 9 and seen[-1] == width
+    with pytest.raises(ArgumentError, match=r"expected .* with strides of 64 bits, got"):
+        compiled(from_dlpack(x).mark_layout_dynamic(), out)
+
+
+def test_floats_keep_their_fraction_everywhere() -> None:
+    whole, real = from_dlpack(np.zeros(4, np.int32)), from_dlpack(np.full(4, 2.5, np.float32))
+
+    @cute.jit
+    def move(dst: cute.Tensor, src: cute.Tensor) -> None:
+        cute.basic_copy(src, dst)
+
+    @cute.jit
+    def move_if(dst: cute.Tensor, src: cute.Tensor) -> None:
+        fragment = cute.make_rmem_tensor(4, cutlass.Float32)
+        fragment.store(src.load())
+        cute.basic_copy_if(fragment, fragment, dst)
+
+    def write(x: object) -> None:
+        whole[0] = x
+
+    for act in (lambda: move(whole, real), lambda: move_if(whole, real), lambda: write(2.5), lambda: whole.fill(0.5),
+                lambda: write(cutlass.Float32(2))):  # fmt: skip
+        with pytest.raises(ConstraintError, match="the fraction would be lost"):
+            act()
+    for x in (3, np.int64(3), 3.0, cutlass.Int8(3)):
+        write(0)
+        write(x)
+        assert whole[0] == 3
+    with pytest.raises(ArgumentError, match="a number is needed"):
+        write("3")
+
+
+def test_arrays_are_no_tensors() -> None:
+    with pytest.raises(ArgumentError, match=r"zipped_divide: a numpy.ndarray is an array, .* from_dlpack\(x\)"):
+        cute.zipped_divide(np.zeros((8, 8)), (4, 4))

@@ -77,6 +77,18 @@ def test_a_missing_name_is_unknown_or_not_here_yet(module: str, name: str, words
         getattr(found, name)
     assert isinstance(caught.value, TilewrightError)
     assert not hasattr(found, name)
+    with pytest.raises(ImportError, match=words) as caught_import:
+        exec(f"from {found.__name__} import {name}", {})
+    assert isinstance(caught_import.value, TilewrightError)
+
+
+def test_a_missing_module_is_unknown_or_not_here_yet() -> None:
+    words = "no module 'tilewright.cute.nvgpu.tcgen05' yet: the CuTe DSL has it"
+    for program in ("import tilewright.cute.nvgpu.tcgen05", "from tilewright.cute.nvgpu.tcgen05 import MmaF16BF16Op"):
+        with pytest.raises(ModuleNotFoundError, match=words):
+            exec(program, {})
+    with pytest.raises(ModuleNotFoundError, match="No module named 'tilewright.cutee'"):
+        importlib.import_module("tilewright.cutee")
 
 
 def test_a_missing_name_in_a_kernel_names_the_line() -> None:

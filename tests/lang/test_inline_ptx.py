@@ -214,8 +214,8 @@ def test_warp_instructions() -> None:
 
 
 def test_what_the_simulator_does_not_know_asks_for_an_action() -> None:
-    with pytest.raises(Exception, match=r"does not know mul24\.lo\.u32(?s:.)*ptx_action\('mul24\.lo\.u32'\)"):
-        on_simulator("mul24.lo.u32 $0, $1, $2;", WORDS)
+    with pytest.raises(Exception, match=r"does not know mul24\.lo\.s32(?s:.)*ptx_action\('mul24\.lo\.s32'\)"):
+        on_simulator("mul24.lo.s32 $0, $1, $2;", WORDS)
 
     @sim.ptx_action("mul24.hi.u32")
     def _(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -115,6 +115,31 @@ def test_numbers_of_the_program_are_unknown_to_python_print(capsys) -> None:
     assert str(cutlass.Int32(42)) == "42"
 
 
+def test_numbers_of_the_program_in_layouts_are_unknown_to_python_print(capsys) -> None:
+    """The outputs are those of the documentation's examples of coalesce and composition."""
+
+    @cute.jit
+    def host() -> None:
+        n = cutlass.Int32
+        for layout in (
+            cute.make_layout((2, (1, 6)), stride=(1, (n(6), 2))),
+            cute.composition(cute.make_layout((6, 2), stride=(n(8), 2)), cute.make_layout((4, 3), stride=(3, 1))),
+            cute.composition(
+                cute.make_layout((n(10), n(2)), stride=(n(16), n(4))),
+                cute.make_layout((n(5), n(4)), stride=(n(1), n(5))),
+            ),
+            cute.make_layout((2, 3)),
+        ):
+            print(layout)
+            cute.printf("{}", layout)
+
+    host()
+    assert capsys.readouterr().out.splitlines() == [
+        "(2,(1,6)):(1,(?,2))", "((2,2),3):((?,2),?)", "((?,?),(?,?)):((?,?),(?,?))", "(2,3):(1,2)",
+        "(2,(1,6)):(1,(6,2))", "((2,2),3):((24,2),8)", "((5,1),(2,2)):((16,4),(80,4))", "(2,3):(1,2)",
+    ]  # fmt: skip
+
+
 def test_a_tensor_among_the_values(capsys) -> None:
     @cute.jit
     def host(a: cute.Tensor) -> None:

@@ -11,6 +11,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.effects import Access
 from tilewright.ir.types import F32, TF32, MemSpace, ScalarType
 from tilewright.lang.numbers.numeric import wrap
+from tilewright.lang.tensors.access import need_no_fraction
 from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
@@ -186,11 +187,12 @@ def _between_registers(src: Tensor, dst: Tensor, split: Split, pred: Any) -> Non
 
 
 def basic_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> None:
-    """``dst[i] = src[i]`` for every element, converting the element type where it differs."""
+    """``dst[i] = src[i]`` for every element, converting the element type where it differs (no float to an integer)."""
     if size(src.linear) != size(dst.linear):
         raise ConstraintError(f"basic_copy: {src} and {dst} differ in size")
     if src.element_type is dst.element_type:
         return autovec_copy(src, dst)
+    need_no_fraction(src.element_type, dst.element_type, dst)
     return dst.store(src.load().to(dst.element_type))
 
 
@@ -201,6 +203,7 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: Any = None, ip
             raise ConstraintError(
                 f"basic_copy_if: cannot convert {src.element_type} to {dst.element_type} between memories"
             )
+        need_no_fraction(src.element_type, dst.element_type, dst)
         converted = make_rmem_tensor(make_layout(src.linear.shape), dst.element_type)
         converted.store(src.load().to(dst.element_type))
         src = converted

@@ -16,7 +16,8 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
-from tilewright.lang.numbers.numeric import Int32, Int64, Integer, unwrap
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer, is_number, unwrap
+from tilewright.lang.tensors.access import need_no_fraction
 from tilewright.lang.tensors.pointer import HostPointer, element_bytes
 from tilewright.lang.tensors.tensor import Tensor, dynamic_leaves
 from tilewright.layout.layout import Layout
@@ -132,7 +133,7 @@ class HostTensor(Tensor):
                     f"{array.stride[leading_dim]}, not 1, in {self._text()}"
                 )
         shape = tuple([_dynamic(n) for n in array.shape])
-        wide = array.is_wide
+        wide = self.engine.wide
         stride = tuple(
             [1 if i == leading_dim else 0 if d == 0 else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)]
         )
@@ -145,7 +146,7 @@ class HostTensor(Tensor):
         and of modes with extent 1 are run-time numbers like any other.
         """
         self._need_flat("mark_all_dynamic")
-        array, wide = self.array, self.array.is_wide
+        array, wide = self.array, self.engine.wide
         shape = tuple([_dynamic(n) for n in array.shape])
         stride = tuple([1 if i == contiguous else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)])
         return self._mark(shape, stride)
@@ -171,7 +172,7 @@ class HostTensor(Tensor):
         shape = list(self.linear.shape)
         shape[mode] = _dynamic(array.shape[mode], divisibility)
         stride: list[Any] = [0] * len(shape)
-        wide, known, number = array.is_wide, 1, 1
+        wide, known, number = self.engine.wide, 1, 1
         dynamic = False
         for i in reversed(order):
             stride[i] = _dynamic(number, known, wide) if dynamic else number
@@ -219,11 +220,19 @@ class HostTensor(Tensor):
 
     def __setitem__(self, coord: Any, value: Any) -> None:
         self._need_the_host()
-        self.numpy()[self._numpy_index(coord)] = value
+        self.numpy()[self._numpy_index(coord)] = self._element(value)
 
     def fill(self, value: Any, *, loc: Any = None, ip: Any = None) -> None:
         self._need_the_host()
-        self.numpy()[...] = value
+        self.numpy()[...] = self._element(value)
+
+    def _element(self, value: Any) -> Any:
+        """A number that is stored, as in kernels: rounded to the element's type; a float keeps its fraction."""
+        value = value.item() if hasattr(value, "item") else value  # NumPy's scalars
+        if not is_number(value):
+            raise ArgumentError(f"{value!r} is no element of {self}: a number is needed")
+        need_no_fraction(value, self.element_type, self)
+        return self.element_type(value).value
 
     @staticmethod
     def _need_the_host() -> None:
@@ -249,14 +258,15 @@ class HostTensor(Tensor):
 
 
 def from_dlpack(
-    tensor_dlpack: Any, assumed_align: int | None = None, use_32bit_stride: bool = False, *,
+    tensor_dlpack: Any, assumed_align: int | None = None, use_32bit_stride: bool = True, *,
     enable_tvm_ffi: bool = False, force_tf32: bool = False,
 ) -> HostTensor:  # fmt: skip
     """``tensor_dlpack`` (an array) as a tensor, without a copy.
 
     ``assumed_align`` (bytes) is what kernels may count on; it defaults to the size of one element and must hold.
-    ``force_tf32`` reads float32 as TFloat32. ``enable_tvm_ffi`` and ``use_32bit_stride`` are accepted: calls are always
-    made this library's way, and strides take 32 bits where they fit.
+    ``use_32bit_stride`` lets run-time strides take 32 bits where all offsets into the array fit, as documented; given
+    as False they take 64, so that what is compiled for a small array takes large ones too. (The CuTe DSL's default is
+    False.) ``force_tf32`` reads float32 as TFloat32. ``enable_tvm_ffi`` is accepted: calls are made this library's way.
 
     >>> import numpy as np
     >>> x = np.zeros((8, 4), np.float16)
@@ -274,10 +284,10 @@ def from_dlpack(
         if array.dtype is not Float32:
             raise ArgumentError(f"force_tf32 needs float32 elements, not {array.dtype}")
         array = array._replace(dtype=TFloat32)
-    return tensor_over(array, assumed_align)
+    return tensor_over(array, assumed_align, not use_32bit_stride)
 
 
-def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
+def tensor_over(array: Array, assumed_align: int | None = None, wide: bool = False) -> HostTensor:
     """A view that :func:`~tilewright.lang.arguments.arrays.array_of` gave (modes permuted or added) as a tensor."""
     align = assumed_align if assumed_align is not None else element_bytes(array.dtype)
     if align < 1 or align & (align - 1):
@@ -289,7 +299,7 @@ def tensor_over(array: Array, assumed_align: int | None = None) -> HostTensor:
         )
     low, high = array.bounds
     place = DevicePointer(array.address, array.device, low, high, array.owner)
-    pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, array.is_wide)
+    pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, wide or array.is_wide)
     return HostTensor(pointer, _layout(array.shape, array.stride), array)
 
 

@@ -189,4 +189,5 @@ def describe(value: Any) -> str:
     if is_array(value):
         shape, dtype = tuple(value.shape), str(value.dtype).removeprefix("torch.")
         return f"{type(value).__name__} of {dtype}, shape {shape}"
-    return objects.describe(value)
+    wide = getattr(getattr(value, "engine", None), "wide", False) and getattr(value, "is_dynamic_layout", False)
+    return objects.describe(value) + (" with strides of 64 bits" if wide else "")

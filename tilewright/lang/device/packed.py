@@ -28,13 +28,21 @@ def add_packed_f32x2(src_a: Any, src_b: Any, *, loc: Any = None, ip: Any = None)
 
 
 def sub_packed_f32x2(src_a: Any, src_b: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
-    """``src_a - src_b``, number by number."""
+    """``src_a - src_b``, number by number.
+
+    >>> sub_packed_f32x2((1.0, 2.0), (0.5, 4.0))
+    (Float32(0.5), Float32(-2.0))
+    """
     (a, b), (c, d) = _pair(src_a, "sub_packed_f32x2"), _pair(src_b, "sub_packed_f32x2")
     return a - c, b - d
 
 
 def mul_packed_f32x2(src_a: Any, src_b: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
-    """``src_a * src_b``, number by number."""
+    """``src_a * src_b``, number by number.
+
+    >>> mul_packed_f32x2((1.0, 2.0), (0.5, 4.0))
+    (Float32(0.5), Float32(8.0))
+    """
     (a, b), (c, d) = _pair(src_a, "mul_packed_f32x2"), _pair(src_b, "mul_packed_f32x2")
     return a * c, b * d
 

@@ -147,6 +147,11 @@ class Numeric(metaclass=NumericMeta):
     def _python(self, what: str) -> Any:
         if self.is_static:
             return self.value
+        if type(self).is_float:
+            raise StagingError(
+                f"a run-time {type(self).__name__} cannot be used as {what}: its number is known when the kernel runs. "
+                "Convert it with .to(Int32) or Int32(x); cute.math has the functions of Python's math"
+            )
         raise StagingError(
             f"a run-time {type(self).__name__} cannot be used as {what}: its number is known when the kernel runs. "
             "Loops over it need `range` inside a @cute.jit or @cute.kernel function; range_constexpr, list indices and "

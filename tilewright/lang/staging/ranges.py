@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,12 +11,16 @@ from tilewright.errors import StagingError
 from tilewright.lang.numbers.numeric import Integer, Numeric
 
 
+class HintWarning(UserWarning):
+    """A hint about speed that is not followed; the program means the same without it."""
+
+
 class Range:
     """The bounds and hints of a run-time loop; what the builtin ``range`` means in a staged ``for`` statement.
 
     ``unroll`` asks for that many copies of the body, ``unroll_full`` for all of them (with Python bounds the loop is
-    then unrolled while staging and its index is a Python int). ``prefetch_stages`` is accepted; the software pipeline
-    that it asks for is the kernel author's to write here.
+    then unrolled while staging and its index is a Python int). ``prefetch_stages`` is a hint that is not followed: a
+    :class:`HintWarning` says so, and the loop runs as it is written.
     """
 
     def __init__(
@@ -33,7 +38,9 @@ class Range:
         self.step = bounds[2] if len(bounds) == 3 else 1
         if as_python(self.step) == 0:
             raise StagingError("range: the step must not be zero")
-        self.unroll, self.unroll_full, self.prefetch_stages = unroll or None, bool(unroll_full), prefetch_stages
+        if prefetch_stages:
+            warn_of_prefetching(prefetch_stages)
+        self.unroll, self.unroll_full = unroll or None, bool(unroll_full)
 
     @property
     def is_static(self) -> bool:
@@ -51,6 +58,17 @@ class Range:
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.python())
+
+
+def warn_of_prefetching(stages: Any) -> None:
+    if isinstance(stages, bool) or not isinstance(stages, int) or stages < 0:
+        raise StagingError(f"range(prefetch_stages={stages!r}): a whole number of stages is needed")
+    warnings.warn(
+        f"range(prefetch_stages={stages}): the loop's copies are not moved ahead, it runs as it is written; for a "
+        "software pipeline copy the first stages before the loop and stage i + n inside it, as cutlass.pipeline has it",
+        HintWarning,
+        stacklevel=3,
+    )
 
 
 def as_python(bound: Any) -> int | None:

@@ -31,6 +31,13 @@ Place = tuple[Any, int]
 
 def element_value(value: Any, dtype: Any, tensor: Any) -> Value:
     """``value`` as an element of ``tensor``. Numbers convert, but a float does not lose its fraction silently."""
+    need_no_fraction(value, dtype, tensor)
+    number: Value = dtype(value).ir_value()
+    return number
+
+
+def need_no_fraction(value: Any, dtype: Any, tensor: Any) -> None:
+    """ConstraintError where ``value`` (a number, or the type of many) is a float and elements of ``dtype`` are not."""
     fraction = isinstance(value, float) and not value.is_integer()
     kind = getattr(value, "ir_type", None) or getattr(value, "type", None)
     if dtype.is_integer and dtype.ir_type != BOOL and (fraction or (isinstance(kind, ScalarType) and kind.is_float)):
@@ -39,8 +46,6 @@ def element_value(value: Any, dtype: Any, tensor: Any) -> Value:
             f"a {given} becomes an element of {tensor}: the fraction would be lost; convert it with "
             f".to({dtype.__name__}), after cute.math.floor, round or trunc as meant"
         )
-    number: Value = dtype(value).ir_value()
-    return number
 
 
 def element_count(layout: Any, what: str) -> int:

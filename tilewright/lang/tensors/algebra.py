@@ -1,7 +1,8 @@
 """The layout algebra on layouts *and* tensors, under CuTe's names.
 
 Each function takes what its namesake in :mod:`tilewright.layout` takes; given a tensor it acts on the tensor's layout
-and gives a tensor of the same elements. Integers that are known while staging count as static.
+and gives a tensor of the same elements. Integers that are known while staging count as static, except where a staged
+function makes a layout: there ``Int32(10)`` is a run-time extent, as in the CuTe DSL, and ``10`` a static one.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from inspect import Parameter, Signature, signature
 from typing import Any
 
 from tilewright import layout as _layout
-from tilewright.errors import ConstraintError, unknown_keyword
-from tilewright.lang.numbers.numeric import Integer
+from tilewright.errors import ArgumentError, ConstraintError, unknown_keyword
+from tilewright.ir.builder import Builder
+from tilewright.lang.numbers.numeric import Integer, wrap
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
@@ -30,6 +32,9 @@ def _on_layout(f: Callable[..., Any]) -> Callable[..., Any]:
         rest = [unwrap_tree(a) for a in args]
         if isinstance(input, Tensor):
             return input.with_layout(f(input.linear, *rest, **options))
+        if hasattr(type(input), "__dlpack__") or hasattr(type(input), "__array_interface__"):
+            kind = f"{type(input).__module__}.{type(input).__name__}"
+            raise ArgumentError(f"{f.__name__}: a {kind} is an array, not a tensor; from_dlpack(x) makes one of it")
         return f(unwrap_tree(input), *rest, **options)
 
     doc = f"{f.__doc__}\n    Also on tensors: acts on the layout and keeps the elements.\n"
@@ -132,6 +137,8 @@ def _of_extents(f: Callable[..., Any]) -> Callable[..., Any]:
     measured = _of_layout(f)
 
     def make(shape: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("stride") is not None:
+            kwargs["stride"] = _of_the_program(kwargs["stride"])
         return measured(_extents(shape), *args, **kwargs)
 
     return _as_documented(make, f, f.__doc__)
@@ -140,7 +147,18 @@ def _of_extents(f: Callable[..., Any]) -> Callable[..., Any]:
 def _extents(shape: Any) -> Any:
     if isinstance(shape, (tuple, list)):
         return tuple(map(_extents, shape))
+    shape = _of_the_program(shape)
     return shape.assume_nonneg() if isinstance(shape, Integer) and not shape.nonneg else shape
+
+
+def _of_the_program(number: Any) -> Any:
+    """A known number of the language as the result of an op, so that layouts do not take it for a static one."""
+    if isinstance(number, (tuple, list)):
+        return tuple(map(_of_the_program, number))
+    if not (isinstance(number, Integer) and number.is_static and Builder.active()):
+        return number
+    kind = type(number).ir_type
+    return wrap(Builder.current().emit("add", (number.ir_value(), Builder.constant(kind, 0)), (kind,)).result)
 
 
 make_layout, make_identity_layout = _of_extents(_layout.make_layout), _of_extents(_layout.make_identity_layout)
