@@ -71,8 +71,8 @@ class Launched:
 class Trace:
     """The launches inside a ``with tilewright.sim.trace() as trace`` block, one after another.
 
-    ``roles``: for each (launch, block, warp) what it does: ``loads``, ``multiplies``, ``stores``, joined by commas, or
-    "".
+    ``roles``: for each (launch, block, warp) what it does: ``loads``, ``multiplies``, ``stores``, joined by commas;
+    ``reads``: it only waits for what TMA brings. Warps that do none of it are left out.
     """
 
     launches: list[Launched] = field(default_factory=list)

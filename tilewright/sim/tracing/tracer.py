@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
+DOES = ("loads", "multiplies", "reads", "stores")
+
 
 class Tracer(Observer):
     """Of one launch. Spans and arrows hold offsets of mbarriers until the end, when these get their names."""
@@ -62,12 +64,15 @@ class Tracer(Observer):
         self.grid = launch.geometry.grid
 
     def end(self, launch: Launch) -> None:
+        for offset in self.filled:
+            for who in self.waited[offset]:
+                if not self.does[who]:
+                    self.does[who].add("reads")
         spans, arrows = named(self)
         self.trace.spans += spans
         self.trace.arrows += arrows
         self.trace.roles |= {
-            (self.number, block, warp): ", ".join(d for d in ("loads", "multiplies", "stores") if d in does)
-            for (block, warp), does in self.does.items()
+            (self.number, *who): ", ".join(d for d in DOES if d in does) for who, does in self.does.items()
         }
         config = self.config
         self.trace.launches.append(Launched(self.name, config.grid, config.block, self.start, self.end_time))
