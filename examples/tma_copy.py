@@ -23,14 +23,18 @@ from tilewright.cute.runtime import from_dlpack
 
 TILE = (32, 256)  # TMA moves up to 256 elements along each mode
 STAGES, AHEAD = 6, 4
+POLICY = cpasync.CacheEvictionPriority.EVICT_FIRST  # nothing is read twice
 IN_A_ROW = 5
 
 
 class TmaCopy:
     """``b = a`` for matrices of one shape, with contiguous rows that begin at multiples of 16 bytes."""
 
-    def __init__(self, blocks: int, tile: tuple[int, int] = TILE, stages: int = STAGES, ahead: int = AHEAD) -> None:
+    def __init__(
+        self, blocks: int, tile: tuple[int, int] = TILE, stages: int = STAGES, ahead: int = AHEAD, policy: Any = POLICY
+    ) -> None:
         self.blocks, self.tile, self.stages, self.ahead = blocks, tile, stages, ahead
+        self.policy = policy
 
     @cute.jit
     def __call__(self, a: cute.Tensor, b: cute.Tensor, stream: Any = None):
@@ -71,7 +75,7 @@ class TmaCopy:
         for i in cutlass.range(count):
             stage = i % self.stages
             cute.arch.mbarrier_wait(full + stage, i // self.stages % 2)
-            cute.copy(store, sB[None, stage], gB[None, first + i * self.blocks])
+            cute.copy(store, sB[None, stage], gB[None, first + i * self.blocks], cache_policy=self.policy)
             cute.arch.cp_async_bulk_commit_group()
             # The stage of tile i + ahead was read by the store that came stages - ahead groups before this one.
             cute.arch.cp_async_bulk_wait_group(self.stages - self.ahead, read=True)
@@ -87,7 +91,7 @@ class TmaCopy:
         size = cute.size_in_bytes(target.element_type, cute.make_layout(self.tile))
         with cute.arch.elect_one():
             cute.arch.mbarrier_arrive_and_expect_tx(full, size)
-        cute.copy(load, source, target, tma_bar_ptr=full)
+        cute.copy(load, source, target, tma_bar_ptr=full, cache_policy=self.policy)
 
 
 _compiled: dict[Any, Any] = {}
@@ -112,9 +116,9 @@ def prepared(a: Any, b: Any, blocks: int | None = None) -> Any:
     return _compiled[key].bind(*views)
 
 
-def copy(a: Any, b: Any) -> Any:
+def copy(a: Any, b: Any, blocks: int | None = None) -> Any:
     """``b = a``; gives ``b``."""
-    prepared(a, b)()
+    prepared(a, b, blocks)()
     return b
 
 
