@@ -58,7 +58,7 @@ def imports() -> list[dict[str, Any]]:
 
 COMPILE_PROBE = """
 import json, time, sys
-from tilewright.gemm import MultistageGemm, kernels
+from tilewright.gemm import kernels
 from tilewright.gemm import stage
 from tilewright.cuda import compile, emit
 name, arch = sys.argv[1], sys.argv[2]
@@ -73,7 +73,7 @@ print(json.dumps({"stage": t1 - t0, "emit": t2 - t1, "nvrtc": t3 - t2}))
 def compiling() -> list[dict[str, Any]]:
     """Cold compiles in fresh processes with an empty disk cache, then again from the cache."""
     records = []
-    for name in ("tensorop_f16", "simt_f32"):
+    for name in ("tensorop_f16", "simt_f32", "hopper_f16"):
         with tempfile.TemporaryDirectory() as cache:
             cold, warm = [compile_once(name, cache) for _ in range(2)]
         records.append({"what": f"cold compile {name} sm_90a", **cold, "cached": warm["nvrtc"]})

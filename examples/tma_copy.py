@@ -23,7 +23,7 @@ from tilewright.cute.runtime import from_dlpack
 
 TILE = (32, 256)  # TMA moves up to 256 elements along each mode
 STAGES, AHEAD = 6, 4
-POLICY = cpasync.CacheEvictionPriority.EVICT_FIRST  # nothing is read twice
+POLICY = cute.nvgpu.CacheEvictionPriority.EVICT_FIRST  # nothing is read twice
 IN_A_ROW = 5
 
 
