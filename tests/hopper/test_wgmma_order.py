@@ -102,7 +102,8 @@ def test_shared_memory_that_is_overwritten_too_early(which: int) -> None:
         warpgroup.wait_group(0)
         cute.autovec_copy(x.acc, x.c)
 
-    got, _ = run(body)
+    with sim.options(check="none"):  # which would call it a race
+        got, _ = run(body)
     assert (got == 0).all()
 
 

@@ -162,8 +162,11 @@ class BulkStore(BulkCopy):
         does = "update" if self.reduction else "write"
         return (
             Access("read", "source", SHARED, align=ALIGNMENT, agent=READS, proxy="async"),
-            Access(does, "destination", GLOBAL, align=ALIGNMENT, agent=WRITES, proxy="async"),
-        )
+            Access(
+                does, "destination", GLOBAL, align=ALIGNMENT, agent=WRITES, proxy="async",
+                order="relaxed" if self.reduction else "weak", scope="gpu",
+            ),
+        )  # fmt: skip
 
     @property
     def cute_name(self) -> str:

@@ -35,7 +35,7 @@ class BulkGroups:
     def add(self, lanes: Lanes, lane: int, read: Action, write: Action) -> None:
         """A store that ``lane`` issues now."""
         warp = int(lanes.warp_numbers()[lane // 32])
-        self.open.setdefault(warp, []).append(Store(lanes.effect(read), lanes.effect(write)))
+        self.open.setdefault(warp, []).append(Store(lanes.effect(read, lane), lanes.effect(write, lane)))
 
     def commit(self, lanes: Lanes) -> None:
         for warp in self._active(lanes):

@@ -112,8 +112,8 @@ class Lanes(Protocol):
         """Let all but the newest ``pending`` committed groups of these lanes take effect."""
         ...
 
-    def effect(self, action: Callable[[], None]) -> Callable[[], None]:
-        """``action`` as something that these lanes do later, with the mask of now, and once."""
+    def effect(self, action: Callable[[], None], lane: int | None = None) -> Callable[[], None]:
+        """``action`` as something that these lanes (or only ``lane``) do later, with the mask of now, and once."""
         ...
 
     def eventually(

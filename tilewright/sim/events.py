@@ -112,8 +112,15 @@ class Events:
     """Hands each event to the observers that listen for it."""
 
     def __init__(self, observers: list[Observer]) -> None:
-        self.observers = observers
         self.listened: set[str] = set()
+        self._hear(observers)
+
+    def dismiss(self, observers: list[Observer]) -> None:
+        """These want to hear nothing more of the launch."""
+        self._hear([o for o in self.observers if o not in observers])
+
+    def _hear(self, observers: list[Observer]) -> None:
+        self.observers = observers
         for name in NAMES:
             ears = [getattr(o, name) for o in observers if getattr(type(o), name) is not getattr(Observer, name)]
             if ears:

@@ -170,8 +170,8 @@ class GroupLanes:
     def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:
         self.group.queues.add(agent, self._issued(Effect(effect, self, self.op, registers)))
 
-    def effect(self, action: Callable[[], None]) -> Callable[[], None]:
-        return self._issued(Effect(action, self, self.op)).land
+    def effect(self, action: Callable[[], None], lane: int | None = None) -> Callable[[], None]:
+        return self._issued(Effect(action, self, self.op, lane=lane)).land
 
     def _issued(self, effect: Effect) -> Effect:
         if self.group.events is not None:

@@ -14,6 +14,7 @@ from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
+from tilewright.sim.checks import checks_of
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import events
 from tilewright.sim.lowering import lower
@@ -46,8 +47,9 @@ class SimKernel:
         self._check(config, smem)
         space = AddressSpace()
         values = arguments(self.name, self.types, args, space)
-        told = events(self.name, config, []) if self.counted else None
-        Launch(self.program, config, smem, self.integers, space, values, current_options(), told).run()
+        options = current_options()
+        told = events(self.name, config, checks_of(options)) if self.counted else None
+        Launch(self.program, config, smem, self.integers, space, values, options, told).run()
 
     def _check(self, config: LaunchConfig, smem: int) -> None:
         def need(condition: bool, text: str) -> None:

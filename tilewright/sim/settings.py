@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from tilewright.errors import ArgumentError
 
 SCHEDULES = ("seeded", "lockstep")
+CHECKS = ("none", "default", "all")
 
 
 @dataclass(frozen=True)
@@ -17,17 +18,21 @@ class Options:
     """``seed``: of the schedule's random choices. ``schedule``: ``"seeded"`` (warps of a block run apart, in random
     order) or ``"lockstep"`` (all warps together; fastest). ``checks``: bounds and alignment of memory accesses.
     ``lanes``: about how many threads are resident at once; blocks beyond them run in waves. ``turns``: of while loops
-    that a warp may make before it counts as hung."""
+    that a warp may make before it counts as hung. ``check``: ``"all"`` looks at every access for data races and their
+    like, ``"default"`` at as many as cost little, ``"none"`` at none."""
 
     seed: int = 0
     schedule: str = "seeded"
     checks: bool = True
     lanes: int = 16384
     turns: int = 1 << 21
+    check: str = "none"
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
+        if self.check not in CHECKS:
+            raise ArgumentError(f"check={self.check!r}; it is one of {', '.join(map(repr, CHECKS))}")
         for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int)):
             value = getattr(self, name)
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -39,7 +44,7 @@ class Options:
 
 
 def _from_environment() -> Options:
-    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS."""
+    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _CHECK (none, default, all)."""
     found: dict[str, object] = {}
     readers: dict[str, Callable[[str], object]] = {
         "seed": int,
@@ -47,6 +52,7 @@ def _from_environment() -> Options:
         "checks": _switch,
         "lanes": int,
         "turns": int,
+        "check": str,
     }
     for name, read in readers.items():
         text = os.environ.get(f"TILEWRIGHT_SIM_{name.upper()}")
@@ -84,7 +90,7 @@ def _changed(**changes: object) -> Options:
 
 
 def set_options(**changes: object) -> None:
-    """Change options (``seed``, ``schedule``, ``checks``, ``lanes``, ``turns``) for the rest of the process."""
+    """Change options (``seed``, ``schedule``, ``checks``, ``lanes``, ``turns``, ``check``) for the rest of the process."""
     global _current
     _current = _changed(**changes)
 

@@ -1,0 +1,30 @@
+"""Each bug is reported, with its rule and its lines; no twin is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.check import global_memory, mbarriers, shared_memory
+from tests.check.pairs import PAIRS, Pair
+from tilewright import sim
+from tilewright.errors import SimulationError
+
+MODULES = (global_memory, mbarriers, shared_memory)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_the_bug_is_reported(pair: Pair) -> None:
+    for seed in range(2):
+        with sim.options(check="all", seed=seed), pytest.raises(SimulationError) as caught:
+            pair.run(True)
+        text = str(caught.value)
+        assert f"{pair.rule}: " in text, text
+        for line in pair.lines:
+            assert f":  {line}" in text, text
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_the_twin_is_not(pair: Pair) -> None:
+    for seed in range(3):
+        with sim.options(check="all", seed=seed):
+            pair.run(False)

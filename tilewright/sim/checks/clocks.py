@@ -1,0 +1,175 @@
+"""Vector clocks of the warps of a wave: one row for each warp, split to lanes where lanes act apart.
+
+``clocks[w, column]`` is what all lanes of warp ``w`` know of a unit of their cluster (:mod:`.knowledge`). The own
+column holds the clock at which the warp's lanes synchronised last: what a lane did after that, the other lanes do not
+know. ``now[w]`` is the warp's clock; it moves on whenever something of the warp is released.
+
+The columns of a cluster are, block after block: its warps, then for each asynchronous agent that works in groups its
+warps again, then ``MBARRIERS`` units for what arrives at mbarriers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.sim.checks.knowledge import Know, Loose
+from tilewright.sim.geometry import WARP, Geometry
+
+MBARRIERS = 32
+KEPT = 16  # groups that a wait can name; older ones count as that one
+Array = np.ndarray[Any, Any]
+
+
+class Layout:
+    """How units are numbered. ``agents``: those of the kernel that work in groups, and whether a whole warpgroup acts
+    (wgmma) or single threads; ``mbarriers``: whether there are any."""
+
+    def __init__(self, geometry: Geometry, agents: dict[str, bool], mbarriers: bool) -> None:
+        self.geometry, self.agents, self.together = geometry, list(agents), list(agents.values())
+        self.warps = geometry.warps
+        self.first_mbarrier = self.warps * (1 + len(agents))
+        self.block = self.first_mbarrier + (MBARRIERS if mbarriers else 0)
+        self.cluster = self.block * geometry.cluster_size
+
+    def describe(self, unit: int) -> tuple[int, int, str]:
+        """(block, warp or number of the mbarrier, agent) of a unit."""
+        block, local = divmod(unit, self.block)
+        if local >= self.first_mbarrier:
+            return block, local - self.first_mbarrier, "tma"
+        return block, local % self.warps, (["", *self.agents])[local // self.warps]
+
+    def agent_unit(self, unit: Any, warp: Any, agent: int) -> Any:
+        """The unit (or column) of what the agent does for a warp whose own unit (or column) is ``unit``."""
+        return unit + (1 + agent) * self.warps - (warp % self.warps % 4 if self.together[agent] else 0)
+
+
+class Clocks:
+    """Of the wave whose first block has the number ``first`` in the launch."""
+
+    def __init__(self, layout: Layout, first: int, blocks: int) -> None:
+        self.layout, self.first = layout, first
+        warps = np.arange(blocks * layout.warps)
+        block = warps // layout.warps
+        size = layout.geometry.cluster_size
+        self.cluster = (first + block) // size
+        self.base = self.cluster * layout.cluster  # the unit of the cluster's first column
+        self.unit = (first + block) * layout.block + warps % layout.warps
+        self.own = self.unit - self.base
+        self.clocks = np.zeros((warps.size, layout.cluster), np.int32)
+        self.now = np.ones(warps.size, np.int32)
+        agents = len(layout.agents)
+        # For each agent and lane: the group that it last issued to, and the last one that it has waited for.
+        self.issued, self.waited = np.zeros((2, warps.size, agents, WARP), np.int32)
+        self.open = np.ones((warps.size, agents), np.int32)
+        self.groups = np.zeros((warps.size, agents, KEPT), np.int32)  # the newest last
+        self.loose: dict[int, Loose] = {}
+        self.version = 0
+        existing = layout.geometry.existing(warps)
+        self.exists = np.ones((warps.size, WARP), bool) if existing is None else existing.reshape(-1, WARP)
+
+    # -- one warp or some of its lanes ---------------------------------------------------------------------------------
+
+    def known(self, warp: int, lane: int | None = None) -> Know:
+        """What a warp (or one lane of it) releases now: what it knows, and what it has done itself."""
+        row = self.clocks[warp].copy()
+        know = Know()
+        loose = self.loose.get(warp)
+        if loose is not None:
+            know.join(loose.know)
+            if lane is not None and lane in loose.extras:
+                know.join(loose.extras[lane])
+            elif lane is None:
+                for extra in loose.extras.values():
+                    know.join(extra)
+        cluster = int(self.cluster[warp])
+        if lane is None:
+            row[self.own[warp]] = self.now[warp]
+            self.agents_of(np.array([warp]), row[None])
+        else:
+            who = int(self.unit[warp]) * WARP + lane
+            know.lanes[who] = int(self.now[warp])
+            for a in range(len(self.layout.agents)):
+                if self.layout.together[a]:
+                    column = self.layout.agent_unit(int(self.own[warp]), warp, a)
+                    row[column] = max(row[column], self.waited[warp, a, lane])
+                elif self.issued[warp, a, lane]:
+                    agent = self.layout.agent_unit(int(self.unit[warp]), warp, a) * WARP + lane
+                    know.lanes[agent] = int(self.waited[warp, a, lane])
+        mine = know.rows.get(cluster)
+        know.rows[cluster] = row if mine is None else np.maximum(mine, row)
+        return know
+
+    def learn(self, warp: int, know: Know, lane: int | None = None) -> None:
+        """A warp (or one lane of it) acquires what others have released."""
+        self.version += 1
+        cluster = int(self.cluster[warp])
+        if lane is None:
+            row = know.rows.get(cluster)
+            if row is not None:
+                np.maximum(self.clocks[warp], row, out=self.clocks[warp])
+            if len(know.rows) > (row is not None) or know.lanes:
+                rest = Know({c: r for c, r in know.rows.items() if c != cluster}, know.lanes)
+                self.loose.setdefault(warp, Loose()).know.join(rest)
+        else:
+            self.loose.setdefault(warp, Loose()).extras.setdefault(lane, Know()).join(know)
+
+    def step(self, warps: Array) -> None:
+        """Something of these warps has been released: what they do from now on is later."""
+        self.now[warps] += 1
+        self.version += 1
+
+    # -- whole warps ---------------------------------------------------------------------------------------------------
+
+    def agents_of(self, warps: Array, rows: Array) -> None:
+        """Set the columns of the warps' own agents in ``rows [warps, columns]`` to what all lanes know of them."""
+        for a in range(len(self.layout.agents)):
+            issued, waited = self.issued[warps, a], self.waited[warps, a]
+            known = np.where(issued > waited, waited, self.open[warps, a][:, None]).min(1)
+            column = self.layout.agent_unit(self.own[warps], warps, a)
+            rows[np.arange(warps.size), column] = np.maximum(rows[np.arange(warps.size), column], known)
+
+    def release(self, warps: Array) -> Array:
+        """``[warps, columns]`` what all lanes of these warps together release (without what is loose)."""
+        rows = self.clocks[warps]
+        rows[np.arange(warps.size), self.own[warps]] = self.now[warps]
+        if self.layout.agents:
+            self.agents_of(warps, rows)
+        return rows
+
+    def synchronise(self, warps: Array) -> None:
+        """The lanes of each of these warps have synchronised with each other."""
+        self.clocks[warps] = self.release(warps)
+        for warp in warps if self.loose else ():
+            loose = self.loose.get(int(warp))
+            if loose is not None:
+                loose.settle()
+        self.step(warps)
+
+    def synchronise_lanes(self, warp: int, lanes: Array) -> None:
+        """Some lanes of a warp have synchronised with each other."""
+        together = Know()
+        for lane in map(int, lanes):
+            together.join(self.known(warp, lane))
+        self.step(np.array([warp]))
+        for lane in map(int, lanes):
+            self.learn(warp, together, lane)
+
+    # -- groups of asynchronous copies ---------------------------------------------------------------------------------
+
+    def commit(self, warps: Array, agent: int) -> None:
+        self.groups[warps, agent] = np.roll(self.groups[warps, agent], -1, axis=1)
+        self.groups[warps, agent, -1] = self.open[warps, agent]
+        self.open[warps, agent] += 1
+        self.version += 1
+
+    def wait(self, warps: Array, lanes: Array, agent: int, pending: int) -> None:
+        """``lanes [warps, 32]`` wait until at most ``pending`` groups are unfinished."""
+        over = self.groups[warps, agent, max(0, KEPT - 1 - pending)]
+        before = self.waited[warps, agent]
+        self.waited[warps, agent] = np.where(lanes, np.maximum(before, over[:, None]), before)
+        if self.layout.together[agent]:  # the wait is one of the whole warp
+            column = self.layout.agent_unit(self.own[warps], warps, agent)
+            self.clocks[warps, column] = np.maximum(self.clocks[warps, column], over)
+        self.version += 1

@@ -1,0 +1,48 @@
+"""Why two accesses are not ordered, and the likely repair, in words."""
+
+from __future__ import annotations
+
+from tilewright.ir.effects import SCOPES
+from tilewright.sim.checks.clocks import Layout
+from tilewright.sim.checks.sites import THREAD, Site
+from tilewright.sim.geometry import WARP
+
+
+def explain(layout: Layout, now: Site, then: Site, threads: list[int], shared: bool) -> tuple[str, str]:
+    """(why, fix) for the accesses ``now`` and ``then`` by the identities ``threads`` (unit * 32 + lane)."""
+    units = [thread // WARP for thread in threads]
+    (block, warp, _), (other_block, other_warp, agent) = (layout.describe(unit) for unit in units)
+    if now.scope != THREAD and then.scope != THREAD:
+        narrow = SCOPES[min(now.scope, then.scope)]
+        return (f"both are strong, but scope {narrow} does not cover both threads",
+                "give both the scope that covers the two threads: cluster, gpu")  # fmt: skip
+    if agent == "cp.async":
+        return ("the cp.async copy has been issued, but its group has not been waited for (or only by its own thread)",
+                "cp_async_commit_group(); cp_async_wait_group(n); then a barrier (sync_threads, or sync_warp) before "
+                "other threads touch the bytes")  # fmt: skip
+    if agent == "wgmma":
+        return ("wgmma may still read its operands: its group has not been waited for",
+                "warpgroup.wait_group(n) before the buffer is released or written again")  # fmt: skip
+    if agent == "tma":
+        return ("the bytes that TMA brings are there when their mbarrier's phase is complete, and this thread has not "
+                "waited for that",
+                "mbarrier_wait(barrier, phase) (consumer_wait of a pipeline) before the access")  # fmt: skip
+    if agent.startswith("cp.async.bulk"):
+        return ("the bulk copy has been issued, but its group has not been waited for",
+                "cp_async_bulk_commit_group(); cp_async_bulk_wait_group(0, read=True) by the thread that issued it, "
+                "then a barrier")  # fmt: skip
+    if now.agent:
+        return (f"the asynchronous {now.agent} may act at any time after its issue, and nothing orders the other "
+                "access before the issue", "put the barrier (or the wait) before the copy is issued")  # fmt: skip
+    if block != other_block:
+        if shared:
+            return ("the two threads are in different blocks of the cluster",
+                    "cluster_arrive(); cluster_wait() between the two, or an mbarrier with cluster scope")  # fmt: skip
+        return ("blocks run in any order, and no release and acquire of scope gpu orders these two",
+                "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
+                "a release (a fence or st.release, after the block's barrier) that the other acquires")  # fmt: skip
+    if warp == other_warp:
+        return ("lanes of one warp run apart; only a sync_warp (or a barrier) orders their accesses",
+                "cute.arch.sync_warp() between the two")  # fmt: skip
+    return ("no barrier, mbarrier or release and acquire is between the two on every path",
+            "cute.arch.sync_threads() (or a named barrier of the warps that take part) between the two")  # fmt: skip

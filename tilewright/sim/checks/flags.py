@@ -1,0 +1,165 @@
+"""What strong writes to memory release: flags, locks, tickets; with the fences around relaxed ones.
+
+A release (``st.release``, an atomic with release, or a fence before a relaxed one) is known to who reads it with
+acquire (or relaxed, with a fence after), if the scopes of both cover both threads. Atomics carry an earlier release on;
+a store ends it. A fence before a block's barrier counts for the thread that writes the flag after the barrier, and a
+fence after it for a flag that another thread has read before: so CUDA programs are written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.ir.effects import SCOPES, Ordering
+from tilewright.sim.checks.clocks import Clocks, Layout
+from tilewright.sim.checks.knowledge import Know
+from tilewright.sim.checks.sites import Site
+from tilewright.sim.geometry import WARP
+
+if TYPE_CHECKING:
+    from tilewright.sim.group import Group
+
+Array = np.ndarray[Any, Any]
+CTA, CLUSTER, GPU = (SCOPES.index(name) for name in ("cta", "cluster", "gpu"))
+
+
+class Fenced(NamedTuple):
+    """What a warp (or one lane) knew and had done at a fence, at its clock then."""
+
+    level: int
+    clock: int
+    know: Know
+
+
+class Seen(NamedTuple):
+    """A release that a relaxed read has seen, for a fence to acquire."""
+
+    clock: int
+    block: int
+    level: int
+    know: Know
+
+
+class Flags:
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        # By place: for each block and scope that released something there, what.
+        self.places: dict[tuple[int, int], dict[tuple[int, int], Know]] = {}
+        self.fenced: dict[Clocks, dict[int, dict[int | None, Fenced]]] = {}
+        self.seen: dict[Clocks, dict[int, list[Seen]]] = {}
+
+    def covers(self, one: int, other: int) -> int:
+        """The scope that two blocks (numbers in the launch) need to be ordered."""
+        if one == other:
+            return CTA
+        size = self.layout.geometry.cluster_size
+        return CLUSTER if one // size == other // size else GPU
+
+    def access(
+        self, clocks: Clocks, group: Group, verb: str, site: Site, memory: int, at: Array, rows: Array, lanes: Array
+    ) -> None:
+        """A strong access: lanes ``lanes`` of the group's warps ``rows`` at the bytes ``at`` of a memory."""
+        releases = site.order in ("release", "acq_rel") and verb != "load"
+        if not self.places and (verb == "load" or not (releases or self.fenced.get(clocks))):
+            return
+        for warp, place, lane in _acting(clocks, group, at, rows, lanes):
+            block = clocks.first + warp // self.layout.warps
+            key = (memory, place)
+            found = self.places.get(key)
+            if verb != "store" and found:
+                self._read(clocks, warp, lane, block, site, found)
+            if verb == "load":
+                continue
+            if releases:
+                released: tuple[Know | None, int] = clocks.known(warp, lane), site.scope
+            else:
+                released = self._by_fence(clocks, warp, lane, site.scope)
+            know, level = released
+            if verb == "store" and found:
+                found.clear()
+            if know is not None:
+                entries = self.places.setdefault(key, {})
+                before = entries.get((block, level))
+                if before is not None:
+                    know.join(before)
+                entries[block, level] = know
+        if releases:
+            clocks.step(np.unique(group.warps[rows]))
+
+    def _read(
+        self, clocks: Clocks, warp: int, lane: int | None, block: int, site: Site, found: dict[tuple[int, int], Know]
+    ) -> None:
+        acquires = site.order in ("acquire", "acq_rel")
+        visible = [
+            (source, level, know) for (source, level), know in found.items()
+            if min(level, site.scope) >= self.covers(source, block)
+        ]  # fmt: skip
+        for source, level, know in visible:
+            if acquires:
+                clocks.learn(warp, know, lane)
+            else:
+                item = Seen(int(clocks.now[warp]), source, min(level, site.scope), know)
+                self.seen.setdefault(clocks, {}).setdefault(warp, []).append(item)
+        if acquires and site.order == "acq_rel" and len(visible) == len(found):
+            found.clear()  # what this operation releases contains it all
+
+    def _by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> tuple[Know | None, int]:
+        """What a relaxed write releases: what was before the last fence of its thread, and of threads of its block that
+        are known to have fenced."""
+        fences, found, level = self.fenced.get(clocks, {}), Know(), len(SCOPES)
+        first = warp - warp % self.layout.warps
+        mine = fences.get(warp, {})
+        own = [f for k, f in mine.items() if k is None or lane is None or k == lane]
+        for other in range(first, first + self.layout.warps):
+            if other != warp:
+                known = int(clocks.clocks[warp, clocks.own[other]])
+                own += [f for f in fences.get(other, {}).values() if f.clock <= known]
+        for fence in own:
+            found.join(fence.know)
+            level = min(level, fence.level)
+        return (found, min(level, scope)) if own else (None, 0)
+
+    def fence(self, clocks: Clocks, group: Group, order: Ordering) -> None:
+        level = SCOPES.index(order.scope)
+        active = group.mask.reshape(-1, WARP) if group.mask is not None else clocks.exists[group.warps]
+        for row in np.flatnonzero(active.any(1)):
+            warp = int(group.warps[row])
+            whole = bool((active[row] == clocks.exists[warp]).all())
+            lanes: list[int | None] = [None] if whole else [int(n) for n in np.flatnonzero(active[row])]
+            for lane in lanes:
+                if order.acquire:
+                    self._acquire(clocks, warp, lane, level)
+                if order.release:
+                    mine = self.fenced.setdefault(clocks, {}).setdefault(warp, {})
+                    if lane is None:
+                        mine.clear()
+                    mine[lane] = Fenced(level, int(clocks.now[warp]), clocks.known(warp, lane))
+        clocks.step(group.warps)
+
+    def _acquire(self, clocks: Clocks, warp: int, lane: int | None, level: int) -> None:
+        seen = self.seen.get(clocks)
+        if not seen:
+            return
+        block = clocks.first + warp // self.layout.warps
+        first = warp - warp % self.layout.warps
+        for other in range(first, first + self.layout.warps):
+            known = int(clocks.now[warp]) if other == warp else int(clocks.clocks[warp, clocks.own[other]])
+            for item in seen.get(other, ()):
+                if item.clock <= known and min(item.level, level) >= self.covers(item.block, block):
+                    clocks.learn(warp, item.know, lane)
+        seen.pop(warp, None)
+
+
+def _acting(clocks: Clocks, group: Group, at: Array, rows: Array, lanes: Array) -> list[tuple[int, int, int | None]]:
+    """(warp, place, lane) of the lanes that act; lane None where a whole warp names one place."""
+    found: list[tuple[int, int, int | None]] = []
+    for row in np.unique(rows):
+        mine = rows == row
+        where, warp = at[mine], int(group.warps[row])
+        if mine.sum() == clocks.exists[warp].sum() and (where == where[0]).all():
+            found.append((warp, int(where[0]), None))
+        else:
+            found += [(warp, int(p), int(n)) for p, n in zip(where, lanes[mine], strict=True)]
+    return found

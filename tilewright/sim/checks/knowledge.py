@@ -1,0 +1,57 @@
+"""Knowledge: which accesses happened before, as far as clocks of whole warps do not say it.
+
+A *unit* is what acts in an order of its own: a warp's threads, a warp's copies by one asynchronous agent, or what comes
+to one mbarrier. Its clock counts; an access bears its unit, its lane and the clock. Knowing ``unit: clock`` is: all its
+accesses up to that clock happened before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+class Know:
+    """``rows``: for each cluster the clocks of its units, all lanes; ``lanes``: of single lanes (unit * 32 + lane)."""
+
+    __slots__ = ("rows", "lanes")
+
+    def __init__(self, rows: dict[int, Array] | None = None, lanes: dict[int, int] | None = None) -> None:
+        self.rows = rows or {}
+        self.lanes = lanes or {}
+
+    def copy(self) -> Know:
+        return Know(dict(self.rows), dict(self.lanes))
+
+    def join(self, other: Know) -> None:
+        """Learn what ``other`` knows. Its arrays are shared, and never written to again."""
+        for cluster, row in other.rows.items():
+            mine = self.rows.get(cluster)
+            self.rows[cluster] = row if mine is None else np.maximum(mine, row)
+        for who, clock in other.lanes.items():
+            if self.lanes.get(who, 0) < clock:
+                self.lanes[who] = clock
+
+    def knows(self, cluster: int, column: int, who: int, clock: int) -> bool:
+        row = self.rows.get(cluster)
+        return (row is not None and int(row[column]) >= clock) or self.lanes.get(who, 0) >= clock
+
+
+class Loose:
+    """What a warp knows beside its row of clocks: ``know`` all its lanes, ``extras`` single lanes until the warp
+    synchronises."""
+
+    __slots__ = ("know", "extras")
+
+    def __init__(self) -> None:
+        self.know = Know()
+        self.extras: dict[int, Know] = {}
+
+    def settle(self) -> None:
+        """The lanes have synchronised: what one knew all know."""
+        for extra in self.extras.values():
+            self.know.join(extra)
+        self.extras.clear()

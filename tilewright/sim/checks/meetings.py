@@ -1,0 +1,262 @@
+"""Where warps meet: what is released at barriers, at the cluster's barrier and at mbarriers, until it is acquired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.sim.checks.clocks import MBARRIERS, Clocks
+from tilewright.sim.checks.knowledge import Know
+from tilewright.sim.cluster_barrier import ClusterWait
+from tilewright.sim.geometry import WARP
+
+if TYPE_CHECKING:
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+
+
+class Gathered:
+    """What has been released at one meeting place and not yet acquired: a row of the cluster's clocks, and the rest."""
+
+    __slots__ = ("row", "rest")
+
+    def __init__(self, width: int) -> None:
+        self.row = np.zeros(width, np.int32)
+        self.rest: Know | None = None
+
+    def add(self, row: Array, rest: Know | None = None) -> None:
+        np.maximum(self.row, row, out=self.row)
+        if rest is not None:
+            self.rest = self.rest or Know()
+            self.rest.join(rest)
+
+    def give(self, clocks: Clocks, warps: Array) -> None:
+        """All lanes of these warps learn it."""
+        clocks.clocks[warps] = np.maximum(clocks.clocks[warps], self.row)
+        clocks.version += 1
+        if self.rest is not None:
+            for warp in warps:
+                clocks.learn(int(warp), self.rest)
+
+
+def _rest(clocks: Clocks, warps: Array) -> Know | None:
+    """What is loose with these warps, as they release it with all lanes."""
+    if not clocks.loose:
+        return None
+    found = Know()
+    for warp in map(int, warps):
+        loose = clocks.loose.get(warp)
+        if loose is not None:
+            found.join(loose.know)
+            for extra in loose.extras.values():
+                found.join(extra)
+    return found
+
+
+class BarrierMeetings:
+    """The sixteen barriers of every block. Who waits learns as soon as the phase is complete."""
+
+    def __init__(self, clocks: Clocks, wave: Wave) -> None:
+        self.clocks, self.barriers = clocks, wave.barriers
+        self.gathered: dict[int, Gathered] = {}
+        self.seen = np.zeros(wave.barriers.completed.size, np.int64)
+        self.key = np.full(clocks.now.size, -1, np.int64)
+        self.target = np.zeros(clocks.now.size, np.int64)
+
+    def arrive(self, warps: Array, keys: Array, target: Array, waits: bool) -> None:
+        clocks = self.clocks
+        rows = clocks.release(warps)
+        whole = self._whole(warps, keys, waits)
+        if whole is not None:
+            clocks.clocks[warps] = np.repeat(rows.reshape(whole, -1, rows.shape[1]).max(1), warps.size // whole, axis=0)
+            clocks.step(warps)
+            self.seen[keys] = self.barriers.completed[keys]
+            return
+        for key in np.unique(keys):
+            mine = keys == key
+            gathered = self.gathered.setdefault(int(key), Gathered(rows.shape[1]))
+            gathered.add(rows[mine].max(0), _rest(clocks, warps[mine]))
+        clocks.step(warps)
+        if waits:
+            self.key[warps], self.target[warps] = keys, target
+        for key in np.unique(keys):
+            if self.barriers.completed[key] > self.seen[key]:
+                self.seen[key] = self.barriers.completed[key]
+                waiting = np.flatnonzero((self.key == key) & (self.target <= self.seen[key]))
+                self.gathered.pop(int(key)).give(clocks, waiting)
+                self.key[waiting] = -1
+                for warp in waiting if clocks.loose else ():
+                    if int(warp) in clocks.loose:
+                        clocks.loose[int(warp)].settle()
+
+    def _whole(self, warps: Array, keys: Array, waits: bool) -> int | None:
+        """The number of blocks, where whole blocks (all their warps, nobody before) have come and gone on together."""
+        per, clocks = self.clocks.layout.warps, self.clocks
+        if not waits or clocks.loose or warps.size % per or self.gathered:
+            return None
+        first = warps.reshape(-1, per)
+        if (first[:, 0] % per).any() or (first[:, -1] - first[:, 0] != per - 1).any():
+            return None
+        done = self.barriers.completed[keys] > self.seen[keys]
+        return warps.size // per if done.all() and (keys.reshape(-1, per) == keys[::per, None]).all() else None
+
+
+class ClusterMeetings:
+    """The barrier of every cluster. A phase may also be completed by warps that end, so what was gathered is looked
+    after when the next one arrives and when waits end."""
+
+    def __init__(self, clocks: Clocks, wave: Wave) -> None:
+        self.clocks, self.barriers = clocks, wave.clusters
+        count, width = self.barriers.completed.size, clocks.clocks.shape[1]
+        self.width, self.seen = width, np.zeros(count, np.int64)
+        self.gathered: dict[int, Gathered] = {}
+        self.done: dict[int, Gathered] = {}
+
+    def arrive(self, threads: Array, releases: bool) -> None:
+        clocks, per = self.clocks, self.barriers.per_cluster
+        cluster = int(threads[0]) // per
+        if (threads // per != cluster).any():
+            for one in np.unique(threads // per):
+                self.arrive(threads[threads // per == one], releases)
+            return
+        if self.barriers.target[threads[0]] > self.barriers.completed[cluster]:
+            self._settle(cluster)  # the phase before was completed by those who ended
+        warps = np.unique(threads // WARP)
+        if releases:
+            gathered = self.gathered.setdefault(cluster, Gathered(self.width))
+            gathered.add(clocks.release(warps).max(0), _rest(clocks, warps))
+            clocks.step(warps)
+        self._settle(cluster)
+
+    def _settle(self, cluster: int) -> None:
+        if self.barriers.completed[cluster] > self.seen[cluster]:
+            self.seen[cluster] = self.barriers.completed[cluster]
+            found = self.gathered.pop(cluster, None)
+            if found is not None:
+                self.done.setdefault(cluster, Gathered(self.width)).add(found.row, found.rest)
+
+    def end_wait(self, warps: Array, wait: Any) -> None:
+        if not isinstance(wait, ClusterWait):
+            return
+        if not any(order.acquire for order in wait.op.attrs["atom"].orders):
+            return
+        for cluster in np.unique(wait.cluster):
+            self._settle(int(cluster))
+            found = self.done.get(int(cluster))
+            mine = warps[wait.cluster == cluster]
+            if found is not None:
+                found.give(self.clocks, mine)
+            for warp in mine if self.clocks.loose else ():
+                if int(warp) in self.clocks.loose:
+                    self.clocks.loose[int(warp)].settle()
+
+
+class MbarrierMeetings:
+    """The mbarriers, by their places. What earlier phases released stays known to who waits for a later one: arrivals
+    are read-modify-writes, which carry on a release."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks, self.width = clocks, clocks.clocks.shape[1]
+        self.gathered: dict[int, Gathered] = {}
+        self.done: dict[int, Gathered] = {}
+        self.waiting: dict[int, list[tuple[int, int | None]]] = {}  # by warp: place, lane (None: all)
+        self.units: dict[int, tuple[int, int]] = {}  # by place: unit, and the clock of what comes next
+        self.count: dict[int, int] = {}
+
+    def _lanes(self, warps: Array, places: Array, lanes: Array) -> list[tuple[int, int, int | None]]:
+        """(warp, place, lane) of lanes that act; lane None where a whole warp names one place."""
+        found: list[tuple[int, int, int | None]] = []
+        by_warp = lanes // WARP
+        for row in np.unique(by_warp):
+            mine = by_warp == row
+            where, warp = places[mine], int(warps[row])
+            if mine.sum() == self.clocks.exists[warp].sum() and (where == where[0]).all():
+                found.append((warp, int(where[0]), None))
+            else:
+                found += [(warp, int(p), int(n) % WARP) for p, n in zip(where, lanes[mine], strict=True)]
+        return found
+
+    def _at(self, place: int) -> Gathered:
+        found = self.gathered.get(place)
+        if found is None:
+            found = self.gathered[place] = Gathered(self.width)
+        return found
+
+    def arrive(self, warps: Array, places: Array, lanes: Array) -> None:
+        clocks = self.clocks
+        acting = self._lanes(warps, places, lanes)
+        for warp, place, lane in acting:
+            know = clocks.known(warp, lane)
+            row = know.rows.pop(int(clocks.cluster[warp]))
+            self._at(place).add(row, know if know.rows or know.lanes else None)
+        clocks.step(np.unique([warp for warp, _, _ in acting]))
+
+    def landed(self, warps: Array, places: Array, lanes: Array, agent: int, opened: Array) -> None:
+        """Arrivals that stand for what an agent did for these lanes: up to the groups open at their issue."""
+        clocks = self.clocks
+        rows = {int(w): k for k, w in enumerate(warps)}
+        for warp, place, lane in self._lanes(warps, places, lanes):
+            clock, gathered = int(opened[rows[warp], agent]), self._at(place)
+            if lane is None:
+                column = clocks.layout.agent_unit(int(clocks.own[warp]), warp, agent)
+                gathered.row[column] = max(gathered.row[column], clock)
+            else:
+                unit = clocks.layout.agent_unit(int(clocks.unit[warp]), warp, agent)
+                gathered.add(gathered.row, Know(None, {unit * WARP + lane: clock}))
+
+    def came(self, place: int) -> tuple[int, int]:
+        """(unit, clock) of bytes that an asynchronous unit has brought, and that it counts at this mbarrier."""
+        known = self.units.get(place)
+        if known is None:
+            block = place >> 32
+            layout, first = self.clocks.layout, self.clocks.first
+            number = self.count.get(block, 0)
+            self.count[block] = number + 1
+            known = (first + block) * layout.block + layout.first_mbarrier + number % MBARRIERS, 0
+        unit, clock = known
+        self.units[place] = unit, clock + 1
+        gathered = self._at(place)
+        cluster = unit // self.clocks.layout.cluster
+        gathered.row[unit - cluster * self.clocks.layout.cluster] = clock + 1
+        return unit, clock + 1
+
+    def complete(self, places: Array) -> None:
+        for place in set(map(int, places)):
+            found = self.gathered.pop(place, None)
+            if found is not None:
+                self.done.setdefault(place, Gathered(self.width)).add(found.row, found.rest)
+
+    def forget(self, places: Array) -> None:
+        for place in map(int, places):
+            self.gathered.pop(place, None)
+            self.done.pop(place, None)
+
+    # -- acquiring -----------------------------------------------------------------------------------------------------
+
+    def begin_wait(self, warps: Array, places: Array, lanes: Array) -> None:
+        for warp, place, lane in self._lanes(warps, places, lanes):
+            self.waiting.setdefault(warp, []).append((place, lane))
+
+    def end_wait(self, warps: Array) -> None:
+        if self.waiting:
+            for warp in map(int, warps):
+                for place, lane in self.waiting.pop(warp, ()):
+                    self._learn(warp, place, lane)
+
+    def acquire(self, warps: Array, places: Array, lanes: Array) -> None:
+        for warp, place, lane in self._lanes(warps, places, lanes) if places.size else ():
+            self._learn(warp, place, lane)
+
+    def _learn(self, warp: int, place: int, lane: int | None) -> None:
+        found = self.done.get(place)
+        if found is None:
+            return
+        if lane is None:
+            found.give(self.clocks, np.array([warp]))
+        else:
+            know = Know({int(self.clocks.cluster[warp]): found.row.copy()})
+            if found.rest is not None:
+                know.join(found.rest)
+            self.clocks.learn(warp, know, lane)

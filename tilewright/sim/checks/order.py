@@ -1,0 +1,181 @@
+"""Happens-before: what the launch's synchronisation orders, kept as vector clocks (:mod:`.clocks`).
+
+Every rule here is one of the PTX ISA's memory model: program order of a lane; barriers, ``bar.warp.sync``, mbarriers
+and the cluster's barrier; release and acquire of atomics, loads and stores, also by fences; the groups of asynchronous
+copies. What an instruction orders stands on its class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.ir.core import Constant, Op
+from tilewright.ir.effects import Ordering
+from tilewright.sim.checks.clocks import Clocks, Layout
+from tilewright.sim.checks.flags import Flags
+from tilewright.sim.checks.meetings import BarrierMeetings, ClusterMeetings, MbarrierMeetings
+from tilewright.sim.checks.sites import Sites
+from tilewright.sim.events import Observer
+from tilewright.sim.geometry import WARP
+
+if TYPE_CHECKING:
+    from tilewright.sim.agents import Effect
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+
+
+class Snapshot:
+    """What a group knew when it issued an asynchronous effect, which may act at any time after."""
+
+    __slots__ = ("clocks", "warps", "rows", "now", "open", "loose", "version")
+
+    def __init__(self, clocks: Clocks, warps: Array) -> None:
+        self.clocks, self.warps = clocks, warps
+        self.rows = clocks.clocks[warps].copy()
+        self.now, self.open = clocks.now[warps].copy(), clocks.open[warps].copy()
+        self.loose = {int(w): clocks.known(int(w)) for w in warps if int(w) in clocks.loose}
+        self.version = -1
+
+
+class HappensBefore(Observer):
+    """``clocks``: of every wave that has begun. Other checkers ask it; it reports nothing itself."""
+
+    def __init__(self) -> None:
+        self.sites = Sites()
+        self.waves: dict[Wave, Clocks] = {}
+        self.barriers: dict[Wave, BarrierMeetings] = {}
+        self.clusters: dict[Wave, ClusterMeetings] = {}
+        self.mbarriers: dict[Wave, MbarrierMeetings] = {}
+        self.blocks = 0
+        self.landing: list[Effect] = []
+        self.brought: list[tuple[int, int]] = []  # unit and clock of the bytes that the effect which lands has brought
+
+    def begin(self, launch: Launch) -> None:
+        ops = [op for node in launch.program.nodes for op in (*node.ops, node.op) if op is not None]
+        calls = [op.attrs["atom"] for op in ops if op.opcode == "call"]
+        orders = [order for atom in calls for order in atom.orders]
+        agents = {o.agent: o.scope == "warp" for o in orders if o.through == "group"}
+        self.layout = Layout(launch.geometry, agents, any(o.through == "mbarrier" for o in orders))
+        self.flags = Flags(self.layout)
+        self.issuing: tuple[int, int, Snapshot] | None = None
+
+    def wave(self, wave: Wave) -> None:
+        clocks = self.waves[wave] = Clocks(self.layout, self.blocks, len(wave.coords))
+        self.blocks += len(wave.coords)
+        self.barriers[wave] = BarrierMeetings(clocks, wave)
+        self.clusters[wave] = ClusterMeetings(clocks, wave)
+        self.mbarriers[wave] = MbarrierMeetings(clocks)
+
+    # -- barriers ------------------------------------------------------------------------------------------------------
+
+    def barrier(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
+        self.barriers[group.wave].arrive(group.warps[rows], keys, target, waits)
+
+    def cluster(self, group: Group, threads: Array, waits: bool) -> None:
+        if not waits:
+            releases = any(order.release for order in _orders(group.lanes.op))
+            self.clusters[group.wave].arrive(threads, releases)
+
+    def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
+        op, meetings = group.lanes.op, self.mbarriers[group.wave]
+        if what == "arrive":
+            orders = [order for order in _orders(op) if order.release]
+            for order in orders:
+                if order.agent:
+                    meetings.landed(group.warps, places, lanes, self.layout.agents.index(order.agent), self._open())
+                else:
+                    meetings.arrive(group.warps, places, lanes)
+        elif what == "test":
+            assert done is not None
+            meetings.acquire(group.warps, places[done], lanes[done])
+        elif what == "wait":
+            meetings.begin_wait(group.warps, places, lanes)
+        elif what == "complete" and self.landing:
+            self.brought = [meetings.came(int(place)) for place in np.unique(places)]
+        elif what == "inval":
+            meetings.forget(places)
+        if what in ("arrive", "complete") and done is not None:
+            meetings.complete(places[done])
+
+    def _open(self) -> Array:
+        """The groups that were open when the effect that lands was issued ``[warps, agents]``."""
+        found: Array = self.landing[-1].notes.open
+        return found
+
+    def resumes(self, group: Group, wait: Any) -> None:
+        self.mbarriers[group.wave].end_wait(group.warps)
+        self.clusters[group.wave].end_wait(group.warps, wait)
+
+    # -- fences, groups, warps -----------------------------------------------------------------------------------------
+
+    def ordered(self, group: Group, op: Op) -> None:
+        clocks = self.waves[group.wave]
+        for order in _orders(op):
+            if order.through == "warp":
+                self._warp_sync(clocks, group, op)
+            elif order.through == "group":
+                active = _active(group)
+                there = active.any(1)
+                warps, agent = group.warps[there], self.layout.agents.index(order.agent)
+                if order.release:
+                    clocks.commit(warps, agent)
+                if order.acquire:
+                    clocks.wait(warps, active[there], agent, int(op.attrs["atom"].pending))
+            elif order.through == "" and not order.agent and order.proxies == ("generic",):
+                self.flags.fence(clocks, group, order)
+
+    def _warp_sync(self, clocks: Clocks, group: Group, op: Op) -> None:
+        active = _active(group)
+        given = op.operands[0] if op.operands else None
+        if isinstance(given, Constant):
+            active = active & (int(given.value) >> np.arange(WARP) & 1).astype(bool)
+        whole = (active | ~clocks.exists[group.warps]).all(1)
+        if whole.any():
+            clocks.synchronise(group.warps[whole])
+        for row in np.flatnonzero(active.any(1) & ~whole):
+            clocks.synchronise_lanes(int(group.warps[row]), np.flatnonzero(active[row]))
+
+    # -- asynchronous effects ------------------------------------------------------------------------------------------
+
+    def issue(self, group: Group, effect: Effect) -> None:
+        clocks = self.waves[group.wave]
+        known = self.issuing  # the repetitions of one op are issued together
+        if known is None or known[0] != id(group) or known[1] != clocks.version:
+            snapshot = Snapshot(clocks, group.warps)
+            clocks.step(group.warps)
+            self.issuing = (id(group), clocks.version, snapshot)
+            self._mark(clocks, group, effect)
+        assert self.issuing is not None
+        effect.notes = self.issuing[2]
+
+    def _mark(self, clocks: Clocks, group: Group, effect: Effect) -> None:
+        """Note that these lanes have something unfinished in the open groups of the op's agents."""
+        active = _active(group)
+        for agent in {a.agent for a in effect.op.attrs["atom"].accesses}:
+            if agent in self.layout.agents:
+                k = self.layout.agents.index(agent)
+                before = clocks.issued[group.warps, k]
+                clocks.issued[group.warps, k] = np.where(active, clocks.open[group.warps, k][:, None], before)
+
+    def land(self, effect: Effect, begins: bool) -> None:
+        if begins:
+            self.landing.append(effect)
+        else:
+            self.landing.pop()
+
+
+def _orders(op: Op) -> tuple[Ordering, ...]:
+    orders: tuple[Ordering, ...] = op.attrs["atom"].orders
+    return orders
+
+
+def _active(group: Group) -> Array:
+    """bool ``[warps, 32]``: the lanes that execute."""
+    if group.mask is None:
+        return np.ones((group.warps.size, WARP), bool)
+    return group.mask.reshape(-1, WARP)

@@ -1,0 +1,461 @@
+"""Data races: accesses to one place, one of them a write, that nothing orders (PTX ISA, "Memory Consistency Model").
+
+Shared memory (of the own block or another of the cluster) and global memory; threads, and the asynchronous agents that
+act for them. Accesses that are both strong (atomics, ``ld.relaxed``...), with scopes that cover both threads, do not
+race. Nor do stores of the same value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.ir.core import Op
+from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
+from tilewright.sim.checks.clocks import Clocks
+from tilewright.sim.checks.explain import explain
+from tilewright.sim.checks.findings import Finding, Findings, Party, global_memory, shared_memory, who
+from tilewright.sim.checks.order import HappensBefore, Snapshot
+from tilewright.sim.checks.shadow import MOST_UNITS, Shadow, clock_of, epoch, site_of, who_of
+from tilewright.sim.checks.sites import THREAD, Site, granule, written
+from tilewright.sim.events import Observer
+from tilewright.sim.geometry import WARP
+from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+from tilewright.sim.values import Ptr
+
+if TYPE_CHECKING:
+    from tilewright.sim.agents import Effect
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+ATOMIC_FIX = "make it an atomic, or order the two by a barrier"
+
+
+class Acting(NamedTuple):
+    """Who accesses: for each access the row among ``warps``, and the identity (unit * 32 + lane) of its thread; what
+    they know (``clocks``: rows of the cluster's clocks, ``loose``); and the entry's identity and clock (of the agent,
+    where one acts)."""
+
+    clocks: Clocks
+    snapshot: Snapshot | None
+    rows: Array
+    thread: Array
+    identity: Array
+    clock: Array
+
+
+class Races(Observer):
+    """``budget``: how many cells of memory to look at before the check gives up for this launch (None: all)."""
+
+    def __init__(self, order: HappensBefore, findings: Findings, budget: int | None = None) -> None:
+        self.budget = budget
+        self.order, self.findings = order, findings
+        self.shadows: dict[Any, Shadow] = {}
+        self.owners: dict[Any, Any] = {}  # what a shadow is of: a wave or a buffer
+        self.arriving: list[tuple[Any, Array, int, Group]] = []
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        function = launch.program.function
+        self.granules = {shared: granule(function, shared) for shared in (True, False)}
+        self.writable = _writable(launch)
+        self.off = launch.geometry.blocks * self.order.layout.block >= MOST_UNITS
+        self.allocations = [op for op in function.walk() if op.opcode == "smem.alloc"]
+
+    def wave(self, wave: Wave) -> None:
+        if self.launch.smem:
+            self.shadows[wave] = Shadow(wave.shared.bytes.size, self.granules[True])
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        shared = isinstance(buffer, SharedBuffer)
+        if self.off or (not shared and verb == "load" and buffer not in self.writable):
+            return
+        op = group.lanes.op
+        number = self.order.sites.number(op, verb, shared)
+        site = self.order.sites[number]
+        if site.agent and not self.order.landing and site.agent not in self.order.layout.agents:
+            return  # a tensor map, which another proxy reads
+        lanes = _lanes(group) if mask is None else _lanes(group)[mask]
+        if not lanes.size:
+            return
+        at = _flat(buffer, group, off, mask) if shared else off
+        acting = self._acting(group, site, lanes)
+        if site.scope != THREAD:
+            memory = 0 if shared else id(buffer)
+            where = at + (acting.clocks.first // self.order.layout.warps << 40) if shared else at
+            self.order.flags.access(acting.clocks, group, verb, site, memory, where, acting.rows, lanes % WARP)
+        shadow = self._shadow(buffer, group, shared)
+        step = 1 << shadow.shift
+        if access.nbytes % step:
+            return
+        count = access.nbytes >> shadow.shift
+        cells = at >> shadow.shift
+        if count > 1:
+            cells = (cells[:, None] + np.arange(count)).reshape(-1)
+            acting = acting._replace(
+                rows=np.repeat(acting.rows, count), thread=np.repeat(acting.thread, count),
+                identity=np.repeat(acting.identity, count), clock=np.repeat(acting.clock, count),
+            )  # fmt: skip
+        if site.agent and self.order.landing and _counted(op):
+            self.arriving.append((buffer if not shared else group.wave, cells, number, group))
+            return
+        written = None if values is None else (buffer, access, values, at)
+        self._check(verb, shadow, cells, acting, number, group, written)
+
+    def pieces(self, group: Group, start: Array, rows: Array) -> None:
+        if self.off or group.wave not in self.shadows:
+            return
+        number = self.order.sites.number(group.lanes.op, "load", True)
+        shadow, count = self.shadows[group.wave], 16 >> self.shadows[group.wave].shift
+        cells = start.reshape(start.shape[0], -1) >> shadow.shift
+        each = cells.shape[1] * count
+        if count > 1:
+            cells = cells[..., None] + np.arange(count)
+        acting = self._acting(group, self.order.sites[number], rows * WARP)
+        acting = acting._replace(
+            rows=np.repeat(acting.rows, each), thread=np.repeat(acting.thread, each),
+            identity=np.repeat(acting.identity, each), clock=np.repeat(acting.clock, each),
+        )  # fmt: skip
+        self._check("load", shadow, cells.reshape(-1), acting, number, group, None)
+
+    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        op, shared = group.lanes.op, memory == "shared"
+        if self.off:
+            return
+        accesses = [a for a in op.attrs["atom"].accesses if a.role in ("source", "destination")]
+        mine = [a for a in accesses if any(s.value in ("smem", "dsmem") for s in a.memories) == shared]
+        verb = "load" if not mine or mine[0].does == "read" else "atomic" if mine[0].does == "update" else "store"
+        key: Any = group.wave
+        if not shared:
+            spaces = group.wave.launch.space.exposed()
+            key = next(b for b in spaces if b.base + b.low <= start < b.base + b.high)
+            start -= key.base
+            if verb == "load" and key not in self.writable:
+                return
+        shadow = self._shadow(key if not shared else group.wave.shared, group, shared)
+        number = self.order.sites.number(op, verb, shared)
+        cells = np.zeros(1, np.int64)
+        for extent, stride in zip(shape[:-1], strides[:-1], strict=True):
+            cells = (cells[:, None] + np.arange(extent) * stride).reshape(-1)
+        step = 1 << shadow.shift
+        cells = (cells[:, None] + start + np.arange(0, shape[-1], step)).reshape(-1) >> shadow.shift
+        if verb == "store" and shared and _counted(op):
+            self.arriving.append((key, cells, number, group))
+            return
+        lane = _issuer(self.order.landing[-1]) if self.order.landing else 0
+        acting = self._acting(group, self.order.sites[number], np.array([lane]))
+        acting = Acting(acting.clocks, acting.snapshot, *[np.repeat(x, cells.size) for x in acting[2:]])
+        self._check(verb, shadow, cells, acting, number, group, None)
+
+    def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
+        """Bytes have come, and count at an mbarrier: from now on they are what its phases release."""
+        if what != "complete" or not self.order.landing:
+            return
+        clocks = self.order.waves[group.wave]
+        effect = self.order.landing[-1]
+        unit, clock = self.order.brought[0]
+        for key, cells, number, _ in self.arriving:
+            row = np.full(cells.size, _issuer(effect) // WARP)
+            thread = clocks.unit[group.warps[row]] * WARP
+            acting = Acting(clocks, effect.notes, row, thread, np.full(cells.size, unit * WARP),
+                            np.full(cells.size, clock))  # fmt: skip
+            self._check("store", self.shadows[key], cells, acting, number, group, None)
+        self.arriving.clear()
+
+    def land(self, effect: Effect, begins: bool) -> None:
+        if not begins:
+            self.arriving.clear()
+
+    # -- who -----------------------------------------------------------------------------------------------------------
+
+    def _acting(self, group: Group, site: Site, lanes: Array) -> Acting:
+        clocks = self.order.waves[group.wave]
+        rows = lanes // WARP
+        warps = group.warps[rows]
+        thread = clocks.unit[warps] * WARP + lanes % WARP
+        agents = self.order.layout.agents
+        if not self.order.landing:
+            if site.agent not in agents:
+                return Acting(clocks, None, rows, thread, thread, clocks.now[warps])
+            a = agents.index(site.agent)
+            identity = self.order.layout.agent_unit(clocks.unit[warps], warps, a) * WARP + lanes % WARP
+            return Acting(clocks, None, rows, thread, identity, clocks.open[warps, a])
+        snapshot = self.order.landing[-1].notes
+        if site.agent not in agents:
+            return Acting(clocks, snapshot, rows, thread, thread, snapshot.now[rows])
+        a = agents.index(site.agent)
+        identity = self.order.layout.agent_unit(clocks.unit[warps], warps, a) * WARP + lanes % WARP
+        return Acting(clocks, snapshot, rows, thread, identity, snapshot.open[rows, a])
+
+    def _shadow(self, buffer: Any, group: Group, shared: bool) -> Shadow:
+        key = group.wave if shared else buffer
+        found = self.shadows.get(key)
+        if found is None:
+            found = self.shadows[key] = Shadow(buffer.bytes.size, self.granules[shared])
+        return found
+
+    # -- the check -----------------------------------------------------------------------------------------------------
+
+    def _check(
+        self, verb: str, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
+    ) -> None:
+        if self.budget is not None:
+            self.budget -= cells.size
+            if self.budget < 0:
+                self.off = True
+                self.shadows.clear()
+                assert group.events is not None
+                group.events.dismiss([self, self.order])
+                return
+        entry = epoch(acting.identity, number, acting.clock)
+        before = shadow.written[cells]
+        self._compare(verb, before, cells, acting, number, group, values, shadow)
+        if verb == "load":
+            newest, oldest = shadow.readers()
+            newest[cells] = entry
+            fresh = oldest[cells] == 0
+            if fresh.any():
+                first = np.flatnonzero(fresh)[::-1]
+                oldest[cells[first]] = entry[first]
+            return
+        if shadow.newest is not None and shadow.oldest is not None:
+            for reads in (shadow.newest, shadow.oldest):
+                self._compare(verb, reads[cells], cells, acting, number, group, None, shadow)
+                reads[cells] = 0
+        shadow.written[cells] = entry
+        if verb == "store":
+            lost = shadow.written[cells] != entry
+            if lost.any():
+                self._together(np.flatnonzero(lost), shadow, cells, acting, number, group, values)
+
+    def _compare(
+        self, verb: str, before: Array, cells: Array, acting: Acting, number: int, group: Group, values: Any,
+        shadow: Shadow,
+    ) -> None:  # fmt: skip
+        """Report the entries ``before`` that did not happen before."""
+        clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
+        warps = group.warps[rows]
+        identity = who_of(before)
+        column = (identity >> 5) - clocks.base[warps]
+        width = clocks.clocks.shape[1]
+        inside = column.view(np.uint64) < width
+        clock = clock_of(before)
+        if snapshot is None:
+            known = clocks.clocks[warps, np.where(inside, column, 0)]
+            fine = (inside & (known >= clock)) | (identity == acting.thread)
+        else:
+            known = snapshot.rows[rows, np.where(inside, column, 0)]
+            fine = (inside & (known >= clock)) | ((identity == acting.thread) & (clock <= snapshot.now[rows]))
+            fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == number)
+        fine |= before == 0
+        if fine.all():
+            return
+        bad = self._slowly(np.flatnonzero(~fine), before, acting, group)
+        bad = self._both_strong(bad, before, acting, number)
+        if bad.size and verb == "store" and values is not None:
+            bad = _other_values(bad, before, cells, shadow, values, self.order)
+        if bad.size:
+            self._found(verb, bad, before, cells, acting, number, group, shadow)
+
+    def _slowly(self, bad: Array, before: Array, acting: Acting, group: Group) -> Array:
+        """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""
+        clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
+        loose = clocks.loose if snapshot is None else snapshot.loose
+        if not loose and not layout.agents:
+            return bad
+        keys = np.stack([acting.thread[bad], before[bad] >> 32, clock_of(before[bad])], 1)
+        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        answers = np.array([self._ordered(int(k), before, acting, group) for k in bad[first]], bool)
+        return bad[~answers[which.reshape(-1)]]
+
+    def _ordered(self, k: int, before: Array, acting: Acting, group: Group) -> bool:
+        clocks, layout = acting.clocks, self.order.layout
+        warp, lane = int(group.warps[acting.rows[k]]), int(acting.thread[k]) % WARP
+        identity, clock = int(who_of(before[k])), int(clock_of(before[k]))
+        unit = identity // WARP
+        cluster, column = divmod(unit, layout.cluster)
+        if acting.snapshot is not None:
+            know = acting.snapshot.loose.get(warp)
+            if know is not None and know.knows(cluster, column, identity, clock):
+                return True
+        else:
+            loose = clocks.loose.get(warp)
+            if loose is not None:
+                extra = loose.extras.get(lane)
+                if loose.know.knows(cluster, column, identity, clock) or (
+                    extra is not None and extra.knows(cluster, column, identity, clock)
+                ):
+                    return True
+        for a in range(len(layout.agents)):
+            mine = layout.agent_unit(int(clocks.unit[warp]), warp, a)
+            if unit == mine and (identity % WARP == lane or layout.together[a]):
+                return int(clocks.waited[warp, a, lane]) >= clock
+        return False
+
+    def _both_strong(self, bad: Array, before: Array, acting: Acting, number: int) -> Array:
+        mine = self.order.sites[number].scope
+        if mine == THREAD:
+            return bad
+        layout, keep = self.order.layout, []
+        for k in map(int, bad):
+            other = self.order.sites[int(site_of(before[k]))].scope
+            blocks = [int(x) // WARP // layout.block for x in (who_of(before[k]), acting.thread[k])]
+            if other == THREAD or min(mine, other) < self.order.flags.covers(*blocks):
+                keep.append(k)
+        return np.array(keep, np.int64)
+
+    def _together(
+        self, lost: Array, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
+    ) -> None:
+        """Lanes that store to one cell with one instruction: fine if they store the same."""
+        winner = {int(c): k for k, c in enumerate(cells)}
+        if values is not None:
+            _, access, stored, at = values
+            if np.ndim(stored) != (1 if access.scalar else 2):
+                return
+            per = cells.size // at.size
+            data = np.ascontiguousarray(access.encode(stored)).view(np.uint8).reshape(at.size, -1)
+            lost = np.array([k for k in map(int, lost)
+                             if (data[k // per] != data[winner[int(cells[k])] // per]).any()], np.int64)  # fmt: skip
+        if lost.size:
+            before = np.array([shadow.written[cells[k]] for k in lost])
+            sub = Acting(acting.clocks, acting.snapshot, *[x[lost] for x in acting[2:]])
+            self._found("store", np.arange(lost.size), before, cells[lost], sub, number, group, shadow)
+
+    # -- the finding ---------------------------------------------------------------------------------------------------
+
+    def _found(
+        self, verb: str, bad: Array, before: Array, cells: Array, acting: Acting, number: int, group: Group,
+        shadow: Shadow,
+    ) -> None:  # fmt: skip
+        then = site_of(before[bad])
+        for other in np.unique(then):
+            mine = bad[then == other]
+            key = (
+                "data-race",
+                *sorted(str(self.order.sites[n].place) for n in (number, int(other))),
+            )
+            if self.findings.known(key, mine.size):
+                continue
+            k, sites = int(mine[0]), self.order.sites
+            now_site, then_site = sites[number], sites[int(other)]
+            parties = [
+                Party(_does(verb), now_site.op, self._who(int(acting.identity[k]))),
+                Party(_did(then_site.verb), then_site.op, self._who(int(who_of(before[k])))),
+            ]
+            shared = key_is_shared(self.shadows, shadow, group)
+            offset = int(cells[k]) << shadow.shift
+            if shared:
+                offset %= group.wave.shared.stride
+                memory = shared_memory(now_site.op, offset, 1 << shadow.shift, self.allocations)
+            else:
+                buffer = next(b for b, s in self.shadows.items() if s is shadow)
+                memory = global_memory(now_site.op, buffer, offset, 1 << shadow.shift)
+            threads = [int(acting.thread[k]), int(who_of(before[k]))]
+            why, fix = explain(self.order.layout, now_site, then_site, threads, shared)
+            what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
+            self.findings.add(key, Finding("data-race", what, parties, memory, why, fix, int(mine.size)))
+
+    def _who(self, identity: int) -> str:
+        unit, lane = divmod(identity, WARP)
+        block, warp, agent = self.order.layout.describe(unit)
+        for clocks_wave, clocks in self.order.waves.items():
+            if clocks.first <= block < clocks.first + len(clocks_wave.coords):
+                coords = clocks_wave.coords[block - clocks.first]
+                if agent == "tma":
+                    return f"TMA into block {tuple(int(v) for v in coords)}"
+                return who(self.launch, coords, warp, lane, agent)
+        return f"block {block}"
+
+
+def key_is_shared(shadows: dict[Any, Shadow], shadow: Shadow, group: Group) -> bool:
+    return shadows.get(group.wave) is shadow
+
+
+def _lanes(group: Group) -> Array:
+    """``[L]`` the rows of all lanes."""
+    found = group.registers.get("check.lanes")
+    if found is None:
+        found = group.registers["check.lanes"] = np.arange(group.lanes_count)
+    lanes: Array = found
+    return lanes
+
+
+def _flat(buffer: SharedBuffer, group: Group, off: Array, mask: Array | None) -> Array:
+    """Bytes from the start of the wave's shared memory."""
+    base = group.smem_base
+    if type(base) is not int and mask is not None:
+        base = base[mask]
+    if off.size and int(off.max()) >> RANK_SHIFT:
+        off, base = buffer._mapped(off, base)
+    found: Array = off + base
+    return found
+
+
+def _issuer(effect: Effect) -> int:
+    """The lane that issued an effect: the one that says so, or the first of those that were active."""
+    if effect.lane is not None:
+        return effect.lane
+    return 0 if effect.mask is None else int(np.argmax(effect.mask))
+
+
+def _counted(op: Op) -> bool:
+    """Whether what the op brings counts at an mbarrier."""
+    return any(a.role == "mbarrier" and a.agent for a in op.attrs["atom"].accesses)
+
+
+def _writable(launch: Launch) -> set[Any]:
+    """The buffers that a kernel may write to; no other can be raced for."""
+    numbers, space = written(launch.program.function), launch.space
+    if numbers is None:
+        return set(space.exposed())
+    found: set[Any] = set()
+    for number in numbers:
+        value = launch.slots[launch.program.params[number]]
+        if isinstance(value, Ptr):
+            found.add(value.buf)
+        elif launch.program.function.params[number].type == TENSOR_MAP:
+            tensor_map = TensorMap.of_image(value)
+            address = tensor_map.address if tensor_map is not None else 0
+            found.update(b for b in space.exposed() if b.base + b.low <= address < b.base + b.high)
+    ranges = [(b.base + b.low, b.base + b.high) for b in found if isinstance(getattr(b, "low", None), int)]
+    if len(ranges) < len(found):
+        return set(space.exposed())
+    # Arrays may overlap (views of one): who writes to one writes to both.
+    overlapping = [b for b in space.exposed() if any(b.base + b.low < h and lo < b.base + b.high for lo, h in ranges)]
+    return found | set(overlapping)
+
+
+def _other_values(bad: Array, before: Array, cells: Array, shadow: Shadow, values: Any, order: HappensBefore) -> Array:
+    """Those of ``bad`` where the cell holds something else than what is stored now."""
+    buffer, access, stored, at = values
+    per_lane = np.ndim(stored) == (1 if access.scalar else 2)
+    count = cells.size // at.size
+    data = np.ascontiguousarray(access.encode(np.asarray(stored) if per_lane else np.asarray(stored)[None]))
+    data = data.view(np.uint8).reshape(data.shape[0], -1)
+    step, keep = 1 << shadow.shift, []
+    for k in map(int, bad):
+        if order.sites[int(site_of(before[k]))].verb != "store":
+            keep.append(k)
+            continue
+        lane, part = divmod(k, count)
+        new = data[lane if per_lane else 0, part * step : (part + 1) * step]
+        start = int(cells[k]) * step
+        if (buffer.bytes[start : start + step] != new).any():
+            keep.append(k)
+    return np.array(keep, np.int64)
+
+
+def _does(verb: str) -> str:
+    return {"load": "read", "store": "write", "atomic": "atomic"}[verb]
+
+
+def _did(verb: str) -> str:
+    return {"load": "after a read", "store": "after a write", "atomic": "after an atomic"}[verb]

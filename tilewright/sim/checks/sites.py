@@ -1,0 +1,143 @@
+"""Where a kernel touches memory: each op with what its class says of the access (``ir/effects.py``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.ir.core import Function, Op, Value
+from tilewright.ir.effects import SCOPES, Access
+from tilewright.ir.types import MemSpace, PtrType, VecType
+from tilewright.sim.access import WIDEST
+from tilewright.sim.access import Access as Width
+
+MOST_SITES = 4095  # what an epoch has bits for; further ones share the last number
+SHARED_SPACES = (MemSpace.SMEM, MemSpace.DSMEM)
+THREAD = SCOPES.index("thread")
+
+
+@dataclass(frozen=True)
+class Site:
+    """One op that reads or writes memory, and its access of one kind. ``scope``: how far the access is *strong* (its
+    index in ``SCOPES``), 0 for a weak one."""
+
+    op: Op | None
+    verb: str
+    access: Access | None = None
+
+    @property
+    def scope(self) -> int:
+        if self.access is None or self.access.order == "weak":
+            return THREAD
+        return SCOPES.index(self.access.scope)
+
+    @property
+    def place(self) -> Any:
+        """The Python line, where it is known: unrolled loops repeat an op."""
+        return self.op.loc if self.op is not None and self.op.loc is not None else id(self.op)
+
+    @property
+    def agent(self) -> str:
+        return self.access.agent if self.access is not None else ""
+
+    @property
+    def proxy(self) -> str:
+        return self.access.proxy if self.access is not None else "generic"
+
+    @property
+    def order(self) -> str:
+        return self.access.order if self.access is not None else "weak"
+
+
+class Sites:
+    """The sites of a launch, by number."""
+
+    def __init__(self) -> None:
+        self.found: list[Site] = [Site(None, "load")]
+        self.numbers: dict[tuple[int, str, bool], int] = {}
+
+    def number(self, op: Op | None, verb: str, shared: bool) -> int:
+        """The number of what ``op`` does to memory: ``verb`` load, store or atomic."""
+        key = (id(op), verb, shared)
+        known = self.numbers.get(key)
+        if known is None:
+            self.found.append(Site(op, verb, _access(op, verb, shared)))
+            known = self.numbers[key] = min(len(self.found) - 1, MOST_SITES)
+        return known
+
+    def __getitem__(self, number: int) -> Site:
+        return self.found[number]
+
+
+def _access(op: Op | None, verb: str, shared: bool) -> Access | None:
+    """What the class of a call says of its access of this kind; None for the ops ``load`` and ``store``."""
+    if op is None or op.opcode != "call":
+        return None
+    wanted = {"load": ("read", "update"), "store": ("write", "update"), "atomic": ("update",)}[verb]
+    found = [a for a in op.attrs["atom"].accesses if a.role != "mbarrier" and a.does in wanted and a.memories]
+    mine = [a for a in found if any(space in SHARED_SPACES for space in a.memories) == shared]
+    return next(iter(mine or found), None)
+
+
+def granule(function: Function, shared: bool) -> int:
+    """The bytes that a kernel's accesses to shared (or other) memory never divide: a power of two up to 16."""
+    least = WIDEST
+    for op in function.walk():
+        for pointer, width in _widths(op):
+            kind = pointer.type
+            if isinstance(kind, PtrType) and (
+                kind.space is MemSpace.GENERIC or (kind.space in SHARED_SPACES) == shared
+            ):
+                least = min(least, width)
+    return least
+
+
+def _widths(op: Op) -> list[tuple[Value, int]]:
+    if op.opcode in ("load", "store"):
+        pointer = op.operands[0]
+        value = op.result.type if op.opcode == "load" else op.operands[1].type
+        assert isinstance(pointer.type, PtrType)
+        n = value.n if isinstance(value, VecType) else 1
+        return [(pointer, Width(pointer.type.elem, n, pointer.type.align, False).width)]
+    if op.opcode != "call":
+        return []
+    found = []
+    for pointer, access in op.attrs["atom"].accessed(op):
+        if isinstance(pointer.type, PtrType) and access.role != "mbarrier":
+            bits = access.bits // 8
+            free = WIDEST if access.agent else pointer.type.elem.bytes
+            found.append((pointer, min(WIDEST, bits & -bits, max(pointer.type.align, 1)) if bits else free))
+    return found
+
+
+def written(function: Function) -> set[int] | None:
+    """The parameters (numbers) through which a kernel writes to global memory; None where that is not known."""
+    found: set[int] = set()
+    for op in function.walk():
+        for pointer in _targets(op):
+            if isinstance(pointer.type, PtrType) and pointer.type.space in SHARED_SPACES:
+                continue
+            root = origin(pointer)
+            if root not in function.params:
+                return None
+            found.add(function.params.index(root))
+    return found
+
+
+def _targets(op: Op) -> list[Value]:
+    if op.opcode == "store":
+        return [op.operands[0]]
+    if op.opcode != "call":
+        return []
+    accessed = op.attrs["atom"].accessed(op)
+    return [v for v, access in accessed if access.writes and access.memories and access.role != "mbarrier"
+            and not (access.registers and not isinstance(v.type, PtrType))]  # fmt: skip
+
+
+def origin(pointer: Value) -> Value:
+    """The value that a pointer was made from by moving and casting."""
+    while True:
+        op = pointer.op
+        if op is None or op.opcode not in ("ptr.add", "ptr.cast"):
+            return pointer
+        pointer = op.operands[0]
