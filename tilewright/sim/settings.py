@@ -90,7 +90,7 @@ def _changed(**changes: object) -> Options:
 
 
 def set_options(**changes: object) -> None:
-    """Change options (``seed``, ``schedule``, ``checks``, ``lanes``, ``turns``, ``check``) for the rest of the process."""
+    """Change options (the fields of :class:`Options`) for the rest of the process."""
     global _current
     _current = _changed(**changes)
 
