@@ -185,11 +185,21 @@ def test_long_loops_can_be_interrupted(run, which):
     def after(x: cute.Tensor):
         x[0] = 3.0
 
-    call = spin(np.zeros(4, np.float32))[which]
-    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+    call, over = spin(np.zeros(4, np.float32))[which], threading.Event()
+
+    def interrupt() -> None:
+        # Again and again: Python drops an exception that a signal raises inside a destructor.
+        while not over.wait(1.5):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Thread(target=interrupt, daemon=True)
     with pytest.raises(KeyboardInterrupt):
         timer.start()
-        call()
+        try:
+            call()
+        finally:
+            over.set()
+    timer.join()
     assert run(after, np.zeros(1, np.float32))[0] == 3
 
 
