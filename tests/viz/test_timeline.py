@@ -83,3 +83,11 @@ def test_bad_input() -> None:
 def test_ticks_are_few(end: float) -> None:
     found = ticks(0, end)
     assert 4 <= len(found) <= 16 and found[0] == 0 and found[-1] <= end
+
+
+def test_an_arrow_from_any_warp_of_a_row_leads_to_the_first_of_another() -> None:
+    made = trace()
+    ways = ((6, 0), (5, 4), (0, 6))
+    made.arrows = [Arrow(0, "run", 3, warp, 420 + warp, 3, to, 450, "empty[0]", 0) for warp, to in ways]
+    (link,) = timeline(made, blocks=(3,)).links
+    assert (link.row, link.time, link.to_row, link.to_time) == (1, 426, 0, 450)

@@ -122,7 +122,8 @@ class _Rows:
 
     def __init__(self, trace: Trace, launch: int, blocks: Sequence[int]) -> None:
         self.labels: list[str] = []
-        self.warps: dict[tuple[int, int], int] = {}
+        self.warps: dict[tuple[int, int], int] = {}  # the row of each warp, of those that are drawn
+        self.first: set[tuple[int, int]] = set()  # the warps whose spans are drawn
         self.units: dict[tuple[int, str, int | None], int] = {}
         for block in blocks:
             prefix = f"block {block}: " if len(blocks) > 1 else ""
@@ -144,7 +145,8 @@ class _Rows:
         for w in numbers:
             together.setdefault((w // WARPGROUP, roles[w].replace(", stores", "")), []).append(w)
         for warps in together.values():
-            self.warps[block, warps[0]] = len(self.labels)
+            self.first.add((block, warps[0]))
+            self.warps |= {(block, warp): len(self.labels) for warp in warps}
             who = f"warp {warps[0]}" if len(warps) == 1 else f"warps {warps[0]}-{warps[-1]}"
             role = roles[warps[0]]
             self.labels.append(f"{prefix}{who}{f' ({role})' if role else ''}")
@@ -154,16 +156,13 @@ class _Rows:
         return span.warp // WARPGROUP if span.kind == "wgmma" else span.stage
 
     def row(self, kind: str, block: int, warp: int, part: int | None) -> int | None:
-        if kind in ("run", "wait"):
-            return self.warps.get((block, warp))
-        if kind == "wgmma" and warp % WARPGROUP:
-            return None  # the four warps of a warpgroup do the same
-        return self.units.get((block, kind, part))
+        return self.warps.get((block, warp)) if kind in ("run", "wait") else self.units.get((block, kind, part))
 
     def bar(self, span: Span) -> Bar | None:
         row = self.row(span.kind, span.block, span.warp, self._part(span))
-        if row is None:
-            return None
+        warp_hidden = span.kind in ("run", "wait") and (span.block, span.warp) not in self.first
+        if row is None or warp_hidden or (span.kind == "wgmma" and span.warp % WARPGROUP):
+            return None  # the four warps of a warpgroup do the same
         stage = span.stage if span.kind != "wait" else None
         fill = {"run": RUN, "wait": WAIT}.get(span.kind, PLAIN if stage is None else light_colour(stage))
         label = span.name if span.kind == "wait" else "" if stage is None else str(stage)
@@ -176,6 +175,6 @@ class _Rows:
     def link(self, arrow: Arrow, start: float) -> Link | None:
         row = self.row(arrow.kind, arrow.block, arrow.warp, arrow.stage)
         to_row = self.row("run", arrow.to_block, arrow.to_warp, None)
-        if row is None or to_row is None or row == to_row:
+        if row is None or to_row is None or row == to_row or (arrow.to_block, arrow.to_warp) not in self.first:
             return None
         return Link(row, arrow.time - start, to_row, arrow.to_time - start)
