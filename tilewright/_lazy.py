@@ -1,4 +1,4 @@
-"""Names that a module bears but others define: found at first use, so that importing the face costs nothing."""
+"""Public names that other modules define: found at first use, so that importing a public module costs nothing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def lazily(
     are imported when they are asked for.
     """
     where: dict[str, tuple[str, str]] = {}
-    for home, names in table.items():
+    for source, names in table.items():
         for name in names.split():
             here, _, there = name.partition("=")
-            where[here] = (home, there or here)
+            where[here] = (source, there or here)
     children = frozenset(submodules)
 
     def find(name: str) -> Any:
@@ -34,8 +34,8 @@ def lazily(
             return importlib.import_module(f"{module}.{name}")
         if name not in where:
             raise missing(module, name, (*where, *children), sys._getframe(1))
-        home, there = where[name]
-        found = getattr(importlib.import_module(home), there)
+        source, there = where[name]
+        found = getattr(importlib.import_module(source), there)
         setattr(sys.modules[module], name, found)
         return found
 

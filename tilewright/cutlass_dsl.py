@@ -1,4 +1,4 @@
-"""``cutlass.cutlass_dsl``: the older home of the types and of the value protocol as functions."""
+"""``cutlass.cutlass_dsl``: the older module of the types and of the value protocol as functions."""
 
 from tilewright._lazy import lazily
 

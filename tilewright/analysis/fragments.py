@@ -191,7 +191,7 @@ def _copy_into(target: Value, uses: dict[Value, list[Use]], order: dict[int, int
     written = max(position for position, _, writes in uses[target] if writes)
     reads = [position for position, _, writes in uses[target] if not writes]
     if not reads or min(reads) < written:
-        return None  # nobody reads it, or a loop carries it around
+        return None  # it is never read, or a loop carries it around
     taken = min(order[id(place.load)] for _, place in moves)
     if any(taken < position < max(reads) for position, _, writes in uses[source] if writes):
         return None  # the source changes while the copy keeps its old value

@@ -176,7 +176,7 @@ def check_width(atom: CopyInstruction, a: ScalarType, b: ScalarType) -> None:
 
 
 def combine(lanes: Lanes, predicate: Any) -> Array | None:
-    """The lanes' own mask and a predicate, as one mask (None: everybody)."""
+    """The lanes' own mask and a predicate, as one mask (None: all lanes)."""
     if predicate is None:
         return lanes.mask
     chosen = lanes.spread(predicate).astype(bool, copy=False)

@@ -81,7 +81,7 @@ class LoadEngine(Engine):
         for leader, tensor_map in self.maps():
             if masks is not None and not masks[leader]:
                 raise self.lanes.fault(
-                    f"{self.name}: the multicast mask is 0: nobody receives the box",
+                    f"{self.name}: the multicast mask is 0: no block receives the box",
                     fix="make it with create_tma_multicast_mask or make_layout_image_mask",
                 )
             for (_, *coordinates), where in zip(copies, receive, strict=True):

@@ -104,7 +104,7 @@ def write(name: str, parts: dict[str, bytes]) -> None:
 
 
 def _is_own(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
-    """Whether a file is of the kind asked for, belongs to this user and can be written by nobody else."""
+    """Whether a file is of the kind asked for, belongs to this user and can be written by no other."""
     if not is_kind(found.st_mode):
         return False
     if not hasattr(os, "geteuid"):  # Windows: the folder lies in the user's profile

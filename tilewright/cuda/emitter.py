@@ -122,7 +122,7 @@ class KernelEmitter:
     def _count(self, block: Block, unused: frozenset[int] = frozenset()) -> None:
         """Count the uses by ops that will be printed: backwards, so that what only dead ops use is dead too.
 
-        ``unused`` are the places of the terminator's operands that nobody reads.
+        ``unused`` are the places of the terminator's operands that are never read.
         """
         for op in reversed(block.ops):
             if op.opcode in UNREAD_IS_DEAD and not any(self._uses[r] for r in op.results):

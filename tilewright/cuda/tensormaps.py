@@ -30,8 +30,8 @@ def encoded(tensor_map: TensorMap | bytes) -> bytes:
 def encode(tensor_map: TensorMap) -> bytes:
     """The same, by the driver. It needs no context and leaves the device alone, so that graphs can be captured."""
     rank = tensor_map.rank
-    room = ctypes.create_string_buffer(BYTES + ALIGNMENT)
-    start = -(-ctypes.addressof(room) // ALIGNMENT) * ALIGNMENT
+    buffer = ctypes.create_string_buffer(BYTES + ALIGNMENT)
+    start = -(-ctypes.addressof(buffer) // ALIGNMENT) * ALIGNMENT
     dims = (ctypes.c_uint64 * rank)(*tensor_map.dims)
     strides = (ctypes.c_uint64 * max(1, rank - 1))(*tensor_map.strides)  # of rank 1 the driver wants a pointer, too
     box = (ctypes.c_uint32 * rank)(*tensor_map.box)

@@ -255,12 +255,12 @@ class Instruction:
     ``name`` is its mnemonic (printed in the IR, counted by the simulator); ``blocking`` instructions order warps
     (barriers, waits) and are executed warp by warp, never under a partial warp mask unless they allow it; ``min_arch``
     is the least compute capability (80 for sm_80). ``pure`` ones have no effect but their results; where
-    ``results_optional``, results that nobody reads are dropped from the op.
+    ``results_optional``, results that are never read are dropped from the op.
 
     ``accesses`` says what it reads and writes, operand by operand, and ``orders`` what it orders besides; every
     subclass states both (they may be properties, where they depend on its parameters). ``quiet`` ones, executed once
-    more while nothing else has changed, change nothing: a loop of them that turns without progress waits for somebody
-    else. An atomic is quiet, because the simulator sees whether it has changed its place. ``caps_registers``: kernels
+    more while nothing else has changed, change nothing: a loop of them that turns without progress waits for another
+    thread. An atomic is quiet, because the simulator sees whether it has changed its place. ``caps_registers``: kernels
     with it state how many blocks share a multiprocessor, as the compiler wants it.
     """
 

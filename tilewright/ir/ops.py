@@ -55,7 +55,7 @@ PURE = (
                  "vec.concat", "vec.reduce", "ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "smem.alloc"))
 )  # fmt: skip
 UNREAD_IS_DEAD = PURE | {"sreg", "load", "frag.load", "frag.alloc", "tensormap"}
-"""Ops that may be dropped where nobody reads their results."""
+"""Ops that may be dropped where their results are never read."""
 
 Rule = Callable[[Op], None]
 RULES: dict[str, Rule] = {}

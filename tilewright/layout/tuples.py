@@ -14,7 +14,7 @@ from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.ints import UNDECIDED, IntLike, RuntimeInt, ceil_div_int, exact_quotient, format_int, same_int
 
-# IntLike | tuple[IntTuple, ...]: mypy cannot narrow the recursive alias in the hot loops. What is annotated bears what
+# IntLike | tuple[IntTuple, ...]: mypy cannot narrow the recursive alias in the hot loops. What is annotated has what
 # it is annotated with, for those who must tell these from Any.
 IntTuple: TypeAlias = Annotated[Any, "CuTe", "IntTuple"]
 Shape: TypeAlias = Annotated[Any, "CuTe", "Shape"]

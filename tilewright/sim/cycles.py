@@ -98,7 +98,7 @@ def cycle(launch: Launch, group: Group) -> str:
 
 
 def _arrivals(launch: Launch, group: Group) -> str:
-    """Where the kernel arrives at mbarriers, for warps that wait for the first phase of one: nobody has come so far."""
+    """Where the kernel arrives at mbarriers, for warps that wait for the first phase of one: none has arrived yet."""
     if not isinstance(group.wait, ConditionWait) or group.wait.whom is None:
         return ""
     ops = [op for node in launch.program.nodes for op in (*node.ops, node.op) if op is not None]

@@ -73,7 +73,7 @@ class Group:
 
     def take(self, part: Part) -> Group:
         """The group of some of these warps, with the registers that are live at ``part.pc``."""
-        # Registers that nobody reads again are not copied. ``memo`` keeps one object one object: two registers that are
+        # Registers that are not read again are not copied. ``memo`` keeps one object one object: two registers that are
         # the same array, or a mask that is the saved mask, are so in the child too (loops rely on this).
         rows = lane_rows(part.rows)
         memo: dict[int, Any] = {}

@@ -271,7 +271,7 @@ def _apart(g: Any, s: list[Any], around: list[Enclosing], head: Label) -> list[P
         if not left.any():
             break
         if region.taken is not None and s[region.taken] is None:
-            continue  # a branch that the whole group took: nobody rests beside it
+            continue  # a branch that the whole group took: no warp waits beside it
         whole = s[region.saved]
         inside = left if whole is None else left & whole.reshape(-1, WARP).any(1)
         if inside.any():

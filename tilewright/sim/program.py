@@ -23,7 +23,7 @@ class Label:
 
 class Enclosing(NamedTuple):
     """A region around the op being lowered: warps that rest under its mask can go on at ``exit`` (a branch sets its own
-    mask there; a loop's is that in register ``saved``). ``taken``: the register that is None when nobody rests
+    mask there; a loop's is that in register ``saved``). ``taken``: the register that is None when no warp waits
     there, or None."""
 
     exit: Label

@@ -153,7 +153,7 @@ class SharedBuffer(Buffer):
             raise Fault(
                 f"the shared memory of block {int(rank[gone][0])} of the cluster is touched, but all threads of that "
                 "block have ended",
-                fix="keep every block alive until nobody touches its shared memory any more: cluster_arrive(); "
+                fix="keep every block running until the last access to its shared memory: cluster_arrive(); "
                 "cluster_wait() at the end of the kernel (a pipeline's producer_tail does it for its barriers)",
             )
         return np.where(here, off, off & ((1 << RANK_SHIFT) - 1)), there

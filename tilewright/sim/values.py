@@ -57,7 +57,7 @@ def kind_of(type_: Type) -> int:
 
 
 def poison_value(elem: ScalarType) -> Any:
-    """What a register or byte that nobody wrote holds: NaN for floats, 0xCDCD... for integers, True for Booleans."""
+    """What unwritten registers and bytes hold: NaN for floats, 0xCDCD... for integers, True for Booleans."""
     if elem.is_float:
         return np.asarray(np.nan).astype(elem.dtype)[()]
     if elem.kind == "bool":

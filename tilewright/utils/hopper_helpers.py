@@ -1,4 +1,4 @@
-"""``cutlass.utils.hopper_helpers``: the older home of :mod:`tilewright.utils.sm90`."""
+"""``cutlass.utils.hopper_helpers``: the older name of :mod:`tilewright.utils.sm90`."""
 
 from tilewright._lazy import lazily
 

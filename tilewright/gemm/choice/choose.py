@@ -14,48 +14,48 @@ from tilewright.gemm.schedule.streamk import StreamK
 DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
 MOST_PLANS = 12
 Problem = tuple[int, int, int, int]  # M, N, K, L
-Room = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
+Limits = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
 Option = tuple[KernelEntry, StreamK | None]
 
 
-def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, room: Room) -> Option:
-    """The entry with the tile that suits the problem on a GPU of such room, and its Stream-K plan; None where every
+def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, limits: Limits) -> Option:
+    """The entry with the tile that suits the problem on such a GPU, and its Stream-K plan; None where every
     block makes a tile of its own."""
     entry.config.check()
     if isinstance(decomposition, StreamK):
-        return fitting([entry, *with_tiles(entry, room, *sharing(entry))], decomposition, problem)
+        return fitting([entry, *with_tiles(entry, limits, *sharing(entry))], decomposition, problem)
     if not isinstance(decomposition, str) or decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
         raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK or one of {known}")
-    return fastest(entry, decomposition, problem, room)
+    return fastest(entry, decomposition, problem, limits)
 
 
 @lru_cache(maxsize=1024)
-def fastest(entry: KernelEntry, decomposition: str, problem: Problem, room: Room) -> Option:
-    whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, room, entry.large, *entry.small))]
-    sharers = with_tiles(entry, room, *sharing(entry))
+def fastest(entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits) -> Option:
+    whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, limits, entry.large, *entry.small))]
+    sharers = with_tiles(entry, limits, *sharing(entry))
     if len(sharers) > MOST_PLANS:
         # A plan takes longer than an estimate: make those of the sizes that do best with all multiprocessors busy.
-        sharers = sorted(sharers, key=lambda e: evenly(e.config, problem, room))[:MOST_PLANS]
-    plans = [(e, plan_of(e.config, problem, room)) for e in sharers]
+        sharers = sorted(sharers, key=lambda e: evenly(e.config, problem, limits))[:MOST_PLANS]
+    plans = [(e, plan_of(e.config, problem, limits)) for e in sharers]
     shared: list[Option] = [(e, plan) for e, plan in plans if plan is not None]
     options = {"auto": whole + shared, "data_parallel": whole, "stream_k": shared or whole}[decomposition]
-    return min(options, key=lambda option: time_of(option, problem, room))
+    return min(options, key=lambda option: time_of(option, problem, limits))
 
 
-def time_of(option: Option, problem: Problem, room: Room) -> float:
+def time_of(option: Option, problem: Problem, limits: Limits) -> float:
     """Microseconds, as the models have it."""
     entry, plan = option
     seen = oriented(entry.config, problem)
     if isinstance(entry.config, HopperConfig):
-        return hopper_estimate(entry.config, plan, seen, room)
-    return estimate(entry.config, plan, seen, room)
+        return hopper_estimate(entry.config, plan, seen, limits)
+    return estimate(entry.config, plan, seen, limits)
 
 
-def evenly(config: AnyConfig, problem: Problem, room: Room) -> float:
+def evenly(config: AnyConfig, problem: Problem, limits: Limits) -> float:
     """Microseconds if the work could be dealt out evenly."""
     m, n, k, batch = oriented(config, problem)
-    (bM, bN, bK), multiprocessors = config.tile, room[0]
+    (bM, bN, bK), multiprocessors = config.tile, limits[0]
     tiles = -(-m // bM) * -(-n // bN) * batch
     if not isinstance(config, HopperConfig):
         return tiles * bM * bN
@@ -67,19 +67,19 @@ def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:
     return (entry.shared or entry.config, entry.large, *entry.small)
 
 
-def with_tiles(entry: KernelEntry, room: Room, *configs: AnyConfig | None) -> list[KernelEntry]:
+def with_tiles(entry: KernelEntry, limits: Limits, *configs: AnyConfig | None) -> list[KernelEntry]:
     """The entry with each of these configurations that the GPU has the shared memory for."""
-    return [entry.only(c) for c in configs if c is not None and c.smem_bytes <= room[1]]
+    return [entry.only(c) for c in configs if c is not None and c.smem_bytes <= limits[1]]
 
 
-def plan_of(config: AnyConfig, problem: Problem, room: Room) -> StreamK | None:
+def plan_of(config: AnyConfig, problem: Problem, limits: Limits) -> StreamK | None:
     """The Stream-K plan, or None where its own model finds that no tile should be shared."""
     m, n, k, batch = oriented(config, problem)
     if batch != 1 or 0 in (m, n, k):
         return None
     if isinstance(config, HopperConfig) and config.cluster_size > 1:
         return None  # sums are exchanged between single blocks
-    multiprocessors, smem = room
+    multiprocessors, smem = limits
     occupancy = config.blocks_at_once(smem)
     plan = StreamK.of((m, n, k), config.tile, multiprocessors=multiprocessors, occupancy=occupancy, fragments=1)
     return plan if plan.sk_tiles else None

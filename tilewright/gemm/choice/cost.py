@@ -21,15 +21,15 @@ NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in
 
 
 def estimate(
-    config: GemmConfig, plan: StreamK | None, problem: tuple[int, int, int, int], room: tuple[int, int]
+    config: GemmConfig, plan: StreamK | None, problem: tuple[int, int, int, int], limits: tuple[int, int]
 ) -> float:
-    """Microseconds for an (M, N, K, L) problem on a GPU of ``room`` (multiprocessors, shared memory of each).
+    """Microseconds for an (M, N, K, L) problem on a GPU of ``limits`` (multiprocessors, shared memory of each).
 
     ``plan`` None means data-parallel.
     """
     bM, bN, bK = config.tile
     m, n, k, batch = problem
-    multiprocessors, smem = room
+    multiprocessors, smem = limits
     k_tiles, tiles = -(-k // bK), -(-m // bM) * -(-n // bN) * batch
     blocks = Blocks(config, multiprocessors, smem)
     if plan is None:

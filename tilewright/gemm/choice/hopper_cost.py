@@ -30,12 +30,12 @@ WASTE = 0.13  # of the time that a schedule would take, where memory or power de
 
 
 def hopper_estimate(
-    config: HopperConfig, plan: StreamK | None, problem: tuple[int, int, int, int], room: tuple[int, int]
+    config: HopperConfig, plan: StreamK | None, problem: tuple[int, int, int, int], limits: tuple[int, int]
 ) -> float:
-    """Microseconds for an (M, N, K, L) problem, as the kernel sees it, on a GPU of ``room``."""
+    """Microseconds for an (M, N, K, L) problem, as the kernel sees it, on a GPU of ``limits``."""
     (bM, bN, bK), (cM, cN) = config.tile, config.cluster
     m, n, k, batch = problem
-    workers = room[0] // config.cluster_size
+    workers = limits[0] // config.cluster_size
     tiles = -(-m // (bM * cM)) * -(-n // (bN * cN)) * batch
     k_tiles = -(-k // bK)
     width = config.a.dtype.width / 8

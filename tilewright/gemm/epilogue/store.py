@@ -46,6 +46,7 @@ class DirectEpilogue:
     ) -> None:  # fmt: skip
         thr_mma = tiled_mma.get_slice(tidx)
         atom = vector_atom(self.config)
+        # (vector, vectors along the contiguous mode, other mode) of the partitions (MMA, MMA_M, MMA_N)
         tD, tC, tc = (self.vectors(thr_mma.partition_C(tensor)) for tensor in (gD, gC, cD))
         inside = cute.make_rmem_tensor((1, *tc.shape[1:]), Boolean)
         for i in range_constexpr(cute.size(inside)):
@@ -61,7 +62,7 @@ class DirectEpilogue:
         cute.copy(atom, self.vectors(rounded(acc, self.config.c.dtype)), tD, pred=inside)
 
     def vectors(self, tensor: cute.Tensor) -> cute.Tensor:
-        """A partition (V, MMA_M, MMA_N) as (vector, vectors of the contiguous mode, other mode)."""
+        """A partition (MMA, MMA_M, MMA_N) as (vector, vectors of the contiguous mode, other mode)."""
         order = [2, 1] if self.config.c.major is Major.K else [1, 2]
         view = cute.make_tensor(tensor.iterator, cute.select(tensor.layout, mode=order))
         return cute.flat_divide(view, (self.config.c.vector,))
@@ -102,16 +103,16 @@ class SharedEpilogue:
         )
         thread = rows.get_slice(tidx)
         tDsD, tDgD, tDgC, tDcD = (thread.partition_S(tensor) for tensor in (sD, gD, gC, cD))  # (CPY, CPY_M, CPY_N)
-        inside = cute.make_rmem_tensor((tDsD.shape[0][1], *tDsD.shape[1:]), Boolean)
+        inside = cute.make_rmem_tensor((tDsD.shape[0][1], *tDsD.shape[1:]), Boolean)  # (vectors of CPY, CPY_M, CPY_N)
         for i in range_constexpr(cute.size(inside)):
             inside[i] = cute.elem_less(tDcD[i * self.config.c.vector], extent)
 
         thr_mma = tiled_mma.get_slice(tidx)
-        tCsD = thr_mma.partition_C(sD)  # (V, MMA_M, MMA_N)
+        tCsD = thr_mma.partition_C(sD)  # (MMA, MMA_M, MMA_N)
 
         def read_source() -> Any:
             # C goes the way of D backwards: whole vectors of coalesced rows, then each thread its own elements.
-            vectors = cute.make_rmem_tensor(tDsD.shape, dtype)
+            vectors = cute.make_rmem_tensor(tDsD.shape, dtype)  # (CPY, CPY_M, CPY_N)
             vectors.fill(0)
             cute.copy(rows, tDgC, vectors, pred=inside)
             cute.copy(rows, vectors, tDsD)
@@ -123,7 +124,7 @@ class SharedEpilogue:
         function(acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
         cute.autovec_copy(rounded(acc, dtype), tCsD)
         cute.arch.sync_threads()
-        vectors = cute.make_rmem_tensor(tDsD.shape, dtype)
+        vectors = cute.make_rmem_tensor(tDsD.shape, dtype)  # (CPY, CPY_M, CPY_N)
         cute.copy(rows, tDsD, vectors)
         cute.copy(rows, vectors, tDgD, pred=inside)
 

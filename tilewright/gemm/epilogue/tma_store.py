@@ -88,7 +88,7 @@ class TmaStoreEpilogue:
         for i in range_constexpr(parts):
             part = self.part(acc, i)
             tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
-            tCgC = thr_mma.partition_C(gCs[None, None, i])
+            tCgC = thr_mma.partition_C(gCs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             source = partial(self.read_source, tCgC, tCcD, extent)
             function(part, EpilogueTile(tCcD, extent, source, self.config.transposed))
             results = rounded(part, self.config.c.dtype)
@@ -120,7 +120,7 @@ class TmaStoreEpilogue:
         atom = cute.make_copy_atom(
             cute.nvgpu.CopyUniversalOp(), self.config.c.dtype, num_bits_per_copy=pair * self.config.c.dtype.width
         )
-        source = cute.make_rmem_tensor(tCgC.shape, self.config.c.dtype)
+        source = cute.make_rmem_tensor(tCgC.shape, self.config.c.dtype)  # ((2, 2, columns / 8), MMA_M, 1)
         source.fill(0)
         g, r, c = (cute.flat_divide(cute.group_modes(x, 0, cute.rank(x)), (pair,)) for x in (tCgC, source, tCcD))
         inside = cute.make_rmem_tensor((1, cute.size(r, mode=[1])), Boolean)

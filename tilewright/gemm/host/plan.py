@@ -32,7 +32,7 @@ class Plan:
         cls, problem: Problem, entries: list[KernelEntry], decomposition: str | StreamK, machine: str
     ) -> Plan:  # fmt: skip
         """The first of ``entries`` that can take the operands, in the size that suits the problem."""
-        where = room(machine)
+        where = limits(machine)
         passed_over: dict[str, str] = {}
         for candidate in entries:
             candidate.config.check()
@@ -50,7 +50,7 @@ class Plan:
 
 
 @cache
-def room(machine: str) -> tuple[int, int]:
+def limits(machine: str) -> tuple[int, int]:
     """(multiprocessors, shared memory of a block in bytes) of the GPU, or of the H100 that the simulator stands for."""
     if machine == "cpu":
         return 132, get_smem_capacity_in_bytes("sm_90")

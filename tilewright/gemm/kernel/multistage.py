@@ -1,4 +1,4 @@
-"""The multistage GEMM kernel: which tiles and k tiles a thread block multiplies, and what becomes of the sums.
+"""The multistage GEMM kernel: which tiles and k tiles a thread block multiplies, and where its sums are written.
 
 The decomposition says what a block's share of the work is, the main loop multiplies, blocks that share a tile add up
 their sums, the epilogue writes D.
@@ -106,18 +106,19 @@ class MultistageGemm:
         extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
         tiles = (cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
         tidx, _, _ = cute.arch.thread_idx()
-        acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C((bM, bN)), self.config.acc_dtype)
+        shape = tiled_mma.get_slice(0).partition_shape_C((bM, bN))  # (MMA, MMA_M, MMA_N)
+        acc = cute.make_rmem_tensor(shape, self.config.acc_dtype)
         acc.fill(0)
         A, B = slices(*self.raster.tile(tile, *(rematerialize(n) for n in tiles)))
         self.mainloop.run(tiled_mma, rematerialize(tidx), acc, A, B, k_begin, k_end)
         cute.arch.sync_threads()
 
-        # Where the results go is computed again: during the main loop no register remembers it.
+        # Where the results go is computed again: during the main loop no register holds it.
         tidx = rematerialize(tidx)
         where = self.raster.tile(rematerialize(tile), *(rematerialize(n) for n in tiles))
         gC, gD, cD = (
             cute.local_tile(tensor, (bM, bN), where) for tensor in (mC, mD, cute.make_identity_tensor(extent))
-        )
+        )  # (bM, bN)
         if cutlass.const_expr(not decomposition.partial):
             self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, function)
         elif k_end < k_tiles:

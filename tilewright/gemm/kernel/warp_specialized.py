@@ -155,11 +155,11 @@ class WarpSpecializedGemm:
         return A, B
 
     def fragments(self, tiled_mma: cute.TiledMma, sA: cute.Tensor, sB: cute.Tensor, part: tuple) -> tuple[Any, Any]:
-        """The stages as a warpgroup's wgmma reads them: (MMA, MMA_M or MMA_N, MMA_K, stages)."""
+        """The descriptors of the stages of A and B that a warpgroup's wgmma reads."""
         thr_mma = tiled_mma.get_slice(0)
-        tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(self.part_of(sA, 0, part[0])))
-        tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(self.part_of(sB, 1, part[1])))
-        return tCrA, tCrB
+        tCsA = thr_mma.partition_A(self.part_of(sA, 0, part[0]))  # (MMA, MMA_M, MMA_K, stages)
+        tCsB = thr_mma.partition_B(self.part_of(sB, 1, part[1]))  # (MMA, MMA_N, MMA_K, stages)
+        return tiled_mma.make_fragment_A(tCsA), tiled_mma.make_fragment_B(tCsB)
 
     def part_of(self, stages: cute.Tensor, mode: int, index: Any) -> cute.Tensor:
         """The rows of A (``mode`` 0) or B (1) that one warpgroup multiplies: (rows, bK, stages)."""
@@ -185,7 +185,7 @@ class WarpSpecializedGemm:
         return self.mainloop.load(A, B, ring, state, m, n, batch, k_begin, k_end)
 
     def accumulators(self, tiled_mma: cute.TiledMma) -> cute.Tensor:
-        """Those of a warpgroup's part of the tile."""
+        """Those of a warpgroup's part of the tile: (MMA, MMA_M, MMA_N)."""
         return cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(self.config.part), self.config.acc_dtype)
 
     @cute.jit
@@ -232,7 +232,7 @@ class WarpSpecializedGemm:
         gD, gC, cD = (
             cute.local_tile(tensor, config.part, at)
             for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
-        )
+        )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128
         barrier = pipeline.NamedBarrier(barrier_id=1 + mine, num_threads=128)
         self.epilogue.run(epilogue_mma, tidx, acc, tma_D, gD, gC, cD, sD, extent, function, barrier)

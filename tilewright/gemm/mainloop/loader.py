@@ -25,10 +25,11 @@ class TileLoader:
         slice_ = tiled_copy.get_slice(thread)
         self.source = slice_.partition_S(gX)  # (CPY, CPY_MN, CPY_K, k tiles)
         self.target = slice_.partition_D(sX)  # (CPY, CPY_MN, CPY_K, stages)
-        coordinates = slice_.partition_S(cX)
+        coordinates = slice_.partition_S(cX)  # (CPY, CPY_MN, CPY_K, k tiles)
         vectors, rows, columns = (cute.size(self.target, mode=mode) for mode in ([0, 1], [1], [2]))
         if not self.asynchronous:
-            self.staging = cute.make_fragment_like(self.source[None, None, None, 0])
+            self.staging = cute.make_fragment_like(self.source[None, None, None, 0])  # (CPY, CPY_MN, CPY_K)
+        # A predicate for each vector, (vectors of CPY, CPY_MN, CPY_K); those of MN alone are the same for all of K.
         self.inside = cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns), stride=(rows, 1, 0)), Boolean)
         self.ragged = cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns)), Boolean)
         for v in range_constexpr(vectors):

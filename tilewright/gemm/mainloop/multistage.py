@@ -46,7 +46,7 @@ class Slices:
         g, c = (
             cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None))
             for tensor in (matrix, cute.make_identity_tensor(matrix.shape))
-        )
+        )  # (MN, K, k tiles)
         return Slices(g, c, extent, stages, copy)
 
 
@@ -66,14 +66,14 @@ class MultistageMainloop:
         loader_A = TileLoader(self.config.a, A.copy, tidx, A.g, A.c, A.s, A.extent, k_begin)
         loader_B = TileLoader(self.config.b, B.copy, tidx, B.g, B.c, B.s, B.extent, k_begin)
         thr_mma = tiled_mma.get_slice(tidx)
-        tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(A.s[None, None, 0]))
-        tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(B.s[None, None, 0]))
+        tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(A.s[None, None, 0]))  # (MMA, MMA_M, MMA_K)
+        tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(B.s[None, None, 0]))  # (MMA, MMA_N, MMA_K)
         to_rA = self.math.to_registers_A(tiled_mma)
         to_rB = self.math.to_registers_B(tiled_mma)
-        tXsA = to_rA.get_slice(tidx).partition_S(A.s)
-        tXrA = to_rA.retile(tCrA)
-        tXsB = to_rB.get_slice(tidx).partition_S(B.s)
-        tXrB = to_rB.retile(tCrB)
+        tXsA = to_rA.get_slice(tidx).partition_S(A.s)  # (CPY, CPY_M, CPY_K, stages)
+        tXrA = to_rA.retile(tCrA)  # (CPY, CPY_M, CPY_K)
+        tXsB = to_rB.get_slice(tidx).partition_S(B.s)  # (CPY, CPY_N, CPY_K, stages)
+        tXrB = to_rB.retile(tCrB)  # (CPY, CPY_N, CPY_K)
         k_blocks = double_buffered(cute.size(tCrA, mode=[2]), self.config.tile[2])
 
         if k_end > k_begin:

@@ -64,7 +64,7 @@ class Fixup:
             vector, vectors = theirs.shape
             at_once = (vector, gcd(READ_AT_ONCE // vector, vectors))
             for part in cutlass.range_constexpr(vectors // at_once[1]):
-                fetched = cute.make_rmem_tensor(at_once, self.dtype)
+                fetched = cute.make_rmem_tensor(at_once, self.dtype)  # (vector, vectors at once)
                 cute.autovec_copy(cute.local_tile(theirs, at_once, (0, part)), fetched)
                 sums = cute.local_tile(ours, at_once, (0, part))
                 sums.store(sums.load() + fetched.load())

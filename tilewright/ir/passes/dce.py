@@ -96,7 +96,7 @@ def _sweep(block: Block, marks: _Marks) -> None:
 
 
 def _narrow(op: Op, marks: _Marks) -> None:
-    """Drop the results of a loop, a branch or an atomic that nobody needs."""
+    """Drop the results of a loop, a branch or an atomic that are never read."""
     if op.opcode == "call" and op.attrs["atom"].results_optional and marks.live.isdisjoint(op.results):
         op.results = []
     if op.opcode == "for":

@@ -49,7 +49,7 @@ def inline_asm(
     none. Numbers of other types with as many bits go into registers as they are (two Float16 into an ``r``).
 
     Raises ConstraintError where constraints, operands and results do not agree. ``has_side_effects`` keeps the text
-    even where nobody reads its results. Source: LLVM Language Reference, "Inline Assembler Expressions".
+    even where its results are never read. Source: LLVM Language Reference, "Inline Assembler Expressions".
     """
     letters = [c.strip() for c in constraints.split(",") if c.strip()]
     clobbers = [c for c in letters if c.startswith("~")]

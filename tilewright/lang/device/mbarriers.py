@@ -77,7 +77,7 @@ def mbarrier_arrive(
     ...     arch.mbarrier_arrive(bar, arrive_count=2)
     ...     arch.mbarrier_wait(bar, 0)
     ...     return early
-    >>> per_thread(meet, 32)[:2]  # nobody had arrived
+    >>> per_thread(meet, 32)[:2]  # no thread had arrived
     [0, 0]
     """
     remote, rank = _peer(peer_cta_rank_in_cluster)
@@ -115,7 +115,7 @@ def mbarrier_arrive_and_expect_tx(
 def mbarrier_expect_tx(
     mbar_ptr: Any, bytes: Any, peer_cta_rank_in_cluster: Any = None, *, loc: Any = None, ip: Any = None
 ) -> None:
-    """The phase waits for ``bytes`` bytes more; nobody arrives (sm_90).
+    """The phase waits for ``bytes`` bytes more; no thread arrives (sm_90).
 
     >>> from tilewright import Int32, Int64, cute
     >>> from tilewright.cute import arch
