@@ -9,6 +9,9 @@ from typing import Any
 from tilewright.errors import ConstraintError
 from tilewright.ir.target import MOST_THREADS, REGISTERS, SMEM_RESERVED
 
+RASTERS = ("m", "n", "hilbert")
+"""Orders of tiles: in groups along M or along N, or along the Hilbert curve (``schedule.raster``)."""
+
 
 class Major(Enum):
     """Which mode of an operand is contiguous in memory: M or N (``MN``), or K. For C and D: M (``MN``) or N (``K``)."""
@@ -37,8 +40,9 @@ class GemmConfig:
     """Everything that is static about one GEMM kernel.
 
     ``tile`` is (M, N, K) of a thread block; ``stages`` the number of shared-memory buffers; ``warps`` how the tile's M
-    and N are spread over warps (tensor cores) or, for SIMT, the number of warps in all; ``group`` tiles of M are walked
-    together so that the blocks that run at once share operands in L2.
+    and N are spread over warps (tensor cores) or, for SIMT, the number of warps in all. ``raster`` is the order of
+    tiles, so that the blocks that run at once share operands in L2: ``group`` tiles of M ("m") or of N ("n") are walked
+    together, or all tiles along the Hilbert curve ("hilbert").
     """
 
     math: str  # "tensorop" or "simt"
@@ -50,6 +54,7 @@ class GemmConfig:
     warps: tuple[int, int]
     stages: int
     group: int = 8
+    raster: str = "m"
 
     transposed = False
 
@@ -89,6 +94,8 @@ class GemmConfig:
         if min(*self.warps, *self.tile, self.group) < 1:
             found = f"{self.tile}, {self.warps} and {self.group}"
             raise ConstraintError(f"tile, warps and group must be positive, got {found}")
+        if self.raster not in RASTERS:
+            raise ConstraintError(f"raster must be one of {', '.join(RASTERS)}, got {self.raster!r}")
         if self.stages < 2:
             raise ConstraintError(f"a multistage GEMM needs at least 2 stages, got {self.stages}")
         for name, operand, extent in (("A", self.a, self.tile[0]), ("B", self.b, self.tile[1])):
@@ -112,8 +119,9 @@ class HopperConfig:
     ``pingpong`` each takes the whole of every other tile; one more warpgroup loads, or with ``roles="one"`` the first
     warp of those that multiply, a few k tiles ahead. ``cluster`` (m, n) blocks share
     their operands by multicast. A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers``
-    buffers. ``group`` tiles of M are walked together. ``transposed``: the kernel is given the transposed problem,
-    B^T A^T = D^T, so that the short side of a flat product is the N of the instruction.
+    buffers. ``raster`` is the order of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all
+    along the Hilbert curve ("hilbert"). ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so
+    that the short side of a flat product is the N of the instruction.
     """
 
     a: Operand
@@ -129,6 +137,7 @@ class HopperConfig:
     epilogue_columns: int = 64
     epilogue_buffers: int = 2
     group: int = 8
+    raster: str = "m"
     transposed: bool = False
 
     math = "wgmma"
@@ -223,6 +232,7 @@ class HopperConfig:
             (self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"),
             (min(self.cluster) >= 1 and self.cluster_size <= 8, f"a cluster of 1 to 8 blocks, not {self.cluster}"),
             (self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"),
+            (self.raster in RASTERS, f"a raster of {', '.join(RASTERS)}, not {self.raster!r}"),
         ]  # fmt: skip
         for holds, rule in rules:
             if not holds:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.schedule.raster import GroupedRaster, HilbertRaster, Raster
 from tilewright.viz.colour import thread_colour
 from tilewright.viz.figure import Cell, Figure, Panel, cut
 
@@ -17,9 +18,9 @@ def raster_order(order: str, tiles: Tile, group: int = 8) -> list[Tile]:
     """The (m, n) tiles in the order in which blocks are started.
 
     Args:
-        order: ``along_m`` and ``along_n`` walk that mode first; ``grouped_m`` (``grouped_n``) walks strips of ``group``
-            tiles along M (N), crossing each strip at every step, which is CUTLASS's thread-block swizzle for
-            ``grouped_n``; ``hilbert`` follows the space-filling curve.
+        order: one of the rasters of ``tilewright.gemm``. ``along_m`` and ``along_n`` walk that mode first;
+            ``grouped_m`` (``grouped_n``) walks strips of ``group`` tiles along M (N), crossing each strip at every
+            step, which is CUTLASS's thread-block swizzle for ``grouped_n``; ``hilbert`` follows the Hilbert curve.
         tiles: how many tiles there are along M and N.
         group: the width of a strip.
 
@@ -32,19 +33,8 @@ def raster_order(order: str, tiles: Tile, group: int = 8) -> list[Tile]:
     rows, columns = tiles
     if min(rows, columns, group) < 1:
         raise ArgumentError(f"no raster of {rows} x {columns} tiles in groups of {group}: all must be positive")
-    if order == "along_m":
-        return [(m, n) for n in range(columns) for m in range(rows)]
-    if order == "along_n":
-        return [(m, n) for m in range(rows) for n in range(columns)]
-    if order == "grouped_m":
-        return [(m, n) for strip in _strips(rows, group) for n in range(columns) for m in strip]
-    if order == "grouped_n":
-        return [(m, n) for strip in _strips(columns, group) for m in range(rows) for n in strip]
-    if order == "hilbert":
-        side = 1 << (max(rows, columns) - 1).bit_length()
-        places = (_hilbert(step, side) for step in range(side * side))
-        return [(m, n) for m, n in places if m < rows and n < columns]
-    raise ArgumentError(f"unknown raster order {order!r}; there are {', '.join(ORDERS)}")
+    raster = _raster(order, tiles, group)
+    return [raster.tile(index, rows, columns) for index in range(rows * columns)]
 
 
 @dataclass(frozen=True)
@@ -113,24 +103,15 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
     return Figure(f"{name}, {tiles[0]} x {tiles[1]} tiles", (panel,), legend, (*notes, *figures))
 
 
-def _strips(extent: int, width: int) -> list[range]:
-    return [range(start, min(start + width, extent)) for start in range(0, extent, width)]
-
-
-def _hilbert(step: int, side: int) -> Tile:
-    """The place of ``step`` on the Hilbert curve through a ``side`` x ``side`` square (``side`` a power of two).
-
-    Each pair of bits of ``step``, from the lowest, picks a quadrant; the curve inside is turned to fit.
-    """
-    row = column = 0
-    size = 1
-    while size < side:
-        down, right = step >> 1 & 1, (step ^ step >> 1) & 1
-        if not right:
-            if down:
-                row, column = size - 1 - row, size - 1 - column
-            row, column = column, row
-        row, column = row + size * down, column + size * right
-        step >>= 2
-        size *= 2
-    return row, column
+def _raster(order: str, tiles: Tile, group: int) -> Raster:
+    """What a kernel of the GEMM library computes its tile with."""
+    rasters = {
+        "along_m": GroupedRaster(tiles[0], "m"),
+        "along_n": GroupedRaster(tiles[1], "n"),
+        "grouped_m": GroupedRaster(group, "m"),
+        "grouped_n": GroupedRaster(group, "n"),
+        "hilbert": HilbertRaster(),
+    }
+    if order not in rasters:
+        raise ArgumentError(f"unknown raster order {order!r}; there are {', '.join(ORDERS)}")
+    return rasters[order]

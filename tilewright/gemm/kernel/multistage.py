@@ -18,7 +18,7 @@ from tilewright.gemm.mainloop.math import math_of
 from tilewright.gemm.mainloop.multistage import MultistageMainloop, Slices
 from tilewright.gemm.schedule.decomposition import DataParallel, SharedTiles
 from tilewright.gemm.schedule.fixup import Fixup
-from tilewright.gemm.schedule.raster import GroupedRaster
+from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.tiles import aligned, global_to_shared
 from tilewright.lang.device.rematerialize import rematerialize
 
@@ -37,7 +37,7 @@ class MultistageGemm:
         self.config = config
         self.math = math_of(config)
         self.mainloop = MultistageMainloop(config, self.math)
-        self.raster = GroupedRaster(config.group)
+        self.raster = raster_of(config)
         self.epilogue = epilogue_of(config)
         bM, bN, _ = config.tile
         self.fixup = Fixup(config.threads, bM * bN // config.threads, config.acc_dtype)

@@ -19,7 +19,7 @@ from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 from tilewright.gemm.schedule.decomposition import Decomposition
 from tilewright.gemm.schedule.fixup import Fixup
-from tilewright.gemm.schedule.raster import GroupedRaster
+from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.tiles import aligned, allocate_swizzled
 
 
@@ -35,7 +35,7 @@ class WarpSpecializedGemm:
         self.math = WgmmaMath(config)
         self.mainloop = TmaMainloop(config, self.math)
         self.epilogue = TmaStoreEpilogue(config)
-        self.raster = GroupedRaster(config.group)
+        self.raster = raster_of(config)
         threads = 128 * config.warpgroups
         together = pipeline.NamedBarrier(barrier_id=4, num_threads=threads)
         accumulators = config.part[0] * config.part[1] // 128
