@@ -85,6 +85,10 @@ def test_waits_have_names_lines_and_arrows(product: tuple[Trace, np.ndarray]) ->
     trace, _ = product
     full = [s for s in trace.of("wait", warp=4) if s.name.startswith("full")]
     assert full and full[0].name == "full[0]" and full[0].stage == 0
+    waits = sorted(trace.of("wait", warp=0), key=lambda s: s.start)
+    emptied = [(s.stage, s.phase) for s in waits if s.name.startswith("empty")]
+    assert emptied == sorted(emptied, key=lambda found: (found[1], found[0])) and emptied[0] == (0, 0)
+    assert {phase for _, phase in emptied} == set(range((K_TILES - 1) // STAGES + 1))
     assert {Path(s.loc.file).name for s in full if s.loc} == {"tma.py"}
     assert any(s.name.startswith("empty[") for s in trace.of("wait", warp=0))
     first = next(a for a in trace.arrows if a.name == "full[0]" and a.to_warp == 4)

@@ -167,9 +167,10 @@ class _Rows:
         fill = {"run": RUN, "wait": WAIT}.get(span.kind, PLAIN if stage is None else light_colour(stage))
         label = span.name if span.kind == "wait" else "" if stage is None else str(stage)
         what = "waits for " if span.kind == "wait" else ""
+        phase = "" if span.phase is None else f", phase {span.phase}"
         size = f", {span.bytes} bytes" if span.bytes else ""
         line = f", {Path(span.loc.file).name}:{span.loc.line}" if span.loc else ""
-        remark = f"{what}{span.name or 'runs'}: {span.start:g} to {span.end:g}{size}{line}"
+        remark = f"{what}{span.name or 'runs'}: {span.start:g} to {span.end:g}{phase}{size}{line}"
         return Bar(row, span.start, span.end, fill, label, remark)
 
     def link(self, arrow: Arrow, start: float) -> Link | None:

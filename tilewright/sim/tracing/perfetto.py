@@ -45,7 +45,7 @@ def _thread(kind: str, warp: int) -> int:
 
 def _arguments(span: Span) -> dict[str, Any]:
     given = {"stage": span.stage, "line": str(span.loc) if span.loc else None, "bytes": span.bytes or None,
-             "issued": span.begun}  # fmt: skip
+             "issued": span.begun, "phase": span.phase}  # fmt: skip
     return {name: value for name, value in given.items() if value is not None}
 
 

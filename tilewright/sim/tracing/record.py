@@ -20,7 +20,8 @@ class Span:
     ``kind``: ``run`` and ``wait`` of a warp; ``load`` and ``store`` by TMA, until they have landed; ``wgmma``, a group
     on the tensor cores; ``cp.async``, a copy. ``block`` is its number in the grid, ``warp`` the one that runs,
     waits or has issued. ``name``: what is waited for, or the instruction. ``stage``: of the ring of mbarriers that TMA
-    fills, where one is meant. ``begun``: when what is asynchronous was issued.
+    fills, where one is meant. ``begun``: when what is asynchronous was issued. ``phase``: of the mbarrier, 0 for
+    the first, that a wait waits for.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Span:
     loc: Location | None = None
     begun: float | None = None
     bytes: int = 0
+    phase: int | None = None
 
     @property
     def cycles(self) -> float:

@@ -187,15 +187,16 @@ class Tracer(Observer):
     # -- waits ---------------------------------------------------------------------------------------------------------
 
     def _resume(
-        self, wave: Any, warp: int, source: Source, name: str, loc: Location | None, offset: int | None = None
-    ) -> None:
+        self, wave: Any, warp: int, source: Source, name: str, loc: Location | None, offset: int | None = None,
+        phase: int | None = None,
+    ) -> None:  # fmt: skip
         """A wait is over; nothing is noted of one that took no time."""
         clocks, who = self.clocks[wave], self._who(wave, warp)
         now, until = float(clocks.now[warp]), source.time + (costs.BARRIER_LATENCY if source.block >= 0 else 0.0)
         if until <= now:
             return
         self._ran(wave, warp, now)
-        self._span("wait", who, now, until, name, stage=offset, loc=loc)
+        self._span("wait", who, now, until, name, stage=offset, loc=loc, phase=phase)
         clocks.now[warp] = clocks.mark[warp] = until
         if source.block >= 0:
             self.arrows.append(Arrow(self.number, source.kind, source.block, source.warp, source.time, *who, until,
@@ -220,12 +221,13 @@ class Tracer(Observer):
         """The warp has seen the phase that the mbarrier completed last."""
         table: Mbarriers = wave.kept[Mbarriers]
         row = int(table.rows(np.array([place]))[0])
-        source = self.clocks[wave].phases.get((place, int(table.completed[row]) - 1), NEVER)
+        phase = int(table.completed[row]) - 1
+        source = self.clocks[wave].phases.get((place, phase), NEVER)
         offset = place & 0xFFFFFFFF
         who = self._who(wave, warp)
         self.ring[who] = offset
         self.waited[offset].add(who)
-        self._resume(wave, warp, source, "mbarrier", loc, offset)
+        self._resume(wave, warp, source, "mbarrier", loc, offset, phase)
 
     # -- arrivals ------------------------------------------------------------------------------------------------------
 
