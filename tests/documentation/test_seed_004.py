@@ -10,7 +10,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 import tilewright.utils as utils
 from tests.machines import MACHINES
-from tilewright import pipeline
+from tilewright import cuda, pipeline
 from tilewright.cute.nvgpu import OperandMajorMode, warpgroup
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import TilewrightError
@@ -352,3 +352,13 @@ def test_each_block_of_a_row_loads_its_part_of_the_tile(cluster, machine):
     mine = out != -1
     assert (mine.sum(axis=2) == 1).all() and (mine.sum(axis=(0, 1)) == 64 * 32 // cluster).all()
     assert (out.max(axis=2) == a).all()
+
+
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 2)], ids=str)
+def test_it_compiles_for_hopper(cluster):
+    arrays = matrices(64 * cluster[0], 64 * cluster[1], 128)
+    program = cute.compile(HopperWgmmaGemmKernel(cluster_shape_mn=cluster), *map(from_dlpack, arrays))
+    artifact = cuda.compile(program.kernels[0], "sm_90a")
+    assert artifact.spills == 0 and "serializ" not in artifact.log
+    assert "HGMMA" in artifact.sass and "UTMALDG" in artifact.sass
+    assert ("MULTICAST" in artifact.sass) == (cluster != (1, 1))
