@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.lang.arguments.kinds import Fixed
+from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.launch import options as opts
 from tilewright.lang.launch.calls import MISS
-from tilewright.lang.launch.dependencies import Outside, moves, snapshot
+from tilewright.lang.launch.dependencies import Dependencies
 from tilewright.lang.launch.executor import Executor
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.launch.kernel import KernelFunction
@@ -92,77 +92,32 @@ def _mark(kernels: list[Any], options: opts.CompileOptions) -> None:
 
 def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a staged function from Python: compile it for such arguments, or take what was compiled before."""
-    if not kwargs and target.recent is not None:
-        found = target.recent(args)
+    last = target.last
+    if last is not None and not kwargs and len(args) == last.count and last.dependencies.hold():
+        found = last.call(*args)
         if found is not MISS:
-            return found
+            return last.executor.result(found)
     fresh = kwargs.pop("no_cache", False) if "no_cache" not in target.signature.names else False
     bound = target.signature.bind(args, kwargs)
     arguments = arguments_of(target.signature, bound)
     key = tuple(argument.key() for argument in arguments)
-    entry = None if fresh else _known(target, key, arguments)
-    if entry is None:
-        before, around = _fingerprint(arguments), Outside([target.function])
-        program = stage(target, bound, arguments)
-        executor = Executor(program, target.signature, bound, 0, opts.CompileOptions())
-        outside = Outside(program.functions, around)
-        kept = target.cache.setdefault(key, [])
-        after = _fingerprint(arguments)
-        kept += [Entry(state, executor, outside) for state in ([before, after] if after != before else [after])]
-        entry = kept[-1]
-        target.recent = _recent(target, entry, bound, arguments)
-        executor.release()
+    known = [] if fresh else [entry for entry in target.cache.get(key, ()) if entry.dependencies.hold()]
+    entry = known[-1] if known else Specialisation(target, bound, arguments)
+    if not known:
+        target.cache.setdefault(key, []).append(entry)
+    target.last = None if target.signature.variadic else entry
     given = [value for _, _, value in target.signature.parameters(bound)]
-    values = [leaf for argument, value in zip(arguments, given, strict=True) for leaf in argument.read(value)]
-    return entry.executor.run(values)
+    return entry.executor.run([leaf for a, value in zip(arguments, given, strict=True) for leaf in a.read(value)])
 
 
-class Entry(NamedTuple):
-    """One compiled specialisation: the state of the objects that it was staged from, and what it read from outside."""
+class Specialisation:
+    """What a direct call compiled: the executor, what it was staged from, and the ``call`` that takes all ``count``
+    arguments and gives MISS for those of another specialisation."""
 
-    state: list[Any]
-    executor: Executor
-    outside: Outside
-
-
-def _recent(target: JitFunction, entry: Entry, bound: Any, arguments: list[Any]) -> Any:
-    """The short way for a call like the last: no keys, no signature; MISS when anything is different."""
-    if target.signature.variadic:
-        return None
-    direct, count = entry.executor.direct(bound), len(arguments)
-    defaults = tuple(p.default for p in target.signature.python.parameters.values())
-    objects = [a for a in arguments if isinstance(a, Fixed) and moves(a.value)]
-    variables, moving, contents = entry.outside.variables, entry.outside.moving, entry.outside.contents
-    state, result = entry.state, entry.executor.result
-
-    def recent(args: tuple[Any, ...]) -> Any:
-        if len(args) != count:
-            missing = defaults[len(args) :]
-            args += missing
-            if len(args) != count or any(value is inspect.Parameter.empty for value in missing):
-                return MISS
-        if objects and _fingerprint(objects) != state:
-            return MISS
-        for scope, name, value in variables:
-            if (scope.get(name) if type(scope) is dict else scope.cell_contents) is not value:
-                return MISS
-        if moving and entry.outside.contain() != contents:
-            return MISS
-        values = direct(*args)
-        return MISS if values is MISS else result(values)
-
-    return recent
-
-
-def _known(target: JitFunction, key: Any, arguments: list[Any]) -> Entry | None:
-    """What was compiled for such arguments, if everything that it was staged from is still as it was."""
-    state = _fingerprint(arguments)
-    for entry in reversed(target.cache.get(key, ())):
-        if entry.state == state and entry.outside.holds():
-            return entry
-    return None
-
-
-def _fingerprint(arguments: list[Any]) -> list[Any]:
-    """What the objects contain that a program was specialised for: when it changes, so does the program."""
-    return [snapshot(a.value) for a in arguments if isinstance(a, Fixed) and moves(a.value)]
+    def __init__(self, target: JitFunction, bound: inspect.BoundArguments, arguments: list[Argument]) -> None:
+        before = Dependencies([target.function], arguments)
+        program = stage(target, bound, arguments)
+        self.dependencies = Dependencies(program.functions, arguments, before)
+        self.executor = Executor(program, target.signature, bound, 0, opts.CompileOptions())
+        self.call, self.count = self.executor.direct(bound), len(arguments)
+        self.executor.release()

@@ -26,8 +26,8 @@ class JitFunction(MarkedFunction):
         """What was compiled, by the kinds of arguments."""
         return {}
 
-    recent: Any = None
-    """The short way of a call like the last one."""
+    last: Any = None
+    """What the last call from Python ran."""
 
     @functools.cached_property
     def adapts(self) -> bool:

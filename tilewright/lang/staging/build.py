@@ -12,7 +12,7 @@ from tilewright.lang.staging.location import register_code
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.places import kind_of
 from tilewright.lang.staging.rewrite import rewrite
-from tilewright.lang.staging.source import FUTURES, codes_in, tree_of
+from tilewright.lang.staging.source import FUTURES, codes_in, names_of, tree_of
 
 _STILL = ("fixed", "callable")
 _STAGED: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
@@ -59,11 +59,6 @@ def _shared(function: FunctionType) -> set[str]:
     """The names of the global variables whose contents could change: containers and objects of the user's."""
     scope = function.__globals__
     return {name for name in names_of(function.__code__) if kind_of(type(scope.get(name))) not in _STILL}
-
-
-def names_of(code: CodeType) -> set[str]:
-    """The global names that a code object and those inside it mention."""
-    return {name for inner in codes_in(code) for name in inner.co_names}
 
 
 def _bind(function: FunctionType, code: CodeType) -> FunctionType:

@@ -135,3 +135,8 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from codes_in(constant)
+
+
+def names_of(code: CodeType) -> set[str]:
+    """The global names and attributes that a code object and those inside it mention."""
+    return {name for inner in codes_in(code) for name in inner.co_names}
