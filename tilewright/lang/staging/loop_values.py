@@ -14,13 +14,12 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.ir.types import ScalarType
-from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.places import MISSING, State
 from tilewright.lang.staging.regions import Region, changed_type, hints, poison_new_attributes, same_value
 from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.staging.values import Mismatch, Number, Spec, Weaker
+from tilewright.lang.staging.values import Mismatch, Spec, Weaker
 
 _CHANGING: dict[Any, set[str]] = {}
 """For each loop's place in the source, the paths of the places that it was seen to change."""
@@ -38,8 +37,6 @@ class Carried:
         self.spec: Spec | None = None
         if not isinstance(init, Undefined):
             self.spec = values.spec_of(init)
-            if isinstance(self.spec, Number) and _nonneg(init):
-                self.spec.facts = Facts(nonneg=True)
 
     def conform(self, value: Any, region: Region) -> list[Value]:
         """The values of what a turn left."""
@@ -56,10 +53,6 @@ class Carried:
                 raise changed_type(found, region) from None
             self.lost = f"the {region} leaves it as {found.got}, before it was {found.expected}"
             return self.spec.conform(self.init, self.label)
-
-
-def _nonneg(value: Any) -> bool:
-    return value >= 0 if type(value) is int else bool(getattr(value, "nonneg", False))
 
 
 class LoopValues:
@@ -104,13 +97,10 @@ class LoopValues:
         again |= self._find_changes()
         found: list[Value] = []
         for carried in self.carried:
-            value, spec = state[carried.index], carried.spec
             try:
-                found += carried.conform(value, self.region)
+                found += carried.conform(state[carried.index], self.region)
             except Weaker:
                 again = True
-            if isinstance(spec, Number) and spec.facts and not carried.lost and not _nonneg(value):
-                spec.facts, again = None, True
         if not again:
             return found
         for thing, name in self.state.reach.new_attributes():
