@@ -9,16 +9,8 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import values
 from tilewright.lang.staging.location import here
-from tilewright.lang.staging.places import MISSING, State, same
-from tilewright.lang.staging.regions import (
-    Pair,
-    Region,
-    changed_type,
-    decide,
-    emit_branch,
-    hints,
-    poison_new_attributes,
-)
+from tilewright.lang.staging.places import State, same
+from tilewright.lang.staging.regions import Pair, Region, changed_type, decide, emit_branch, hints
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Mismatch, Spec, Weaker
 
@@ -75,8 +67,7 @@ class If:
         before, first, last = self.state.before, self.after, self._end(variables)
         final = list(last)
         moved = [i for i in range(len(final)) if not (same(first[i], last[i]) and same(last[i], before[i]))]
-        sides = [tuple(Undefined(self.state.labels[i]) if x[i] is MISSING else x[i] for x in (before, first, last))
-                 for i in moved]  # fmt: skip
+        sides = [(before[i], first[i], last[i]) for i in moved]
         labels = [self.state.labels[i] for i in moved]
         for i, value in zip(moved, choose(self.test, self.arms, self.region, labels, sides), strict=True):
             final[i] = value
@@ -84,7 +75,6 @@ class If:
 
     def _end(self, variables: tuple[Any, ...]) -> list[Any]:
         self.region.close()
-        poison_new_attributes(self.state.reach, self.region)
         return self.state.now(variables, self.region)
 
 

@@ -13,7 +13,7 @@ from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging.branch import choose
 from tilewright.lang.staging.location import fail, here
-from tilewright.lang.staging.places import Reachable
+from tilewright.lang.staging.places import State
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.regions import Region, can_speculate, capture, decide
 from tilewright.lang.staging.undefined import Undefined
@@ -51,11 +51,11 @@ def _rest(word: str, thunks: tuple[Thunk, ...]) -> Any:
 
 def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Block]:
     """What ``thunk`` gives, and its ops; it may not change Python objects that others see."""
-    watched = Reachable(zip(*reach(), strict=True)) if reach is not None else None
+    state = State((), (), *reach()) if reach is not None else None
     found = capture(region, thunk)
-    if watched is not None:
-        watched.check(region)
-        for place in watched.changed():
+    if state is not None:
+        state.now((), region)
+        for place in state.changed():
             raise fail(f"'{place.path}' changes in a side of the {region}, which may not run; write an `if` statement")
     return found
 

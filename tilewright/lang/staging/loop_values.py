@@ -16,8 +16,8 @@ from tilewright.ir.core import Block, Constant, Value
 from tilewright.ir.types import ScalarType
 from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.places import MISSING, State
-from tilewright.lang.staging.regions import Region, changed_type, hints, poison_new_attributes, same_value
+from tilewright.lang.staging.places import State
+from tilewright.lang.staging.regions import Region, changed_type, hints, same_value
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Mismatch, Spec, Weaker
 
@@ -71,7 +71,7 @@ class LoopValues:
         for i in range(self.state.count, len(self.state.labels)):
             label, before = self.state.labels[i], self.state.before[i]
             if i not in known and label in self.changing:
-                self.carried.append(Carried(i, label, Undefined(label) if before is MISSING else before, False))
+                self.carried.append(Carried(i, label, before, False))
 
     def arguments(self) -> list[Value]:
         """Fresh block arguments for all carried values."""
@@ -103,8 +103,6 @@ class LoopValues:
                 again = True
         if not again:
             return found
-        for thing, name in self.state.reach.new_attributes():
-            del vars(thing)[name]
         self.state.restore()
         self.carry_changing()
         return None
@@ -123,12 +121,12 @@ class LoopValues:
     def _find_changes(self) -> bool:
         """Whether places changed that are not carried; they are known to change from now on."""
         known = {self.state.labels[carried.index] for carried in self.carried[self.state.count :]}
-        new = {place.path: place for place in self.state.reach.changed() if place.path not in known}
+        new = {place.path: place for place in self.state.changed() if place.path not in known}
         for path, place in new.items():
             after = place.get()
             if isinstance(after, Undefined):
                 raise fail(f"'{path}' has no value after one turn of the {self.region}: {after.reason}")
-            if place.before is not MISSING and not values.spec_of(place.before).types():
+            if not values.spec_of(place.before).types():
                 raise fail(
                     f"'{path}' changes in the {self.region} from {objects.describe(place.before)} to "
                     f"{objects.describe(after)}, but it is known only while staging; "
@@ -165,9 +163,7 @@ class LoopValues:
         loop = builder.emit(opcode, [*operands, *(inits[i] for i in kept)], [r.type for r in results], attrs, blocks)
         for i, result in zip(kept, loop.results, strict=True):
             result.hint, inits[i] = arguments[0][i].hint, result
-        out = self.spread(inits)
-        poison_new_attributes(self.state.reach, self.region)
-        return out
+        return self.spread(inits)
 
     def _inits(self) -> list[Value]:
         """The values that enter the loop, of the pointer types that the traces settled on."""

@@ -1,10 +1,10 @@
-"""What a region may change behind a name: the contents of mutable objects that it can reach.
+"""What a region may change: the variables that it assigns, and what lies behind the objects that it names.
 
-A *place* is a list's element, a dict's value, an attribute of a user's object or a variable in a function's closure.
-Before a region, the places behind the variables that its body names are remembered; after it, those that hold
-something else are known. Objects of ours that cannot change (layouts, tensors, numerics) are not entered, nor are
-tables longer than any program's state. What changes in another way (the length of a list, the keys of a dict, sets,
-NumPy arrays) cannot differ from one path of a program to the other: that is an error.
+A *place* is a list's element, a dict's value or an attribute of a user's object. Before a region, the places behind
+the variables that its body names are remembered; after it, those that hold something else are carried as variables are.
+Functions are entered for what their closures hold. What cannot differ from one path of a program to the other (the
+length of a list, the keys of a dict, which attributes an object has, sets, NumPy arrays) may not change: that is an
+error. Objects that cannot change (layouts, tensors, numerics) are not entered, nor are tables longer than any state.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import collections
 import enum
 import functools
 import sys
-import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from tilewright.ir.core import Value
 from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.undefined import Undefined
 
-MISSING = object()
 TABLE = 1024
 """A longer list or dict is a table of constants: nobody carries its elements."""
 _STATIC_PACKAGES = ("layout", "ir", "atoms", "lang", "errors", "cute")
 _FOREIGN = frozenset("builtins numpy torch cuda functools types enum typing collections abc pathlib".split())
 """Packages whose objects hold no run-time values of ours."""
-_CALLABLES = (types.FunctionType, types.MethodType, functools.partial)
+_FIXED = (Numeric, Value, Undefined, type, enum.Enum, BaseException, ModuleType)
 
 
 def _kind_of(cls: type) -> str:
@@ -36,32 +36,22 @@ def _kind_of(cls: type) -> str:
     (has attributes), ``watched`` (may not change) or ``fixed`` (cannot)."""
     if issubclass(cls, (list, dict, tuple)):
         return next(kind.__name__ for kind in (list, dict, tuple) if issubclass(cls, kind))
-    if cls in _CALLABLES or getattr(cls, "marks_function", False):
+    if cls in (FunctionType, MethodType, functools.partial) or getattr(cls, "marks_function", False):
         return "callable"
     if issubclass(cls, (set, collections.deque, bytearray)) or cls is getattr(sys.modules.get("numpy"), "ndarray", 0):
         return "watched"
-    frozen = getattr(getattr(cls, "__dataclass_params__", None), "frozen", False)
-    if issubclass(cls, (Numeric, Value, Undefined, type, enum.Enum, BaseException, types.ModuleType)) or frozen:
-        return "fixed"
     packages = cls.__module__.split(".")
-    if packages[0] in _FOREIGN or (packages[0] == "tilewright" and packages[1:2] and packages[1] in _STATIC_PACKAGES):
-        return "fixed"
-    return "object" if cls.__dictoffset__ or slots_of(cls) else "fixed"
-
-
-def _slots_of(cls: type) -> list[str]:
-    """The names of the slots that instances have."""
-    listed = (base.__dict__.get("__slots__", ()) for base in cls.__mro__)
-    names = [name for slots in listed for name in ((slots,) if isinstance(slots, str) else slots)]
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
+    ours = packages[0] == "tilewright" and packages[1:2] and packages[1] in _STATIC_PACKAGES
+    frozen = getattr(getattr(cls, "__dataclass_params__", None), "frozen", False)
+    fixed = issubclass(cls, _FIXED) or frozen or ours or packages[0] in _FOREIGN
+    return "fixed" if fixed or not (cls.__dictoffset__ or hasattr(cls, "__slots__")) else "object"
 
 
 kind_of: Callable[[Any], str] = functools.cache(_kind_of)
-slots_of: Callable[[Any], list[str]] = functools.cache(_slots_of)
 
 
 class Place:
-    """``holder[key]`` (an item) or ``holder.key``; ``before`` is what was there, MISSING if nothing was."""
+    """``holder[key]`` (an item) or ``holder.key``; ``before`` is what was there."""
 
     __slots__ = ("before", "holder", "is_item", "key", "path")
 
@@ -70,18 +60,13 @@ class Place:
         self.before = self.get()
 
     def get(self) -> Any:
-        try:
-            return self.holder[self.key] if self.is_item else getattr(self.holder, self.key)
-        except (LookupError, AttributeError, ValueError):  # ValueError: a closure's variable that is not set yet
-            return MISSING
+        return self.holder[self.key] if self.is_item else getattr(self.holder, self.key)
 
     def put(self, value: Any) -> None:
         if self.is_item:
             self.holder[self.key] = value
-        elif value is not MISSING:
+        else:
             object.__setattr__(self.holder, self.key, value)
-        elif self.get() is not MISSING:
-            object.__delattr__(self.holder, self.key)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -95,101 +80,8 @@ def same(a: Any, b: Any) -> bool:
     return type(a) in (int, float, bool, str) and a == b
 
 
-class Reachable:
-    """The ``places`` behind the objects of some named variables.
-
-    ``own`` are the variables of the region itself, with their values: it assigns them, and need not look for them in
-    the closures of functions.
-    """
-
-    def __init__(self, roots: Iterable[tuple[str, Any]], own: Iterable[tuple[str, Any]] = ()) -> None:
-        self.places: list[Place] = []
-        self._watched: list[tuple[str, Any, tuple[Any, ...]]] = []
-        self._objects: list[tuple[Any, frozenset[str]]] = []
-        self._own = dict(own)
-        self._seen: set[int] = set()
-        for name, value in roots:
-            self._visit(name, value)
-
-    def check(self, region: Any) -> None:
-        """Raise where the region changed what may not change."""
-        for path, holder, before in self._watched:
-            now = _extent(holder)
-            if len(now) == len(before) and all(a is b or a == b for a, b in zip(now, before, strict=True)):
-                continue
-            what = {"list": "length", "dict": "keys"}.get(kind_of(type(holder)), "contents")
-            advice = "" if what == "contents" else "assign to places that exist before the region, or "
-            raise fail(
-                f"'{path}' changes its {what} in the {region}, which is staged once and runs many times or never; "
-                f"{advice}make the {type(holder).__name__} inside"
-            )
-
-    def changed(self) -> Iterator[Place]:
-        """The places that are not as they were."""
-        return (place for place in self.places if not same(place.get(), place.before))
-
-    def new_attributes(self) -> list[tuple[Any, str]]:
-        """Attributes that the objects did not have before, as pairs of object and name."""
-        return [(thing, name) for thing, known in self._objects for name in vars(thing).keys() - known]
-
-    def _place(self, holder: Any, key: Any, path: str, item: Any, is_item: bool = False) -> None:
-        self.places.append(Place(holder, key, path, is_item))
-        self._visit(path, item)
-
-    def _visit(self, path: str, value: Any) -> None:
-        kind = kind_of(type(value))
-        if kind == "fixed" or id(value) in self._seen:
-            return
-        self._seen.add(id(value))
-        if kind == "tuple":
-            for i, item in enumerate(value):
-                self._visit(f"{path}[{i}]", item)
-        elif kind == "callable":
-            self._visit_callable(path, value)
-        elif kind == "object":
-            own = getattr(value, "__dict__", None)
-            if own is not None:
-                self._objects.append((value, frozenset(own)))
-            for key in [*(own or ()), *slots_of(type(value))]:
-                self._place(value, key, f"{path}.{key}", getattr(value, key, MISSING))
-        elif len(value) <= TABLE and (kind != "watched" or getattr(value, "nbytes", 0) <= 8 * TABLE):
-            self._watched.append((path, value, _extent(value)))
-            items: Iterable[Any] = () if kind == "watched" else enumerate(value) if kind == "list" else value.items()
-            for key, item in list(items):
-                self._place(value, key, f"{path}[{key!r}]", item, is_item=True)
-
-    def _visit_callable(self, path: str, value: Any) -> None:
-        if isinstance(value, types.MethodType):
-            self._visit(f"{path}.__self__", value.__self__)
-            self._visit(path, value.__func__)
-        elif isinstance(value, functools.partial):
-            for i, item in enumerate((value.func, *value.args, *value.keywords.values())):
-                self._visit(f"{path}.args[{i}]", item)
-        else:
-            function = getattr(value, "function", value)
-            for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-                item = getattr_of_cell(cell)
-                if name not in self._own or self._own[name] is not item:
-                    self._place(cell, "cell_contents", name, item)
-
-
-def getattr_of_cell(cell: types.CellType) -> Any:
-    """What a closure's variable holds; MISSING before it is assigned."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
-def _extent(holder: Any) -> tuple[Any, ...]:
-    """What of a container cannot differ from one path to the other."""
-    if isinstance(holder, list):
-        return (len(holder),)
-    return tuple(holder) if isinstance(holder, (dict, set, collections.deque)) else (bytes(holder),)
-
-
 class State:
-    """All that a region may change: the variables that it assigns, and the places that it reaches.
+    """All that a region may change: the variables that it assigns, and the ``places`` behind those that it names.
 
     ``labels`` name them, ``before`` is what they held before; lists of objects in this order are what regions exchange.
     """
@@ -197,20 +89,87 @@ class State:
     def __init__(
         self, names: Sequence[str], values: Sequence[Any], touched: Sequence[str], objects: Sequence[Any]
     ) -> None:
-        self.reach = Reachable(zip(touched, objects, strict=True), zip(names, values, strict=True))
+        self.places: list[Place] = []
+        self._watched: list[tuple[str, Any, tuple[Any, ...]]] = []
+        self._seen: set[int] = set()
+        for name, value in zip(touched, objects, strict=True):
+            self._visit(name, value)
         self.count = len(names)
-        self.labels = [*names, *(place.path for place in self.reach.places)]
-        self.before = [*values, *(place.before for place in self.reach.places)]
+        self.labels = [*names, *(place.path for place in self.places)]
+        self.before = [*values, *(place.before for place in self.places)]
 
     def now(self, values: Sequence[Any], region: Any) -> list[Any]:
-        """What variables and places hold at the end of a region, which may not have changed anything else."""
-        self.reach.check(region)
-        return [*values, *(place.get() for place in self.reach.places)]
+        """What variables and places hold at the end of a region. An error where it changed what may not change."""
+        for path, holder, before in self._watched:
+            now = _extent(holder)
+            if now != before and not (kind_of(type(holder)) == "object" and _only_adds_static(holder, before)):
+                raise fail(f"'{path}' changes its {_WHAT.get(kind_of(type(holder)), 'contents')} in the {region}, which "
+                           "is staged once and runs many times or never; assign to places that exist before the "
+                           f"region, or make the {type(holder).__name__} inside")  # fmt: skip
+        return [*values, *(place.get() for place in self.places)]
+
+    def changed(self) -> Iterator[Place]:
+        """The places that are not as they were."""
+        return (place for place in self.places if not same(place.get(), place.before))
 
     def restore(self, objects: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Put objects (those of ``before``) into the places, and give those of the variables back."""
         objects = self.before if objects is None else objects
-        for place, value in zip(self.reach.places, objects[self.count :], strict=True):
+        for place, value in zip(self.places, objects[self.count :], strict=True):
             if place.get() is not value:
                 place.put(value)
         return tuple(objects[: self.count])
+
+    def _visit(self, path: str, value: Any) -> None:
+        kind = kind_of(type(value))
+        if kind == "fixed" or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if kind in ("tuple", "callable"):
+            for i, item in enumerate(value if kind == "tuple" else _captured(value)):
+                self._visit(f"{path}[{i}]" if kind == "tuple" else path, item)
+            return
+        extent = _extent(value)
+        if kind != "object" and (len(value) > TABLE or getattr(value, "nbytes", 0) > 8 * TABLE):
+            return
+        self._watched.append((path, value, extent))
+        keys: Any = () if kind == "watched" else range(len(value)) if kind == "list" else extent
+        for key in keys:
+            place = Place(value, key, f"{path}.{key}" if kind == "object" else f"{path}[{key!r}]", kind != "object")
+            self.places.append(place)
+            self._visit(place.path, place.before)
+
+
+_WHAT = {"list": "length", "dict": "keys", "object": "attributes"}
+
+
+def _extent(holder: Any) -> tuple[Any, ...]:
+    """What of an object cannot differ from one path to the other: its length, keys, attributes or contents."""
+    if isinstance(holder, list):
+        return (len(holder),)
+    if isinstance(holder, (dict, set, collections.deque)):
+        return tuple(holder)
+    if kind_of(type(holder)) == "watched":
+        return (bytes(holder),)
+    listed = (base.__dict__.get("__slots__", ()) for base in type(holder).__mro__)
+    slots = [name for names in listed for name in ((names,) if isinstance(names, str) else names)]
+    return (*getattr(holder, "__dict__", ()), *(n for n in slots if n != "__dict__" and hasattr(holder, n)))
+
+
+def _only_adds_static(holder: Any, before: tuple[Any, ...]) -> bool:
+    """Whether an object got attributes that hold nothing of the program, such as a layout that it keeps."""
+    new = [name for name in _extent(holder) if name not in before]
+    return len(new) == len(_extent(holder)) - len(before) and not any(
+        run_time.spec_of(getattr(holder, name), promote=False).types() for name in new
+    )
+
+
+def _captured(function: Any) -> Iterator[Any]:
+    """The objects that a function, method or partial brings along."""
+    if isinstance(function, MethodType):
+        yield from (function.__self__, function.__func__)
+    elif isinstance(function, functools.partial):
+        yield from (function.func, *function.args, *function.keywords.values())
+    else:
+        cells = getattr(function, "function", function).__closure__ or ()
+        yield from (cell.cell_contents for cell in cells if cell != CellType())

@@ -12,9 +12,7 @@ from tilewright.ir.ops import PURE
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.places import Reachable
-from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.staging.values import Mismatch, spec_of
+from tilewright.lang.staging.values import Mismatch
 
 ADVICE = "keep one type (convert with Int32(...), Float32(...) or .to(...)) or use another variable"
 _DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
@@ -121,12 +119,3 @@ def changed_type(found: Mismatch, region: Region) -> StagingError:
     return fail(
         f"the variable '{found.path}' changes its type in the {region}: {found.expected} against {found.got}; {ADVICE}"
     )
-
-
-def poison_new_attributes(reach: Reachable, region: Region) -> None:
-    """Attributes that a region added to user objects hold nothing usable after it."""
-    for thing, name in reach.new_attributes():
-        value = getattr(thing, name)
-        if not isinstance(value, Undefined) and spec_of(value, promote=False).types():
-            label = f"{type(thing).__name__}.{name}"
-            vars(thing)[name] = Undefined(label, f"it is assigned only inside the {region}; assign it before")

@@ -11,8 +11,8 @@ from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.location import here
-from tilewright.lang.staging.places import MISSING, State
-from tilewright.lang.staging.regions import Region, poison_new_attributes
+from tilewright.lang.staging.places import State
+from tilewright.lang.staging.regions import Region
 from tilewright.lang.staging.undefined import Undefined
 
 
@@ -65,7 +65,6 @@ class With:
     def leave(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.region is None:
             return variables
-        poison_new_attributes(self.state.reach, self.region)
         reason = f"it is assigned inside the {self.region}, whose values stay there"
         found = zip(self.state.labels, self.state.before, self.state.now(variables, self.region), strict=True)
         return self.state.restore([v if _same(old, v) else Undefined(label, reason) for label, old, v in found])
@@ -75,6 +74,6 @@ def _same(before: Any, after: Any) -> bool:
     """Whether the value after the region holds for those who did not run it."""
     if before is after or isinstance(after, Undefined):
         return True
-    if after is MISSING or values.spec_of(after, promote=False).types():
+    if values.spec_of(after, promote=False).types():
         return False
     return isinstance(before, Undefined) or objects.same_static(before, after)
