@@ -78,7 +78,8 @@ def contents(value: Any) -> Any:
     """The elements of a list or dict, the attributes of an object or class of the user's; None of anything else."""
     if isinstance(value, (list, dict)):
         return value.copy()
-    ours = (value if isinstance(value, type) else type(value)).__module__.partition(".")[0] in ("tilewright", "builtins")
-    if ours or isinstance(value, (FunctionType, ModuleType)) or not hasattr(value, "__dict__"):
+    package = (value if isinstance(value, type) else type(value)).__module__.partition(".")[0]
+    stateless = package in ("tilewright", "builtins") or isinstance(value, (FunctionType, ModuleType))
+    if stateless or not hasattr(value, "__dict__"):
         return None
     return {n: v for n, v in vars(value).items() if not n.startswith("__") and not isinstance(v, MarkedFunction)}

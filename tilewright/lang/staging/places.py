@@ -36,7 +36,7 @@ def _kind_of(cls: type) -> str:
     (has attributes), ``watched`` (may not change) or ``fixed`` (cannot)."""
     if issubclass(cls, (list, dict, tuple)):
         return next(kind.__name__ for kind in (list, dict, tuple) if issubclass(cls, kind))
-    if cls in (FunctionType, MethodType, functools.partial) or getattr(cls, "marks_function", False):
+    if cls in (FunctionType, MethodType, functools.partial) :
         return "callable"
     if issubclass(cls, (set, collections.deque, bytearray)) or cls is getattr(sys.modules.get("numpy"), "ndarray", 0):
         return "watched"
@@ -102,10 +102,13 @@ class State:
         """What variables and places hold at the end of a region. An error where it changed what may not change."""
         for path, holder, before in self._watched:
             now = _extent(holder)
-            if now != before and not (kind_of(type(holder)) == "object" and _only_adds_static(holder, before)):
-                raise fail(f"'{path}' changes its {_WHAT.get(kind_of(type(holder)), 'contents')} in the {region}, which "
-                           "is staged once and runs many times or never; assign to places that exist before the "
-                           f"region, or make the {type(holder).__name__} inside")  # fmt: skip
+            kind = kind_of(type(holder))
+            if now != before and not (kind == "object" and _only_adds_static(holder, before)):
+                raise fail(
+                    f"'{path}' changes its {_WHAT.get(kind, 'contents')} in the {region}, which is staged once and "
+                    "runs many times or never; assign to places that exist before the region, or make the "
+                    f"{type(holder).__name__} inside"
+                )
         return [*values, *(place.get() for place in self.places)]
 
     def changed(self) -> Iterator[Place]:
@@ -126,8 +129,9 @@ class State:
             return
         self._seen.add(id(value))
         if kind in ("tuple", "callable"):
-            for i, item in enumerate(value if kind == "tuple" else _captured(value)):
-                self._visit(f"{path}[{i}]" if kind == "tuple" else path, item)
+            inside = ((f"{path}[{i}]", item) for i, item in enumerate(value)) if kind == "tuple" else _captured(value)
+            for name, item in inside:
+                self._visit(name, item)
             return
         extent = _extent(value)
         if kind != "object" and (len(value) > TABLE or getattr(value, "nbytes", 0) > 8 * TABLE):
@@ -164,12 +168,12 @@ def _only_adds_static(holder: Any, before: tuple[Any, ...]) -> bool:
     )
 
 
-def _captured(function: Any) -> Iterator[Any]:
-    """The objects that a function, method or partial brings along."""
+def _captured(function: Any) -> Iterator[tuple[str, Any]]:
+    """The objects that a function, method or partial brings along, by name."""
     if isinstance(function, MethodType):
-        yield from (function.__self__, function.__func__)
+        yield from (("self", function.__self__), ("method", function.__func__))
     elif isinstance(function, functools.partial):
-        yield from (function.func, *function.args, *function.keywords.values())
+        yield from (("partial", item) for item in (function.func, *function.args, *function.keywords.values()))
     else:
-        cells = getattr(function, "function", function).__closure__ or ()
-        yield from (cell.cell_contents for cell in cells if cell != CellType())
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        yield from ((name, cell.cell_contents) for name, cell in cells if cell != CellType())

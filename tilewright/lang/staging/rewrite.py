@@ -12,12 +12,29 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from tilewright.errors import StagingError
-from tilewright.lang.staging.nodes import called_name, name, spread, statements, texts, tool
+from tilewright.lang.staging.nodes import called_name, statements, texts, tool
 from tilewright.lang.staging.rewrite_expressions import Expressions
-from tilewright.lang.staging.scopes import Uses, assigned_first, can_leave, parameters
+from tilewright.lang.staging.scopes import Uses, assigned_first, parameters
 
 _DECORATORS = frozenset(("jit", "kernel"))
+_ONE_RUN = "a kernel is one program without suspension"
+_NO_EXCEPTIONS = (
+    "the machine has no exceptions; test for the case with `if` before it arises (`if b != 0:`), and do what Python "
+    "alone does in a function that is not marked"
+)
+_OUTER = (
+    "a variable of an outer scope would be assigned once, while staging, not each time that the program runs; return "
+    "the value, or write it into a tensor"
+)
+_REFUSED = {
+    "Yield": ("yield", _ONE_RUN), "YieldFrom": ("yield from", _ONE_RUN), "Await": ("await", _ONE_RUN),
+    "AsyncFor": ("async for", _ONE_RUN), "AsyncWith": ("async with", _ONE_RUN),
+    "AsyncFunctionDef": ("async def", _ONE_RUN), "Try": ("try", _NO_EXCEPTIONS), "TryStar": ("except*", _NO_EXCEPTIONS),
+    "Match": ("match", "Python looks for its case while staging; write `if n == 0:`, `elif n == 1:`, ..."),
+    "Delete": ("del", "a variable may hold something on one path of the program only; assign it anew instead"),
+    "Global": ("global", _OUTER), "Nonlocal": ("nonlocal", _OUTER),
+}  # fmt: skip
+"""Statements by the names of their nodes: the word, and why it is refused."""
 
 DEPTH = "level = _tw.depth()"
 IF = """
@@ -59,20 +76,15 @@ def rewrite(node: ast.FunctionDef, filename: str, free: set[str], shared: set[st
     that hold something a region could change."""
     node.decorator_list = []
     node.returns = None
-    _Function(filename, free, shared, set()).function(node)
+    _Function(filename, free, shared).function(node)
     return ast.fix_missing_locations(node)
 
 
 class _Function(Expressions):
     """Rewrites one function body; nested functions get their own."""
 
-    def __init__(self, filename: str, outer: set[str], shared: set[str], enclosing: set[str]) -> None:
-        super().__init__(outer)
-        self.enclosing = enclosing
-        """The variables of the staged functions around this one."""
-        self.filename = filename
-        self.shared = shared
-        self.declared: set[str] = set()
+    def __init__(self, filename: str, outer: set[str], shared: set[str]) -> None:
+        super().__init__(filename, outer, shared)
         self.level = ""
         self.nesting = 0
         self.loops: list[str] = []
@@ -80,11 +92,8 @@ class _Function(Expressions):
     # -- the function --------------------------------------------------------------------------------------------
 
     def function(self, node: ast.FunctionDef) -> None:
-        uses = Uses(node.body)
-        self.declared = uses.declared
-        self.refuse_outer(node, uses)
         given = parameters(node)
-        self.locals = (given | uses.bound.keys()) - self.declared
+        self.locals = given | Uses(node.body).bound.keys()
         self.level = self.fresh("level")
         node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
         node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
@@ -115,20 +124,6 @@ class _Function(Expressions):
             return self.visited(body)
         finally:
             self.nesting -= 1
-
-    def error(self, node: ast.AST, message: str) -> StagingError:
-        return StagingError(f"{self.filename}:{getattr(node, 'lineno', 0)}: {message}")
-
-    def refuse_outer(self, node: ast.FunctionDef, uses: Uses) -> None:
-        """Variables that live longer than one run of the program cannot be assigned by it."""
-        for text in (self.declared - self.enclosing) & uses.bound.keys():
-            stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == text)
-            at = next((n for n in stores if not isinstance(n.ctx, ast.Load)), node)
-            raise self.error(
-                at,
-                f"the variable '{text}' of an outer scope is assigned in a function that is staged: Python would do so "
-                "once, not each time that the program runs; return the value, or write it into a tensor",
-            )
 
     # -- control flow --------------------------------------------------------------------------------------------
 
@@ -165,12 +160,6 @@ class _Function(Expressions):
         loop = self.fresh("while")
         if called_name(node.test) == "const_expr":
             return self.python_loop(node, loop, test=self.visit(node.test))
-        if isinstance(node.test, ast.Constant) and node.test.value and not can_leave(node.body):
-            raise self.error(
-                node,
-                f"`while {ast.unparse(node.test)}` without a `break` never ends; a loop that ends by a run-time value "
-                "is written with the condition in its head: `while n < limit:`",
-            )
         assigned, touched = self.variables(node.test, *node.body)
         temporaries = tuple(sorted(assigned_first(node.body) - Uses([node.test]).read.keys()))
         made = statements(
@@ -197,7 +186,7 @@ class _Function(Expressions):
 
     def visit_Break(self, node: ast.Break | ast.Continue) -> Any:
         word = "break" if isinstance(node, ast.Break) else "continue"
-        return [*statements(node, "_tw.jump(word, loop)", word=ast.Constant(word), loop=self.loops[-1]), node]
+        return [*statements(node, "_tw.leave(word, loop)", word=ast.Constant(word), loop=self.loops[-1]), node]
 
     visit_Continue = visit_Break
 
@@ -208,20 +197,6 @@ class _Function(Expressions):
         return [*check, node] if self.nesting else node
 
     visit_Raise = visit_Return
-
-    def visit_Try(self, node: ast.Try) -> Any:
-        level, ops = self.fresh("level"), self.fresh("ops")
-        kinds = [handler.type or name("BaseException", handler) for handler in node.handlers]
-        node.body, node.orelse = self.nested(node.body), self.nested(node.orelse)
-        node.finalbody = self.nested(node.finalbody)
-        for handler in node.handlers:
-            handler.body = [*statements(handler, "_tw.caught(level)", level=level), *self.nested(handler.body)]
-        before = statements(node, DEPTH, level=level)
-        if kinds:
-            before += statements(node, "ops = _tw.recorded()", ops=ops)
-            ended = spread(ast.Expr(tool("attempted", node, name(ops, node), *kinds)), node)
-            node.orelse.insert(0, ended)  # where no handler of this `try` catches it
-        return [*before, node]
 
     def visit_With(self, node: ast.With) -> Any:
         assigned, touched = self.variables(*node.body)
@@ -234,18 +209,6 @@ class _Function(Expressions):
             objects=touched, statement=[node],
         )  # fmt: skip
 
-    def visit_Match(self, node: ast.Match) -> Any:
-        node.subject = tool("matched", node.cases[0].pattern, self.visit(node.subject))
-        for case in node.cases:
-            case.body = self.nested(case.body)
-        return node
-
-    def visit_Delete(self, node: ast.Delete) -> Any:
-        gone = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in self.locals]
-        self.tracked.update(dict.fromkeys(gone))
-        rest = [t for t in node.targets if not (isinstance(t, ast.Name) and t.id in gone)]
-        return self.unset(tuple(gone), node) + ([ast.copy_location(ast.Delete(rest), node)] if rest else [])
-
     # -- assignments ---------------------------------------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> Any:
@@ -256,18 +219,6 @@ class _Function(Expressions):
         elif isinstance(target, ast.Tuple) and not any(isinstance(t, ast.Starred) for t in target.elts):
             wanted = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
             node.value = tool("names", node.value, texts(wanted), node.value)
-        return self.outside(node, node.targets)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        self.generic_visit(node)
-        return self.outside(node, [node.target])
-
-    def outside(self, node: ast.stmt, targets: list[ast.expr]) -> Any:
-        """``node``, checked first where it assigns ``global`` or ``nonlocal`` variables in a region."""
-        names = [name for name in Uses(targets).bound if name in self.declared] if self.nesting else []
-        for text in names:
-            checks = statements(node, "_tw.outer(text, level)", text=ast.Constant(text), level=self.level)
-            return [*checks, node]
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
@@ -285,7 +236,7 @@ class _Function(Expressions):
         }
         if not names & _DECORATORS:  # those are rewritten by their own decorator
             kept = (node.args.defaults, node.args.kw_defaults)
-            _Function(self.filename, self.known, self.shared, self.enclosing | self.locals).function(node)
+            _Function(self.filename, self.known, self.shared).function(node)
             node.args.defaults, node.args.kw_defaults = kept
         return node
 
@@ -295,14 +246,9 @@ class _Function(Expressions):
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return node
 
-    def _unsupported(self, node: ast.AST) -> Any:
-        word = {
-            "Yield": "yield", "YieldFrom": "yield from", "Await": "await", "AsyncFor": "async for",
-            "AsyncWith": "async with", "AsyncFunctionDef": "async def", "TryStar": "except*",
-        }[type(node).__name__]  # fmt: skip
-        raise self.error(
-            node, f"`{word}` has no meaning in a staged function; a kernel is one program without suspension"
-        )
+    def _refused(self, node: ast.AST) -> Any:
+        word, why = _REFUSED[type(node).__name__]
+        raise self.error(node, f"`{word}` has no meaning in a staged function: {why}")
 
-    visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = _unsupported
-    visit_AsyncFunctionDef = visit_TryStar = _unsupported
+    visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = _refused
+    visit_Try = visit_TryStar = visit_Match = visit_Delete = visit_Global = visit_Nonlocal = _refused

@@ -2,8 +2,7 @@
 
 ``a and b``, ``not a``, ``a if p else b``, ``in``, chained comparisons, ``min``, ``max``, ``any``, ``all``, ``bool`` and
 ``assert`` ask :mod:`runtime`; second operands become lambdas, so that they are evaluated only where Python would.
-What a lambda assigns with ``:=`` would stay in it: such expressions are left to Python, and their predicates must be
-known while staging.
+What a lambda assigns with ``:=`` would stay in it, so it is refused there.
 """
 
 from __future__ import annotations
@@ -11,25 +10,37 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tilewright.errors import StagingError
 from tilewright.lang.staging.nodes import TOOL, called_name, name, names, spread, texts, thunk, tool
 from tilewright.lang.staging.scopes import Uses
 
+_IN_TEXT = (
+    "in a text that is made while staging, before its number is known; write its place into the format: "
+    "printf('n = {}', n)"
+)
+_IN_COMPREHENSION = (
+    "has no truth value while staging, when a comprehension chooses its items: write a `for` loop with an `if`, or "
+    "choose values, `[x if p else 0 for ...]`"
+)
 BUILTINS = frozenset(("min", "max", "any", "all", "bool"))
 
 
 class Expressions(ast.NodeTransformer):
     """Rewrites expressions. The user's variables, of the function (``locals``) and around it, hide builtins."""
 
-    def __init__(self, outer: set[str]) -> None:
+    def __init__(self, filename: str, outer: set[str], shared: set[str]) -> None:
+        self.filename = filename
         self.counter = 0
-        self.outer = outer
+        self.outer, self.shared = outer, shared
         self.locals: set[str] = set()
-        self.shared: set[str] = set()
         self.tracked: dict[str, None] = {}
 
     @property
     def known(self) -> set[str]:
         return self.locals | self.outer
+
+    def error(self, node: ast.AST, message: str) -> StagingError:
+        return StagingError(f"{self.filename}:{getattr(node, 'lineno', 0)}: {message}")
 
     def fresh(self, what: str) -> str:
         """A name of our own."""
@@ -48,14 +59,14 @@ class Expressions(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)
-        if assigns(*node.values[1:]):
-            node.values[:-1] = [tool("decided", value, value) for value in node.values[:-1]]
-            return node
         return self.lazy("and_" if isinstance(node.op, ast.And) else "or_", node, node.values[0], *node.values[1:])
 
     def lazy(self, word: str, at: ast.expr, first: ast.expr, *rest: ast.expr) -> ast.expr:
         """The call of ``word``, where ``rest`` runs only on demand. What it may change through a call is named, so that
         the run time can see whether it did."""
+        if not all(map(is_ours, Uses(rest).bound)):
+            raise self.error(at, "`:=` where it may not be evaluated: assign the variable in a statement before, or in "
+                             "an `if` statement")  # fmt: skip
         call = tool(word, at, first, *map(thunk, rest))
         if any(isinstance(node, ast.Call) for part in rest for node in ast.walk(part)):
             _, touched = self.variables(*rest)
@@ -69,9 +80,6 @@ class Expressions(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
-        if assigns(node.body, node.orelse):
-            node.test = tool("decided", node.test, node.test)
-            return node
         return self.lazy("if_", node, node.test, node.body, node.orelse)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
@@ -91,9 +99,6 @@ class Expressions(ast.NodeTransformer):
             following = name(temporary, right)
             right = spread(ast.NamedExpr(ast.Name(temporary, ast.Store()), right), right)
         first = self.comparison(at, left, op, right)
-        if assigns(*(operand for _, operand in rest)):
-            both = [tool("decided", at, first), self.chain(at, following, rest)]
-            return ast.copy_location(ast.BoolOp(ast.And(), both), at)
         return self.lazy("and_", at, first, self.chain(at, following, rest))
 
     def comparison(self, at: ast.AST, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
@@ -113,16 +118,13 @@ class Expressions(ast.NodeTransformer):
         """Look at what goes into a text that ``printf`` gets ready-made: ``printf(f"i = {i}")``."""
         text = node.args[0]
         if isinstance(text, ast.JoinedStr):
-            fields = [part for part in text.values if isinstance(part, ast.FormattedValue)]
-            template = "".join(map(_field, text.values))
-            instead = ast.Call(node.func, [ast.Constant(template), *(f.value for f in fields), *node.args[1:]], [])
-            how = ast.Constant(ast.unparse(instead))
-            for part in fields:
-                part.value = tool("formatted", part.value, part.value, how)
+            for part in text.values:
+                if isinstance(part, ast.FormattedValue):
+                    part.value = tool("known", part.value, part.value, ast.Constant(_IN_TEXT))
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         self.generic_visit(node)
-        node.ifs = [tool("filtered", test, test) for test in node.ifs]
+        node.ifs = [tool("known", test, test, ast.Constant(_IN_COMPREHENSION)) for test in node.ifs]
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
@@ -134,16 +136,3 @@ class Expressions(ast.NodeTransformer):
 def is_ours(name: str) -> bool:
     """Whether a name is one that the rewriter has made."""
     return name == TOOL or name.startswith(f"{TOOL}_")
-
-
-def assigns(*nodes: ast.expr) -> bool:
-    """Whether expressions assign a variable of the user's, by ``:=``."""
-    return not all(map(is_ours, Uses(nodes).bound))
-
-
-def _field(part: ast.expr) -> str:
-    """A piece of an f-string as a piece of a format."""
-    if not isinstance(part, ast.FormattedValue):
-        return str(getattr(part, "value", "")).replace("{", "{{").replace("}", "}}")
-    spec = "".join(map(_field, part.format_spec.values)) if isinstance(part.format_spec, ast.JoinedStr) else ""
-    return f"{{:{spec}}}" if spec else "{}"

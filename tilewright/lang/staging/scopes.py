@@ -16,7 +16,6 @@ class Uses(ast.NodeVisitor):
     def __init__(self, nodes: Iterable[ast.AST]) -> None:
         self.bound: dict[str, None] = {}
         self.read: dict[str, None] = {}
-        self.declared: set[str] = set()
         for node in nodes:
             self.visit(node)
 
@@ -47,8 +46,6 @@ class Uses(ast.NodeVisitor):
         for node in ast.walk(inner):  # what a closure may read, and so may change the contents of
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self.read.setdefault(node.id)
-            elif isinstance(node, ast.Nonlocal):
-                self.bound.update(dict.fromkeys(node.names))
 
     def _comprehension(self, node: ast.AST) -> None:
         inner = Uses([])
@@ -59,28 +56,11 @@ class Uses(ast.NodeVisitor):
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
-    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
-        self.declared.update(node.names)
-
-    visit_Nonlocal = visit_Global
-
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
             self.bound.setdefault(alias.asname or alias.name.split(".")[0])
 
     visit_ImportFrom = visit_Import
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        if node.name:
-            self.bound.setdefault(node.name)
-        self.generic_visit(node)
-
-    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
-        if node.name:
-            self.bound.setdefault(node.name)
-        self.generic_visit(node)
-
-    visit_MatchStar = visit_MatchAs
 
 
 def assigned_first(statements: list[ast.stmt]) -> set[str]:
@@ -98,19 +78,6 @@ def assigned_first(statements: list[ast.stmt]) -> set[str]:
         uses = Uses([statement])
         seen |= uses.read.keys() | uses.bound.keys()
     return fresh
-
-
-def can_leave(body: list[ast.stmt]) -> bool:
-    """Whether a loop with this body can be left from inside: by a `break` of its own, a `return` or a `raise`."""
-
-    def leaves(node: ast.AST, own: bool) -> bool:
-        if isinstance(node, (ast.Return, ast.Raise, ast.Break)):
-            return own or not isinstance(node, ast.Break)
-        if isinstance(node, (ast.For, ast.While)):
-            return any(leaves(s, False) for s in node.body) or any(leaves(s, own) for s in node.orelse)
-        return not isinstance(node, _SCOPES) and any(leaves(child, own) for child in ast.iter_child_nodes(node))
-
-    return any(leaves(statement, True) for statement in body)
 
 
 def parameters(node: ast.FunctionDef) -> set[str]:

@@ -14,7 +14,7 @@ from tilewright.lang.staging.places import State
 from tilewright.lang.staging.regions import Region, decide
 
 ENDLESS = 1 << 14
-"""Turns after which a Python loop that records operations is taken for an endless one."""
+"""Turns after which a loop of Python's is taken for an endless one."""
 
 
 class While:
@@ -49,8 +49,9 @@ class While:
 
     def more(self) -> bool:
         self.turns += not self.finished
-        if self.turns > ENDLESS and Builder.current().block.ops:
-            raise fail(f"the {self.region} has turned {ENDLESS} times while staging: its condition never becomes False")
+        if self.turns > ENDLESS:
+            raise fail(f"the {self.region} has turned {ENDLESS} times while staging: its condition never "
+                       "becomes False; a loop that ends by a run-time value is written `while n < limit:`")  # fmt: skip
         return not self.finished
 
     def enter(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
