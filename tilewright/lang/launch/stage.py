@@ -73,7 +73,7 @@ def _result(target: JitFunction, returned: Any) -> tuple[list[Value], run_time.S
 def _has_foreign(spec: run_time.Spec) -> bool:
     if isinstance(spec, run_time.Compound):
         return any(map(_has_foreign, spec.parts))
-    return isinstance(spec, run_time.Protocol) or isinstance(spec, run_time.Raw)
+    return isinstance(spec, run_time.Protocol)
 
 
 def python_result(spec: run_time.Spec, values: Any) -> Any:

@@ -12,7 +12,7 @@ from tilewright.lang.staging.location import here
 from tilewright.lang.staging.places import State, same
 from tilewright.lang.staging.regions import Pair, Region, changed_type, decide, emit_branch, hints
 from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.staging.values import Mismatch, Spec, Weaker
+from tilewright.lang.staging.values import Mismatch, Spec
 
 
 class If:
@@ -107,12 +107,8 @@ def _common(
         return Undefined(label, f"it is assigned in only one branch of the {region}; assign it before")
     try:
         spec = values.unify(*sides, label)
-        while True:
-            try:
-                listed = [_inside(arm, spec, side, label) for arm, side in zip(arms, sides, strict=True)]
-            except Weaker:
-                continue
-            return spec, list(zip(*listed, strict=True))
+        listed = [_inside(arm, spec, side, label) for arm, side in zip(arms, sides, strict=True)]
+        return spec, list(zip(*listed, strict=True))
     except Mismatch as found:
         if found.hard and not isinstance(before, Undefined) and before is not None:
             raise changed_type(found, region) from None

@@ -19,7 +19,7 @@ from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.places import State
 from tilewright.lang.staging.regions import Region, changed_type, hints, same_value
 from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.staging.values import Mismatch, Spec, Weaker
+from tilewright.lang.staging.values import Mismatch, Spec
 
 _CHANGING: dict[Any, set[str]] = {}
 """For each loop's place in the source, the paths of the places that it was seen to change."""
@@ -97,10 +97,9 @@ class LoopValues:
         again |= self._find_changes()
         found: list[Value] = []
         for carried in self.carried:
-            try:
-                found += carried.conform(state[carried.index], self.region)
-            except Weaker:
-                again = True
+            value = state[carried.index]
+            again |= carried.spec is not None and carried.spec.weaken(value)
+            found += carried.conform(value, self.region)
         if not again:
             return found
         self.state.restore()
@@ -142,7 +141,7 @@ class LoopValues:
         """Emit the loop and go on with what it gives. ``arguments[k]`` are the carried values at the begin of the k-th
         block; ``ends[k]`` is the op that ends it, with its own operands and the carried values. What never changes in
         the loop does not travel."""
-        inits = self._inits()
+        inits = [v for c in self.carried if c.spec for v in c.spec.conform(c.init, c.label)]
         kept: list[int] = []
         replaced: dict[Value, Value] = {}
         for i, init in enumerate(inits):
@@ -164,11 +163,3 @@ class LoopValues:
         for i, result in zip(kept, loop.results, strict=True):
             result.hint, inits[i] = arguments[0][i].hint, result
         return self.spread(inits)
-
-    def _inits(self) -> list[Value]:
-        """The values that enter the loop, of the pointer types that the traces settled on."""
-        while True:
-            try:
-                return [v for c in self.carried if c.spec for v in c.spec.conform(c.init, c.label)]
-            except Weaker:
-                continue

@@ -77,29 +77,6 @@ def has_protocol(value: Any) -> bool:
     return hasattr(cls, "__extract_mlir_values__") and hasattr(cls, "__new_from_mlir_values__")
 
 
-def extract(value: Any) -> tuple[list[Value], Any]:
-    """The values of a protocol object, flat, and how they were nested (an int: a flat list of that many)."""
-    found = value.__extract_mlir_values__()
-    if not any(isinstance(v, (list, tuple)) for v in found):
-        return list(found), len(found)
-    flat: list[Value] = []
-    nesting: list[int | None] = []
-    for item in found:
-        if isinstance(item, (list, tuple)):
-            flat += item
-            nesting.append(len(item))
-        else:
-            flat.append(item)
-            nesting.append(None)
-    return flat, nesting
-
-
-def nest(nesting: Any, values: Values) -> list[Any]:
-    if isinstance(nesting, int):
-        return list(values)
-    return [next(values) if n is None else [next(values) for _ in range(n)] for n in nesting]
-
-
 def static_part(value: Any) -> Any:
     """What must be equal for two protocol objects to be alike besides their values (a tensor's static layout)."""
     asked = getattr(value, "__carry_key__", None)

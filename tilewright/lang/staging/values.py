@@ -3,7 +3,7 @@
 ``spec_of(object)`` finds the *spec* of an object: where its run-time values sit and what stands still around them. A
 spec lists the values of an object of its shape (``conform``) and makes a like object around new values (``rebuild``);
 ``unify`` finds the spec that two objects share. Numerics, Python numbers, tuples, named tuples, lists, dicts,
-dataclasses, raw IR values and objects with ``__extract_mlir_values__``/``__new_from_mlir_values__`` have run-time
+dataclasses and objects with ``__extract_mlir_values__``/``__new_from_mlir_values__`` have run-time
 parts; everything else is static.
 """
 
@@ -25,12 +25,10 @@ from tilewright.lang.staging.objects import (
     accepts_literal,
     codec,
     describe,
-    extract,
     has_protocol,
     is_record,
     known_facts,
     labels_of,
-    nest,
     number_class,
     same_static,
     static_part,
@@ -45,10 +43,6 @@ class Mismatch(Exception):
         self.path, self.expected, self.got, self.hard = path, expected, got, hard
 
 
-class Weaker(Exception):
-    """A pointer comes with less alignment than the spec assumes: the spec was weakened, start again."""
-
-
 class Spec:
     """Base of the shapes."""
 
@@ -59,6 +53,10 @@ class Spec:
 
     def conform(self, value: Any, path: str) -> list[Value]:
         raise NotImplementedError
+
+    def weaken(self, value: Any) -> bool:
+        """Let the shape cover ``value``, of whose pointers less may be known (alignment); whether it changed."""
+        return False
 
     def rebuild(self, values: Values) -> Any:
         raise NotImplementedError
@@ -102,32 +100,6 @@ class Number(Spec):
 
     def describe(self) -> str:
         return f"{self.cls.__name__}{' (from a Python number)' if self.weak else ''}"
-
-
-class Raw(Spec):
-    """A bare IR value."""
-
-    __slots__ = ("type",)
-
-    def __init__(self, type_: Type) -> None:
-        self.type = type_
-
-    def types(self) -> list[Type]:
-        return [self.type]
-
-    def conform(self, value: Any, path: str) -> list[Value]:
-        if not isinstance(value, Value) or value.type != self.type:
-            raise Mismatch(path, str(self.type), describe(value), hard=True)
-        return [value]
-
-    def rebuild(self, values: Values) -> Any:
-        return next(values)
-
-    def key(self) -> Any:
-        return self.type
-
-    def describe(self) -> str:
-        return str(self.type)
 
 
 class Static(Spec):
@@ -177,6 +149,11 @@ class Compound(Spec):
             for v in part.conform(item, f"{path}{label}")
         ]
 
+    def weaken(self, value: Any) -> bool:
+        if type(value) is not self.type or labels_of(value) != self.labels:
+            return False
+        return any([part.weaken(item) for part, item in zip(self.parts, self.split(value), strict=True)])
+
     def rebuild(self, values: Values) -> Any:
         return self.make([part.rebuild(values) for part in self.parts])
 
@@ -190,11 +167,11 @@ class Compound(Spec):
 class Protocol(Spec):
     """An object of the documented protocol."""
 
-    __slots__ = ("nesting", "template", "type_list")
+    __slots__ = ("template", "type_list")
 
-    def __init__(self, template: Any, values: list[Value], nesting: Any) -> None:
-        self.template, self.nesting = template, nesting
-        self.type_list = [v.type for v in values]
+    def __init__(self, template: Any) -> None:
+        self.template = template
+        self.type_list = [v.type for v in template.__extract_mlir_values__()]
 
     def types(self) -> list[Type]:
         return self.type_list
@@ -202,50 +179,51 @@ class Protocol(Spec):
     def conform(self, value: Any, path: str) -> list[Value]:
         if type(value) is not type(self.template):
             raise Mismatch(path, describe(self.template), describe(value))
-        values, _ = extract(value)
-        mine, other = static_part(self.template), static_part(value)
-        if len(values) != len(self.type_list) or not (same_static(mine, other) or self._stands_for(value, mine)):
+        values = value.__extract_mlir_values__()
+        same = same_static(static_part(self.template), static_part(self._joined(value)))
+        if len(values) != len(self.type_list) or not same:
             raise Mismatch(path, describe(self.template), describe(value))
-        return [self._fit(i, v, path) for i, v in enumerate(values)]
+        return [self._fit(v, want, path) for v, want in zip(values, self.type_list, strict=True)]
 
-    def _stands_for(self, value: Any, mine: Any) -> bool:
-        """Whether the template covers ``value``, of which other facts are known; Weaker once it has forgotten some."""
+    def _joined(self, value: Any) -> Any:
+        """The object that stands for the template and for ``value``: of pointers less may be known."""
         join = getattr(self.template, "__carry_join__", None)
         joined = join(value) if join is not None else None
-        if joined is None:
-            return False
-        if not same_static(mine, static_part(joined)):
-            self.template = joined
-            raise Weaker
-        return True
+        return value if joined is None else joined
 
-    def _fit(self, i: int, value: Value, path: str) -> Value:
-        want, got = self.type_list[i], value.type
+    def _fit(self, value: Value, want: Type, path: str) -> Value:
+        got = value.type
         if want == got:
             return value
-        if isinstance(want, PtrType) and isinstance(got, PtrType) and (want.elem, want.space) == (got.elem, got.space):
-            if got.align % want.align == 0:
-                return Builder.current().ptr_cast(value, want)
-            self.type_list[i] = PtrType(want.elem, want.space, math.gcd(want.align, got.align))
-            raise Weaker
-        raise Mismatch(
-            path, f"{describe(self.template)} with {want}", f"{describe(self.template)} with {got}", hard=True
-        )
+        if _same_but_for_alignment(want, got) and got.align % want.align == 0:  # type: ignore[attr-defined]
+            return Builder.current().ptr_cast(value, want)
+        shown = describe(self.template)
+        raise Mismatch(path, f"{shown} with {want}", f"{shown} with {got}", hard=True)
+
+    def weaken(self, value: Any) -> bool:
+        if type(value) is not type(self.template):
+            return False
+        before = static_part(self.template), list(self.type_list)
+        if self._joined(value) is not value:
+            self.template = self._joined(value)
+        for i, (want, v) in enumerate(zip(self.type_list, value.__extract_mlir_values__(), strict=False)):
+            if _same_but_for_alignment(want, v.type):
+                self.type_list[i] = PtrType(want.elem, want.space, math.gcd(want.align, v.type.align))  # type: ignore
+        return not same_static((static_part(self.template), self.type_list), before)
 
     def rebuild(self, values: Values) -> Any:
-        taken = [next(values) for _ in self.type_list]
-        return self.template.__new_from_mlir_values__(nest(self.nesting, iter(taken)))
+        return self.template.__new_from_mlir_values__([next(values) for _ in self.type_list])
 
     def key(self) -> Any:
-        return (
-            type(self.template),
-            tuple(self.type_list),
-            StaticKey(static_part(self.template)),
-            known_facts(self.template),
-        )
+        static = StaticKey(static_part(self.template))
+        return type(self.template), tuple(self.type_list), static, known_facts(self.template)
 
     def describe(self) -> str:
         return describe(self.template)
+
+
+def _same_but_for_alignment(a: Type, b: Type) -> bool:
+    return isinstance(a, PtrType) and isinstance(b, PtrType) and (a.elem, a.space) == (b.elem, b.space)
 
 
 _FIXED: set[type] = {str, bytes, type(None), type, complex, range, slice}
@@ -260,13 +238,10 @@ def spec_of(value: Any, promote: bool = True) -> Spec:
         return Number(number_class(value), True) if promote else Static(value)
     if isinstance(value, Numeric):
         return Number(kind, False)
-    if isinstance(value, Value):
-        return Raw(value.type)
     if isinstance(value, (tuple, list, dict)) or is_record(value):
         return _compound(value, promote)
     if has_protocol(value):
-        values, nesting = extract(value)
-        return Protocol(value, values, nesting)
+        return Protocol(value)
     return Static(value)
 
 
@@ -296,8 +271,10 @@ def unify(a: Any, b: Any, path: str = "") -> Spec:
             if all(isinstance(part, Static) for part in parts):
                 return Static(a)
             return Compound(type(a), labels, parts, split, make)
-        if isinstance(a, Value) or has_protocol(a):
-            return spec_of(a)
+        if has_protocol(a):
+            found = Protocol(a)
+            found.weaken(b)
+            return found
     if same_static(a, b):
         return Static(a)
     raise Mismatch(path, describe(a), describe(b))
