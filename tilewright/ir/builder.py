@@ -37,6 +37,9 @@ class _Stack(threading.local):
 class Builder:
     """Builds one function. ``loc`` is set by the language front before it calls; ``block`` is where ops go.
 
+    Of a kernel, ``block_shape`` is the shape of its thread blocks where the launch states it, and ``smem_bytes`` the
+    shared memory that is allocated so far; ``regions`` are the open run-time regions of the language, outermost first.
+
     >>> from tilewright.ir.types import I32
     >>> b = Builder(Block([Value(I32, "n")]))
     >>> two_n = b.binary("mul", b.block.args[0], Constant(I32, 2))
@@ -49,6 +52,9 @@ class Builder:
     def __init__(self, block: Block) -> None:
         self.block = block
         self.loc: Location | None = None
+        self.block_shape: tuple[int | None, ...] | None = None
+        self.smem_bytes = 0
+        self.regions: list[Any] = []
 
     # -- where ---------------------------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ def warpgroup_reg_dealloc(reg_count: int, *, loc: Any = None, ip: Any = None) ->
 
 
 def _set(count: int, increase: bool, name: str) -> None:
-    block = getattr(Builder.current(), "block_shape", None)
+    block = Builder.current().block_shape
     if block is not None:
         if any(not isinstance(n, int) for n in block):
             raise ConstraintError(

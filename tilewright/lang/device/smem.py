@@ -105,8 +105,8 @@ class SmemAllocator:
     def _reserve(self, size: int, align: int) -> int:
         if align < 1 or align & (align - 1) or align > BASE_ALIGNMENT:
             raise ArgumentError(f"shared memory: an alignment is a power of two up to {BASE_ALIGNMENT}, not {align}")
-        builder: Any = Builder.current()
-        offset = -(-getattr(builder, "smem_bytes", 0) // align) * align
+        builder = Builder.current()
+        offset = -(-builder.smem_bytes // align) * align
         builder.smem_bytes = offset + size
         return offset
 
@@ -148,7 +148,7 @@ def get_dyn_smem_size(*, loc: Any = None, ip: Any = None) -> int:
     >>> per_thread(lambda t: (arch.alloc_smem(Int32, 32), arch.get_dyn_smem_size())[1], 2)
     [128, 128]
     """
-    return int(getattr(Builder.current(), "smem_bytes", 0))
+    return Builder.current().smem_bytes
 
 
 def dynamic_smem_size(*, loc: Any = None, ip: Any = None) -> Any:

@@ -27,8 +27,8 @@ def _three(base: str, bounds: tuple[int | None, ...]) -> tuple[Any, Any, Any]:
 
 def block_shape() -> tuple[int, ...] | None:
     """The block's shape, where the launch states it with Python ints."""
-    found = getattr(Builder.current(), "block_shape", None)
-    return tuple(found) if found is not None and all(isinstance(n, int) for n in found) else None
+    found = Builder.current().block_shape
+    return tuple(found) if found is not None and None not in found else None  # type: ignore[arg-type]
 
 
 def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:

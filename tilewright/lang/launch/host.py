@@ -31,9 +31,9 @@ def in_python(op: Op) -> bool:
     """Whether the generated Python can do ``op`` itself."""
     if op.opcode in _SCALAR:
         return all(isinstance(v.type, ScalarType) for v in (*op.operands, *op.results))
-    if op.opcode in _POINTER or op.opcode in ("launch", "assert", "yield", "condition"):
+    if op.opcode in _POINTER or op.opcode in ("launch", "assert", "yield"):
         return True
-    return op.opcode in ("for", "if", "while") and all(
+    return op.opcode in ("for", "if") and all(
         in_python(inner) for region in op.regions for inner in region.ops
     )
 
@@ -109,7 +109,6 @@ class HostWriter:
         self.kernels: list[Function] = []
         self.segments: list[Segment] = []
         self.scope: dict[str, Any] = dict(_SCOPE)
-        self.needs_device = False
 
     def write(self) -> str:
         params = ["kernels", "device", *(self.name(p) for p in self.function.params)]
@@ -118,8 +117,6 @@ class HostWriter:
                 f"{self.name(parameter)} = {self.rounded(self.name(parameter), element_of(parameter.type), given=True)}"
             )
         self.block(self.function.body)
-        if len(self.lines) == 0:
-            self.line("pass")
         return "\n".join([*self.constants, f"def body({', '.join(params)}):", *self.lines]) + "\n"
 
     # -- text ----------------------------------------------------------------------------------------------------
@@ -157,7 +154,7 @@ class HostWriter:
         pending: list[Op] = []
         foreign: set[Value] = set()
         for i, op in enumerate(block.ops):
-            if op.opcode in ("yield", "condition"):
+            if op.opcode == "yield":
                 self.flush(pending, block.ops[i:])
                 self.terminator(op)
                 return
@@ -216,7 +213,10 @@ class HostWriter:
         elif op.opcode in _SCALAR:
             self.line(f"{self.name(op.result)} = {self.scalar(op)}")
         else:
-            raise StagingError(f"{op.loc}: `{op.opcode}` between a launch and its control flow cannot run on the host")
+            raise StagingError(
+                f"{op.loc}: a launch inside a `{op.opcode}` of run-time values is not possible in host code; launch in a "
+                "`for` loop or an `if`, or call the compiled function in a loop of Python's"
+            )
 
     def scalar(self, op: Op) -> str:
         """An elementwise op as an expression: the table's own where it is exact, else a call of what the table says."""
@@ -311,24 +311,6 @@ class HostWriter:
         self.line(f"for {self.name(body.args[0])} in range({low}, {high}, {step}):")
         end = self.nested(body)
         self.yielded(op.results, end.operands)
-
-    def op_while(self, op: Op) -> None:
-        before, after = op.regions
-        names = [self.name(r) for r in op.results]
-        self.assign(op.results, [self.use(v) for v in op.operands])
-        self.names.update(zip(before.args, names, strict=True))
-        self.line("while True:")
-        end = self.nested(before)
-        self.indent += 1
-        condition = self.use(end.operands[0])
-        if op.results:
-            self.line(f"{', '.join(names)}, go_ = {', '.join(self.use(v) for v in end.operands[1:])}, {condition}")
-            condition = "go_"
-        self.line(f"if not {condition}: break")
-        self.indent -= 1
-        self.names.update(zip(after.args, names, strict=True))
-        last = self.nested(after)
-        self.yielded(op.results, last.operands)
 
     def op_launch(self, op: Op) -> None:
         kernel = op.attrs["kernel"]

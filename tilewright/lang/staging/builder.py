@@ -12,21 +12,15 @@ from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is
 
 
 class StagingBuilder(Builder):
-    """A builder that knows where the user is and which run-time regions are open.
-
-    ``dependencies`` are the functions that the program was staged from; ``block_shape`` is the shape of the thread
-    blocks where it is known, ``smem_bytes`` the shared memory that is allocated so far (both of kernels).
-    """
+    """A builder that knows where the user is; ``dependencies`` are the functions that the program was staged from."""
 
     def __init__(
         self, block: Block, dependencies: list[FunctionType] | None = None,
         block_shape: tuple[int | None, ...] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(block)
-        self.regions: list[Any] = []
         self.dependencies = dependencies if dependencies is not None else []
         self.block_shape = block_shape
-        self.smem_bytes = 0
 
     @property
     def loc(self) -> Location | None:  # type: ignore[override]
@@ -63,4 +57,4 @@ class HostBuilder(StagingBuilder):
 
 def depth() -> int:
     """How many run-time regions are open."""
-    return len(Builder.current().regions) if Builder.active() else 0  # type: ignore[attr-defined]
+    return len(Builder.current().regions) if Builder.active() else 0

@@ -25,7 +25,7 @@ def leave(word: str, left: Any) -> None:
     """``break``, ``continue``, ``return`` and ``raise`` are allowed only where Python executes them: in no run-time
     region of what they leave (a loop, or the number of regions that were open before it)."""
     if depth() > (left if isinstance(left, int) else left.level):
-        region = Builder.current().regions[-1]  # type: ignore[attr-defined]
+        region = Builder.current().regions[-1]
         raise fail(
             f"`{word}` inside a {region} is not possible: the machine's control flow is structured; {_INSTEAD[word]}"
         )

@@ -35,12 +35,12 @@ class Region:
         self._outer: Block | None = None
 
     def open(self, block: Block) -> None:
-        builder: Any = Builder.current()
+        builder = Builder.current()
         builder.regions.append(self)
         self._outer, builder.block = builder.block, block
 
     def close(self) -> None:
-        builder: Any = Builder.current()
+        builder = Builder.current()
         if not builder.regions or builder.regions[-1] is not self:
             raise fail(f"the {self} was left before its end")
         builder.regions.pop()
@@ -81,14 +81,14 @@ def same_value(a: Value, b: Value) -> bool:
 
 
 def emit_branch(
-    condition: Value, arms: tuple[Block, Block], pairs: Sequence[Pair], names: Sequence[str | None]
+    condition: Value, arms: tuple[Block, Block], pairs: Sequence[Pair], names: Sequence[str], speculate: bool = True
 ) -> list[Value]:
     """Close a branch: one result for each pair, by ``select`` where that is as good as an ``if``."""
     builder = Builder.current()
     wanted = [i for i, (a, b) in enumerate(pairs) if not same_value(a, b)]
     results = [a for a, _ in pairs]
     scalar = all(isinstance(pairs[i][0].type, ScalarType) for i in wanted)
-    if scalar and can_speculate(arms[0]) and can_speculate(arms[1]):
+    if speculate and scalar and can_speculate(arms[0]) and can_speculate(arms[1]):
         for arm in arms:
             builder.block.ops += arm.ops
         for i in wanted:

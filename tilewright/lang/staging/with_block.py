@@ -12,32 +12,23 @@ from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.location import here
 from tilewright.lang.staging.places import State
-from tilewright.lang.staging.regions import Region
+from tilewright.lang.staging.regions import Region, emit_branch
 from tilewright.lang.staging.undefined import Undefined
 
 
 @contextlib.contextmanager
 def only_if(condition: Value, what: str) -> Iterator[None]:
     """Run the body of a ``with`` statement where ``condition`` (i1) holds; ``what`` names it in messages."""
-    builder = Builder.current()
-    body, rest = Block(), Block()
-    if not hasattr(builder, "regions"):  # a plain builder: nothing of the staged language is in play
-        with builder.inside(body):
-            yield
-    else:
-        region = Region(what, here(3))
-        region.open(body)
-        yield
-        region.close()
-    for block in (body, rest):
-        with builder.inside(block):
-            builder.emit("yield")
-    builder.emit("if", (condition,), (), {}, (body, rest))
+    region, arms = Region(what, here(3)), (Block(), Block())
+    region.open(arms[0])
+    yield
+    region.close()
+    emit_branch(condition, arms, (), (), speculate=False)
 
 
 def inside(what: str) -> bool:
     """Whether the program is inside a region of this name (``only_if``), called functions included."""
-    return any(region.what == what for region in getattr(Builder.current(), "regions", ()))
+    return any(region.what == what for region in Builder.current().regions)
 
 
 class With:
@@ -59,7 +50,7 @@ class With:
     def enter(self, variables: tuple[Any, ...]) -> None:
         if depth() > self.level:
             names, touched, objects = self.config
-            self.region = Builder.current().regions[-1]  # type: ignore[attr-defined]
+            self.region = Builder.current().regions[-1]
             self.state = State(names, variables, touched, objects())
 
     def leave(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
