@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
-from tilewright.ir.types import PtrType
 from tilewright.lang.arguments.dlpack import HostTensor
 from tilewright.lang.arguments.kinds import Argument, Fixed, Scalar, StreamArgument
 from tilewright.lang.arguments.protocol import Protocol, implicit_tensor
@@ -43,23 +42,19 @@ class Calls:
     With ``exact``, arguments that would rather be another specialisation are not converted: MISS is given back.
     """
 
-    call: Callable[..., Any]
-
     def __init__(self, code: HostCode, parameters: list[Parameter], exact: bool = False) -> None:
         self.code, self.parameters, self.exact = code, parameters, exact
         self.known: dict[Any, tuple[Any, ...]] = {}
         """What was seen of the arrays of a call, to its plan: what else :meth:`HostCode.body` takes. Of an array these
         are its bounds, relative to its address, and its run-time extents and strides."""
-        self.last: list[tuple[Any, Any]] = [(None, None)]
-        """What the last call showed, with its plan: comparing is cheaper than looking up."""
-        text = self._short()
-        if text:
-            scope = {
-                "body": code.body, "general": self.general, "learn": self.learn, "known": self.known,
-                "last": self.last, "HostTensor": HostTensor, "DevicePointer": DevicePointer, **self._constants(),
-            }  # fmt: skip
+        self.call: Callable[..., Any] = self.general
+        scope = {
+            "body": code.body, "general": self.general, "learn": self.learn, "known": self.known,
+            "HostTensor": HostTensor, "DevicePointer": DevicePointer,
+        }  # fmt: skip
+        if text := self._short(scope):
             exec(compile(text, f"{GENERATED}calls of {code.function.name}>", "exec"), scope)
-        self.call = scope["call"] if text else self.general
+            self.call = scope["call"]
 
     def general(self, *args: Any) -> Any:
         """The long way: every argument reads itself."""
@@ -84,55 +79,44 @@ class Calls:
             for pointer, *leaves in reads:
                 plan += (pointer.low - pointer.address, pointer.high - pointer.address, *leaves)
             self.known[seen] = plan
-            self.last[0] = seen, plan
         return result
 
-    # -- the short way -------------------------------------------------------------------------------------------
-
-    def _constants(self) -> dict[str, Any]:
-        """What the generated function compares with, by the number of the parameter."""
-        found: dict[str, Any] = {}
-        for i, (_, argument, _) in enumerate(self.parameters):
-            found[f"read{i}"] = argument.read
-            if isinstance(argument, Fixed):
-                found[f"fixed{i}"] = argument.value
-            elif isinstance(argument, Protocol):
-                found[f"token{i}"] = argument.token
-        return found
-
-    def _short(self) -> str:
-        """``call(a0, a1, ...)``; '' where an argument is of a kind that has no short way, or none is an array."""
+    def _short(self, scope: dict[str, Any]) -> str:
+        """``call(a0, a1, ...)``, whose constants go into ``scope``; '' where an argument is of a kind that has no short
+        way, or none is an array."""
         reads: list[str] = []
-        checks: list[str] = []
+        checks: list[str] = ["not plan"]
         seen: list[str] = []
         pointers: list[str] = []
         planned = ["kernels", "device"]
-        count = 0
+        passed: list[str] = []
         for i, (_, argument, _) in enumerate(self.parameters):
-            values = [f"v{count + k}" for k in range(len(argument.types()))]
-            count += len(values)
+            values = [f"v{len(passed) + k}" for k in range(len(argument.types()))]
+            passed += values
             if isinstance(argument, Fixed):
+                scope[f"fixed{i}"] = argument.value
                 checks.append(f"a{i} is not fixed{i}")
             elif isinstance(argument, Scalar):
                 checks.append(f"not ({_needs_no_conversion(i, argument)})")
                 reads.append(f"{values[0]} = a{i}")
             elif isinstance(argument, StreamArgument):
+                scope[f"read{i}"] = argument.read
                 reads.append(f"{values[0]} = a{i} if type(a{i}) is int else read{i}(a{i})[0]")
             elif isinstance(argument, Protocol) and _is_tensor(argument):
-                kind = argument.types()[0]
-                assert isinstance(kind, PtrType)
+                kind: Any = argument.types()[0]
+                scope[f"token{i}"] = argument.token
+                at = values[0]
                 reads += [
                     f"if type(a{i}) is HostTensor:",
                     f"    t{i}, l{i} = a{i}.passed",
-                    f"    {values[0]}, s{i} = l{i}[0].address, (l{i}[0].device, *l{i}[1:])",
+                    f"    {at}, s{i} = l{i}[0].address, (l{i}[0].device, *l{i}[1:])",
                     "else:",
-                    f"    t{i}, {values[0]} = token{i}, a{i}.data_ptr()",
+                    f"    t{i}, {at} = token{i}, a{i}.data_ptr()",
                     f"    s{i} = a{i}.dtype, a{i}.shape, a{i}.stride(), a{i}.get_device()",
                 ]
                 seen.append(f"s{i}, ")
-                checks += [f"t{i} is not token{i}", f"{values[0]} & {kind.align - 1}"]
+                checks += [f"t{i} is not token{i}", f"{at} & {kind.align - 1}"]
                 planned += [f"low{i}", f"high{i}", *values[1:]]
-                at = values[0]
                 pointers.append(f"{at} = DevicePointer({at}, device, {at} + low{i}, {at} + high{i}, a{i})")
             else:
                 return ""
@@ -144,15 +128,14 @@ class Calls:
             "    try:",
             *(f"        {line}" for line in reads),
             f"        seen = ({''.join(seen)})",
-            "        before, plan = last[0]",
-            "        if seen != before: last[0] = seen, plan = seen, known.get(seen)",
+            "        plan = known.get(seen)",
             "    except Exception: plan = ()",  # general() runs outside the handler: its errors stand alone
             f"    if plan is None: return learn(seen, ({args}, ))",
-            f"    if {' or '.join(['not plan', *checks])}: return general({args})",
+            f"    if {' or '.join(checks)}: return general({args})",
             f"    {', '.join(planned)} = plan",
             "    if device is not None:",
             *(f"        {line}" for line in pointers),
-            f"    return body({', '.join(['kernels', 'device', *(f'v{k}' for k in range(count))])})",
+            f"    return body({', '.join(['kernels', 'device', *passed])})",
             "",
         ])  # fmt: skip
 

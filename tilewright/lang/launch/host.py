@@ -214,7 +214,7 @@ class HostWriter:
             self.line(f"{self.name(op.result)} = {self.scalar(op)}")
         else:
             raise StagingError(
-                f"{op.loc}: a launch inside a `{op.opcode}` of run-time values is not possible in host code; launch in a "
+                f"{op.loc}: a launch inside a run-time `{op.opcode}` is not possible in host code; launch in a "
                 "`for` loop or an `if`, or call the compiled function in a loop of Python's"
             )
 
