@@ -205,7 +205,7 @@ def comprehension(n, c):
 
 def walrus(n, c):
     total = 0
-    while (left := n - total) > 0:
+    if (left := n - c) > 0:
         total += 1 if left > c else 2
     return total, left
 

@@ -15,20 +15,16 @@ from tilewright.lang.staging.rewrite import rewrite
 from tilewright.lang.staging.source import FUTURES, codes_in, names_of, tree_of
 
 _STILL = ("fixed", "callable")
-_STAGED: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
 _CODES: weakref.WeakKeyDictionary[CodeType, CodeType] = weakref.WeakKeyDictionary()
 
 
 def staged(function: FunctionType) -> FunctionType:
     """``function`` with its control flow rewritten (once for each code object; closures share the work)."""
-    made = _STAGED.get(function)
-    if made is None:
-        original = function.__code__
-        code = _CODES.get(original)
-        if code is None or code.co_filename != original.co_filename:  # equal code may come from two files
-            code = _CODES[original] = _compile(function)
-        made = _STAGED[function] = _bind(function, code)
-    return made
+    original = function.__code__
+    code = _CODES.get(original)
+    if code is None or code.co_filename != original.co_filename:  # equal code may come from two files
+        code = _CODES[original] = _compile(function)
+    return _bind(function, code)
 
 
 def _compile(function: FunctionType) -> CodeType:

@@ -13,7 +13,6 @@ from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Value
-from tilewright.ir.types import ScalarType
 from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.places import State
@@ -91,10 +90,10 @@ class LoopValues:
             state[carried.index] = Undefined(carried.label, carried.lost) if carried.lost else made
         return self.state.restore(state)
 
-    def gather(self, variables: Sequence[Any], again: bool = False) -> list[Value] | None:
+    def gather(self, variables: Sequence[Any]) -> list[Value] | None:
         """The values at the end of a trace, or None when it must be done again."""
         state = self.state.now(variables, self.region)
-        again |= self._find_changes()
+        again = self._find_changes()
         found: list[Value] = []
         for carried in self.carried:
             value = state[carried.index]
@@ -105,17 +104,6 @@ class LoopValues:
         self.state.restore()
         self.carry_changing()
         return None
-
-    def adopt(self, variables: Sequence[Any]) -> bool:
-        """Carry variables that the condition of a `while` assigns first; True when the trace must be done again."""
-        found = False
-        for carried, value in zip(self.carried, variables, strict=False):
-            if carried.spec is None and not carried.lost and not isinstance(value, Undefined):
-                spec = values.spec_of(value)
-                if all(isinstance(t, ScalarType) for t in spec.types()):  # the zeros are never read
-                    carried.init = spec.rebuild(Constant(t, 0) for t in spec.types())
-                    carried.spec, found = spec, True
-        return found
 
     def _find_changes(self) -> bool:
         """Whether places changed that are not carried; they are known to change from now on."""

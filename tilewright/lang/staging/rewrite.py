@@ -160,6 +160,7 @@ class _Function(Expressions):
         loop = self.fresh("while")
         if called_name(node.test) == "const_expr":
             return self.python_loop(node, loop, test=self.visit(node.test))
+        self.refuse_walrus(node, node.test)
         assigned, touched = self.variables(node.test, *node.body)
         temporaries = tuple(sorted(assigned_first(node.body) - Uses([node.test]).read.keys()))
         made = statements(

@@ -64,15 +64,18 @@ class Expressions(ast.NodeTransformer):
     def lazy(self, word: str, at: ast.expr, first: ast.expr, *rest: ast.expr) -> ast.expr:
         """The call of ``word``, where ``rest`` runs only on demand. What it may change through a call is named, so that
         the run time can see whether it did."""
-        if not all(map(is_ours, Uses(rest).bound)):
-            raise self.error(at, "`:=` where it may not be evaluated: assign the variable in a statement before, or in "
-                             "an `if` statement")  # fmt: skip
+        self.refuse_walrus(at, *rest)
         call = tool(word, at, first, *map(thunk, rest))
         if any(isinstance(node, ast.Call) for part in rest for node in ast.walk(part)):
             _, touched = self.variables(*rest)
             objects = ast.Tuple([texts(touched), names(touched)], ast.Load())
             call.keywords.append(ast.keyword("reach", thunk(ast.copy_location(objects, at))))
         return spread(call, at)
+
+    def refuse_walrus(self, at: ast.AST, *nodes: ast.AST) -> None:
+        """Refuse ``:=`` in expressions that are evaluated in a region of their own, perhaps."""
+        if not all(map(is_ours, Uses(nodes).bound)):
+            raise self.error(at, "`:=` where it may be evaluated at run time only: assign the variable in a statement")
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         self.generic_visit(node)

@@ -70,7 +70,7 @@ class While:
         known = decide(condition)
         if self.values is None:
             return self._probed(known, variables)
-        gathered = self.values.gather(variables, again=self.values.adopt(variables))
+        gathered = self.values.gather(variables)
         self.region.close()
         if gathered is None:
             return False
