@@ -88,15 +88,16 @@ def warpgroup_reg_dealloc(reg_count: int, *, loc: Any = None, ip: Any = None) ->
 def _set(count: int, increase: bool, name: str) -> None:
     block = Builder.current().block_shape
     if block is not None:
-        if any(not isinstance(n, int) for n in block):
+        threads = math.prod(n for n in block if n is not None)
+        if None in block:
             raise ConstraintError(
                 f"{name}: the compiler must know how many threads share the registers; launch with a block of Python "
                 "ints"
             )
-        if math.prod(block) % WARPGROUP:
+        if threads % WARPGROUP:
             raise ConstraintError(
                 f"{name}: whole warpgroups of {WARPGROUP} threads change their registers, and a block of "
-                f"{math.prod(block)} threads is not made of them"
+                f"{threads} threads is not made of them"
             )
     call(SetMaxRegisters(int(count), increase))
 

@@ -48,7 +48,7 @@ class Calls:
         """What was seen of the arrays of a call, to its plan: what else :meth:`HostCode.body` takes. Of an array these
         are its bounds, relative to its address, and its run-time extents and strides."""
         self.call: Callable[..., Any] = self.general
-        scope = {
+        scope: dict[str, Any] = {
             "body": code.body, "general": self.general, "learn": self.learn, "known": self.known,
             "HostTensor": HostTensor, "DevicePointer": DevicePointer,
         }  # fmt: skip

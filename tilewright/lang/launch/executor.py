@@ -51,10 +51,7 @@ class Executor:
         try:
             if kwargs or len(args) != self._count:
                 args = self.arrange(args, kwargs)
-            if self._result is None:
-                self._call(*args)
-                return None
-            return python_result(self._result, iter(self._call(*args)))
+            return self.result(self._call(*args))
         except Exception as error:
             show_users_frames(error)
             raise

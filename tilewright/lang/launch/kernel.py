@@ -90,14 +90,19 @@ class KernelCall:
                 known = ("grid, block, cluster, smem, stream, min_blocks_per_mp, max_number_threads, use_pdl, "
                          "cooperative and non_portable_cluster")  # fmt: skip
                 raise fail(f"launch of {name}: {option}={value!r} is not known; there are {known}")
-        shape = {"grid": _dim3(grid, "grid", name), "block": _dim3(block, "block", name)}
-        shape["cluster"] = _dim3(cluster if cluster is not None else (1, 1, 1), "cluster", name)
+        given = {"grid": grid, "block": block, "cluster": (1, 1, 1) if cluster is None else cluster}
+        shape = {what: _dim3(wanted, what, name) for what, wanted in given.items()}
+        extents = {what: tuple(map(_known, items)) for what, items in shape.items()}
         asked = {"use_pdl": use_pdl, "cooperative": cooperative, "non_portable_cluster": non_portable_cluster}
         attributes = _attributes(asked, name)
-        bounds = _launch_bounds(shape, cluster, min_blocks_per_mp, name)
-        bounds["max_threads"] = _most_threads(max_number_threads, bounds["max_threads"], name)
-        _check_cluster(shape, attributes, name)
-        block_shape = tuple(_known(x) for x in shape["block"])
+        _check_cluster(extents, attributes, name)
+        if min_blocks_per_mp is not None and (not isinstance(min_blocks_per_mp, int) or min_blocks_per_mp < 0):
+            raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks_per_mp!r} is no number of blocks")
+        bounds = {
+            "max_threads": _most_threads(max_number_threads, extents["block"], name), "min_blocks": min_blocks_per_mp,
+            "cluster": None if extents["cluster"] == (1, 1, 1) else extents["cluster"],
+        }  # fmt: skip
+        block_shape = extents["block"]
         values, function = stage_kernel(self.kernel, self.bound, bounds, block_shape)
         needed = function.attrs["smem_bytes"]
         builder = Builder.current()
@@ -118,41 +123,23 @@ def _dim3(given: Any, what: str, name: str) -> list[Any]:
     for item in items:
         if not isinstance(item, (int, Integer)):
             raise fail(f"launch of {name}: {what} = {given!r}: {item!r} is no integer")
-        known = _known(item)
-        if known is not None and (known < 1 if what != "grid" else known < 0):
-            raise fail(f"launch of {name}: {what} = {tuple(map(_show, items))} has an extent of {known}")
-    known_items = [_known(item) for item in items]
-    if what == "block" and None not in known_items and (threads := math.prod(known_items)) > MOST_THREADS:  # type: ignore[arg-type]
-        shown = (*known_items, 1, 1)[:3]
-        raise fail(f"launch of {name}: block = {shown} has {threads} threads; a block holds {MOST_THREADS} at most")
-    for item, most in zip(items, LIMITS[what], strict=False):
-        if (_known(item) or 0) > most:
-            raise fail(
-                f"launch of {name}: {what} = {tuple(map(_show, items))} exceeds the machine's limits {LIMITS[what]}"
-            )
+    known = [_known(item) for item in items]
+    shown = f"launch of {name}: {what} = {tuple('?' if n is None else n for n in known)}".replace("'", "")
+    threads = math.prod(1 if n is None else n for n in known)
+    if what == "block" and threads > MOST_THREADS:
+        raise fail(f"{shown} has {threads} threads; a block holds {MOST_THREADS} at most")
+    for n, most in zip(known, LIMITS[what], strict=False):
+        if n is not None and n < (what != "grid"):
+            raise fail(f"{shown} has an extent of {n}")
+        if n is not None and n > most:
+            raise fail(f"{shown} exceeds the machine's limits {LIMITS[what]}")
     return [*items, *[1] * (3 - len(items))]
-
-
-def _show(item: Any) -> Any:
-    known = _known(item)
-    return "?" if known is None else known
 
 
 def _known(item: Any) -> int | None:
     if isinstance(item, Numeric):
         return int(item.value) if item.is_static else None
     return int(item)
-
-
-def _launch_bounds(shape: dict[str, list[Any]], cluster: Any, min_blocks: int | None, name: str) -> dict[str, Any]:
-    block, clusters = [_known(x) for x in shape["block"]], [_known(x) for x in shape["cluster"]]
-    if min_blocks is not None and (not isinstance(min_blocks, int) or min_blocks < 0):
-        raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks!r} is no number of blocks")
-    threads = None if None in block else math.prod(block)  # type: ignore[arg-type]
-    if cluster is not None and None in clusters:
-        raise fail(f"launch of {name}: cluster = {cluster!r} must be known while staging")
-    static = None if cluster is None or math.prod(clusters) == 1 else tuple(clusters)  # type: ignore[arg-type]
-    return {"max_threads": threads, "min_blocks": min_blocks, "cluster": static}
 
 
 def _attributes(asked: dict[str, Any], name: str) -> tuple[str, ...]:
@@ -163,8 +150,9 @@ def _attributes(asked: dict[str, Any], name: str) -> tuple[str, ...]:
     return tuple(option for option, value in asked.items() if value)
 
 
-def _most_threads(asked: Any, threads: int | None, name: str) -> int | None:
+def _most_threads(asked: Any, block: tuple[int | None, ...], name: str) -> int | None:
     """The bound on the threads of a block that the kernel is compiled for."""
+    threads = None if None in block else math.prod(block)  # type: ignore[arg-type]
     if asked is None:
         return threads
     extents = [_known(x) for x in asked] if isinstance(asked, (tuple, list)) else [_known(asked)]
@@ -175,13 +163,12 @@ def _most_threads(asked: Any, threads: int | None, name: str) -> int | None:
     return most if threads is None else threads
 
 
-def _check_cluster(shape: dict[str, list[Any]], attributes: tuple[str, ...], name: str) -> None:
+def _check_cluster(known: dict[str, tuple[int | None, ...]], attributes: tuple[str, ...], name: str) -> None:
     """Refuse clusters that no launch can have; extents of the grid that are not known yet are taken as fitting."""
-    clusters = [_known(x) for x in shape["cluster"]]
+    clusters = known["cluster"]
     if None in clusters:
-        return
-    known = [_known(x) for x in shape["grid"]]
-    grid = [c if g is None else g for g, c in zip(known, clusters, strict=True)]
+        raise fail(f"launch of {name}: cluster must be known while staging")
+    grid = [c if g is None else g for g, c in zip(known["grid"], clusters, strict=True)]
     if fault := cluster_fault(grid, clusters, attributes):  # type: ignore[arg-type]
         raise fail(f"launch of {name}: {fault}")
 

@@ -191,11 +191,11 @@ class Protocol(Spec):
         joined = join(value) if join is not None else None
         return value if joined is None else joined
 
-    def _fit(self, value: Value, want: Type, path: str) -> Value:
-        got = value.type
+    def _fit(self, value: Value, want: Any, path: str) -> Value:
+        got: Any = value.type
         if want == got:
             return value
-        if _same_but_for_alignment(want, got) and got.align % want.align == 0:  # type: ignore[attr-defined]
+        if _same_but_for_alignment(want, got) and got.align % want.align == 0:
             return Builder.current().ptr_cast(value, want)
         shown = describe(self.template)
         raise Mismatch(path, f"{shown} with {want}", f"{shown} with {got}", hard=True)
