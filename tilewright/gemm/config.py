@@ -116,7 +116,7 @@ class HopperConfig:
     """Everything that is static about one Hopper GEMM kernel.
 
     ``tile`` is (M, N, K) of a thread block. ``consumers`` (m, n) warpgroups share the tile along M and N, or with
-    ``pingpong`` each takes the whole of every other tile; one more warpgroup loads, or with ``roles="one"`` the first
+    ``pingpong`` each of two takes the whole of every other tile; one more warpgroup loads, or with ``roles="one"`` the first
     warp of those that multiply, a few k tiles ahead. ``cluster`` (m, n) blocks share
     their operands by multicast. A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers``
     buffers. ``raster`` is the order of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all
@@ -221,6 +221,8 @@ class HopperConfig:
             (self.producers or (self.warpgroups < 3 and not self.pingpong),
              "1 or 2 warpgroups on the same tile where these also load (roles='one')"),
             (self.warpgroups in (1, 2, 3), f"1 to 3 consumer warpgroups, not {self.consumers}"),
+            (not self.pingpong or self.warpgroups == 2,
+             f"2 consumer warpgroups that take turns (pingpong), not {self.consumers}"),
             (rows * self.split[0] == bM and rows % 64 == 0, f"a multiple of 64 rows a consumer, not {bM} in all"),
             (columns * self.split[1] == bN and columns % 8 == 0 and 8 <= columns <= 256,
              f"8 to 256 columns a consumer in steps of 8, not {bN} in all"),

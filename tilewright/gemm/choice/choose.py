@@ -79,6 +79,8 @@ def plan_of(config: AnyConfig, problem: Problem, limits: Limits) -> StreamK | No
         return None
     if isinstance(config, HopperConfig) and config.cluster_size > 1:
         return None  # sums are exchanged between single blocks
+    if isinstance(config, HopperConfig) and config.pingpong:
+        return None  # warpgroups that take turns skip whole tiles of the ring
     multiprocessors, smem = limits
     occupancy = config.blocks_at_once(smem)
     plan = StreamK.of((m, n, k), config.tile, multiprocessors=multiprocessors, occupancy=occupancy, fragments=1)
@@ -104,6 +106,11 @@ def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Opti
                 raise ArgumentError(
                     f"a cluster of {entry.config.cluster} blocks works on one tile after another; blocks that share "
                     "tiles exchange their sums one by one: take a cluster of (1, 1)"
+                )
+            if isinstance(entry.config, HopperConfig) and entry.config.pingpong and plan.sk_tiles:
+                raise ArgumentError(
+                    "warpgroups that take turns (pingpong) work on whole tiles, and blocks that share tiles on parts "
+                    "of them: take pingpong=False, or decomposition='data_parallel'"
                 )
             return entry, plan if plan.sk_tiles else None
     tilings = " or ".join(dict.fromkeys(map(_tiles, wanted)))

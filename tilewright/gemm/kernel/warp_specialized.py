@@ -2,6 +2,10 @@
 
 Warpgroup 0 keeps one warp, which loads; the others multiply and write. They meet only at the mbarriers of the ring of
 stages, so loads of the next tile run under the epilogue of this one.
+
+With ``config.pingpong`` two consumer warpgroups take every other tile each, and the whole of it. They take turns at the
+main loop, and at the epilogue: while one multiplies, the other writes its tile. A consumer's state of the ring skips the
+stages of the tiles that are the other's.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute, pipeline, utils
 from tilewright.cute.nvgpu import cpasync
+from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
@@ -47,6 +52,7 @@ class WarpSpecializedGemm:
         function: EpilogueFunction, decomposition: Decomposition, stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch the product."""
+        self.check(decomposition)
         config = self.config
         (bM, bN, bK), (cM, cN) = config.tile, config.cluster
         sA_layout = self.math.smem_layout(config.a, 0)
@@ -69,6 +75,15 @@ class WarpSpecializedGemm:
             cluster=(config.cluster_size, 1, 1),
             stream=stream,
         )  # fmt: skip
+
+    def check(self, decomposition: Decomposition) -> None:
+        """Raise ConstraintError where the warpgroups cannot follow the decomposition."""
+        if self.config.pingpong and decomposition.partial:
+            raise ConstraintError(
+                f"{type(decomposition).__name__} deals out parts of tiles, and warpgroups that take turns (pingpong) "
+                "skip each other's tiles, which must have the same number of k tiles: take PersistentTiles, or "
+                "pingpong=False"
+            )
 
     @cute.kernel
     def kernel(
@@ -103,6 +118,7 @@ class WarpSpecializedGemm:
             cta_layout_vmnk=cute.make_layout((1, cM, cN, 1)),
             defer_sync=True,
         )
+        order = self.order(warpgroup) if config.pingpong else None
         pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
         pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
 
@@ -116,12 +132,19 @@ class WarpSpecializedGemm:
         finish = partial(
             self.finish, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, k_tiles,
         )  # fmt: skip
-        self.roles(warp, warpgroup, walk, ring, where, operands, fragments, finish, tiled_mma)
+        self.roles(warp, warpgroup, walk, ring, order, k_tiles, where, operands, fragments, finish, tiled_mma)
+
+    def order(self, warpgroup: Any) -> Any:
+        """Whose turn it is among the consumer warpgroups: section 0 is the main loop, 1 the epilogue."""
+        threads = pipeline.CooperativeGroup(pipeline.Agent.Thread, 128)
+        return pipeline.PipelineOrder.create(
+            depth=2, length=2, group_id=warpgroup - 1, producer_group=threads, defer_sync=True
+        )
 
     @cute.jit
     def roles(
-        self, warp: Any, warpgroup: Any, walk: Any, ring: Any, where: Any, operands: Any, fragments: Any, finish: Any,
-        tiled_mma: cute.TiledMma,
+        self, warp: Any, warpgroup: Any, walk: Any, ring: Any, order: Any, k_tiles: Any, where: Any, operands: Any,
+        fragments: Any, finish: Any, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         """What each warp does with the block's share of the work."""
         config, registers = self.config, self.config.registers
@@ -138,9 +161,16 @@ class WarpSpecializedGemm:
                 cute.arch.setmaxregister_increase(registers[1])
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
-            part = (mine // config.split[1], mine % config.split[1])
-            tCrA, tCrB = fragments(part)
-            walk(partial(self.multiply, ring, tiled_mma, tCrA, tCrB, partial(finish, mine, part)), consumer)
+            if cutlass.const_expr(config.pingpong):
+                consumer = self.mainloop.skip(consumer, mine * k_tiles)
+                part = (0, 0)
+                tCrA, tCrB = fragments(part)
+                piece = partial(self.multiply_in_turn, ring, tiled_mma, tCrA, tCrB, partial(finish, mine, part))
+                walk(piece, (consumer, order), mine, config.warpgroups)
+            else:
+                part = (mine // config.split[1], mine % config.split[1])
+                tCrA, tCrB = fragments(part)
+                walk(partial(self.multiply, ring, tiled_mma, tCrA, tCrB, partial(finish, mine, part)), consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
     def operands(
@@ -200,6 +230,27 @@ class WarpSpecializedGemm:
         return state
 
     @cute.jit
+    def multiply_in_turn(
+        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any,
+        tile: Any, k_begin: Any, k_end: Any, state: tuple,
+    ) -> tuple:  # fmt: skip
+        """A consumer warpgroup's output tile, while the other one is at the tile before or after it.
+
+        The main loop starts when the other's last wgmma has been issued. By then the other has seen all its stages
+        full, so the parity of this tile's first stages is no longer that of an earlier lap.
+        """
+        consumer, order = state
+        acc = self.accumulators(tiled_mma)
+        order.wait()
+        # One thread releases a stage for the warpgroup, so no warp may still be on its way when the stage comes round.
+        self.barrier(order.group_id).arrive_and_wait()
+        consumer = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, consumer, k_end - k_begin, order.arrive)
+        order.wait()
+        finish(acc, tile, k_begin, k_end)
+        order.arrive()
+        return self.mainloop.skip(consumer, k_end - k_begin), order
+
+    @cute.jit
     def finish(
         self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
         sD: cute.Tensor, function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any,
@@ -234,5 +285,8 @@ class WarpSpecializedGemm:
             for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
         )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128
-        barrier = pipeline.NamedBarrier(barrier_id=1 + mine, num_threads=128)
-        self.epilogue.run(epilogue_mma, tidx, acc, tma_D, gD, gC, cD, sD, extent, function, barrier)
+        self.epilogue.run(epilogue_mma, tidx, acc, tma_D, gD, gC, cD, sD, extent, function, self.barrier(mine))
+
+    def barrier(self, mine: Any) -> pipeline.NamedBarrier:
+        """That of consumer warpgroup ``mine`` alone."""
+        return pipeline.NamedBarrier(barrier_id=1 + mine, num_threads=128)

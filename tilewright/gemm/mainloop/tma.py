@@ -13,6 +13,7 @@ multicasts it to the others, and a stage is empty when the consumers of all that
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,11 +87,12 @@ class TmaMainloop:
     @cute.jit
     def multiply(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any,
+        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None] | None = None,
     ) -> Any:  # fmt: skip
         """acc = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warpgroup.
 
-        One group of wgmma stays in flight: a stage is released when that of the next stage has been issued.
+        One group of wgmma stays in flight: a stage is released when that of the next stage has been issued. ``issued``
+        is called after the last one has been issued, before its end is awaited.
         """
         release = state.clone()
         tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
@@ -105,9 +107,29 @@ class TmaMainloop:
             ring.consumer_release(release)
             release.advance()
             state.advance()
+        if cutlass.const_expr(issued is not None):
+            issued()
         warpgroup.wait_group(0)
         ring.consumer_release(release)
         return state
+
+    def skip(self, state: Any, k_tiles: Any) -> Any:
+        """The pipeline's state ``k_tiles`` >= 0 stages after ``state``: where others use the stages between.
+
+        The parity of a stage tells a phase from the next one only, so a state may be waited on when the others have
+        come to the end of theirs.
+        """
+        stages = state.stages
+        laps = k_tiles // stages  # by a constant: no division
+        index = state.index + (k_tiles - laps * stages)
+        around = index >= stages
+        phase = state.phase ^ (laps & 1)
+        return pipeline.PipelineState(
+            stages,
+            state.count + k_tiles,
+            cute.where(around, index - stages, index),
+            cute.where(around, phase ^ 1, phase),
+        )
 
     @cute.jit
     def multiply_and_load(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tilewright import Int32, cute, range
+from tilewright import Int32, const_expr, cute, range
 from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
@@ -32,8 +32,16 @@ class DataParallel:
     def k_tiles(self, K: Any, bK: int) -> Any:
         return cute.ceil_div(K, bK)
 
-    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None) -> Any:
-        return piece(block, 0, k_tiles, state)
+    @cute.jit
+    def run(
+        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1
+    ) -> Any:  # fmt: skip
+        """``turn`` of ``turns``: the first caller takes the tile, the others none."""
+        if const_expr(turns == 1):
+            state = piece(block, 0, k_tiles, state)
+        elif turn == 0:
+            state = piece(block, 0, k_tiles, state)
+        return state
 
 
 @dataclass(frozen=True)
