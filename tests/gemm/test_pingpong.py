@@ -31,7 +31,7 @@ def in_turns(tile: tuple[int, int] = (64, 64), entry: KernelEntry = F16, **chang
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two multiprocessors, so that blocks walk through several tiles."""
-    monkeypatch.setattr(plan, "room", lambda machine: (2, SMEM))
+    monkeypatch.setattr(plan, "limits", lambda machine: (2, SMEM))
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -116,12 +116,12 @@ class HopperConfig:
     """Everything that is static about one Hopper GEMM kernel.
 
     ``tile`` is (M, N, K) of a thread block. ``consumers`` (m, n) warpgroups share the tile along M and N, or with
-    ``pingpong`` each of two takes the whole of every other tile; one more warpgroup loads, or with ``roles="one"`` the first
-    warp of those that multiply, a few k tiles ahead. ``cluster`` (m, n) blocks share
-    their operands by multicast. A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers``
-    buffers. ``raster`` is the order of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all
-    along the Hilbert curve ("hilbert"). ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so
-    that the short side of a flat product is the N of the instruction.
+    ``pingpong`` each of two takes the whole of every other tile; one more warpgroup loads, or with ``roles="one"`` the
+    first warp of those that multiply, a few k tiles ahead. ``cluster`` (m, n) blocks share their operands by multicast.
+    A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers`` buffers. ``raster`` is the order
+    of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all along the Hilbert curve ("hilbert").
+    ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so that the short side of a flat product
+    is the N of the instruction.
     """
 
     a: Operand

@@ -4,8 +4,8 @@ Warpgroup 0 keeps one warp, which loads; the others multiply and write. They mee
 stages, so loads of the next tile run under the epilogue of this one.
 
 With ``config.pingpong`` two consumer warpgroups take every other tile each, and the whole of it. They take turns at the
-main loop, and at the epilogue: while one multiplies, the other writes its tile. A consumer's state of the ring skips the
-stages of the tiles that are the other's.
+main loop, and at the epilogue: while one multiplies, the other writes its tile. A consumer's state of the ring skips
+the stages of the tiles that are the other's.
 """
 
 from __future__ import annotations

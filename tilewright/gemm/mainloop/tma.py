@@ -24,6 +24,10 @@ from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class TmaOperand:
     """One operand on its way: the copy atom, the slices that this block copies, (TMA, MN boxes, k tiles, L) of global
@@ -87,7 +91,7 @@ class TmaMainloop:
     @cute.jit
     def multiply(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None] | None = None,
+        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None] = _nothing,
     ) -> Any:  # fmt: skip
         """acc = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warpgroup.
 
@@ -107,8 +111,7 @@ class TmaMainloop:
             ring.consumer_release(release)
             release.advance()
             state.advance()
-        if cutlass.const_expr(issued is not None):
-            issued()
+        issued()
         warpgroup.wait_group(0)
         ring.consumer_release(release)
         return state
