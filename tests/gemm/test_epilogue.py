@@ -66,5 +66,7 @@ def test_wrong_epilogues() -> None:
     a = np.ones((8, 8), np.float16)
     with pytest.raises(ArgumentError, match="put them into it"):
         gemm(a, a.copy(), alpha=2.0, epilogue=Relu())
+    with pytest.raises(ArgumentError, match=r"Bias: a vector of 8 elements, one for each column of D, is wanted"):
+        gemm(a, a.copy(), epilogue=Chain((Relu(), Bias(vector(np.zeros(7, np.float32), "cpu")))))
     with pytest.raises(ArgumentError, match="epilogue must be called"):
         gemm(a, a.copy(), epilogue="relu")  # type: ignore[arg-type]

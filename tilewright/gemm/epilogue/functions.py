@@ -25,11 +25,16 @@ from typing import Any, Protocol
 
 import tilewright as cutlass
 from tilewright import cute
+from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
 class EpilogueFunction(Protocol):
-    """Changes the accumulators of one part of a tile in place."""
+    """Changes the accumulators of one part of a tile in place.
+
+    A function may also have ``check(m, n)``, which the library calls before a launch with the extents of D: raise
+    ArgumentError there where an operand of the function does not fit them.
+    """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None: ...
 
@@ -54,6 +59,11 @@ class Bias:
 
     vector: cute.Tensor
 
+    def check(self, m: int, n: int) -> None:
+        shape = getattr(getattr(self.vector, "array", None), "shape", None)
+        if shape is not None and tuple(shape) != (n,):
+            raise ArgumentError(f"Bias: a vector of {n} elements, one for each column of D, is wanted, not {shape}")
+
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         acc.store(acc.load() + tile.row(self.vector).to(acc.element_type))
@@ -74,6 +84,11 @@ class Chain:
     """Several functions, one after the other."""
 
     functions: tuple[Any, ...]
+
+    def check(self, m: int, n: int) -> None:
+        for function in self.functions:
+            if hasattr(function, "check"):
+                function.check(m, n)
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         for function in self.functions:

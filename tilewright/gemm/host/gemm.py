@@ -107,4 +107,6 @@ def epilogue_of(
         )
     if not callable(epilogue):
         raise ArgumentError(f"epilogue must be called with (accumulators, tile), got {epilogue!r}")
+    if hasattr(epilogue, "check"):
+        epilogue.check(*problem.shape[:2])
     return epilogue
