@@ -205,6 +205,9 @@ bytes_ = np.zeros((8, 8), np.int8)
         (lambda: gemm(half, half, alpha="2"), "alpha must be a number, got '2'"),
         (lambda: gemm(bytes_, bytes_, alpha=0.5), "alpha = 0.5: kernel hopper_i8 computes with integers"),
         (lambda: gemm(half, half, machine="tpu"), "auto, cpu or gpu"),
+        (lambda: gemm(half, half, alpha=10**400), "alpha is beyond what Float32 holds"),
+        (lambda: gemm(bytes_, bytes_, alpha=2**31), "alpha is beyond what Int32 holds"),
+        (lambda: gemm(half, half, kernel=3), "name of a kernel or an entry"),
         (lambda: gemm([[1.0]], half), "a must be a matrix"),
     ],
 )

@@ -200,6 +200,14 @@ def test_operands_that_tma_cannot_take_go_to_the_ampere_kernel() -> None:
         gemm(np.ones((16, 0), np.float16), np.ones((0, 16), np.float16), kernel="hopper_f16")
 
 
+def test_rows_that_go_backwards_or_stand_still() -> None:
+    a, b = operands("hopper_f16", 64, 64, 64)
+    for seen in (a[::-1], np.broadcast_to(a[:1], a.shape)):
+        report = gemm(seen, b)
+        assert "rows one after the other in memory; a has strides" in report.passed_over["hopper_f16"]
+        np.testing.assert_array_equal(report.d, product(seen, b))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -175,6 +175,8 @@ def kernels() -> dict[str, KernelEntry]:
 
 def candidates(ab_dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEntry]:
     """The kernel of that name (or the entry itself), or all for operands of ``ab_dtype``, the best first."""
+    if kernel is not None and not isinstance(kernel, str | KernelEntry):
+        raise ArgumentError(f"kernel must be the name of a kernel or an entry of kernels(), got {kernel!r}")
     if isinstance(kernel, str) and kernel not in KERNELS:
         raise ArgumentError(f"there is no kernel {kernel!r}; the kernels are {', '.join(KERNELS)}")
     entry = KERNELS[kernel] if isinstance(kernel, str) else kernel

@@ -77,6 +77,9 @@ def refusal(entry: KernelEntry, problem: Problem, decomposition: str | StreamK, 
         return "K is 0: there is nothing to load"
     if isinstance(decomposition, StreamK) and decomposition.tiled_shape[2] != 1:
         return "a plan of shared tiles is for a single product"
+    for matrix in problem.matrices:
+        if any(stride <= 0 < extent - 1 for stride, extent in zip(matrix.stride, matrix.shape, strict=True)):
+            return f"TMA wants rows one after the other in memory; {matrix.name} has strides {matrix.stride[:2]}"
     config = with_operands(entry, problem)
     for matrix, operand in ((problem.A, config.a), (problem.B, config.b), (problem.C, config.c), (problem.D, config.c)):
         if operand.copy_bits < 128:

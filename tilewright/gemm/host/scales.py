@@ -11,6 +11,9 @@ from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.host.problem import Problem
 
+LARGEST = {"int": 2**31 - 1, 64: 1.7e308}
+"""The largest scale of integer and of Float64 accumulators; 3e38 of all others, which scale as Float32 would."""
+
 
 def linear_combination(entry: KernelEntry, problem: Problem, alpha: float, beta: float) -> LinearCombination:
     """alpha * sums + beta * C; ArgumentError where the numbers, or C, do not allow it."""
@@ -20,6 +23,8 @@ def linear_combination(entry: KernelEntry, problem: Problem, alpha: float, beta:
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not isinstance(value, (numbers.Real, np.number)):
             raise ArgumentError(f"{name} must be a number, got {value!r}")
+        if abs(value) > LARGEST.get("int" if acc.is_integer else acc.width, 3e38):
+            raise ArgumentError(f"{name} is beyond what {acc} holds")
         if acc.is_integer and not float(value).is_integer():
             raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
     number = int if acc.is_integer else float
