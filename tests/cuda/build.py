@@ -111,7 +111,7 @@ def run_on_host(function: Function, args: Sequence[Any], block: int = 32, grid: 
             f"    blockIdx = {{b, 0, 0}}; threadIdx = {{t, 0, 0}}; {source.name}({call}); fflush(stdout); }}\n}}\n"
         )
         (place / "kernel.cpp").write_text(f'#include "prelude.h"\n{source.text}\n{driver}')
-        command = ["g++", "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]
+        command = ["g++", "-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]
         done = subprocess.run([*command, "kernel.cpp", "-o", "k.so"], cwd=place, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stderr[:3000]}\n{source.text}"
         library = ctypes.CDLL(str(place / "k.so"))

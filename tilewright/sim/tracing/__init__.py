@@ -24,8 +24,8 @@ def trace() -> Iterator[Trace]:
     ...     _ = gemm(a, a, kernel="hopper_f16")
     >>> sorted({role for role in seen.roles.values() if role})
     ['loads', 'multiplies', 'multiplies, stores']
-    >>> len(seen.of("load")) >= 2 and seen.launches[0].grid
-    (1, 1, 1)
+    >>> len(seen.of("load")) >= 2
+    True
     """
     found = Trace()
     with observing(partial(Tracer, found)):
