@@ -1,6 +1,8 @@
 """What printed kernels compute: operations, vectors, fragments, control flow.
 
 They are executed on the host (compiled by g++) and, where there is one, on a GPU.
+
+Vectors here; each operation on scalars of each type, with special values, is tests/ir/test_conformance.py.
 """
 
 from __future__ import annotations
@@ -101,9 +103,8 @@ BINARY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("vector", (0, 8))
 @pytest.mark.parametrize("elem", FLOATS, ids=str)
-def test_float_binary(elem: ScalarType, vector: int) -> None:
+def test_float_binary(elem: ScalarType, vector: int = 8) -> None:
     a, b = inputs(elem)
     oracles = BINARY | {"div": np.divide, "floordiv": lambda a, b: np.floor(a / b), "floormod": np.mod, "rem": np.fmod}
     outs = results(elem, [(opcode, 2, elem) for opcode in oracles], a, b, vector)
@@ -143,8 +144,7 @@ def test_floor_division_by_a_constant(divisor: int) -> None:
 
 
 @pytest.mark.parametrize("elem", (I32, U8, I64, F32, F16, BF16, E4M3), ids=str)
-@pytest.mark.parametrize("vector", (0, 4))
-def test_comparisons(elem: ScalarType, vector: int) -> None:
+def test_comparisons(elem: ScalarType, vector: int = 4) -> None:
     a, b = inputs(elem)
     b[::3] = a[::3]
     oracles = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
@@ -155,8 +155,7 @@ def test_comparisons(elem: ScalarType, vector: int) -> None:
 
 
 @pytest.mark.parametrize("elem", (I32, I8, U16, F32, F64, F16, BF16), ids=str)
-@pytest.mark.parametrize("vector", (0, 8))
-def test_sign(elem: ScalarType, vector: int) -> None:
+def test_sign(elem: ScalarType, vector: int = 8) -> None:
     a, b = inputs(elem)
     negative, absolute = results(elem, [("neg", 1, elem), ("abs", 1, elem)], a, b, vector)
     wide = np.float64 if elem.is_float else np.int64
@@ -188,8 +187,7 @@ def test_math(table: dict, elem: ScalarType) -> None:
 
 
 @pytest.mark.parametrize("source", (I32, U8, I64, F32, F64, F16, BF16, E4M3, E5M2, BOOL), ids=str)
-@pytest.mark.parametrize("vector", (0, 8))
-def test_cast(source: ScalarType, vector: int) -> None:
+def test_cast(source: ScalarType, vector: int = 8) -> None:
     a, b = inputs(source) if source != BOOL else (np.arange(COUNT) % 3 == 0, np.zeros(COUNT, bool))
     a = a if source == BOOL else np.abs(a)  # negative floats have no unsigned form
     targets = (*INTEGERS, *FLOATS, TF32, BOOL)
