@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from tilewright import Float32
 from tilewright.errors import ConstraintError
 from tilewright.ir.target import MOST_THREADS, REGISTERS, SMEM_RESERVED
 
@@ -121,7 +122,8 @@ class HopperConfig:
     A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers`` buffers. ``raster`` is the order
     of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all along the Hilbert curve ("hilbert").
     ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so that the short side of a flat product
-    is the N of the instruction.
+    is the N of the instruction. ``promote``: the wgmma accumulators are added to Float32 accumulators of their own, and
+    started anew, every so many k tiles (0: never), as the hardware sums products of 8-bit floats with some 14 bits.
     """
 
     a: Operand
@@ -133,6 +135,7 @@ class HopperConfig:
     consumers: tuple[int, int] = (2, 1)
     cluster: tuple[int, int] = (1, 1)
     pingpong: bool = False
+    promote: int = 0
     roles: str = "specialized"
     epilogue_columns: int = 64
     epilogue_buffers: int = 2
@@ -228,6 +231,11 @@ class HopperConfig:
              f"8 to 256 columns a consumer in steps of 8, not {bN} in all"),
             (bM // self.boxes(0) <= 256, f"at most 256 rows a consumer, not {bM} in all"),
             (bK % atom_k == 0, f"a K tile in steps of {atom_k} (one wgmma), not {bK}"),
+            (self.promote >= 0, f"a number of k tiles after which sums are promoted, or 0, not {self.promote}"),
+            (not self.promote or (self.acc_dtype is Float32 and self.producers),
+             "Float32 accumulators and a warpgroup that loads where sums are promoted"),
+            (not self.promote or rows * columns // 64 <= 160,
+             f"accumulators that fit a warpgroup's registers twice where sums are promoted, not {rows} x {columns}"),
             (rows * columns // 128 <= 216, f"accumulators that fit a warpgroup's registers, not {rows} x {columns}"),
             (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
             (parts * self.epilogue_columns == columns, f"epilogue columns that divide {columns}"),

@@ -96,8 +96,27 @@ class TmaMainloop:
         """acc = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warpgroup.
 
         One group of wgmma stays in flight: a stage is released when that of the next stage has been issued. ``issued``
-        is called after the last one has been issued, before its end is awaited.
+        is called after the last one has been issued, before its end is awaited; with ``config.promote`` after that.
         """
+        every = self.config.promote
+        if cutlass.const_expr(every > 0):
+            short = cute.make_rmem_tensor_like(acc)
+            acc.fill(0)
+            for done in cutlass.range(0, k_tiles, every, unroll=1):
+                count = cute.min(k_tiles - done, every)
+                state = self.multiply_stages(tiled_mma, short, tCrA, tCrB, ring, state, count, _nothing)
+                acc.store(acc.load() + short.load())
+            issued()
+        else:
+            state = self.multiply_stages(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, issued)
+        return state
+
+    @cute.jit
+    def multiply_stages(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None],
+    ) -> Any:  # fmt: skip
+        """acc = the sum over ``k_tiles`` > 0 stages by wgmma alone."""
         release = state.clone()
         tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
         ring.consumer_wait(state)
