@@ -22,6 +22,7 @@ class Decomposition(StrEnum):
 
     auto = "auto"
     data_parallel = "data_parallel"
+    dynamic = "dynamic"
     stream_k = "stream_k"
 
 
@@ -55,7 +56,7 @@ def gemm(
     beta: Annotated[float | None, typer.Option(help="factor of C; 1 if --c is given")] = None,
     kernel: Annotated[str | None, typer.Option(help="a kernel by name (tilewright show lists them)")] = None,
     decomposition: Annotated[
-        Decomposition, typer.Option(help="a tile for each thread block, or the work dealt out evenly")
+        Decomposition, typer.Option(help="a tile for each block, tiles that blocks draw, or even shares")
     ] = Decomposition.auto,
     machine: MachineOption = Machine.auto,
     check: Annotated[bool, typer.Option("--check", help="compare with a float64 product before writing")] = False,

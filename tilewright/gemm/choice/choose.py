@@ -11,7 +11,7 @@ from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
 
-DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
+DECOMPOSITIONS = ("auto", "data_parallel", "dynamic", "stream_k")
 MOST_PLANS = 12
 Problem = tuple[int, int, int, int]  # M, N, K, L
 Limits = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
@@ -39,8 +39,8 @@ def fastest(entry: KernelEntry, decomposition: str, problem: Problem, limits: Li
         sharers = sorted(sharers, key=lambda e: evenly(e.config, problem, limits))[:MOST_PLANS]
     plans = [(e, plan_of(e.config, problem, limits)) for e in sharers]
     shared: list[Option] = [(e, plan) for e, plan in plans if plan is not None]
-    options = {"auto": whole + shared, "data_parallel": whole, "stream_k": shared or whole}[decomposition]
-    return min(options, key=lambda option: time_of(option, problem, limits))
+    options = {"auto": whole + shared, "stream_k": shared or whole}
+    return min(options.get(decomposition, whole), key=lambda option: time_of(option, problem, limits))
 
 
 def time_of(option: Option, problem: Problem, limits: Limits) -> float:

@@ -21,9 +21,9 @@ from tilewright.lang.launch.machine import machine_of
 
 @dataclass
 class GemmReport:
-    """What ran. ``d`` is the product; ``decomposition`` "data_parallel" or "stream_k"; ``seconds`` the time of the
-    kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra shared-memory wavefronts) are counted by
-    the simulator only; ``passed_over`` says why faster kernels could not be taken."""
+    """What ran. ``d`` is the product; ``decomposition`` "data_parallel", "dynamic" or "stream_k"; ``seconds`` the time
+    of the kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra shared-memory wavefronts) are
+    counted by the simulator only; ``passed_over`` says why faster kernels could not be taken."""
 
     d: Any
     kernel: str
@@ -47,9 +47,10 @@ def gemm(
     ``a`` is (M, K) or (L, M, K), ``b`` (K, N) or (L, K, N), ``c`` and ``out`` (M, N) or (L, M, N): NumPy arrays or
     torch tensors, any strides, fp16, bf16 or fp32 (one dtype for all). ``machine``: "cpu" is the simulator, "gpu" a
     CUDA device (NumPy arrays are copied there and back), "auto" follows the arrays. D goes into ``out`` when given;
-    ``out`` may be ``c`` itself. ``decomposition``: "data_parallel" gives each block one tile, "stream_k" deals the
-    work out evenly where that pays, "auto" chooses; or a :class:`StreamK` of your own for the kernel's tile. Raises
-    ArgumentError for operands that do not fit together.
+    ``out`` may be ``c`` itself. ``decomposition``: "data_parallel" gives each block one tile, "dynamic" lets blocks
+    draw tiles as they go (Hopper kernels; for a GPU with other work, too), "stream_k" deals the work out evenly where
+    that pays, "auto" chooses between the first and the last; or a :class:`StreamK` of your own for the kernel's tile.
+    Raises ArgumentError for operands that do not fit together.
     """
     entries = candidates(Matrix.of("a", a).dtype, kernel)
     problem = Problem.of(a, b, c, out, entries[0].config.c.dtype)
@@ -82,7 +83,7 @@ def launcher(
 
     All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays
     must stay alive, and so must the callable while a graph has captured it; extents must not be 0. Launches of one
-    callable must not overlap: where blocks share tiles they share the callable's workspace.
+    callable must not overlap: blocks that share or draw tiles do so through the callable's workspace.
     """
     entries = candidates(Matrix.of("a", a).dtype, kernel)
     problem = Problem.of(a, b, c, out)

@@ -32,7 +32,8 @@ class Handle:
         A, B, C, D = problem.oriented(config.transposed).read_as(config.a.dtype).matrices
         operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
         tensors = [matrix.tensor(operand) for matrix, operand in operands]
-        decomposition = decomposition_of(plan.shares, config, zeros_beside(target, D), plan.multiprocessors)
+        zeros = zeros_beside(target, D)
+        decomposition = decomposition_of(plan.shares, config, zeros, plan.multiprocessors, plan.dynamic)
         args = (*tensors, function, decomposition)
         key = config, argument_of("function", function).key(), type(decomposition)
         if key not in _COMPILED:

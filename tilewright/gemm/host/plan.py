@@ -19,6 +19,7 @@ from tilewright.lang.tools.hardware import HardwareInfo
 @dataclass(frozen=True)
 class Plan:
     """``config`` is what is compiled; ``shares`` Stream-K's plan, None where each tile has a block of its own;
+    ``dynamic``: tiles are dealt at run time;
     ``passed_over`` names the kernels that cannot take these operands, with the reason."""
 
     entry: KernelEntry
@@ -26,6 +27,7 @@ class Plan:
     shares: StreamK | None
     multiprocessors: int
     passed_over: dict[str, str]
+    dynamic: bool = False
 
     @classmethod
     def of(
@@ -40,13 +42,16 @@ class Plan:
             if reason is None:
                 suited = suited_entry(candidate, problem)
                 entry, shares = best(suited, decomposition, problem.shape, where)
-                return cls(entry, with_operands(entry, problem), shares, where[0], passed_over)
+                config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
+                return cls(entry, config, shares, where[0], passed_over, dynamic)
             passed_over[candidate.name] = reason
         raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
 
     @property
     def decomposition(self) -> str:
-        return "data_parallel" if self.shares is None else "stream_k"
+        if self.shares is not None:
+            return "stream_k"
+        return "dynamic" if self.dynamic else "data_parallel"
 
 
 @cache
@@ -69,6 +74,8 @@ def arch(machine: str) -> int:
 
 def refusal(entry: KernelEntry, problem: Problem, decomposition: str | StreamK, version: int) -> str | None:
     """Why the kernel cannot multiply these operands; None where it can."""
+    if decomposition == "dynamic" and not (isinstance(entry.config, HopperConfig) and entry.config.producers):
+        return "its blocks have no warp that could draw tiles for the others: warp-specialised Hopper kernels have"
     if not isinstance(entry.config, HopperConfig):
         return None
     if version // 10 != entry.min_arch // 10:

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright import cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.config import AnyConfig, Major
+from tilewright.gemm.config import AnyConfig, HopperConfig, Major
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.kernel.select import kernel_of
 from tilewright.gemm.schedule.decomposition import decomposition_of
@@ -21,10 +21,13 @@ from tilewright.ir.core import Function
 def stage(config: AnyConfig, decomposition: str = "data_parallel") -> Function:
     """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing.
 
-    ``decomposition``: "data_parallel", or "stream_k" for the kernel whose blocks share tiles.
+    ``decomposition``: "data_parallel", "stream_k" for the kernel whose blocks share tiles, or "dynamic" for the one
+    whose blocks draw them.
     """
-    if decomposition not in ("data_parallel", "stream_k"):
-        raise ArgumentError(f"there is no kernel for {decomposition!r}: it is data_parallel or stream_k")
+    if decomposition not in ("data_parallel", "dynamic", "stream_k"):
+        raise ArgumentError(f"there is no kernel for {decomposition!r}: it is data_parallel, dynamic or stream_k")
+    if decomposition == "dynamic" and not (isinstance(config, HopperConfig) and config.producers):
+        raise ArgumentError("only warp-specialised Hopper kernels have a warp that draws tiles")
     bM, bN, bK = config.tile
     shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
     tensors = []
@@ -33,8 +36,9 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel") -> Function:
         tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
     plan = StreamK.of(config.tile, config.tile, multiprocessors=1, occupancy=1, fragments=1, split=2)
     how = decomposition_of(
-        plan if decomposition == "stream_k" else None, config, lambda n, dtype: np.zeros(n, dtype.dtype), 1
-    )
+        plan if decomposition == "stream_k" else None, config, lambda n, dtype: np.zeros(n, dtype.dtype), 1,
+        decomposition == "dynamic",
+    )  # fmt: skip
     args = [*tensors, LinearCombination(config.acc_dtype(1), config.acc_dtype(0)), how]
     kernel: Function = cute.compile(kernel_of(config), *args).kernels[0]
     return kernel

@@ -119,12 +119,13 @@ class WarpSpecializedGemm:
             defer_sync=True,
         )
         order = self.order(warpgroup) if config.pingpong else None
+        feed = decomposition.feed(config, rank)
         pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
         pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
 
         count = tiles[0] * tiles[1] * tiles[2]
         cluster = cute.arch.block_idx()[0] // config.cluster_size
-        walk = partial(decomposition.run, cluster, count, k_tiles)
+        walk = partial(decomposition.run, cluster, count, k_tiles, feed=feed)
         where = partial(self.tile_of, tiles, place)
 
         operands = partial(self.operands, tma_A, tA, sA, tma_B, tB, sB, cluster_layout, place)
@@ -154,7 +155,7 @@ class WarpSpecializedGemm:
             if warp == 0:
                 A, B = operands()
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
-                producer = walk(partial(self.load, ring, A, B, where), producer)
+                producer = walk(partial(self.load, ring, A, B, where), producer, draws=True)
                 ring.producer_tail(producer)
         else:
             if registers is not None:

@@ -2,12 +2,15 @@
 
 A decomposition is an argument of the kernel. It counts the workers of a launch (blocks, or clusters of blocks that
 share operands) and, inside the kernel, calls ``state = piece(tile, k_begin, k_end, state)`` for each part of its
-worker's share; ``state`` is what the caller carries from piece to piece, say the state of a pipeline. Where ``partial``
+worker's share; ``state`` is what the caller carries from piece to piece, say the state of a pipeline. ``feed`` is what
+its own ``feed`` made at the start of the kernel: None, unless the warps of a worker learn of their tiles as they go;
+then ``draws`` says that the caller is the warp that gets them for the others. Where ``partial``
 is true a piece may have some of the k tiles only: its sums then go to the worker that finishes the tile.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,13 +18,22 @@ from typing import Any, ClassVar
 from tilewright import Int32, const_expr, cute, range
 from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.schedule.feed import TileFeed, first_place
 from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.lang.tensors.choose import select
 
 Piece = Callable[[Any, Any, Any, Any], Any]
 
 
+class Decided:
+    """Which worker makes which tiles is decided before the launch: its warps compute the numbers themselves."""
+
+    def feed(self, config: HopperConfig, rank: Any) -> Any:
+        return None
+
+
 @dataclass(frozen=True)
-class DataParallel:
+class DataParallel(Decided):
     """One block for each output tile."""
 
     partial: ClassVar[bool] = False
@@ -34,7 +46,8 @@ class DataParallel:
 
     @cute.jit
     def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1
+        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1,
+        feed: None = None, draws: bool = False,
     ) -> Any:  # fmt: skip
         """``turn`` of ``turns``: the first caller takes the tile, the others none."""
         if const_expr(turns == 1):
@@ -45,7 +58,7 @@ class DataParallel:
 
 
 @dataclass(frozen=True)
-class PersistentTiles:
+class PersistentTiles(Decided):
     """As many workers as the GPU holds, or as there are tiles: worker w takes tiles w, w + workers, ..."""
 
     workers: Int32
@@ -60,7 +73,8 @@ class PersistentTiles:
 
     @cute.jit
     def run(
-        self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1
+        self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1,
+        feed: Any = None, draws: bool = False,
     ) -> Any:  # fmt: skip
         """``turn`` of ``turns``: this caller takes only every so many of the worker's tiles."""
         workers = self.blocks(tiles)
@@ -70,7 +84,53 @@ class PersistentTiles:
 
 
 @dataclass(frozen=True)
-class SharedTiles:
+class DynamicTiles(PersistentTiles):
+    """As many workers as the GPU holds, or as there are tiles: each draws its next tile when it can load it.
+
+    ``counter`` (Int32, one element, zero between launches) is the number of the next tile. A worker that starts late,
+    because its multiprocessor is busy with other work, finds fewer tiles left; no tile waits for it. Every worker draws
+    once more than it has tiles, so the number of draws is known, and the last one sets the counter back. Which worker
+    makes a tile does not change its sums.
+    """
+
+    counter: cute.Tensor
+
+    def feed(self, config: HopperConfig, rank: Any) -> Any:
+        return TileFeed.create(rank, config.cluster_size, 4 * config.warpgroups)
+
+    @cute.jit
+    def run(
+        self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1,
+        feed: Any = None, draws: bool = False,
+    ) -> Any:  # fmt: skip
+        place = first_place()
+        tile = self.next(feed, draws, tiles, place)
+        place.advance()
+        while tile < tiles:
+            # A loop of one turn or none: what a piece changes in ``state`` passes through it.
+            mine = select((place.count - 1) % turns == turn, 1, 0) if turns > 1 else 1
+            for _ in range(0, mine, unroll=1):
+                state = piece(tile, 0, k_tiles, state)
+            tile = self.next(feed, draws, tiles, place)
+            place.advance()
+        if const_expr(draws):
+            feed.tail(place)
+        return state
+
+    def next(self, feed: TileFeed, draws: bool, tiles: Any, place: Any) -> Any:
+        """The worker's next tile; ``tiles`` or more: there is none left."""
+        return feed.hand_out(functools.partial(self.draw, tiles), place) if draws else feed.take(place)
+
+    @cute.jit
+    def draw(self, tiles: Any) -> Any:
+        tile = cute.arch.atomic_add(self.counter.iterator, Int32(1))
+        if tile == tiles + self.blocks(tiles) - 1:
+            cute.arch.store(self.counter.iterator, Int32(0))
+        return tile
+
+
+@dataclass(frozen=True)
+class SharedTiles(Decided):
     """Stream-K: the k tiles of the first tiles, laid end to end, are dealt out in even shares to as many blocks as the
     GPU holds; every other tile has a block of its own. ``plan`` has the numbers.
 
@@ -94,7 +154,10 @@ class SharedTiles:
         return self.plan.iters_per_tile
 
     @cute.jit
-    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None) -> Any:
+    def run(
+        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        draws: bool = False,
+    ) -> Any:  # fmt: skip
         begin, end = self.share(block, k_tiles)
         while end > begin:
             tile = self.plan.get_sk_tile_idx(end - 1)
@@ -135,22 +198,30 @@ class PersistentSharedTiles(SharedTiles):
         return begin, end
 
     @cute.jit
-    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Any, state: Any = None) -> Any:
+    def run(
+        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        draws: bool = False,
+    ) -> Any:  # fmt: skip
         state = SharedTiles.run(self, block, tiles, k_tiles, piece, state)
         for tile in range(self.plan.sk_tiles + block, tiles, self.workers, unroll=1):
             state = piece(tile, 0, k_tiles, state)
         return state
 
 
-Decomposition = DataParallel | PersistentTiles | SharedTiles | PersistentSharedTiles
+Decomposition = DataParallel | PersistentTiles | DynamicTiles | SharedTiles | PersistentSharedTiles
 
 
 def decomposition_of(
-    plan: StreamK | None, config: AnyConfig, zeros: Callable[[int, Any], Any], multiprocessors: int
+    plan: StreamK | None, config: AnyConfig, zeros: Callable[[int, Any], Any], multiprocessors: int,
+    dynamic: bool = False,
 ) -> Decomposition:  # fmt: skip
-    """The kernel's argument; ``zeros(n, dtype)`` makes an array on the machine that runs it."""
+    """The kernel's argument; ``zeros(n, dtype)`` makes an array on the machine that runs it. ``dynamic``: tiles are
+    dealt at run time."""
     if plan is None and isinstance(config, HopperConfig):
-        return PersistentTiles(Int32(multiprocessors // config.cluster_size))
+        workers = Int32(multiprocessors // config.cluster_size)
+        if not dynamic:
+            return PersistentTiles(workers)
+        return DynamicTiles(workers, from_dlpack(zeros(1, Int32)).mark_layout_dynamic())
     if plan is None:
         return DataParallel()
     bM, bN, _ = config.tile
