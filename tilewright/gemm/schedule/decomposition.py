@@ -107,10 +107,12 @@ class DynamicTiles(PersistentTiles):
         tile = self.next(feed, draws, tiles, place)
         place.advance()
         while tile < tiles:
-            # A loop of one turn or none: what a piece changes in ``state`` passes through it.
-            mine = select((place.count - 1) % turns == turn, 1, 0) if turns > 1 else 1
-            for _ in range(0, mine, unroll=1):
+            if const_expr(turns == 1):
                 state = piece(tile, 0, k_tiles, state)
+            else:
+                # A loop of one pass or none, not a branch: what a piece changes inside of ``state`` passes through it.
+                for _ in range(0, select((place.count - 1) % turns == turn, 1, 0), unroll=1):
+                    state = piece(tile, 0, k_tiles, state)
             tile = self.next(feed, draws, tiles, place)
             place.advance()
         if const_expr(draws):
