@@ -301,3 +301,23 @@ def test_what_is_assigned_the_same_again_stays_known(staged) -> None:
         return n, mode.turns
 
     assert staged(program, 3) == (6, 3)
+
+
+def test_a_loop_is_traced_again_only_for_changes_that_are_not_known_yet(staged, capsys) -> None:
+    def of_an_object(n):
+        mode = Mode()
+        for _ in range(n):
+            print("traced")
+            mode.again()
+        return mode.turns
+
+    def of_variables(n):
+        left, stage = n, n
+        for _ in range(n):
+            print("traced")
+            left, stage = left + 1, 0 if stage + 1 == 4 else stage + 1
+        return left, stage
+
+    for traces, program in ((2, of_an_object), (1, of_an_object), (1, of_variables)):
+        staged(program, 3)
+        assert capsys.readouterr().out.split() == ["traced"] * traces

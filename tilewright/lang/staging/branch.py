@@ -18,8 +18,8 @@ from tilewright.lang.staging.values import Mismatch, Spec
 class If:
     """One execution of an ``if`` statement by the rewritten code, ``x`` and ``y`` being the variables that it assigns::
 
-        branch = If(test, ("x", "y"), touched, objects)
-        if branch.then((x, y)):
+        branch = If(test, ("x", "y"), (x, y), touched, objects)
+        if branch.then():
             ...
             x, y = branch.swap((x, y))
         if branch.other():
@@ -30,20 +30,21 @@ class If:
     ``touched`` are the variables whose ``objects`` an arm may change.
     """
 
-    __slots__ = ("after", "arms", "config", "region", "state", "test")
+    __slots__ = ("after", "arms", "region", "state", "test")
 
-    def __init__(self, test: Any, names: tuple[str, ...], touched: tuple[str, ...], objects: tuple[Any, ...]) -> None:
+    def __init__(
+        self, test: Any, names: tuple[str, ...], variables: tuple[Any, ...], touched: tuple[str, ...],
+        objects: tuple[Any, ...],
+    ) -> None:  # fmt: skip
         self.test = decide(test)
         if isinstance(self.test, Value):
-            self.config = (names, touched, objects)
+            self.state = State(names, variables, touched, objects)
             self.region = Region("if", here(2))
             self.arms = (Block(), Block())
 
-    def then(self, variables: tuple[Any, ...]) -> bool:
+    def then(self) -> bool:
         if not isinstance(self.test, Value):
             return self.test
-        names, touched, objects = self.config
-        self.state = State(names, variables, touched, objects)
         self.region.open(self.arms[0])
         return True
 

@@ -15,7 +15,7 @@ from tilewright.lang.staging.branch import choose
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.places import State
 from tilewright.lang.staging.refusals import is_dynamic
-from tilewright.lang.staging.regions import Region, can_speculate, capture, decide
+from tilewright.lang.staging.regions import Region, can_speculate, decide
 from tilewright.lang.staging.undefined import Undefined
 
 Thunk = Callable[[], Any]
@@ -52,12 +52,15 @@ def _rest(word: str, thunks: tuple[Thunk, ...]) -> Any:
 def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Block]:
     """What ``thunk`` gives, and its ops; it may not change Python objects that others see."""
     state = State((), (), *reach()) if reach is not None else None
-    found = capture(region, thunk)
+    block = Block()
+    region.open(block)
+    found = thunk()
+    region.close()
     if state is not None:
         state.now((), region)
         for place in state.changed():
             raise fail(f"'{place.path}' changes in a side of the {region}, which may not run; write an `if` statement")
-    return found
+    return found, block
 
 
 def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None) -> Any:

@@ -30,8 +30,8 @@ def range_(function: Any) -> Any:
 class For:
     """One execution of a ``for`` statement by the rewritten code, ``i``, ``x``, ``y`` being the variables it assigns::
 
-        loop = For(iterable, ("i", "x", "y"), temporaries, targets, touched, objects)
-        for item in loop.steps((i, x, y)):
+        loop = For(iterable, ("i", "x", "y"), (i, x, y), temporaries, targets, touched, objects)
+        for item in loop.steps():
             i, x, y = loop.enter((i, x, y))
             i = item
             ...
@@ -40,11 +40,11 @@ class For:
     Python iterables iterate as they do. A :class:`Range` makes a run-time loop, whose body is traced.
     """
 
-    __slots__ = ("arguments", "block", "bounds", "config", "done", "iterable", "level", "region", "values")
+    __slots__ = ("arguments", "block", "bounds", "done", "iterable", "level", "region", "target", "values")
 
     def __init__(
-        self, iterable: Any, names: tuple[str, ...], temporaries: tuple[str, ...], targets: tuple[str, ...],
-        touched: tuple[str, ...], objects: tuple[Any, ...],
+        self, iterable: Any, names: tuple[str, ...], variables: tuple[Any, ...], temporaries: tuple[str, ...],
+        targets: tuple[str, ...], touched: tuple[str, ...], objects: tuple[Any, ...],
     ) -> None:  # fmt: skip
         self.level = depth()
         if isinstance(iterable, Range) and iterable.unroll_full and iterable.is_static:
@@ -52,23 +52,22 @@ class For:
         self.iterable = iterable
         self.region: Region | None = None
         if isinstance(iterable, Range):
-            self.region = Region("for loop", here(2))
-            self.config = (names, temporaries, targets, touched, objects)
+            self.region = region = Region("for loop", here(2))
+            self.target = targets[0] if targets else "i"
+            clean = [Undefined(n, f"it is the index of the {region}") if n in targets else v
+                     for n, v in zip(names, variables, strict=True)]  # fmt: skip
+            self.values = LoopValues(region, State(names, clean, touched, objects), temporaries)
         elif isinstance(iterable, Integer):
             raise fail(f"a run-time {type(iterable).__name__} cannot be iterated over; write range(...)")
 
-    def steps(self, variables: tuple[Any, ...]) -> Iterator[Any]:
-        return iter(self.iterable) if self.region is None else self._trace(self.region, variables)
+    def steps(self) -> Iterator[Any]:
+        return iter(self.iterable) if self.region is None else self._trace(self.region)
 
-    def _trace(self, region: Region, variables: tuple[Any, ...]) -> Iterator[Any]:
-        names, temporaries, targets, touched, objects = self.config
+    def _trace(self, region: Region) -> Iterator[Any]:
         *self.bounds, index_of = normalise(self.iterable)
-        clean = [Undefined(n, f"it is the index of the {region}") if n in targets else v
-                 for n, v in zip(names, variables, strict=True)]  # fmt: skip
-        self.values = LoopValues(region, State(names, clean, touched, objects), temporaries)
         self.done = False
         while not self.done:
-            index = Value(self.bounds[0].type, targets[0] if targets else "i")
+            index = Value(self.bounds[0].type, self.target)
             self.block = Block([index])
             region.open(self.block)
             yield index_of(index)

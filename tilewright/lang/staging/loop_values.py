@@ -119,7 +119,7 @@ class LoopValues:
                     f"{objects.describe(after)}, but it is known only while staging; "
                     "give it a run-time value before the loop (Int32(...), Boolean(...))"
                 )
-        self.changing |= new.keys()
+        self.changing.update(new)  # `|=` would make a set of its own
         return bool(new)
 
     def close(

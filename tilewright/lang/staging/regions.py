@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright.errors import StagingError
@@ -49,15 +49,6 @@ class Region:
 
     def __str__(self) -> str:
         return f"run-time {self.what} at line {self.where.line}" if self.where else f"run-time {self.what}"
-
-
-def capture(region: Region, thunk: Callable[[], Any]) -> tuple[Any, Block]:
-    """What ``thunk`` gives, and the ops that it appended."""
-    block = Block()
-    region.open(block)
-    result = thunk()
-    region.close()
-    return result, block
 
 
 def can_speculate(block: Block) -> bool:

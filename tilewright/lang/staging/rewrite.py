@@ -38,8 +38,8 @@ _REFUSED = {
 
 DEPTH = "level = _tw.depth()"
 IF = """
-branch = _tw.If(test, names, touched, objects)
-if branch.then(variables):
+branch = _tw.If(test, names, variables, touched, objects)
+if branch.then():
     body
     variables = branch.swap(variables)
 if branch.other():
@@ -47,8 +47,8 @@ if branch.other():
     variables = branch.join(variables)
 """
 FOR = """
-loop = _tw.For(iterable, names, temporaries, targets, touched, objects)
-for item in loop.steps(variables):
+loop = _tw.For(iterable, names, variables, temporaries, targets, touched, objects)
+for item in loop.steps():
     variables = loop.enter(variables)
     target = item
     body
