@@ -91,8 +91,7 @@ def range_constexpr(*bounds: Any) -> builtins.range:
     if None in known:
         raise StagingError(
             f"range_constexpr({', '.join(map(repr, bounds))}): a bound is known only when the kernel runs; "
-            f"use `range` or "
-            "`cutlass.range` for a run-time loop"
+            "use `range` or `cutlass.range` for a run-time loop"
         )
     return builtins.range(*known)  # type: ignore[arg-type]
 

@@ -25,8 +25,11 @@ def named(name: str, thing: Any) -> Any:
     value = getattr(thing, "value", None)
     if not isinstance(value, Value):
         value = getattr(getattr(thing, "engine", None), "frag", None)
-    if isinstance(value, Value):
-        _hint(value, name)
+    if isinstance(value, Value) and not isinstance(value, Constant):
+        op = value.op
+        of_register = isinstance(op, Op) and op.opcode == "sreg" and value.hint == op.attrs["name"].replace(".", "_")
+        if value.hint is None or of_register:
+            value.hint = name
     return thing
 
 
@@ -37,14 +40,3 @@ def names(wanted: tuple[str, ...], things: Any) -> Any:
             if name and name != "_":
                 named(name, thing)
     return things
-
-
-def _hint(value: Value, name: str) -> None:
-    op = value.op
-    if value.hint is None or (type(op) is Op and op.opcode == "sreg" and value.hint == _sreg_hint(op)):
-        if type(value) is not Constant:
-            value.hint = name
-
-
-def _sreg_hint(op: Op) -> str:
-    return str(op.attrs["name"]).replace(".", "_")
