@@ -70,6 +70,7 @@ class Program:
         self.template = template
         self.params = params
         self.function: Any = None  # that it was lowered from
+        self.facts: Any = None  # what the checks know of it
         self.fences = False  # whether fences between proxies matter: see proxies.py
         self.min_blocks = 1  # that share a multiprocessor, as the launch bounds say
         self._exact = exact

@@ -125,6 +125,8 @@ class Clocks:
     def agents_of(self, warps: Array, rows: Array) -> None:
         """Set the columns of the warps' own agents in ``rows [warps, columns]`` to what all lanes know of them."""
         for a in range(len(self.layout.agents)):
+            if self.layout.together[a]:
+                continue  # kept up to date by its waits
             issued, waited = self.issued[warps, a], self.waited[warps, a]
             known = np.where(issued > waited, waited, self.open[warps, a][:, None]).min(1)
             column = self.layout.agent_unit(self.own[warps], warps, a)

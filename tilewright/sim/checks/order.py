@@ -16,7 +16,7 @@ from tilewright.ir.effects import Ordering
 from tilewright.sim.checks.clocks import Clocks, Layout
 from tilewright.sim.checks.flags import Flags
 from tilewright.sim.checks.meetings import BarrierMeetings, ClusterMeetings, MbarrierMeetings
-from tilewright.sim.checks.sites import Sites
+from tilewright.sim.checks.sites import facts
 from tilewright.sim.events import Observer
 from tilewright.sim.geometry import WARP
 
@@ -46,7 +46,6 @@ class HappensBefore(Observer):
     """``clocks``: of every wave that has begun. Other checkers ask it; it reports nothing itself."""
 
     def __init__(self) -> None:
-        self.sites = Sites()
         self.waves: dict[Wave, Clocks] = {}
         self.barriers: dict[Wave, BarrierMeetings] = {}
         self.clusters: dict[Wave, ClusterMeetings] = {}
@@ -56,11 +55,9 @@ class HappensBefore(Observer):
         self.brought: list[tuple[int, int]] = []  # unit and clock of the bytes that the effect which lands has brought
 
     def begin(self, launch: Launch) -> None:
-        ops = [op for node in launch.program.nodes for op in (*node.ops, node.op) if op is not None]
-        calls = [op.attrs["atom"] for op in ops if op.opcode == "call"]
-        orders = [order for atom in calls for order in atom.orders]
-        agents = {o.agent: o.scope == "warp" for o in orders if o.through == "group"}
-        self.layout = Layout(launch.geometry, agents, any(o.through == "mbarrier" for o in orders))
+        known = facts(launch.program)
+        self.sites = known.sites
+        self.layout = Layout(launch.geometry, known.agents, known.mbarriers)
         self.flags = Flags(self.layout)
         self.issuing: tuple[int, int, Snapshot] | None = None
 

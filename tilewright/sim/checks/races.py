@@ -18,7 +18,7 @@ from tilewright.sim.checks.explain import explain
 from tilewright.sim.checks.findings import Finding, Findings, Party, global_memory, shared_memory, who
 from tilewright.sim.checks.order import HappensBefore, Snapshot
 from tilewright.sim.checks.shadow import MOST_UNITS, Shadow, clock_of, epoch, site_of, who_of
-from tilewright.sim.checks.sites import THREAD, Site, granule, written
+from tilewright.sim.checks.sites import THREAD, Site, facts
 from tilewright.sim.events import Observer
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
@@ -59,11 +59,10 @@ class Races(Observer):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        function = launch.program.function
-        self.granules = {shared: granule(function, shared) for shared in (True, False)}
+        known = facts(launch.program)
+        self.granules, self.allocations = known.granules, known.allocations
         self.writable = _writable(launch)
         self.off = launch.geometry.blocks * self.order.layout.block >= MOST_UNITS
-        self.allocations = [op for op in function.walk() if op.opcode == "smem.alloc"]
 
     def wave(self, wave: Wave) -> None:
         if self.launch.smem:
@@ -240,21 +239,29 @@ class Races(Observer):
         shadow: Shadow,
     ) -> None:  # fmt: skip
         """Report the entries ``before`` that did not happen before."""
+        if not before.any():  # nobody has been here
+            return
         clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
         warps = group.warps[rows]
         identity = who_of(before)
         column = (identity >> 5) - clocks.base[warps]
-        width = clocks.clocks.shape[1]
-        inside = column.view(np.uint64) < width
+        inside: Any = None
+        if int(column.view(np.uint64).max()) >= clocks.clocks.shape[1]:  # another cluster's, or nobody's
+            inside = column.view(np.uint64) < clocks.clocks.shape[1]
+            column = np.where(inside, column, 0)
         clock = clock_of(before)
+        known = clocks.clocks[warps, column] if snapshot is None else snapshot.rows[rows, column]
+        fine = known >= clock
+        if inside is not None:
+            fine &= inside
+            fine |= before == 0
+        if fine.all():
+            return
         if snapshot is None:
-            known = clocks.clocks[warps, np.where(inside, column, 0)]
-            fine = (inside & (known >= clock)) | (identity == acting.thread)
+            fine |= identity == acting.thread
         else:
-            known = snapshot.rows[rows, np.where(inside, column, 0)]
-            fine = (inside & (known >= clock)) | ((identity == acting.thread) & (clock <= snapshot.now[rows]))
+            fine |= (identity == acting.thread) & (clock <= snapshot.now[rows])
             fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == number)
-        fine |= before == 0
         if fine.all():
             return
         bad = self._slowly(np.flatnonzero(~fine), before, acting, group)
@@ -268,12 +275,30 @@ class Races(Observer):
         """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""
         clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
         loose = clocks.loose if snapshot is None else snapshot.loose
-        if not loose and not layout.agents:
+        if loose and layout.geometry.blocks > layout.geometry.cluster_size:
+            bad = self._far(bad, before, acting, group)
+        if not bad.size or (not loose and not layout.agents):
             return bad
         keys = np.stack([acting.thread[bad], before[bad] >> 32, clock_of(before[bad])], 1)
         _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         answers = np.array([self._ordered(int(k), before, acting, group) for k in bad[first]], bool)
         return bad[~answers[which.reshape(-1)]]
+
+    def _far(self, bad: Array, before: Array, acting: Acting, group: Group) -> Array:
+        """Those of ``bad`` that their warps do not know from other clusters."""
+        warps = group.warps[acting.rows[bad]]
+        clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
+        left = np.ones(bad.size, bool)
+        for warp, cluster in np.unique(np.stack([warps, clusters], 1), axis=0):
+            loose = acting.clocks.loose.get(int(warp))
+            know = loose.know if loose is not None else None
+            if acting.snapshot is not None:
+                know = acting.snapshot.loose.get(int(warp))
+            row = know.rows.get(int(cluster)) if know is not None else None
+            if row is not None:
+                mine = (warps == warp) & (clusters == cluster)
+                left[mine] = row[columns[mine]] < clock_of(before[bad[mine]])
+        return bad[left]
 
     def _ordered(self, k: int, before: Array, acting: Acting, group: Group) -> bool:
         clocks, layout = acting.clocks, self.order.layout
@@ -413,7 +438,7 @@ def _counted(op: Op) -> bool:
 
 def _writable(launch: Launch) -> set[Any]:
     """The buffers that a kernel may write to; no other can be raced for."""
-    numbers, space = written(launch.program.function), launch.space
+    numbers, space = facts(launch.program).written, launch.space
     if numbers is None:
         return set(space.exposed())
     found: set[Any] = set()

@@ -10,6 +10,7 @@ from tilewright.ir.effects import SCOPES, Access
 from tilewright.ir.types import MemSpace, PtrType, VecType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.access import Access as Width
+from tilewright.sim.program import Program
 
 MOST_SITES = 4095  # what an epoch has bits for; further ones share the last number
 SHARED_SPACES = (MemSpace.SMEM, MemSpace.DSMEM)
@@ -141,3 +142,25 @@ def origin(pointer: Value) -> Value:
         if op is None or op.opcode not in ("ptr.add", "ptr.cast"):
             return pointer
         pointer = op.operands[0]
+
+
+class Facts:
+    """What the checks ask of a kernel's ops."""
+
+    def __init__(self, function: Function) -> None:
+        ops = list(function.walk())
+        orders = [order for op in ops if op.opcode == "call" for order in op.attrs["atom"].orders]
+        self.agents = {o.agent: o.scope == "warp" for o in orders if o.through == "group"}
+        self.mbarriers = any(o.through == "mbarrier" for o in orders)
+        self.granules = {shared: granule(function, shared) for shared in (True, False)}
+        self.written = written(function)
+        self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
+        self.sites = Sites()
+
+
+def facts(program: Program) -> Facts:
+    """The facts of a program's kernel, found once for all its launches."""
+    if program.facts is None:
+        program.facts = Facts(program.function)
+    found: Facts = program.facts
+    return found
