@@ -65,13 +65,18 @@ class Launch:
     def run(self) -> None:
         if self.events is not None:
             self.events.begin(self)
-        with np.errstate(all="ignore"):
-            while True:
-                group = self._pick()
-                if group is not None:
-                    self._turn(group)
-                elif not self._unblock():
-                    break
+        try:
+            with np.errstate(all="ignore"):
+                while True:
+                    group = self._pick()
+                    if group is not None:
+                        self._turn(group)
+                    elif not self._unblock():
+                        break
+        except SimulationError as error:
+            if self.events is not None:
+                self.events.error(self, error)
+            raise
         if self.events is not None:
             self.events.end(self)
 

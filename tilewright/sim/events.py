@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
 
@@ -38,6 +39,9 @@ class Observer:
 
     def end(self, launch: Launch) -> None:
         """A launch has come to its end without an error."""
+
+    def error(self, launch: Launch, error: SimulationError) -> None:
+        """A launch ends with an error (a fault, a hang), whose text an observer may add to."""
 
     def wave(self, wave: Wave) -> None:
         """Blocks become resident; their warps begin."""

@@ -17,11 +17,13 @@ from tilewright.ir.runtime import LaunchConfig, RunProfile
 from tilewright.layout.banks import lanes_together, request_wavefronts
 from tilewright.sim.events import Observer, observing
 from tilewright.sim.geometry import WARP
+from tilewright.sim.shared import RANK_SHIFT
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
 
+WITHIN = (1 << RANK_SHIFT) - 1
 KEPT = 512  # access patterns whose wavefronts are remembered
 
 
@@ -91,7 +93,7 @@ class Banks:
     def of(self, group: Group, off: np.ndarray, access: Any, mask: Any) -> tuple[int, int]:
         """Those of one access by the active lanes of a group, at their offsets ``off``."""
         lanes = np.full(group.lanes_count, -1, np.int64)
-        lanes[slice(None) if mask is None else mask] = off
+        lanes[slice(None) if mask is None else mask] = off & WITHIN  # in whichever block of the cluster
         total = np.zeros(2, np.int64)
         for part in range(access.parts):
             moved = lanes + part * access.width

@@ -60,7 +60,7 @@ class SharedBuffer(Buffer):
     ) -> np.ndarray:
         if not off.size:
             return off
-        base = group.smem_base
+        base, named = group.smem_base, off
         if type(base) is not int and mask is not None:
             base = base[mask]
         if int(np.maximum.reduce(off.view(U64))) >> RANK_SHIFT:
@@ -71,7 +71,7 @@ class SharedBuffer(Buffer):
         ):
             self.complain(off, access, verb, mask)
         if group.events is not None:
-            group.events.access(verb, self, group, off, access, mask, value)
+            group.events.access(verb, self, group, named, access, mask, value)
         if self.unfenced is not None and verb != "load" and not self.landing:
             self.unfenced.wrote(group, off + base, access.nbytes, mask)
         return self._items(off + base, access)

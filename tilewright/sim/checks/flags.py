@@ -101,7 +101,9 @@ class Flags:
                 clocks.learn(warp, know, lane)
             else:
                 item = Seen(int(clocks.now[warp]), source, min(level, site.scope), know)
-                self.seen.setdefault(clocks, {}).setdefault(warp, []).append(item)
+                items = self.seen.setdefault(clocks, {}).setdefault(warp, [])
+                if not any(i.know is know and i.level == item.level for i in items):  # a loop reads it many times
+                    items.append(item)
         if acquires and site.order == "acq_rel" and len(visible) == len(found):
             found.clear()  # what this operation releases contains it all
 
@@ -149,7 +151,6 @@ class Flags:
             for item in seen.get(other, ()):
                 if item.clock <= known and min(item.level, level) >= self.covers(item.block, block):
                     clocks.learn(warp, item.know, lane)
-        seen.pop(warp, None)
 
 
 def _acting(clocks: Clocks, group: Group, at: Array, rows: Array, lanes: Array) -> list[tuple[int, int, int | None]]:

@@ -15,6 +15,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
 from tilewright.sim.checks.clocks import Clocks
 from tilewright.sim.checks.explain import explain
+from tilewright.sim.checks.flags import GPU
 from tilewright.sim.checks.findings import Finding, Findings, Party, global_memory, shared_memory, who
 from tilewright.sim.checks.order import HappensBefore, Snapshot
 from tilewright.sim.checks.shadow import MOST_UNITS, Shadow, clock_of, epoch, site_of, who_of
@@ -229,7 +230,7 @@ class Races(Observer):
                 self._compare(verb, reads[cells], cells, acting, number, group, None, shadow)
                 reads[cells] = 0
         shadow.written[cells] = entry
-        if verb == "store":
+        if verb == "store" or (verb == "atomic" and self.order.sites[number].scope < GPU):
             lost = shadow.written[cells] != entry
             if lost.any():
                 self._together(np.flatnonzero(lost), shadow, cells, acting, number, group, values)
@@ -341,6 +342,9 @@ class Races(Observer):
     ) -> None:
         """Lanes that store to one cell with one instruction: fine if they store the same."""
         winner = {int(c): k for k, c in enumerate(cells)}
+        if self.order.sites[number].scope != THREAD:
+            before = shadow.written[cells]
+            lost = self._both_strong(lost, before, acting, number)
         if values is not None:
             _, access, stored, at = values
             if np.ndim(stored) != (1 if access.scalar else 2):

@@ -29,6 +29,11 @@ class Checks(Observer):
         if text:
             raise SimulationError(text)
 
+    def error(self, launch: Launch, error: SimulationError) -> None:
+        text = self.findings.report(launch.program.name)
+        if text:
+            error.args = (f"{error}\n{text}", *error.args[1:])
+
 
 def checks_of(options: Options) -> list[Observer]:
     """The observers of a launch, in the order in which they hear of events."""
