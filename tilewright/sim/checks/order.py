@@ -52,7 +52,7 @@ class HappensBefore(Observer):
         self.mbarriers: dict[Wave, MbarrierMeetings] = {}
         self.blocks = 0
         self.landing: list[Effect] = []
-        self.brought: list[tuple[int, int]] = []  # unit and clock of the bytes that the effect which lands has brought
+        self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
     def begin(self, launch: Launch) -> None:
         known = facts(launch.program)
@@ -93,7 +93,7 @@ class HappensBefore(Observer):
         elif what == "wait":
             meetings.begin_wait(group.warps, places, lanes)
         elif what == "complete" and self.landing:
-            self.brought = [meetings.came(int(place)) for place in np.unique(places)]
+            self.brought = {int(place): meetings.came(int(place)) for place in np.unique(places)}
         elif what == "inval":
             meetings.forget(places)
         if what in ("arrive", "complete") and done is not None:

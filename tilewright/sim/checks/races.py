@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 Array = np.ndarray[Any, Any]
-ATOMIC_FIX = "make it an atomic, or order the two by a barrier"
+LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands for all memory
 
 
 class Acting(NamedTuple):
@@ -92,8 +92,7 @@ class Races(Observer):
             where = at + (acting.clocks.first // self.order.layout.warps << 40) if shared else at
             self.order.flags.access(acting.clocks, group, verb, site, memory, where, acting.rows, lanes % WARP)
         shadow = self._shadow(buffer, group, shared)
-        step = 1 << shadow.shift
-        if access.nbytes % step:
+        if shadow is None or access.nbytes & ((1 << shadow.shift) - 1):
             return
         count = access.nbytes >> shadow.shift
         cells = at >> shadow.shift
@@ -140,6 +139,8 @@ class Races(Observer):
             if verb == "load" and key not in self.writable:
                 return
         shadow = self._shadow(key if not shared else group.wave.shared, group, shared)
+        if shadow is None:
+            return
         number = self.order.sites.number(op, verb, shared)
         cells = np.zeros(1, np.int64)
         for extent, stride in zip(shape[:-1], strides[:-1], strict=True):
@@ -160,12 +161,13 @@ class Races(Observer):
             return
         clocks = self.order.waves[group.wave]
         effect = self.order.landing[-1]
-        unit, clock = self.order.brought[0]
+        brought = np.array([self.order.brought[int(place)] for place in places])
+        issuers = lanes if lanes.size else np.array([_issuer(effect)])
         for key, cells, number, _ in self.arriving:
-            row = np.full(cells.size, _issuer(effect) // WARP)
-            thread = clocks.unit[group.warps[row]] * WARP
-            acting = Acting(clocks, effect.notes, row, thread, np.full(cells.size, unit * WARP),
-                            np.full(cells.size, clock))  # fmt: skip
+            each = cells.size // places.size
+            rows, (units, clock) = np.repeat(issuers // WARP, each), np.repeat(brought, each, axis=0).T
+            thread = clocks.unit[group.warps[rows]] * WARP + np.repeat(issuers % WARP, each)
+            acting = Acting(clocks, effect.notes, rows, thread, units * WARP, clock)
             self._check("store", self.shadows[key], cells, acting, number, group, None)
         self.arriving.clear()
 
@@ -194,10 +196,10 @@ class Races(Observer):
         identity = self.order.layout.agent_unit(clocks.unit[warps], warps, a) * WARP + lanes % WARP
         return Acting(clocks, snapshot, rows, thread, identity, snapshot.open[rows, a])
 
-    def _shadow(self, buffer: Any, group: Group, shared: bool) -> Shadow:
+    def _shadow(self, buffer: Any, group: Group, shared: bool) -> Shadow | None:
         key = group.wave if shared else buffer
         found = self.shadows.get(key)
-        if found is None:
+        if found is None and buffer.bytes.size <= LARGEST:
             found = self.shadows[key] = Shadow(buffer.bytes.size, self.granules[shared])
         return found
 
