@@ -145,3 +145,15 @@ def demo(
     from tilewright.cli.demo import run
 
     run(machine.value, pictures)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def check(
+    context: typer.Context,
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT.py", help="a program that launches kernels")],
+    seed: Annotated[int, typer.Option(help="of the order in which warps run")] = 0,
+) -> None:
+    """Run a script's kernels on the simulator with all checks; what follows its name are its own arguments."""
+    from tilewright.cli.check import run
+
+    raise typer.Exit(run(script, context.args, seed))

@@ -15,8 +15,8 @@ from tilewright.ir.core import Op
 from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
 from tilewright.sim.checks.clocks import Clocks
 from tilewright.sim.checks.explain import explain
-from tilewright.sim.checks.flags import GPU
 from tilewright.sim.checks.findings import Finding, Findings, Party, global_memory, shared_memory, who
+from tilewright.sim.checks.flags import GPU
 from tilewright.sim.checks.order import HappensBefore, Snapshot
 from tilewright.sim.checks.shadow import MOST_UNITS, Shadow, clock_of, epoch, site_of, who_of
 from tilewright.sim.checks.sites import THREAD, Site, facts
