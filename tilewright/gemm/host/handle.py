@@ -35,7 +35,8 @@ class Handle:
         zeros = zeros_beside(target, D)
         decomposition = decomposition_of(plan.shares, config, zeros, plan.multiprocessors, plan.dynamic)
         args = (*tensors, function, decomposition)
-        key = config, argument_of("function", function).key(), type(decomposition)
+        backwards = tuple(stride < 0 for matrix in (A, B, C, D) for stride in matrix.stride)
+        key = config, argument_of("function", function).key(), type(decomposition), backwards
         if key not in _COMPILED:
             _COMPILED[key] = cute.compile(kernel_of(config), *args)
         return cls(_COMPILED[key], args)
