@@ -7,6 +7,7 @@ the user's Python, which layouts are involved (in CuTe notation) and, when it is
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class TilewrightError(Exception):
@@ -51,7 +52,12 @@ class MachineError(TilewrightError, RuntimeError):
 
 
 class SimulationError(MachineError):
-    """The simulator found a fault while running a kernel: bounds, alignment, barrier, deadlock."""
+    """The simulator found a fault while running a kernel: bounds, alignment, barrier, deadlock; or its checks found
+    something: then ``findings`` holds what (:class:`tilewright.sim.checks.Findings`), else None."""
+
+    def __init__(self, message: str, findings: Any = None) -> None:
+        super().__init__(message)
+        self.findings = findings
 
 
 class KeywordError(ArgumentError, TypeError):

@@ -14,7 +14,7 @@ from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
-from tilewright.sim.checks import checks_of
+from tilewright.sim.checks import observers
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import events
 from tilewright.sim.lowering import lower
@@ -48,7 +48,7 @@ class SimKernel:
         space = AddressSpace()
         values = arguments(self.name, self.types, args, space)
         options = current_options()
-        told = events(self.name, config, checks_of(options)) if self.counted else None
+        told = events(self.name, config, observers(self.program, options.check)) if self.counted else None
         Launch(self.program, config, smem, self.integers, space, values, options, told).run()
 
     def _check(self, config: LaunchConfig, smem: int) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tilewright.errors import ArgumentError
+from tilewright.sim.checks.registry import chosen
 
 SCHEDULES = ("seeded", "lockstep")
-CHECKS = ("none", "default", "all")
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
-        if self.check not in CHECKS:
-            raise ArgumentError(f"check={self.check!r}; it is one of {', '.join(map(repr, CHECKS))}")
+        chosen(self.check)
         for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int)):
             value = getattr(self, name)
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):

@@ -13,14 +13,16 @@ import numpy as np
 
 from tilewright.ir.core import Op
 from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
+from tilewright.sim.checks.actors import Actor, actor, lanes_of
+from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.clocks import Clocks
 from tilewright.sim.checks.explain import explain
-from tilewright.sim.checks.findings import Finding, Findings, Party, global_memory, shared_memory, who
+from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.flags import GPU
 from tilewright.sim.checks.order import HappensBefore, Snapshot
+from tilewright.sim.checks.places import global_memory, shared_memory
 from tilewright.sim.checks.shadow import MOST_UNITS, Shadow, clock_of, epoch, site_of, who_of
 from tilewright.sim.checks.sites import THREAD, Site, facts
-from tilewright.sim.events import Observer
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 from tilewright.sim.values import Ptr
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 Array = np.ndarray[Any, Any]
+BUDGET = 1 << 20  # cells of memory that the default checks look at in one launch: a tenth of a second
 LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands for all memory
 
 
@@ -48,12 +51,14 @@ class Acting(NamedTuple):
     clock: Array
 
 
-class Races(Observer):
+class Races(Checker):
     """``budget``: how many cells of memory to look at before the check gives up for this launch (None: all)."""
 
-    def __init__(self, order: HappensBefore, findings: Findings, budget: int | None = None) -> None:
-        self.budget = budget
-        self.order, self.findings = order, findings
+    name, cost, uses_order = "races", "default", True
+
+    def __init__(self, findings: Findings, order: HappensBefore, thorough: bool) -> None:
+        super().__init__(findings, order, thorough)
+        self.budget = None if thorough else BUDGET
         self.shadows: dict[Any, Shadow] = {}
         self.owners: dict[Any, Any] = {}  # what a shadow is of: a wave or a buffer
         self.arriving: list[tuple[Any, Array, int, Group]] = []
@@ -82,7 +87,7 @@ class Races(Observer):
         site = self.order.sites[number]
         if site.agent and not self.order.landing and site.agent not in self.order.layout.agents:
             return  # a tensor map, which another proxy reads
-        lanes = _lanes(group) if mask is None else _lanes(group)[mask]
+        lanes = lanes_of(group, mask)
         if not lanes.size:
             return
         at = _flat(buffer, group, off, mask) if shared else off
@@ -385,38 +390,29 @@ class Races(Observer):
             offset = int(cells[k]) << shadow.shift
             if shared:
                 offset %= group.wave.shared.stride
-                memory = shared_memory(now_site.op, offset, 1 << shadow.shift, self.allocations)
+                memory = shared_memory(offset, 1 << shadow.shift, self.allocations)
             else:
                 buffer = next(b for b, s in self.shadows.items() if s is shadow)
                 memory = global_memory(now_site.op, buffer, offset, 1 << shadow.shift)
             threads = [int(acting.thread[k]), int(who_of(before[k]))]
             why, fix = explain(self.order.layout, now_site, then_site, threads, shared)
             what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
-            self.findings.add(key, Finding("data-race", what, parties, memory, why, fix, int(mine.size)))
+            self.findings.add(Finding("data-race", what, parties, memory, why, fix, int(mine.size)), key)
 
-    def _who(self, identity: int) -> str:
+    def _who(self, identity: int) -> Actor:
         unit, lane = divmod(identity, WARP)
         block, warp, agent = self.order.layout.describe(unit)
         for clocks_wave, clocks in self.order.waves.items():
             if clocks.first <= block < clocks.first + len(clocks_wave.coords):
                 coords = clocks_wave.coords[block - clocks.first]
                 if agent == "tma":
-                    return f"TMA into block {tuple(int(v) for v in coords)}"
-                return who(self.launch, coords, warp, lane, agent)
-        return f"block {block}"
+                    return Actor(tuple(int(v) for v in coords), agent="TMA")
+                return actor(self.launch, coords, warp, lane, agent)
+        return Actor((block,))
 
 
 def key_is_shared(shadows: dict[Any, Shadow], shadow: Shadow, group: Group) -> bool:
     return shadows.get(group.wave) is shadow
-
-
-def _lanes(group: Group) -> Array:
-    """``[L]`` the rows of all lanes."""
-    found = group.registers.get("check.lanes")
-    if found is None:
-        found = group.registers["check.lanes"] = np.arange(group.lanes_count)
-    lanes: Array = found
-    return lanes
 
 
 def _flat(buffer: SharedBuffer, group: Group, off: Array, mask: Array | None) -> Array:

@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING
 from tilewright.errors import SimulationError
 from tilewright.sim.checks.findings import Findings
 from tilewright.sim.checks.order import HappensBefore
-from tilewright.sim.checks.races import Races
+from tilewright.sim.checks.registry import CHECKERS, chosen
+from tilewright.sim.checks.sites import facts
 from tilewright.sim.events import Observer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
-    from tilewright.sim.settings import Options
+    from tilewright.sim.program import Program
 
 
-BUDGET = 1 << 20  # cells of memory that the default checks look at in one launch: a tenth of a second
-
-
-class Checks(Observer):
-    """Ends a launch that something was found in with an error."""
+class Verdict(Observer):
+    """Ends a launch in which something was found with an error."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
 
     def end(self, launch: Launch) -> None:
-        text = self.findings.report(launch.program.name)
-        if text:
-            raise SimulationError(text)
+        if self.findings.errors:
+            raise SimulationError(self.findings.text(), self.findings)
 
     def error(self, launch: Launch, error: SimulationError) -> None:
-        text = self.findings.report(launch.program.name)
-        if text:
-            error.args = (f"{error}\n{text}", *error.args[1:])
+        if self.findings.errors:
+            error.args = (f"{error}\n{self.findings.text()}",)
+            error.findings = self.findings
 
 
-def checks_of(options: Options) -> list[Observer]:
-    """The observers of a launch, in the order in which they hear of events."""
-    if options.check == "none":
+def observers(program: Program, check: str) -> list[Observer]:
+    """The observers that check a launch of ``program``, in the order in which they hear of events."""
+    wanted = chosen(check)
+    classes = [c for c in CHECKERS if c.name in wanted and c.concerns(facts(program))] if wanted else []
+    if not classes:
         return []
-    findings, order = Findings(), HappensBefore()
-    budget = BUDGET if options.check == "default" else None
-    return [order, Races(order, findings, budget), Checks(findings)]
+    findings, order = Findings(program.name), HappensBefore()
+    checkers = [c(findings, order, wanted[c.name]) for c in classes]
+    kept: list[Observer] = [order] if any(c.uses_order for c in classes) else []
+    return [*kept, *checkers, Verdict(findings)]

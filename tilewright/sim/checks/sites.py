@@ -145,10 +145,12 @@ def origin(pointer: Value) -> Value:
 
 
 class Facts:
-    """What the checks ask of a kernel's ops."""
+    """What the checks ask of a kernel's ops. ``calls``: its instructions."""
 
     def __init__(self, function: Function) -> None:
         ops = list(function.walk())
+        self.function = function
+        self.calls = [op for op in ops if op.opcode == "call"]
         orders = [order for op in ops if op.opcode == "call" for order in op.attrs["atom"].orders]
         self.agents = {o.agent: o.scope == "warp" for o in orders if o.through == "group"}
         self.mbarriers = any(o.through == "mbarrier" for o in orders)

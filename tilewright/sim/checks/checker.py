@@ -1,0 +1,42 @@
+"""What a checker is: a class that observes the events of a launch and reports findings. One file each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from tilewright.sim.events import Observer
+
+if TYPE_CHECKING:
+    from tilewright.sim.checks.findings import Findings
+    from tilewright.sim.checks.order import HappensBefore
+    from tilewright.sim.checks.sites import Facts
+
+
+class Checker(Observer):
+    """Base class. A subclass defines the events that it listens to (:class:`tilewright.sim.events.Observer`), calls
+    ``self.findings.add(Finding(...))``, and stands in :data:`tilewright.sim.checks.registry.CHECKERS`.
+
+    Class attributes:
+        name: by which users choose it: ``check="races,mbarriers"``.
+        cost: ``"default"`` runs unless the user says otherwise (little cost), ``"all"`` only when asked for.
+        uses_order: whether it asks ``self.order`` what happened before what. Keeping that costs time; without a
+            checker that uses it, nobody does.
+
+    Attributes:
+        findings: where to report; shared by the checkers of the launch.
+        order: the launch's vector clocks, up to date with every event when a checker hears of it.
+        thorough: False where the checker runs only as part of ``check="default"``, and has to keep its cost low.
+    """
+
+    name: ClassVar[str] = ""
+    cost: ClassVar[str] = "all"
+    uses_order: ClassVar[bool] = False
+
+    def __init__(self, findings: Findings, order: HappensBefore, thorough: bool) -> None:
+        self.findings, self.order, self.thorough = findings, order, thorough
+
+    @classmethod
+    def concerns(cls, facts: Facts) -> bool:
+        """Whether the kernel has anything for this checker to look at. A checker of mbarriers costs a kernel without
+        them nothing."""
+        return True

@@ -1,0 +1,75 @@
+"""Which memory: the tensor's name, the coordinate or element, the bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.core import Location, Op
+from tilewright.ir.types import PtrType
+from tilewright.sim.checks.sites import origin
+from tilewright.sim.messages import place
+
+
+@dataclass(frozen=True)
+class Memory:
+    """``space``: ``shared``, ``global`` or ``registers``; ``name``: of the tensor or allocation; ``element``: its
+    number or its coordinate; ``offset``: in bytes from the start of the block's shared memory, or an address."""
+
+    space: str
+    size: int
+    offset: int
+    name: str = ""
+    element: int | tuple[int, ...] | None = None
+    allocated: Location | None = None
+    line: str = ""
+
+    def __str__(self) -> str:
+        if self.space == "global":
+            where = self.name or "an array"
+            if isinstance(self.element, tuple):
+                where += f"[{', '.join(map(str, self.element))}]"
+            return f"{where}: {self.size} bytes at address {self.offset:#x}"
+        bytes_ = f"{self.size} bytes at shared-memory offset {self.offset}"
+        if self.element is None:
+            return bytes_
+        line = f" (allocated {self.line})" if self.line else ""
+        return f"element {self.element} of {self.name}{line}: {bytes_}"
+
+
+def shared_memory(offset: int, size: int, allocations: list[Op]) -> Memory:
+    """A place in shared memory; ``allocations``: the kernel's (``facts(program).allocations``)."""
+    for alloc in allocations:
+        start, length = int(alloc.attrs["offset"]), int(alloc.attrs["bytes"])
+        kind = alloc.result.type
+        if start <= offset < start + length and isinstance(kind, PtrType):
+            name = alloc.result.hint or "shared memory"
+            element = (offset - start) // kind.elem.bytes
+            return Memory("shared", size, offset, name, element, alloc.loc, place(alloc))
+    return Memory("shared", size, offset)
+
+
+def global_memory(op: Op | None, buffer: Any, offset: int, size: int) -> Memory:
+    """A place in an array of the caller; ``op``: one that names it, ``offset``: bytes from the buffer's base."""
+    name = ""
+    for value in op.operands if op is not None else ():
+        if isinstance(value.type, PtrType):
+            name = origin(value).hint or name
+    coordinate = _coordinate(buffer.owner, offset - buffer.low)
+    if coordinate is None:
+        name = f"{name or 'an array'} at byte {offset - buffer.low}"
+    return Memory("global", size, buffer.base + offset, name, coordinate)
+
+
+def _coordinate(owner: Any, at: int) -> tuple[int, ...] | None:
+    """The index of the element at byte ``at`` of an array."""
+    if not isinstance(owner, np.ndarray) or not owner.ndim or any(s <= 0 for s in owner.strides):
+        return None
+    found = [0] * owner.ndim
+    for mode in sorted(range(owner.ndim), key=lambda k: -owner.strides[k]):
+        found[mode], at = divmod(at, owner.strides[mode])
+        if found[mode] >= owner.shape[mode]:
+            return None
+    return tuple(found)

@@ -1,0 +1,40 @@
+"""The checkers by name, and which of them a text such as ``"default"`` or ``"races,mbarriers"`` chooses."""
+
+from __future__ import annotations
+
+from tilewright.errors import ArgumentError, nearest
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.races import Races
+
+# In the order in which they hear of an event. Names are unique.
+CHECKERS: tuple[type[Checker], ...] = (
+    Races,
+)  # fmt: skip
+
+SETS = ("none", "default", "all")
+
+
+def chosen(check: str) -> dict[str, bool]:
+    """The checkers that ``check`` names, and whether each is to be thorough.
+
+    ``check`` is words with commas between them: ``none``, ``default``, ``all``, names of checkers, or ``-name`` to
+    leave one out.
+
+    >>> chosen("default"), chosen("races"), chosen("all,-races") == chosen("all"), chosen("none")
+    ({'races': False}, {'races': True}, False, {})
+    """
+    names = [checker.name for checker in CHECKERS]
+    found: dict[str, bool] = {}
+    for word in (word.strip() for word in str(check).split(",")):
+        if word == "all":
+            found |= dict.fromkeys(names, True)
+        elif word == "default":
+            found |= {c.name: found.get(c.name, False) for c in CHECKERS if c.cost == "default"}
+        elif word in names:
+            found[word] = True
+        elif word.removeprefix("-") in names:
+            found.pop(word.removeprefix("-"), None)
+        elif word != "none":
+            known = (*SETS, *names)
+            raise ArgumentError(f"check={check!r}: there are {', '.join(known)}{nearest(word, known)}")
+    return found
