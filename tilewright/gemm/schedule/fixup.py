@@ -18,6 +18,7 @@ from tilewright import cute
 from tilewright.gemm.schedule.decomposition import SharedTiles
 
 READ_AT_ONCE = 32  # accumulators of one thread that are fetched before the first is needed
+IN_FLIGHT = 64  # of the next blocks' accumulators, where tiles are so small that one block's are fewer
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,20 @@ class Fixup:
 
     @cute.jit
     def take(self, shared: SharedTiles, tile: Any, tidx: Any, acc: cute.Tensor) -> None:
-        """Add the sums of all other blocks that work on ``tile``, waiting for each."""
+        """Add the sums of all other blocks that work on ``tile``, waiting for all at once.
+
+        Each flag has a thread that waits for it, and the sums of several blocks are on their way at a time: a tile of
+        many blocks costs little more than the latency of a tile of two. They are added in the order of the blocks.
+        """
         this, _, _ = cute.arch.block_idx()
-        for block in cutlass.range(shared.first_block(tile), this, unroll=1):
+        first = shared.first_block(tile)
+        for block in cutlass.range(first + tidx, this, self.threads, unroll=1):
             flag = shared.flags.iterator + block
-            if tidx == 0:
-                while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
-                    pass
-                cute.arch.store(flag, cutlass.Int32(0))
-            self.sync()
+            while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
+                pass
+            cute.arch.store(flag, cutlass.Int32(0))
+        self.sync()
+        for block in cutlass.range(first, this, unroll=max(1, IN_FLIGHT // self.accumulators)):
             theirs = self.slot(shared.workspace, block, tidx)
             ours = cute.make_tensor(acc.iterator, cute.make_layout(theirs.shape))
             vector, vectors = theirs.shape
