@@ -395,19 +395,21 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         const int t_103 = tw::floordiv<int32_t>(t_102, tw::add(decomposition_plan_sk_iters_per_normal_block, 1));
         const int t_104 = tw::floordiv<int32_t>(max(tw::subtract(t_102, decomposition_plan_sk_big_blocks_per_region), 0), decomposition_plan_sk_iters_per_normal_block);
         const int t_105 = tw::multiply(tw::floordiv<int32_t>(start, t_101), decomposition_plan_sk_blocks_per_region);
+        const int first = tw::add(t_105, max(t_103, t_104));
         #pragma unroll 1
-        for (int block = tw::add(t_105, max(t_103, t_104)); block < bidx; ++block) {
+        for (int block = tw::add(first, tidx_1); block < bidx; block += 256) {
           int32_t* p_32 = decomposition_flags + block;
-          if (tidx_1 == 0) {
-            while (true) {
-              int t_106;
-              t_106 = tw_bits<int32_t>(tw_ld_acquire_gpu_u32((const void*)(p_32)));
-              if (!(t_106 == 0)) break;
-            }
-            tw_st_relaxed_gpu_u32((void*)(p_32), tw_bits<unsigned>(0));
+          while (true) {
+            int t_106;
+            t_106 = tw_bits<int32_t>(tw_ld_acquire_gpu_u32((const void*)(p_32)));
+            if (!(t_106 == 0)) break;
           }
-          __syncthreads();
-          float* p_33 = decomposition_workspace + (block * 16384 + tidx_1 * 4);
+          tw_st_relaxed_gpu_u32((void*)(p_32), tw_bits<unsigned>(0));
+        }
+        __syncthreads();
+        #pragma unroll 1
+        for (int block_1 = first; block_1 < bidx; ++block_1) {
+          float* p_33 = decomposition_workspace + (block_1 * 16384 + tidx_1 * 4);
           alignas(16) float fetched[32];
           *reinterpret_cast<uint4*>(&fetched[0]) = *reinterpret_cast<uint4 const*>(p_33);
           *reinterpret_cast<uint4*>(&fetched[4]) = *reinterpret_cast<uint4 const*>((p_33 + 1024));
