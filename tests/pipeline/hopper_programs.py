@@ -84,6 +84,8 @@ class Broadcast:
                     total += self.received(inbox, rank, sender, stage.index)
                 out[block, warp - 1, i, lane] = total
                 if cutlass.const_expr(self.bug not in ("no release", "early release")):
+                    if cutlass.const_expr(self.how == "wgmma"):  # one thread releases for four warps
+                        cute.arch.barrier(barrier_id=1 + (warp - 1) // 4, number_of_threads=128)
                     stage.release()
 
     def shares(self, a: Any, b: int) -> Any:

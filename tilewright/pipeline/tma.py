@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.errors import ConstraintError
+from tilewright.lang.device.barriers import sync_warp
 from tilewright.lang.device.smem import SmemAllocator
 from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, thread_idx
 from tilewright.lang.device.warps import make_warp_uniform
@@ -36,8 +37,9 @@ class PipelineTmaAsync(PipelineAsync):
     The producer's methods are called by whole warps (usually one), the consumers' by all threads of theirs.
     """
 
-    __slots__ = ("is_signalling_thread",)
+    __slots__ = ("is_signalling_thread", "lanes_read")
     is_signalling_thread: Any
+    lanes_read: bool
 
     @classmethod
     def create(  # type: ignore[override]
@@ -83,7 +85,7 @@ class PipelineTmaAsync(PipelineAsync):
             pipeline_init_arrive(cta_layout_vmnk, is_relaxed=True)
             pipeline_init_wait(cta_layout_vmnk)
         made = cls(full, empty, num_stages, None, target)
-        made.is_signalling_thread = signals
+        made.is_signalling_thread, made.lanes_read = signals, empties.threads == WARP_SIZE
         return made
 
     def producer_acquire(
@@ -106,6 +108,10 @@ class PipelineTmaAsync(PipelineAsync):
 
     def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This warp has read its part of the stage: one lane tells each block that shares it."""
+        # The lanes of a warp run apart: what the others have read must be read before one of them says so. Warpgroups
+        # that multiply by wgmma read together, and know by their wait that it is done.
+        if self.lanes_read:
+            sync_warp()
         with only_if(as_numeric(self.is_signalling_thread).ir_value(), "release of a stage"):
             self.sync_object_empty.arrive(state.index, self.consumer_mask)
 

@@ -152,7 +152,7 @@ class Facts:
         self.function = function
         self.calls = [op for op in ops if op.opcode == "call"]
         orders = [order for op in ops if op.opcode == "call" for order in op.attrs["atom"].orders]
-        self.agents = {o.agent: o.scope == "warp" for o in orders if o.through == "group"}
+        self.agents = {o.agent: o.scope == "warp" for o in orders if o.agent and o.through in ("group", "mbarrier")}
         self.mbarriers = any(o.through == "mbarrier" for o in orders)
         self.granules = {shared: granule(function, shared) for shared in (True, False)}
         self.written = written(function)
