@@ -132,8 +132,10 @@ class CudaOnCpu(TorchFunctionMode):
 
 def _asked_by_the_program(up: int = 2) -> bool:
     """Whether the code that asks is the program's own: libraries are told what the tensor is."""
-    name = str(sys._getframe(up).f_globals.get("__name__", ""))
-    return name.partition(".")[0] not in _NOT_THE_PROGRAM
+    frame: Any = sys._getframe(up)
+    while frame.f_back and frame.f_globals.get("__name__") == "torch.utils._device":  # `with torch.device(...):`
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _NOT_THE_PROGRAM
 
 
 class Patch:
