@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher, stage
-from tilewright.gemm.choice.choose import best, plan_of, sharing
-from tilewright.gemm.choice.cost import estimate
+from tilewright.gemm.choice.choose import Options, best, sharing
 
 H200 = (132, 232448)
 
@@ -107,15 +106,35 @@ def test_the_choice_on_a_large_gpu(problem: tuple[int, int, int], decomposition:
     assert ("data_parallel" if shares is None else "stream_k", entry.config.tile) == (decomposition, tile)
 
 
-def test_auto_is_the_cheaper_of_both() -> None:
+@pytest.mark.parametrize("name", ["tensorop_f16", "hopper_f16"])
+def test_auto_is_the_cheaper_of_both(name: str) -> None:
     rng = np.random.default_rng(0)
+    options = Options.of(kernels()[name], H200)
     for problem in rng.integers(1, 8000, (50, 3)).tolist():
-        entry = kernels()["tensorop_f16"]
-        costs = {}
-        for how in ("auto", "data_parallel", "stream_k"):
-            chosen, shares = best(entry, how, (*problem, 1), H200)
-            costs[how] = estimate(chosen.config, shares, (*problem, 1), H200)
-        assert costs["auto"] == min(costs.values())
+        costs = dict(zip(options.ways, options.model.times((*problem, 1)).tolist(), strict=True))
+        chosen = {how: options.best((*problem, 1), how) for how in ("auto", "data_parallel", "stream_k")}
+        assert chosen["data_parallel"].parts == 1 != chosen["stream_k"].parts
+        assert costs[chosen["auto"]] == min(costs.values()) == min(costs[way] for way in chosen.values())
+
+
+@pytest.mark.parametrize("name", ["tensorop_f16", "hopper_f16"])
+def test_plans_are_those_that_the_model_timed(name: str) -> None:
+    rng = np.random.default_rng(1)
+    options = Options.of(kernels()[name], H200)
+    seen = set()
+    for problem in (2 ** rng.uniform(4, 13, (40, 3))).astype(int).tolist():
+        m, n, k = problem
+        for way in options.ways:
+            plan = way.plan((m, n, k, 1), H200)
+            if plan is None:
+                continue
+            plan.check()
+            tiles, seen = plan.tiled_shape[0] * plan.tiled_shape[1], seen | {way.parts}
+            if way.parts > 1:
+                assert plan.sk_tiles == tiles and plan.sk_blocks == min(tiles * way.parts, tiles * plan.iters_per_tile)
+            else:
+                assert plan.sk_blocks <= 132 and (tiles - plan.sk_tiles) % 132 == 0 and plan.sk_tiles < 264
+    assert seen == {0, 2, 3, 4, 8}
 
 
 def test_a_kernel_in_one_size_stays_in_it() -> None:
@@ -132,12 +151,9 @@ def test_a_kernel_in_one_size_stays_in_it() -> None:
 
 
 def test_nothing_is_shared_in_a_batch_or_without_k() -> None:
-    config = kernels()["tensorop_f16"].config
-    assert plan_of(config, (128, 128, 8192, 1), H200) is not None
-    assert plan_of(config, (128, 128, 8192, 2), H200) is None
-    assert plan_of(config, (128, 128, 0, 1), H200) is None
-    entry, shares = best(kernels()["tensorop_f16"], "stream_k", (128, 128, 8192, 2), H200)
-    assert shares is None
+    for name in ("tensorop_f16", "hopper_f16"):
+        for problem, shared in (((128, 128, 8192, 1), True), ((128, 128, 8192, 2), False), ((128, 128, 0, 1), False)):
+            assert (best(kernels()[name], "stream_k", problem, H200)[1] is not None) == shared
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])

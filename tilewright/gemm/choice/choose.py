@@ -5,24 +5,22 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.cost import estimate
-from tilewright.gemm.choice.hopper_cost import hopper_estimate, k_tile
+from tilewright.gemm.choice.cost import AmpereModel
+from tilewright.gemm.choice.hopper_cost import HopperModel
 from tilewright.gemm.choice.registry import KernelEntry
+from tilewright.gemm.choice.ways import Limits, Problem, Way, ways_of
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
 
 DECOMPOSITIONS = ("auto", "data_parallel", "dynamic", "stream_k")
-MOST_PLANS = 12
-Problem = tuple[int, int, int, int]  # M, N, K, L
-Limits = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
 Option = tuple[KernelEntry, StreamK | None]
 
 
 def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, limits: Limits) -> Option:
     """The entry with the tile that suits the problem on such a GPU, and its Stream-K plan; None where every
     block makes a tile of its own."""
-    entry.config.check()
     if isinstance(decomposition, StreamK):
+        entry.config.check()
         return fitting([entry, *with_tiles(entry, limits, *sharing(entry))], decomposition, problem)
     if not isinstance(decomposition, str) or decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
@@ -30,36 +28,51 @@ def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, lim
     return fastest(entry, decomposition, problem, limits)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def fastest(entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits) -> Option:
-    whole: list[Option] = [(e, None) for e in (entry, *with_tiles(entry, limits, entry.large, *entry.small))]
-    sharers = with_tiles(entry, limits, *sharing(entry))
-    if len(sharers) > MOST_PLANS:
-        # A plan takes longer than an estimate: make those of the sizes that do best with all multiprocessors busy.
-        sharers = sorted(sharers, key=lambda e: evenly(e.config, problem, limits))[:MOST_PLANS]
-    plans = [(e, plan_of(e.config, problem, limits)) for e in sharers]
-    shared: list[Option] = [(e, plan) for e, plan in plans if plan is not None]
-    options = {"auto": whole + shared, "stream_k": shared or whole}
-    return min(options.get(decomposition, whole), key=lambda option: time_of(option, problem, limits))
+    """The size that takes least time by the model. "stream_k" shares tiles where any size can win by it, even if
+    another wins more without."""
+    return Options.of(entry, limits).fastest(problem, decomposition)
 
 
-def time_of(option: Option, problem: Problem, limits: Limits) -> float:
-    """Microseconds, as the models have it."""
-    entry, plan = option
-    seen = oriented(entry.config, problem)
-    if isinstance(entry.config, HopperConfig):
-        return hopper_estimate(entry.config, plan, seen, limits)
-    return estimate(entry.config, plan, seen, limits)
+class Options:
+    """A kernel in all its sizes, with all ways to share tiles, on one kind of GPU."""
+
+    def __init__(self, entry: KernelEntry, limits: Limits) -> None:
+        self.limits = limits
+        entries = [entry, *with_tiles(entry, limits, entry.large, *entry.small)]
+        whole = [True] * len(entries)
+        if entry.shared is not None:
+            entries += with_tiles(entry, limits, entry.shared)
+            whole += [False] * (len(entries) - len(whole))
+        configs = [e.config for e in entries]
+        for config in configs:
+            config.check()
+        self.entries = {id(config): e for config, e in zip(configs, entries, strict=True)}
+        shares = [may_share(config) and not (entry.shared is not None and config is entry.config) for config in configs]
+        self.ways = ways_of(configs, whole, shares)
+        self.model = (HopperModel if isinstance(entry.config, HopperConfig) else AmpereModel)(self.ways, limits)
+
+    @classmethod
+    @lru_cache(maxsize=128)
+    def of(cls, entry: KernelEntry, limits: Limits) -> Options:
+        return cls(entry, limits)
+
+    def best(self, problem: Problem, decomposition: str) -> Way:
+        """The option of least time."""
+        times = self.model.times(problem, decomposition in ("auto", "stream_k"))
+        first = self.model.single if decomposition == "stream_k" and len(times) > self.model.single else 0
+        return self.ways[int(times[first:].argmin()) + first]
+
+    def fastest(self, problem: Problem, decomposition: str) -> Option:
+        way = self.best(problem, decomposition)
+        return self.entries[id(way.config)], way.plan(problem, self.limits)
 
 
-def evenly(config: AnyConfig, problem: Problem, limits: Limits) -> float:
-    """Microseconds if the work could be dealt out evenly."""
-    m, n, k, batch = oriented(config, problem)
-    (bM, bN, bK), multiprocessors = config.tile, limits[0]
-    tiles = -(-m // bM) * -(-n // bN) * batch
-    if not isinstance(config, HopperConfig):
-        return tiles * bM * bN
-    return tiles / multiprocessors * -(-k // bK) * k_tile(config, k, 1.0)
+def may_share(config: AnyConfig) -> bool:
+    """Whether blocks of this size can share tiles: sums are exchanged between single blocks, and warpgroups that take
+    turns skip whole tiles of the ring."""
+    return not isinstance(config, HopperConfig) or (config.cluster_size == 1 and not config.pingpong)
 
 
 def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:
@@ -72,26 +85,10 @@ def with_tiles(entry: KernelEntry, limits: Limits, *configs: AnyConfig | None) -
     return [entry.only(c) for c in configs if c is not None and c.smem_bytes <= limits[1]]
 
 
-def plan_of(config: AnyConfig, problem: Problem, limits: Limits) -> StreamK | None:
-    """The Stream-K plan, or None where its own model finds that no tile should be shared."""
-    m, n, k, batch = oriented(config, problem)
-    if batch != 1 or 0 in (m, n, k):
-        return None
-    if isinstance(config, HopperConfig) and config.cluster_size > 1:
-        return None  # sums are exchanged between single blocks
-    if isinstance(config, HopperConfig) and config.pingpong:
-        return None  # warpgroups that take turns skip whole tiles of the ring
-    multiprocessors, smem = limits
-    occupancy = config.blocks_at_once(smem)
-    plan = StreamK.of((m, n, k), config.tile, multiprocessors=multiprocessors, occupancy=occupancy, fragments=1)
-    return plan if plan.sk_tiles else None
-
-
 def oriented(config: AnyConfig, problem: Problem) -> Problem:
     """The problem as the kernel sees it."""
     m, n, k, batch = problem
     return (n, m, k, batch) if config.transposed else problem
-
 
 def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Option:
     """The entry whose tile cuts the problem as ``plan`` has it."""

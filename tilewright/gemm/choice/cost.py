@@ -1,4 +1,4 @@
-"""How long a kernel will take on a problem, compared with others of its library: the choice of tile and decomposition.
+"""How long an Ampere kernel (mma.sync or FMA units) will take on a problem: all its sizes at once, as vectors.
 
 Times are in microseconds for 16-bit tensor-core kernels on an H200, where the constants were fitted (products from
 16 x 4096 x 4096 to 8192^3, mostly within a fifth). The rates of other operands and of FMA units are nominal, not
@@ -7,8 +7,12 @@ fitted. Only ratios matter for the choice; on other GPUs they were not measured.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.gemm.choice.ways import EVEN, Limits, Problem, Vector, Way, rows
 from tilewright.gemm.config import GemmConfig
-from tilewright.gemm.schedule.streamk import StreamK
 
 FLOPS_PER_US = 4.2e6  # of one multiprocessor with its tensor pipes full, 16-bit operands
 RATES = {8: 2.0, 16: 1.0, 32: 0.5, 64: 0.1}  # of tensor cores by the width of their operands
@@ -20,48 +24,61 @@ SHARING = 2.0  # what the shared loop costs once
 NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in accesses of so many bits, not of 128
 
 
-def estimate(
-    config: GemmConfig, plan: StreamK | None, problem: tuple[int, int, int, int], limits: tuple[int, int]
-) -> float:
-    """Microseconds for an (M, N, K, L) problem on a GPU of ``limits`` (multiprocessors, shared memory of each).
+class AmpereModel:
+    """The options ``ways`` of one kernel on a GPU of ``limits``."""
 
-    ``plan`` None means data-parallel.
-    """
-    bM, bN, bK = config.tile
-    m, n, k, batch = problem
-    multiprocessors, smem = limits
-    k_tiles, tiles = -(-k // bK), -(-m // bM) * -(-n // bN) * batch
-    blocks = Blocks(config, multiprocessors, smem)
-    if plan is None:
-        return blocks.time(tiles, k_tiles)
-    share, peers = plan.sk_tiles / plan.sk_blocks, max(1, plan.sk_blocks / plan.sk_tiles)
-    per_peer = 0.5 + 0.7 * bM * bN / LARGEST
-    shared = blocks.time(plan.sk_blocks, share * k_tiles) + SHARING + per_peer * (1 + peers)
-    # A share of more than a tile mostly has a tile cut at either end, and starts the pipeline for each of its tiles.
-    shared += blocks.ends * (share if share > 1 else 0)
-    return shared + blocks.time(tiles - plan.sk_tiles, k_tiles)
+    def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
+        self.even = sum(way.parts != EVEN for way in ways)  # where Stream-K's options begin
+        self.single = sum(way.parts == 1 for way in ways)  # how many give each tile to one block
+        configs: list[GemmConfig] = [way.config for way in ways]  # type: ignore[misc]
+        parts = np.array([max(1, way.parts) for way in ways])
+        self.extents = rows([config.tile for config in configs])  # (M N K, options)
+        self.extents[2] *= parts
+        self.parts, self.multiprocessors = parts.astype(float), float(limits[0])
+        at_once = np.array([min(2, config.blocks_at_once(limits[1])) for config in configs])
+        self.at_once, self.capacity = at_once, at_once * self.multiprocessors
+        self.full, self.alone = rows([k_tile_us(config, limits[1]) for config in configs])
+        area = np.array([config.tile[0] * config.tile[1] / LARGEST for config in configs])
+        self.ends, peer = 2.0 + 2.5 * area, 0.5 + 0.7 * area
+        self.once = np.array([way.parts != 1 for way in ways]) * (SHARING + peer)
+        self.once += peer * (self.parts - 1.0)
+        self.peer = peer[self.even :]
 
-
-class Blocks:
-    """Thread blocks of one kernel: ``full`` and ``alone``, the time of a k tile on a multiprocessor that holds as many
-    as it can, and one; ``ends``, the time of filling the pipeline and of the epilogue."""
-
-    def __init__(self, config: GemmConfig, multiprocessors: int, smem: int) -> None:
-        bM, bN, bK = config.tile
-        width = config.a.dtype.width
-        rate = SIMT_RATE if config.math == "simt" else RATES[width]
-        flops = 2 * bM * bN * bK / (FLOPS_PER_US * rate)
-        loads = (bM + bN) * bK * width / 8 / BYTES_PER_US
-        slower = NARROW.get(min(config.a.copy_bits, config.b.copy_bits), 1.0)
-        self.at_once = min(2, config.blocks_at_once(smem))
-        self.multiprocessors = multiprocessors
-        self.full = max(flops, loads) * slower * self.at_once
-        self.alone = max(flops / FOUR_WARPS, 0.9 * loads) * slower if self.at_once > 1 else self.full
-        self.ends = 2.0 + 2.5 * bM * bN / LARGEST
-
-    def time(self, count: int, k_tiles: float) -> float:
-        """Of ``count`` blocks with so many k tiles each."""
-        waves, rest = divmod(count, self.multiprocessors * self.at_once)
-        last = 0.0 if not rest else self.alone if rest <= self.multiprocessors else self.full
+    def times(self, problem: Problem, sharing: bool = True) -> Vector:
+        """As :meth:`HopperModel.times`."""
+        m, n, k, batch = problem
+        last = None if sharing and batch == 1 and m and n and k else self.single
+        lines, columns, k_tiles = np.ceil(np.array(((m,), (n,), (k,)), float) / self.extents[:, :last])
+        blocks = lines * columns * (self.parts[:last] * batch)
+        waves = np.floor(blocks / self.capacity[:last])
+        rest = blocks - waves * self.capacity[:last]
+        part = np.where(rest > self.multiprocessors, self.full[:last], self.alone[:last]) * (rest > 0.0)
         # Blocks that share a multiprocessor hide each other's ends but for the last.
-        return (waves * self.full + last) * k_tiles + self.ends * (waves / self.at_once + (rest > 0))
+        time = (waves * self.full[:last] + part) * k_tiles
+        time += self.ends[:last] * (waves / self.at_once[:last] + (rest > 0.0))
+        if last is not None:
+            return time
+        time += self.once
+        even = slice(self.even, None)
+        # Stream-K: one block on each multiprocessor for the last wave, and the one before it. A share mostly
+        # has a tile cut at either end, and starts the pipeline for each of its tiles.
+        tiles = blocks[even] / self.multiprocessors
+        before = np.maximum(np.floor(tiles) - 1.0, 0.0)
+        share = tiles - before
+        time[even] = before * self.full[even] / self.at_once[even] * k_tiles[even] + self.ends[even] * before
+        time[even] += share * k_tiles[even] * self.alone[even] + self.ends[even] * (share + 1.0)
+        time[even] += self.once[even] + self.peer * (1.0 + np.ceil(1.0 / np.minimum(share, 1.0)))
+        return time
+
+
+def k_tile_us(config: GemmConfig, smem: int) -> tuple[float, float]:
+    """Microseconds of a k tile on a multiprocessor that holds as many blocks as it can, and one."""
+    bM, bN, bK = config.tile
+    width = config.a.dtype.width
+    rate = SIMT_RATE if config.math == "simt" else RATES[width]
+    flops = 2 * bM * bN * bK / (FLOPS_PER_US * rate)
+    loads = (bM + bN) * bK * width / 8 / BYTES_PER_US
+    slower = NARROW.get(min(config.a.copy_bits, config.b.copy_bits), 1.0)
+    at_once = min(2, config.blocks_at_once(smem))
+    full = max(flops, loads) * slower * at_once
+    return full, max(flops / FOUR_WARPS, 0.9 * loads) * slower if at_once > 1 else full

@@ -1,19 +1,23 @@
-"""How long a Hopper kernel will take on a problem, compared with its other sizes.
+"""How long a Hopper kernel will take on a problem: all its sizes, with and without shared tiles, at once.
 
 A wave is one tile on each multiprocessor. Its time is the main loop's, the greatest of the tensor cores', the loads'
-and the latency that the stages leave uncovered, plus the ends of a tile. The whole takes at least as long as its bytes
-from memory and its energy. Times are in microseconds for 16-bit operands on an H200, where the constants were fitted to
-the sizes of the library on 35 products from 3 to 6000 microseconds (the choice is within 3 % of the best of them,
-geometric mean); 8-bit operands count at twice the rate. Only ratios matter for the choice.
+and the latency that the stages leave uncovered, plus the ends of a tile. What all options have in common, the launch
+and the bounds that memory and power set to the whole product, is left out: it does not change the choice. Times are in
+microseconds for 16-bit operands on an H200, where the constants were fitted to the sizes of the library on 35 products
+from 3 to 6000 microseconds (the choice is within 3 % of the best of them, geometric mean); 8-bit operands count at
+twice the rate. Only ratios matter for the choice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.gemm.choice.ways import EVEN, Limits, Problem, Vector, Way, along, rows
 from tilewright.gemm.config import HopperConfig
-from tilewright.gemm.schedule.streamk import StreamK
 
 FLOPS_PER_US = 7.9e6  # of one multiprocessor at its full clock, 16-bit operands
-SUSTAINED_PER_US = 7.4e8  # of the whole GPU under its power limit
 INSTRUCTION = 47.0  # columns that one wgmma costs beside its own
 ALONE = 1.07  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
 BYTES_PER_US = 1.1e5  # from L2 to one multiprocessor alone
@@ -22,52 +26,88 @@ MISALIGNED = 1.5  # how much slower rows are that do not begin at multiples of 1
 MEMORY_PER_US = 4.0e6  # bytes from memory
 L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
 LATENCY = 0.56  # of a load
-START = 3.0  # launch, first loads, last stores
 PART, STORE = 0.066, 4.1e-5  # the end of a tile: for each part and for each element of it
 SHARED = 1.08  # how much slower the shared loop is
 SHARING, PEER_ELEMENT = 1.3, 1.9e-4  # exchanging sums: once, and for each element of each block of a tile
-WASTE = 0.13  # of the time that a schedule would take, where memory or power decide: waiting is not free
 
 
-def hopper_estimate(
-    config: HopperConfig, plan: StreamK | None, problem: tuple[int, int, int, int], limits: tuple[int, int]
-) -> float:
-    """Microseconds for an (M, N, K, L) problem, as the kernel sees it, on a GPU of ``limits``."""
-    (bM, bN, bK), (cM, cN) = config.tile, config.cluster
-    m, n, k, batch = problem
-    workers = limits[0] // config.cluster_size
-    tiles = -(-m // (bM * cM)) * -(-n // (bN * cN)) * batch
-    k_tiles = -(-k // bK)
-    width = config.a.dtype.width / 8
-    bytes_ = batch * ((m + n) * k * width + m * n * config.c.dtype.width / 8)
-    if plan is not None and plan.sk_regions == 1:
+class HopperModel:
+    """The options ``ways`` of one kernel, whose operands have the same types, on a GPU of ``limits``."""
+
+    def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
+        self.even = sum(way.parts != EVEN for way in ways)  # where Stream-K's options begin
+        self.single = sum(way.parts == 1 for way in ways)  # how many give each tile to one block
+        configs: list[HopperConfig] = [way.config for way in ways]  # type: ignore[misc]
+        self.bytes_in = configs[0].a.dtype.width / 8
+        # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
+        extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * max(1, way.parts))
+                   for c, way in zip(configs, ways, strict=True)]  # fmt: skip
+        self.extents = rows([along(c, e) for c, e in zip(configs, extents, strict=True)])  # (M N K, options)
+        # Waves of a tile; a little less, so that rounding never makes whole waves begin another one.
+        self.wave = (1 - 1e-12) * np.array([max(1, way.parts) / (limits[0] // c.cluster_size)
+                                            for c, way in zip(configs, ways, strict=True)])  # fmt: skip
+        sharing = np.array([way.parts != 1 for way in ways])
+        slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
+        self.loop = slower * [loop_us(config) for config in configs]
+        crowded = slower * [loads_us(config) for config in configs]
+        self.loads, self.crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
+        self.loads[self.even :], self.crowd[self.even :] = crowded[self.even :], 0.0  # all multiprocessors work
+        self.ends = np.array([ends_us(config) for config in configs])
+        peer = [PEER_ELEMENT * config.tile[0] * config.tile[1] for config in configs]
+        self.once = sharing * SHARING + [p * way.parts if way.parts > 1 else 0.0
+                                         for p, way in zip(peer, ways, strict=True)]  # fmt: skip
+        self.peer = np.array(peer[self.even :])
+        # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
+        # their columns of B, from memory.
+        each = self.bytes_in * limits[0] / MEMORY_PER_US
+        self.anew = rows([along(config, config.tile[:2]) for config in configs[self.even :]]) * each
+
+    def times(self, problem: Problem, sharing: bool = True) -> Vector:
+        """Microseconds for an (M, N, K, L) problem, without what all options have in common: of each option, or
+        without ``sharing`` of those that give each tile to one block."""
+        m, n, k, batch = problem
+        last = None if sharing and batch == 1 and m and n and k else self.single
+        columns, lines, k_tiles = np.ceil(np.array(((m,), (n,), (k,)), float) / self.extents[:, :last])
+        full = columns * lines * self.wave[:last]
+        if batch != 1:
+            full *= batch
+        loads, crowd, even = self.loads[:last], self.crowd[:last], slice(self.even, None)
+        if k * self.bytes_in % 128:
+            loads, crowd = loads * MISALIGNED, crowd * MISALIGNED
+        busy = np.minimum(full, 1.0)
+        tile = k_tiles * np.maximum(self.loop[:last], loads + crowd * busy)
+        waves = np.ceil(full)
+        if last is None:
+            part = full[even]
+            shared = part - np.maximum(np.floor(part) - 1.0, 0.0)
+            waves[even] = part + (SHARED - 1.0) * shared
+        time = waves * tile + self.ends[:last] * np.maximum(waves, 1.0)
+        if last is not None:
+            return time
+        time += self.once
+        time[even] += self.peer / busy[even]
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
         # hold comes from memory for each tile anew.
-        apart = (bM if m * k * width > L2_BYTES else 0) + (bN if n * k * width > L2_BYTES else 0)
-        bytes_ = max(bytes_, plan.sk_tiles * apart * k * width)
-    least = max(bytes_ / MEMORY_PER_US, 2.0 * m * n * k * batch * width / 2 / SUSTAINED_PER_US)
-    ends = STORE * bM * bN + PART * (config.part[1] // config.epilogue_columns)
-    if plan is None:
-        tile = k_tiles * k_tile(config, k, min(1.0, tiles / workers)) + ends
-        return bounded(-(-tiles // workers) * tile, least)
-    loop = k_tiles * k_tile(config, k, 1.0)
-    share, peers = plan.sk_tiles / plan.sk_blocks, max(1.0, plan.sk_blocks / plan.sk_tiles)
-    shared = SHARED * share * loop + ends * max(1.0, share) + SHARING + PEER_ELEMENT * bM * bN * peers
-    rest = -(-(tiles - plan.sk_tiles) // workers) * (loop + ends)
-    return bounded(shared + rest, least)
+        apart = [one for one, extent in zip(self.anew, (m, n), strict=True) if extent * k * self.bytes_in > L2_BYTES]
+        if apart:
+            time[even] = np.maximum(time[even], sum(apart) * k * shared)
+        return time
 
 
-def bounded(schedule: float, least: float) -> float:
-    """The time of a schedule that memory and power do not let end before ``least``."""
-    return max(schedule, least) + WASTE * min(schedule, least) + START
-
-
-def k_tile(config: HopperConfig, k: int, busy: float) -> float:
-    """Microseconds of a k tile where the part ``busy`` of the multiprocessors works."""
-    (bM, bN, bK), (cM, cN) = config.tile, config.cluster
-    columns, width = config.part[1], config.a.dtype.width
-    flops = 2 * bM * bN * bK / FLOPS_PER_US * width / 16 * (columns + INSTRUCTION) / columns
+def loop_us(config: HopperConfig) -> float:
+    """Microseconds of a k tile where loads do not hold it up."""
+    (bM, bN, bK), columns = config.tile, config.part[1]
+    flops = 2 * bM * bN * bK / FLOPS_PER_US * config.a.dtype.width / 16 * (columns + INSTRUCTION) / columns
     flops *= ALONE if config.warpgroups == 1 else 1.0
-    loads = (bM / cN + bN / cM) * bK * width / 8 / BYTES_PER_US * (1 + (CROWD - 1) * busy) / CROWD
-    loads *= 1.0 if k * width % 1024 == 0 else MISALIGNED
-    return max(flops, loads, LATENCY / (config.stages - 1))
+    return max(flops, LATENCY / (config.stages - 1))
+
+
+def loads_us(config: HopperConfig) -> float:
+    """Microseconds of the bytes of a k tile where all multiprocessors load."""
+    (bM, bN, bK), (cM, cN) = config.tile, config.cluster
+    return (bM / cN + bN / cM) * bK * config.a.dtype.width / 8 / BYTES_PER_US
+
+
+def ends_us(config: HopperConfig) -> float:
+    """Microseconds from a tile's last k tile to the next one's first."""
+    return STORE * config.tile[0] * config.tile[1] + PART * (config.part[1] // config.epilogue_columns)

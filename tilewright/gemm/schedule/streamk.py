@@ -91,13 +91,15 @@ class StreamK:
     def of(
         cls, problem: tuple[int, int, int], tile: tuple[int, int, int], *, multiprocessors: int, occupancy: int,
         fragments: int, available: int | None = None, split: int = 1, batch: int | None = None,
+        shared: tuple[int, int] | None = None,
     ) -> StreamK:  # fmt: skip
         """The decomposition of an (M, N, K) problem into (bM, bN, bK) tiles.
 
         ``multiprocessors`` of the device hold ``occupancy`` blocks of the kernel each; ``available`` of them are
         balanced over (all of them by default; 1 asks for a data-parallel grid). ``split`` > 1 cuts each tile into so
         many blocks instead of asking the cost model. ``batch`` is the number of products in batched mode, where tiles
-        are never shared, not even for a batch of one; None is a single product. ``fragments`` is the number of blocks
+        are never shared, not even for a batch of one; None is a single product. ``shared`` = (tiles, blocks) takes so
+        many tiles and blocks instead of the cost model's. ``fragments`` is the number of blocks
         that a separate reduction spends on one tile.
 
         Raises ArgumentError for numbers that are not positive integers, and ConstraintError for numbers that do not
@@ -123,6 +125,8 @@ class StreamK:
         dp_tiles, sk_blocks = output_tiles, 0
         if split > 1:
             dp_tiles, sk_blocks = 0, output_tiles * split
+        elif shared is not None:
+            dp_tiles, sk_blocks = output_tiles - min(shared[0], output_tiles), shared[1]
         elif batch is None and avail_sms > 1:
             dp_tiles, sk_blocks = get_blocks(output_tiles, iters, avail_sms, occupancy)
         sk_tiles = output_tiles - dp_tiles

@@ -1,0 +1,71 @@
+"""The options that the models of time compare: sizes of a kernel, each with the ways in which blocks may share tiles.
+
+A model is a set of NumPy vectors with an element for each option, so that all options are compared at once: one
+estimate in plain Python would take as long as three operations on vectors of 500.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.schedule.streamk import StreamK
+
+Problem = tuple[int, int, int, int]  # M, N, K, L
+Limits = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
+Vector = Any  # numpy float64, one element an option
+
+NEVER = 1e30  # microseconds of an option that is not possible
+EVEN = 0  # parts of a tile in Stream-K's even shares
+PARTS = (2, 3, 4, 8)
+MIN_K_TILES = 2  # of a block that shares tiles
+
+
+@dataclass(frozen=True)
+class Way:
+    """One size of a kernel, and into how many parts each tile is cut: 1 is a tile for each block, more are split-K,
+    ``EVEN`` is Stream-K: what follows the last full wave but one (all tiles, if there is none) is dealt out evenly."""
+
+    config: AnyConfig
+    parts: int
+
+    def plan(self, problem: Problem, limits: Limits) -> StreamK | None:
+        """The numbers of the shares; None where each block makes a tile of its own."""
+        if self.parts == 1:
+            return None
+        m, n, k, _ = problem
+        (m, n), (bM, bN, bK) = along(self.config, (m, n)), self.config.tile
+        tiles, k_tiles, workers = -(-m // bM) * -(-n // bN), -(-k // bK), limits[0]
+        shared, blocks = tiles, tiles * self.parts
+        if self.parts == EVEN:
+            shared = tiles - max(tiles // workers - 1, 0) * workers
+            blocks = min(workers, shared * k_tiles // MIN_K_TILES)
+        if not blocks or tiles % workers == 0 and self.parts == EVEN:
+            return None
+        return StreamK.of(
+            (m, n, k), self.config.tile, multiprocessors=workers, occupancy=self.config.blocks_at_once(limits[1]),
+            fragments=1, shared=(shared, blocks),
+        )  # fmt: skip
+
+
+def ways_of(configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool]) -> list[Way]:
+    """All options: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether blocks may
+    share tiles. Those of whole tiles come first, Stream-K's last."""
+    found = [Way(config, 1) for config, may in zip(configs, whole, strict=True) if may]
+    sharing = [config for config, may in zip(configs, shares, strict=True) if may]
+    return found + [Way(config, parts) for parts in (*PARTS, EVEN) for config in sharing]
+
+
+def along(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:
+    """Extents along the problem's M and N (and whatever follows) in the order of the kernel's, and back."""
+    m, n, *rest = extents
+    return (n, m, *rest) if config.transposed else (m, n, *rest)
+
+
+def rows(listed: Sequence[Sequence[float]]) -> Any:
+    """Numbers of each option as one vector for each number."""
+    return np.ascontiguousarray(np.array(listed, float).T)
