@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.check import global_memory, mbarriers, shared_memory
+from tests.check import global_memory, mbarriers, shared_memory, uninitialised
 from tests.check.pairs import PAIRS, Pair
 from tilewright import sim
 from tilewright.errors import SimulationError
 
-MODULES = (global_memory, mbarriers, shared_memory)
+MODULES = (global_memory, mbarriers, shared_memory, uninitialised)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)

@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Part
-from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label
+from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
 from tilewright.sim.values import blend
 
 if TYPE_CHECKING:
@@ -32,22 +32,22 @@ def lower_if(low: Lowering, op: Op) -> None:
     then_at, between_at, other_at, leave_at, end = (Label() for _ in range(5))
     splits = low.blocks(then) or low.blocks(other)
     enter = (_enter_split if splits else _enter_masked)(cond, states, then_at, other_at)
-    low.control(enter, op, (cond,), states, (then_at, other_at))
+    low.control(flows(enter, (cond,)), op, (cond,), states, (then_at, other_at))
 
     then_at.pc = low.here()
     low.region(then, Enclosing(between_at, saved, taken))
     low.place(between_at, op)
     values = low.slots_of(then.ops[-1].operands)
     empty = len(other.ops) == 1 and not results
-    low.control(
-        _between(states, values, results, empty, other_at, end), op, (*states, *values), results, (other_at, end)
-    )
+    between = flows(_between(states, values, results, empty, other_at, end), (), values, results)
+    low.control(between, op, (*states, *values), results, (other_at, end))
 
     other_at.pc = low.here()
     low.region(other, Enclosing(leave_at, saved, taken))
     low.place(leave_at, op)
     values = low.slots_of(other.ops[-1].operands)
-    low.control(_leave(states, values, results, kinds, end), op, (*states, *values, *results), (), (end,))
+    leave = flows(_leave(states, values, results, kinds, end), (), values, results)
+    low.control(leave, op, (*states, *values, *results), (), (end,))
     end.pc = low.here()
     if splits:
         join(low, op)

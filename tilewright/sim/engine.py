@@ -29,6 +29,7 @@ from tilewright.sim.wave import TAGS, Wave
 
 STILL = 16  # rounds in which every loop turns without a change before the launch counts as hung
 STUCK = 4000  # rounds in which every loop only reads memory, but changes its own values
+LOOPS = ("for", "while")
 ADMIT = 4  # such rounds before blocks beyond the lane budget are started
 
 
@@ -58,7 +59,8 @@ class Launch:
         self.started = 0
         self.turns = 0
         self.ended = 0
-        self.execute = self._told if events is not None and "executed" in events.listened else self._plain
+        every = events is not None and ("executed" in events.listened or "flow" in events.listened)
+        self.execute = self._told if every else self._plain
 
     # -- the schedule --------------------------------------------------------------------------------------------------
 
@@ -226,7 +228,7 @@ class Launch:
         nodes, slots, pc = self.program.nodes, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None
-        tell = self.events.executed
+        tell, listened = self.events.executed, "flow" in self.events.listened
         try:
             while pc >= 0:
                 at = pc
@@ -234,9 +236,14 @@ class Launch:
                 for step, op in zip(node.steps, node.ops, strict=True):
                     step(group, slots)
                     tell(group, op)
+                    if listened and op.opcode in LOOPS and hasattr(step, "flow"):
+                        self.events.flow(group, op, step.flow)
                 step = node.control
-                if node.op is not None and node.op.opcode == "call":
-                    tell(group, node.op)
+                if node.op is not None:
+                    if node.op.opcode == "call":
+                        tell(group, node.op)
+                    elif listened and hasattr(step, "flow"):
+                        self.events.flow(group, node.op, step.flow)
                 pc = step(group, slots)
             return pc
         except BaseException as error:

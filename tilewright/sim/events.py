@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
+    from tilewright.sim.program import Flow
     from tilewright.sim.wave import Wave
 
 Mask = np.ndarray | None
@@ -51,6 +52,9 @@ class Observer:
 
     def executed(self, group: Group, op: Op) -> None:
         """``op`` has been executed (before the wait that it may begin). Costs a call for every op."""
+
+    def flow(self, group: Group, op: Op, flow: Flow) -> None:
+        """A branch or loop decides by registers, and moves values (for it only ``executed`` is not told of)."""
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Mask, values: Any

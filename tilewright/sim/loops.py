@@ -18,7 +18,7 @@ from tilewright.sim.branches import join
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Part
-from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label
+from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
 from tilewright.sim.spins import Spin
 from tilewright.sim.values import blend
 
@@ -41,22 +41,23 @@ def lower_for(low: Lowering, op: Op) -> None:
         if not isinstance(step_value, Constant)
         else (1 if step_value.value > 0 else -1 if step_value.value < 0 else 0)
     )
-    low.step(_enter_for(lo, counter, step, init, carried, saved), op, (lo, step, *init), (counter, *carried, saved))
+    enter = flows(_enter_for(lo, counter, step, init, carried, saved), (lo, hi, step), init, carried)
+    low.step(enter, op, (lo, step, *init), (counter, *carried, saved))
     low.place(head, op)
     uses = (counter, hi, step, saved)
     low.control(_head(counter, hi, step, sign, saved, low.blocks(body), inside, end), op, uses, (), (inside, end))
     inside.pc = low.here()
     low.region(body, Enclosing(end, saved, None))
     values = low.slots_of(body.ops[-1].operands)
-    low.control(
-        _next(counter, step, carried, values, [low.kinds[c] for c in carried], saved, head), op,
-        (counter, step, saved, *values, *carried), (), (head,),
-    )  # fmt: skip
+    back = flows(
+        _next(counter, step, carried, values, [low.kinds[c] for c in carried], saved, head), (), values, carried
+    )
+    low.control(back, op, (counter, step, saved, *values, *carried), (), (head,))
     end.pc = low.here()
     if low.blocks(body):
         join(low, op)
     if results:
-        low.step(_assign(carried, results), op, carried, results)
+        low.step(flows(_assign(carried, results), (), carried, results), op, carried, results)
 
 
 def _enter_for(lo: int, counter: int, step: int, init: list[int], carried: list[int], saved: int) -> Closure:
@@ -179,15 +180,14 @@ def lower_while(low: Lowering, op: Op) -> None:
             s[r] = None  # set when the first lanes leave; until then there is nothing to blend with
         s[saved] = g.mask
 
-    low.step(enter, op, init, (*carried, *results, saved))
+    low.step(flows(enter, (), init, carried), op, init, (*carried, *results, saved))
     low.place(head, op)
     low.region(before, Enclosing(end, saved, None))
     cond, *values = low.slots_of(before.ops[-1].operands)
     splits = low.blocks(before) or low.blocks(after)
-    low.control(
-        _condition(cond, values, results, inner, kinds, saved, splits, inside, end), op,
-        (cond, *values, *results, saved), (), (inside, end),
-    )  # fmt: skip
+    ask = _condition(cond, values, results, inner, kinds, saved, splits, inside, end)
+    flows(ask, (cond,), (*values, *values), (*inner, *results))
+    low.control(ask, op, (cond, *values, *results, saved), (), (inside, end))
     inside.pc = low.here()
     low.region(after, Enclosing(end, saved, None))
     yielded = low.slots_of(after.ops[-1].operands)
@@ -198,9 +198,8 @@ def lower_while(low: Lowering, op: Op) -> None:
     targets = (head, *(e.exit for e in around))
     spin = Spin(low, op)
     seen = [slot for _, slot, _ in spin.reads]
-    low.control(
-        _again(yielded, carried, around, head, spin), op, (*yielded, *results, *states, *seen), carried, targets
-    )
+    again = flows(_again(yielded, carried, around, head, spin), (), yielded, carried)
+    low.control(again, op, (*yielded, *results, *states, *seen), carried, targets)
     end.pc = low.here()
     low.step(_leave, op, (), ())
     join(low, op)

@@ -53,7 +53,7 @@ class Lowering:
         params = [self.slot(p) for p in self.function.params]
         self.block(self.function.body)
         program = Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
-        program.function = self.function
+        program.function, program.slots = self.function, self.slots
         program.fences = needed(self.function)
         program.min_blocks = self.function.attrs.get("min_blocks") or 1
         return program

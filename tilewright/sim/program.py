@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tilewright.ir.core import Op
 
 Closure = Callable[[Any, list[Any]], Any]
 BLOCKED, DONE, PAUSE, SPLIT = -1, -2, -3, -4  # what a control closure answers instead of the next node
+
+
+class Flow(NamedTuple):
+    """What a step of control does with registers (slots): it ``decides`` by the first of them and ``moves`` others,
+    (from, to), in the active lanes. Observers are told."""
+
+    decides: tuple[int, ...] = ()
+    moves: tuple[tuple[int, int], ...] = ()
+
+
+def flows(
+    closure: Closure, decides: Sequence[int] = (), sources: Sequence[int] = (), targets: Sequence[int] = ()
+) -> Closure:
+    """``closure`` with its :class:`Flow`."""
+    closure.flow = Flow(tuple(decides), tuple(zip(sources, targets, strict=True)))  # type: ignore[attr-defined]
+    return closure
 
 
 class Label:
@@ -70,6 +86,7 @@ class Program:
         self.template = template
         self.params = params
         self.function: Any = None  # that it was lowered from
+        self.slots: dict[Any, int] = {}  # the register of each value
         self.facts: Any = None  # what the checks know of it
         self.fences = False  # whether fences between proxies matter: see proxies.py
         self.min_blocks = 1  # that share a multiprocessor, as the launch bounds say

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,12 @@ from tilewright.ir.core import Location, Op
 from tilewright.ir.types import PtrType
 from tilewright.sim.checks.sites import origin
 from tilewright.sim.messages import place
+from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.group import Group
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -32,11 +38,24 @@ class Memory:
             if isinstance(self.element, tuple):
                 where += f"[{', '.join(map(str, self.element))}]"
             return f"{where}: {self.size} bytes at address {self.offset:#x}"
+        if self.space == "registers":
+            return f"registers of {self.name}, {self.size} bytes of each thread"
         bytes_ = f"{self.size} bytes at shared-memory offset {self.offset}"
         if self.element is None:
             return bytes_
         line = f" (allocated {self.line})" if self.line else ""
         return f"element {self.element} of {self.name}{line}: {bytes_}"
+
+
+def flat_offsets(buffer: SharedBuffer, group: Group, off: Array, mask: Array | None) -> Array:
+    """Offsets of the active lanes in shared memory, as accesses name them, as bytes from the start of the wave's."""
+    base = group.smem_base
+    if type(base) is not int and mask is not None:
+        base = base[mask]
+    if off.size and int(off.max()) >> RANK_SHIFT:
+        off, base = buffer._mapped(off, base)
+    found: Array = off + base
+    return found
 
 
 def shared_memory(offset: int, size: int, allocations: list[Op]) -> Memory:

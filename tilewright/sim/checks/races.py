@@ -20,11 +20,11 @@ from tilewright.sim.checks.explain import explain
 from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.flags import GPU
 from tilewright.sim.checks.order import HappensBefore, Snapshot
-from tilewright.sim.checks.places import global_memory, shared_memory
+from tilewright.sim.checks.places import flat_offsets, global_memory, shared_memory
 from tilewright.sim.checks.shadow import MOST_UNITS, Shadow, clock_of, epoch, site_of, who_of
 from tilewright.sim.checks.sites import THREAD, Site, facts
 from tilewright.sim.geometry import WARP
-from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.values import Ptr
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Races(Checker):
         lanes = lanes_of(group, mask)
         if not lanes.size:
             return
-        at = _flat(buffer, group, off, mask) if shared else off
+        at = flat_offsets(buffer, group, off, mask) if shared else off
         acting = self._acting(group, site, lanes)
         if site.scope != THREAD:
             memory = 0 if shared else id(buffer)
@@ -413,17 +413,6 @@ class Races(Checker):
 
 def key_is_shared(shadows: dict[Any, Shadow], shadow: Shadow, group: Group) -> bool:
     return shadows.get(group.wave) is shadow
-
-
-def _flat(buffer: SharedBuffer, group: Group, off: Array, mask: Array | None) -> Array:
-    """Bytes from the start of the wave's shared memory."""
-    base = group.smem_base
-    if type(base) is not int and mask is not None:
-        base = base[mask]
-    if off.size and int(off.max()) >> RANK_SHIFT:
-        off, base = buffer._mapped(off, base)
-    found: Array = off + base
-    return found
 
 
 def _issuer(effect: Effect) -> int:

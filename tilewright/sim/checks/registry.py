@@ -5,10 +5,12 @@ from __future__ import annotations
 from tilewright.errors import ArgumentError, nearest
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.races import Races
+from tilewright.sim.checks.uninitialised import Uninitialised
 
 # In the order in which they hear of an event. Names are unique.
 CHECKERS: tuple[type[Checker], ...] = (
     Races,
+    Uninitialised,
 )  # fmt: skip
 
 SETS = ("none", "default", "all")

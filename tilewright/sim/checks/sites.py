@@ -10,6 +10,7 @@ from tilewright.ir.effects import SCOPES, Access
 from tilewright.ir.types import MemSpace, PtrType, VecType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.access import Access as Width
+from tilewright.sim.checks.initialised import doubtful
 from tilewright.sim.program import Program
 
 MOST_SITES = 4095  # what an epoch has bits for; further ones share the last number
@@ -157,6 +158,11 @@ class Facts:
         self.granules = {shared: granule(function, shared) for shared in (True, False)}
         self.written = written(function)
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
+        self.doubtful = doubtful(function)  # fragments that may be read before they are written
+        self.least_shared_element = min(
+            [self.granules[True]] + [v.type.elem.bytes for op in ops for v in (*op.operands, *op.results)
+                                     if isinstance(v.type, PtrType) and v.type.space in SHARED_SPACES]
+        )  # fmt: skip
         self.sites = Sites()
 
 

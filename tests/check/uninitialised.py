@@ -1,0 +1,192 @@
+"""Values that nobody has written: in shared memory and registers, on their way to a result, a branch or an address."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilewright as cutlass
+from tests.check.pairs import launch, numbers, pair, shared
+from tilewright import cute
+
+I32 = np.int32
+RULE = "uninitialised"
+
+
+@pair(RULE, "y[t] = s[63 - t]")
+def shared_memory_written_up_to_the_last_element(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(64)
+        if t < (63 if cutlass.const_expr(bug) else 64):
+            s[t] = x[t]
+        cute.arch.sync_threads()
+        y[t] = s[63 - t]
+
+    launch(kernel, numbers(64), numbers(64))
+
+
+@pair(RULE, "y[t] = acc[0]", "acc = cute.make_rmem_tensor(4, cutlass.Float32)")
+def an_accumulator_that_is_not_cleared(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        acc = cute.make_rmem_tensor(4, cutlass.Float32)
+        if cutlass.const_expr(not bug):
+            acc.fill(0.0)
+        for _ in cutlass.range(4):
+            acc[0] = acc[0] + x[t]
+        y[t] = acc[0]
+
+    launch(kernel, numbers(64), numbers(64))
+
+
+@pair(RULE, "if flag[0] != 0:")
+def a_flag_that_nobody_has_cleared(bug: bool) -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        flag = shared(1, cutlass.Int32)
+        if cutlass.const_expr(not bug):
+            if t == 0:
+                flag[0] = 1
+        cute.arch.sync_threads()
+        if flag[0] != 0:
+            y[t] = 2.0
+
+    launch(kernel, numbers(64))
+
+
+@pair(RULE, "y[t] = copy[t] * 2.0", "copy[t] = s[t]")
+def padding_that_reaches_the_result(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s, copy = shared(64), shared(64)
+        if t < 60:
+            s[t] = x[t]
+        cute.arch.sync_threads()
+        copy[t] = s[t]  # moves the padding, too
+        cute.arch.sync_threads()
+        if t < (64 if cutlass.const_expr(bug) else 60):
+            y[t] = copy[t] * 2.0
+
+    launch(kernel, numbers(64), numbers(64))
+
+
+@pair(RULE, "y[t] = count[0]")
+def a_counter_that_starts_anywhere(bug: bool) -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        count = shared(1, cutlass.Int32)
+        if cutlass.const_expr(not bug):
+            if t == 0:
+                count[0] = 0
+        cute.arch.sync_threads()
+        cute.arch.atomic_add(count.iterator, cutlass.Int32(1))
+        cute.arch.sync_threads()
+        y[t] = count[0]
+
+    launch(kernel, numbers(64, I32))
+
+
+@pair(RULE, "y[t] = found")
+def one_side_of_a_branch(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(64)
+        found = s[t]
+        if t > 40:
+            found = x[t]
+        if t > (30 if cutlass.const_expr(bug) else 40):
+            y[t] = found
+
+    launch(kernel, numbers(64), numbers(64))
+
+
+@pair(RULE, "y[t] = found", "mine = s[t]")
+def a_shuffle_from_a_lane_without_a_value(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(32)
+        if t < 20:
+            s[t] = x[t]
+        cute.arch.sync_warp()
+        mine = s[t]
+        found = cute.arch.shuffle_sync(mine, 23 if cutlass.const_expr(bug) else 3)
+        if t < 20:
+            y[t] = found
+
+    launch(kernel, numbers(32), numbers(32), block=32)
+
+
+@pair(RULE, "y[t] = x[where[0] & 63]")
+def an_index_that_nobody_has_written(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        where = cute.make_rmem_tensor(1, cutlass.Int32)
+        if t < (32 if cutlass.const_expr(bug) else 64):
+            where[0] = 63 - t
+        y[t] = x[where[0] & 63]
+
+    launch(kernel, numbers(64), numbers(64))
+
+
+@pair(RULE, "y[t] = total", "total += s[k]")
+def a_loop_over_more_than_was_written(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(40, cutlass.Int32)
+        if t < 32:
+            s[t] = x[t]
+        cute.arch.sync_warp()
+        total = cutlass.Int32(0)
+        for k in cutlass.range(33 if cutlass.const_expr(bug) else 32):
+            total += s[k]
+        y[t] = total
+
+    launch(kernel, numbers(32, I32), numbers(32, I32), block=32)
+
+
+@pair(RULE, "cute.copy(store, frag, y[None, t])", "frag = cute.make_rmem_tensor(4, cutlass.Float32)")
+def a_predicated_load_whose_registers_are_stored(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        store = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32, num_bits_per_copy=128)
+        frag = cute.make_rmem_tensor(4, cutlass.Float32)
+        if cutlass.const_expr(not bug):
+            frag.fill(0.0)
+        if t < 50:
+            cute.copy(store, x[None, t], frag)
+        cute.copy(store, frag, y[None, t])
+
+    x, y = (cute.runtime.from_dlpack(np.asfortranarray(numbers(256).reshape(4, 64)), assumed_align=16) for _ in "xy")
+    launch(kernel, x, y)
+
+
+@pair(RULE, "y[t] = acc[0]")
+def a_product_with_an_operand_that_was_not_loaded(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+        mma = cute.make_tiled_mma(op)
+        a = cute.make_rmem_tensor(cute.make_layout(((2, 2, 2), 1, 1)), cutlass.Float16)
+        b = cute.make_rmem_tensor(cute.make_layout(((2, 2), 1, 1)), cutlass.Float16)
+        acc = cute.make_rmem_tensor(cute.make_layout(((2, 2), 1, 1)), cutlass.Float32)
+        acc.fill(0.0)
+        a.fill(1.0)
+        if cutlass.const_expr(bug):
+            b[0] = x[t].to(cutlass.Float16)
+        else:
+            b.fill(1.0)
+        cute.gemm(mma, acc, a, b, acc)
+        y[t] = acc[0]
+
+    launch(kernel, numbers(32), numbers(32), block=32)

@@ -1,0 +1,100 @@
+"""Which fragments of a kernel may be read before they are written: those that the regions do not prove otherwise.
+
+From top to bottom the registers of each fragment that are surely written are known; a read of others makes the fragment
+*doubtful*, and only doubtful ones are watched while the kernel runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.mma import Mma
+from tilewright.atoms.tables import offsets
+from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.types import FragType
+
+Written = dict[Value, frozenset[int]]
+
+
+def doubtful(function: Function) -> set[Op]:
+    """The ``frag.alloc`` ops whose registers may be read before they are written."""
+    found: set[Op] = set()
+    _follow(function.body, {}, found)
+    return found
+
+
+def _follow(block: Block, written: Written, found: set[Op]) -> Written:
+    """What is surely written after a block, given what is before."""
+    for op in block.ops:
+        if op.opcode == "if":
+            arms = [_follow(region, dict(written), found) for region in op.regions]
+            written = {v: arms[0][v] & arms[1].get(v, frozenset()) for v in arms[0]}
+        elif op.opcode == "for":
+            after = _follow(op.regions[0], dict(written), found)
+            written = after if _turns(op) else written
+        elif op.opcode == "while":
+            written = _follow(op.regions[0], written, found)
+            _follow(op.regions[1], dict(written), found)
+        else:
+            reads, writes = _touched(op)
+            for value, needed in reads:
+                if value.op is not None and not needed <= written.get(value, frozenset()):
+                    found.add(value.op)
+            for value, given in writes:
+                written[value] = written.get(value, frozenset()) | given
+    return written
+
+
+def _turns(op: Op) -> bool:
+    """Whether a loop surely turns once."""
+    lo, hi, step = op.operands[:3]
+    if not all(isinstance(v, Constant) for v in (lo, hi, step)):
+        return False
+    first, last, by = (int(v.value) for v in (lo, hi, step) if isinstance(v, Constant))
+    return first < last if by > 0 else first > last
+
+
+Touches = list[tuple[Value, frozenset[int]]]
+
+
+def _touched(op: Op) -> tuple[Touches, Touches]:
+    """The registers that an op reads, and those that it surely writes."""
+    if op.opcode == "frag.alloc":
+        return [], []
+    if op.opcode in ("frag.load", "frag.store"):
+        frag = op.operands[0]
+        if len(op.operands) > (1 if op.opcode == "frag.load" else 2):  # a run-time index
+            return ([(frag, _all(frag))], []) if op.opcode == "frag.load" else ([], [])
+        touched = [(frag, frozenset(op.attrs["offsets"]))]
+        return (touched, []) if op.opcode == "frag.load" else ([], touched)
+    fragments = [v for v in op.operands if isinstance(v.type, FragType)]
+    if op.opcode != "call":
+        return [(v, _all(v)) for v in fragments], []
+    atom = op.attrs["atom"]
+    if isinstance(atom, Mma):
+        return _product(op)
+    if isinstance(atom, CopyInstruction) and "registers" in op.attrs and "source_registers" not in op.attrs:
+        touched = [(op.operands[0], frozenset(r for group in op.attrs["registers"] for r in group))]
+        if op.attrs.get("store"):
+            return touched, []
+        return [], [] if op.attrs.get("predicated") else touched
+    return [(v, _all(v)) for v in fragments], []
+
+
+def _product(op: Op) -> tuple[Touches, Touches]:
+    d, a, b = op.operands[:3]
+    named = {role: _registers(op, value, role) for role, value in (("d", d), ("a", a), ("b", b))
+             if isinstance(value.type, FragType)}  # fmt: skip
+    fresh = len(op.operands) > 3 and isinstance(op.operands[3], Constant) and not op.operands[3].value
+    reads = [(v, named[role]) for role, v in (("d", d), ("a", a), ("b", b)) if role in named]
+    return (reads[1:], [(d, named["d"])]) if fresh else (reads, [])
+
+
+def _registers(op: Op, value: Value, role: str) -> frozenset[int]:
+    start = int(op.attrs.get(f"{role}_offset", 0))
+    return frozenset(start + int(o) for o in offsets(op.attrs[f"{role}_layout"]).reshape(-1))
+
+
+def _all(value: Any) -> frozenset[int]:
+    return frozenset(range(value.type.n))

@@ -1,0 +1,406 @@
+"""Uninitialised values: shared memory and registers that nobody has written, where they reach a result (a store to
+global memory), a branch or an address. Moving them about alone is no error: padding is copied with what it pads.
+
+Every cell of shared memory and every register that holds such a value remembers where it was first read
+(:mod:`.taint`); instructions hand it on as :mod:`.shadow_run` finds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.atoms.bulk_copy import BulkCopy
+from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.cp_async import CpAsync
+from tilewright.atoms.mma import Mma
+from tilewright.atoms.tma import TmaCopy
+from tilewright.atoms.warp import Shuffle
+from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.ir.core import Constant, Op
+from tilewright.ir.types import BOOL, FragType, PtrType, VecType
+from tilewright.sim.checks.actors import lanes_of, thread_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
+from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
+from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
+from tilewright.sim.checks.taint import ORIGIN, Array, Origins, Registers, joined, rule_of
+from tilewright.sim.geometry import WARP
+from tilewright.sim.lowering import constant_value
+from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.values import Handle
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.program import Flow
+    from tilewright.sim.wave import Wave
+
+NEVER = 1  # the origin of shared memory that nobody has written
+SINKS = {
+    "result": "reaches a result: it is stored to global memory",
+    "branch": "decides a branch or a loop",
+    "address": "becomes an address",
+}
+
+
+class Origin(NamedTuple):
+    """Where an undefined value was first read: the op, and the memory or registers."""
+
+    op: Op | None
+    memory: Memory | None
+
+
+class Uninitialised(Checker):
+    name = "uninitialised"
+
+    @classmethod
+    def concerns(cls, known: Facts) -> bool:
+        return bool(known.allocations or known.doubtful)
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        known = facts(launch.program)
+        self.allocations, self.doubtful = known.allocations, known.doubtful
+        self.shift = known.least_shared_element.bit_length() - 1
+        self.slots = launch.program.slots
+        self.origins = [Origin(None, None), Origin(None, None)]
+        self.numbers: dict[Any, int] = {}
+        self.registers: dict[Wave, Registers] = {}
+        self.memory: dict[Wave, Array] = {}
+        self.pending: Origins = None  # of what the op that is executed has read from memory
+        self.stored: dict[Op, deque[tuple[int, int]]] = {}
+
+    def wave(self, wave: Wave) -> None:
+        self.registers[wave] = Registers(len(wave.coords) * wave.geometry.warps * WARP)
+        self.memory[wave] = np.full((wave.shared.bytes.size >> self.shift) + 1, NEVER, ORIGIN)
+
+    def _origin(self, op: Op | None, offset: int | None = None) -> int:
+        """The number of the origin ``op``; ``offset`` in shared memory, for what it reads there."""
+        found = self.numbers.get(op)
+        if found is None:
+            memory = None
+            if offset is not None:
+                memory = shared_memory(offset, 1 << self.shift, self.allocations)
+            elif op is not None and op.opcode == "frag.alloc":
+                kind = op.result.type
+                memory = Memory("registers", kind.n * kind.elem.bytes if isinstance(kind, FragType) else 0, 0,
+                                op.result.hint or "a fragment")  # fmt: skip
+            self.origins.append(Origin(op, memory))
+            found = self.numbers[op] = min(len(self.origins) - 1, np.iinfo(ORIGIN).max)
+        return found
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        if not isinstance(buffer, SharedBuffer):
+            return
+        memory, op = self.memory[group.wave], group.lanes.op
+        at = flat_offsets(buffer, group, off, mask) >> self.shift
+        count = max(1, access.nbytes >> self.shift)
+        cells = at if count == 1 else at[:, None] + np.arange(count)
+        if verb == "store":
+            held = self.registers[group.wave].held
+            memory[cells] = 0
+            if held and op.opcode == "store":
+                self._store(group, op, memory, cells, mask)
+            return
+        found = memory[cells]
+        if not found.any():
+            if verb == "atomic" and self.registers[group.wave].held:
+                self._update(group, op, memory, cells, mask)
+            return
+        if (found == NEVER).any():
+            first = int(np.flatnonzero((found == NEVER).reshape(found.shape[0], -1).any(1))[0])
+            found[found == NEVER] = self._origin(op, int(off[first]) & 0xFFFFFF)
+        origins = np.zeros((group.lanes_count, *found.shape[1:]), ORIGIN)
+        origins[lanes_of(group, mask)] = found
+        self.pending = origins if self.pending is None else np.maximum(self.pending, origins)
+        if verb == "atomic":
+            if op.attrs["atom"].mnemonic().split(".")[1:2] == ["exch"]:
+                memory[cells] = 0
+            self._update(group, op, memory, cells, mask)
+
+    def _store(self, group: Group, op: Op, memory: Array, cells: Array, mask: Array | None) -> None:
+        """Undefined values go to shared memory."""
+        slot = self.slots.get(op.operands[1])
+        origins = None if slot is None else self.registers[group.wave].get(group, slot)
+        if origins is not None:
+            mine = origins if mask is None else origins[mask]
+            wide = mine.reshape(mine.shape[0], -1)
+            per = cells.reshape(mine.shape[0], -1)
+            memory[per] = np.repeat(wide, per.shape[1] // wide.shape[1], axis=1)
+
+    def _update(self, group: Group, op: Op, memory: Array, cells: Array, mask: Array | None) -> None:
+        """An atomic with undefined operands leaves an undefined value."""
+        registers = self.registers[group.wave]
+        operands = [self.slots.get(v) for v in op.operands[1:]]
+        origins = joined([registers.get(group, s) for s in operands if s is not None], group.lanes_count)
+        if origins is not None and origins.ndim == 1:
+            mine = origins if mask is None else origins[mask]
+            memory[cells] = np.maximum(memory[cells], mine if cells.ndim == 1 else mine[:, None])
+
+    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        op = group.lanes.op
+        accesses = [a for a in op.attrs["atom"].accesses if a.role in ("source", "destination")]
+        into_shared = any(a.role == "destination" and "smem" in [s.value for s in a.memories] for a in accesses)
+        size = int(np.prod(shape))
+        if memory == "shared":
+            cells = self.memory[group.wave][start >> self.shift : (start + size) >> self.shift]
+            if into_shared:
+                cells[:] = 0
+            else:
+                self.stored.setdefault(op, deque()).append((int(np.count_nonzero(cells)) << self.shift, size))
+        elif not into_shared and self.stored.get(op):
+            undefined, whole = self.stored[op].popleft()
+            if undefined > whole - size:  # more than a box that hangs over the edge leaves behind
+                every = np.full(group.lanes_count, self._origin(op), ORIGIN)
+                self._report("result", group, op, every)
+
+    def pieces(self, group: Group, start: Array, rows: Array) -> None:
+        """wgmma reads its operands: what comes of undefined ones is undefined in all accumulators of its warps."""
+        op, memory = group.lanes.op, self.memory[group.wave]
+        cells = (start.reshape(start.shape[0], -1)[..., None] >> self.shift) + np.arange(16 >> self.shift)
+        bad = (memory[cells] != 0).reshape(start.shape[0], -1).any(1)
+        if not bad.any():
+            return
+        kind, slot = op.operands[0].type, self.slots[op.operands[0]]
+        assert isinstance(kind, FragType)
+        registers, per = self.registers[group.wave], group.warps.size // max(1, len(rows))
+        old = registers.get(group, slot)
+        origins = np.zeros((group.lanes_count, kind.n), ORIGIN) if old is None else old.copy()
+        offset = int(start.reshape(start.shape[0], -1)[bad][0][0]) % group.wave.shared.stride
+        for row in rows[bad]:
+            origins[int(row) * WARP : (int(row) + per) * WARP] = self._origin(op, offset)
+        registers.put(group, slot, origins)
+
+    # -- registers -----------------------------------------------------------------------------------------------------
+
+    def executed(self, group: Group, op: Op) -> None:
+        registers = self.registers[group.wave]
+        pending, self.pending = self.pending, None
+        held, slots = registers.held, self.slots
+        if op.opcode == "frag.alloc":
+            kind = op.result.type
+            assert isinstance(kind, FragType)
+            if op in self.doubtful:
+                registers.put(group, slots[op.result], np.full((group.lanes_count, kind.n), self._origin(op), ORIGIN))
+            return
+        if pending is None:
+            if not held:
+                return
+            for value in op.operands:
+                if slots.get(value) in held:
+                    break
+            else:
+                for value in op.results:
+                    if slots.get(value) in held:
+                        break
+                else:
+                    return
+        found = [self._get(registers, group, v) for v in op.operands]
+        for value, origins in zip(op.operands, found, strict=True):
+            if origins is not None and isinstance(value.type, PtrType) and op.opcode in ("load", "store", "call"):
+                self._report("address", group, op, origins)
+        if op.opcode == "call":
+            self._call(registers, group, op, found, pending)
+        elif op.opcode == "load":
+            registers.put(group, slots[op.result], self._loaded(op, pending))
+        elif op.opcode == "store":
+            space = op.operands[0].type.space.value if isinstance(op.operands[0].type, PtrType) else ""
+            if found[1] is not None and space not in ("smem", "dsmem"):
+                self._report("result", group, op, found[1])
+        elif op.opcode == "frag.store":
+            self._frag_store(registers, group, op, found)
+        elif op.opcode == "assert":
+            self._reaches("branch", group, op, found[0])
+        elif op.results and op.opcode not in ("for", "while", "if"):
+            values = [self._value(group, v) for v in op.operands]
+            registers.put(group, slots[op.result], rule_of(op)(op, found, values, group.lanes_count))
+
+    def flow(self, group: Group, op: Op, flow: Flow) -> None:
+        registers = self.registers[group.wave]
+        if not registers.held:
+            return
+        for slot in flow.decides:
+            self._reaches("branch", group, op, registers.get(group, slot))
+        taken = [(registers.get(group, source), target) for source, target in flow.moves]
+        for origins, target in taken:
+            registers.move(group, origins, target)
+
+    def _get(self, registers: Registers, group: Group, value: Any) -> Origins:
+        slot = self.slots.get(value)
+        return None if slot is None else registers.get(group, slot)
+
+    @staticmethod
+    def _loaded(op: Op, pending: Origins) -> Origins:
+        """What a load gives, of the cells that it has read."""
+        if pending is None:
+            return None
+        if not isinstance(op.result.type, VecType):
+            return pending if pending.ndim == 1 else pending.max(1)
+        wide = pending.reshape(pending.shape[0], op.result.type.n, -1)
+        return np.asarray(wide.max(2))
+
+    def _frag_store(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
+        frag, value = found[:2]
+        kind = op.operands[0].type
+        assert isinstance(kind, FragType)
+        if frag is None and value is None:
+            return
+        count = group.lanes_count
+        new = np.zeros((count, kind.n), ORIGIN) if frag is None else frag.copy()
+        where = np.broadcast_to(np.array(op.attrs["offsets"]), (count, len(op.attrs["offsets"])))
+        if len(op.operands) > 2:
+            index = np.broadcast_to(np.asarray(self._value(group, op.operands[2]), np.int64), (count,))
+            where = np.clip(index[:, None] + where, 0, kind.n - 1)
+        put: Array = np.zeros(where.shape, ORIGIN)
+        if value is not None:
+            put = np.broadcast_to(value if value.ndim == 2 else value[:, None], where.shape)
+        if group.mask is not None:
+            put = np.where(group.mask[:, None], put, np.take_along_axis(new, where, 1))
+        np.put_along_axis(new, where, put, 1)
+        registers.put(group, self.slots[op.operands[0]], new)
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+
+    def _call(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
+        atom = op.attrs["atom"]
+        if isinstance(atom, WgmmaAtom):
+            return self._wgmma(registers, group, op, found)
+        if isinstance(atom, Mma):
+            if found[1] is not None or found[2] is not None:
+                bad = run_product(group, op, [self._value(group, v) for v in op.operands], found[1], found[2])
+                self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:3]), keep=True)
+            return None
+        if isinstance(atom, (TmaCopy, BulkCopy, CpAsync)):
+            return None
+        if isinstance(atom, CopyInstruction) or (isinstance(atom, Shuffle) and op.operands[0].type != BOOL):
+            return self._copy(registers, group, op, found, pending)
+        scalars = [o for o in found if o is not None and o.ndim == 1]
+        result = joined([*scalars, None if pending is None else pending.reshape(pending.shape[0], -1).max(1)], 0)
+        if result is not None and type(atom).__module__.endswith(".warp"):
+            active = result if group.mask is None else np.where(group.mask, result, 0)
+            result = np.repeat(active.reshape(-1, WARP).max(1), WARP)
+        if result is not None and any(a.writes and not _in_shared(v) for v, a in atom.accessed(op)):
+            self._report("result", group, op, result)
+        for value in op.results:
+            wide = result
+            if result is not None and isinstance(value.type, VecType):
+                wide = np.repeat(result[:, None], value.type.n, axis=1)
+            registers.put(group, self.slots[value], wide)
+        return None
+
+    def _wgmma(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
+        slot, kind = self.slots[op.operands[0]], op.operands[0].type
+        assert isinstance(kind, FragType)
+        accumulate = np.asarray(self._value(group, op.operands[3]))
+        if found[0] is not None and not accumulate.any():
+            registers.put(group, slot, None)
+        if found[1] is not None and isinstance(op.operands[1].type, FragType):
+            warps = found[1].reshape(group.warps.size, -1).max(1)
+            registers.put(group, slot, np.repeat(np.repeat(warps, WARP)[:, None], kind.n, axis=1))
+
+    def _copy(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
+        for value, origins in zip(op.operands, found, strict=True):
+            if value.type == BOOL:
+                self._reaches("branch", group, op, origins)
+        origin = joined_max([*found, pending])
+        memory = self.memory[group.wave]
+
+        def places(pointer: Any, count: int, mask: Any) -> Array | None:
+            if not isinstance(pointer.buf, SharedBuffer):
+                return None
+            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+            at = flat_offsets(pointer.buf, group, off if mask is None else off[mask], mask)
+            size = count * pointer.elem.bytes
+            cells = (at[:, None] >> self.shift) + np.arange(max(1, size >> self.shift))
+            return cells.reshape(cells.shape[0], count, -1)
+
+        def read(pointer: Any, count: int, mask: Any) -> Array:
+            result = np.zeros((group.lanes_count, count), bool)
+            cells = places(pointer, count, mask)
+            if cells is not None:
+                result[lanes_of(group, mask)] = (memory[cells] != 0).any(2)
+            return result
+
+        def write(pointer: Any, bad: Array, mask: Any) -> None:
+            cells = places(pointer, bad.shape[1], mask)
+            mine = bad if mask is None else bad[mask]
+            if cells is not None:
+                memory[cells] = np.where(mine, origin, 0)[..., None]
+            elif mine.any():
+                every = np.zeros(group.lanes_count, ORIGIN)
+                every[lanes_of(group, mask)] = np.where(mine.any(1), origin, 0)
+                self._report("result", group, op, every)
+
+        values = [self._value(group, v) for v in op.operands]
+        after = run_copy(ShadowLanes(group, read, write), op, values, found)
+        for value, bad in zip(op.results, after, strict=False):
+            registers.put(group, self.slots[value], np.where(bad, ORIGIN(origin), ORIGIN(0)) if bad.any() else None)
+        for value, bad, old in zip(op.operands, after[len(op.results) :], found, strict=True):
+            if isinstance(value.type, FragType) and bad.size and (bad.any() or old is not None):
+                self._write(registers, group, value, bad, old, origin)
+
+    def _write(
+        self, registers: Registers, group: Group, value: Any, bad: Array, old: Origins, origin: int, keep: bool = False
+    ) -> None:
+        """A fragment now holds ``bad`` undefined; what was undefined before keeps its origin."""
+        new = np.where(bad, ORIGIN(origin), ORIGIN(0))
+        if old is not None:
+            new = np.where((old != 0) & (bad | keep), old, new)
+        registers.put(group, self.slots[value], new if new.any() else None)
+
+    def _value(self, group: Group, value: Any) -> Any:
+        """The value of an operand as an instruction sees it."""
+        if isinstance(value, Constant):
+            return constant_value(value)
+        held = group.slots[self.slots[value]]
+        if isinstance(value.type, PtrType):
+            return Handle(held, value.type.elem, value.type.align)
+        return held
+
+    # -- findings ------------------------------------------------------------------------------------------------------
+
+    def _reaches(self, sink: str, group: Group, op: Op, origins: Origins) -> None:
+        if origins is not None:
+            self._report(sink, group, op, origins)
+
+    def _report(self, sink: str, group: Group, op: Op, origins: Array) -> None:
+        by_lane = origins.reshape(origins.shape[0], -1).max(1)
+        if group.mask is not None:
+            by_lane = np.where(group.mask, by_lane, 0)
+        bad = np.flatnonzero(by_lane)
+        if not bad.size:
+            return
+        lane = int(bad[0])
+        origin = self.origins[int(by_lane[lane])]
+        memory = origin.memory
+        name = memory.name if memory is not None and memory.name else "shared memory"
+        place = "registers" if memory is not None and memory.space == "registers" else "shared memory"
+        verb = "which nobody has written" if place == "registers" else "read here before anybody wrote it"
+        parties = [Party("used", op, thread_of(group, lane))]
+        if origin.op is not None and origin.op is not op:
+            parties.append(Party(f"{name}, {verb}", origin.op))
+        finding = Finding(
+            "uninitialised", f"an uninitialised value ({place}) {SINKS[sink]}", parties, memory,
+            "nothing wrote these bytes before they were read, on the path that these threads took",
+            f"write {name} first: fill(0), a copy, or the same condition (predicate) on reader and writer; and wait "
+            "for the copy that brings it",
+        )  # fmt: skip
+        finding.count = int(bad.size)
+        self.findings.add(finding)
+
+
+def _in_shared(pointer: Any) -> bool:
+    return not isinstance(pointer.type, PtrType) or pointer.type.space in SHARED_SPACES
+
+
+def joined_max(found: list[Origins]) -> int:
+    """The largest origin among several registers."""
+    return max([int(o.max()) for o in found if o is not None], default=0)
