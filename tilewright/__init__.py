@@ -4,6 +4,8 @@ One kernel source runs on a checking simulator on the CPU and on NVIDIA GPUs. Th
 documentation: a program written to it runs with ``import tilewright as cutlass`` and ``from tilewright import cute``.
 """
 
+from importlib import import_module
+
 from tilewright._lazy import lazily
 
 __version__ = "0.1.0"
@@ -22,5 +24,18 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.numbers.dtypes": "dtype",
         "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
-    ("cuda", "cute", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch", "utils", "viz", "cutlass_dsl"),
+    (
+        "compat", "cuda", "cute", "cutlass_dsl", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch",
+        "utils", "viz",
+    ),  # fmt: skip
 )
+
+
+def load_ipython_extension(shell: object) -> None:
+    """``%load_ext tilewright``: see :mod:`tilewright.compat.notebook`."""
+    import_module("tilewright.compat.notebook").load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """``%unload_ext tilewright``."""
+    import_module("tilewright.compat.notebook").unload(shell)

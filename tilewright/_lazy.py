@@ -90,10 +90,20 @@ sys.meta_path.append(_DocumentedModules())
 
 def _is_documented(path: str) -> bool:
     """Whether ``cute.nvgpu.tcgen05`` is a documented name, or a module of documented names."""
-    for line in Path(__file__).with_name("documented_names.txt").read_text().splitlines():
-        module, _, names = line.partition(": ")
+    for module, names in _documented():
         if f"{module}.".startswith(f"{path}."):
             return True
-        if path in [f"{module}.{name}".removeprefix("..") for name in names.split()]:
+        if path in [f"{module}.{name}".removeprefix("..") for name in names]:
             return True
     return False
+
+
+def documented_modules() -> list[str]:
+    """The modules that the CuTe DSL documents, without their ``cutlass.``"""
+    return [module for module, _ in _documented() if module != "."]
+
+
+def _documented() -> list[tuple[str, list[str]]]:
+    lines = Path(__file__).with_name("documented_names.txt").read_text().splitlines()
+    split = [line.partition(": ") for line in lines if not line.startswith("#")]
+    return [(module, names.split()) for module, _, names in split]

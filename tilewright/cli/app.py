@@ -157,3 +157,22 @@ def check(
     from tilewright.cli.check import run
 
     raise typer.Exit(run(script, context.args, seed))
+
+
+@app.command(context_settings={
+    "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
+})  # fmt: skip
+def run(
+    context: typer.Context,
+    script: Annotated[str, typer.Argument(metavar="SCRIPT.py", help="a program that says `import cutlass`")],
+    cpu: Annotated[bool, typer.Option("--cpu", help="let the CPU serve what the program says to a GPU")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="also where a package `cutlass` is installed")] = False,
+) -> None:
+    """Run a program written for the CuTe DSL as it is: `import cutlass` resolves to Tilewright.
+
+    What follows the script's name are its own arguments; the exit code is its own. With --cpu, PyTorch's CUDA device
+    and cuda.bindings are served by the CPU, kernels run in the simulator, and a note at the end says so.
+    """
+    from tilewright.cli.run import run
+
+    raise typer.Exit(run(script, context.args, cpu, replace))

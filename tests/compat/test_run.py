@@ -1,0 +1,226 @@
+"""``tilewright run`` runs a program as it is: its imports, its arguments, its failures and exit code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tilewright import compat
+from tilewright.cli import main
+from tilewright.errors import ArgumentError
+
+PROGRAM = '''
+import argparse, sys
+import cuda.bindings.driver as cuda
+import numpy as np
+import cutlass
+import cutlass.cute as cute
+from cutlass.cute.runtime import from_dlpack
+
+@cute.kernel
+def scale(x: cute.Tensor, factor: cutlass.Float32):
+    i, _, _ = cute.arch.thread_idx()
+    x[i] = x[i] * factor
+
+@cute.jit
+def run(x: cute.Tensor, factor: cutlass.Float32, stream: cuda.CUstream):
+    scale(x, factor).launch(grid=(1, 1, 1), block=(cute.size(x), 1, 1), stream=stream)
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cpu", type=float, default=2.0)
+    parser.add_argument("--end", default="0")
+    arguments = parser.parse_args()
+    (error,) = cuda.cuInit(0)
+    assert error == cuda.CUresult.CUDA_SUCCESS
+    _, stream = cuda.cuStreamCreate(cuda.CUstream_flags.CU_STREAM_NON_BLOCKING)
+    x = np.arange(4, dtype=np.float32)
+    run(from_dlpack(x), arguments.cpu, stream)
+    print(x.tolist(), sys.argv[1:], sys.modules["__main__"].__file__ == sys.argv[0])
+    if arguments.end == "raise":
+        raise ValueError("its own")
+    sys.exit(int(arguments.end) if arguments.end.isdigit() else arguments.end)
+'''
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return str(path)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(["run", *arguments])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call
+
+
+@pytest.fixture
+def installed() -> Iterator[None]:
+    compat.install()
+    yield
+    compat.uninstall()
+
+
+def test_a_program_gets_its_arguments_and_runs(command: Any, program: str) -> None:
+    code, out, err = command("--cpu", program, "--cpu", "3")
+    assert (code, out) == (0, "[0.0, 3.0, 6.0, 9.0] ['--cpu', '3'] True\n")
+    assert err == "tilewright: no GPU was used: 1 kernel launch ran in the simulator: scale\n"
+    assert "cutlass" not in sys.modules and sys.modules["__main__"].__dict__.get("run") is None
+
+
+def test_help_after_the_script_is_the_scripts(command: Any, program: str) -> None:
+    code, out, _ = command("--cpu", program, "--help")
+    assert code == 0 and out.startswith("usage: program.py [-h] [--cpu CPU]")
+
+
+@pytest.mark.parametrize(("end", "code", "words"), [("7", 7, ""), ("went wrong", 1, "went wrong\n")])
+def test_the_exit_code_is_the_scripts(command: Any, program: str, end: str, code: int, words: str) -> None:
+    found, _, err = command("--cpu", program, "--end", end)
+    assert found == code and err.startswith(words)
+
+
+def test_a_failure_shows_the_scripts_own_traceback(command: Any, program: str) -> None:
+    code, _, err = command("--cpu", program, "--end", "raise")
+    lines = err.splitlines()
+    line = PROGRAM.splitlines().index('        raise ValueError("its own")') + 1
+    assert code == 1 and lines[:2] == ["Traceback (most recent call last):",
+                                       f'  File "{program}", line {line}, in <module>']  # fmt: skip
+    assert "ValueError: its own" in lines and "tilewright/compat" not in err
+
+
+def test_a_missing_script_and_one_that_is_no_python(command: Any, tmp_path: Path) -> None:
+    code, _, err = command(str(tmp_path / "none.py"))
+    assert code == 2 and "can't open file" in err and "No such file or directory" in err
+    bad = tmp_path / "bad.py"
+    bad.write_text("x = (\n")
+    code, _, err = command(str(bad))
+    assert code == 1 and f'File "{bad}", line 1' in err and "SyntaxError: '(' was never closed" in err
+
+
+def test_python_m_tilewright(program: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "tilewright", "run", "--cpu", program], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "[0.0, 2.0, 4.0, 6.0] [] True\n"
+
+
+def test_both_names_give_one_module(installed: None) -> None:
+    import cutlass.cute as theirs
+    import cutlass.cute.nvgpu.cpasync as copies
+    import cutlass.utils.hopper_helpers  # noqa: F401
+
+    from tilewright import cute as ours
+    from tilewright.cute.nvgpu import cpasync
+
+    assert theirs is ours and copies is cpasync
+    assert ours.__spec__ is not None and ours.__spec__.name == "tilewright.cute"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cutlass.nonsense", "there is no module 'cutlass.nonsense'; Tilewright has none planned"),
+        ("cutlass.cute.tesing", "'cutlass.cute.tesing'; did you mean 'testing'"),
+        ("cutlass.utils.blackwell_helper", "did you mean 'blackwell_helpers'"),
+        ("cutlass.experimental", "no module 'cutlass.experimental' yet: the CuTe DSL has it"),
+    ],
+)
+def test_a_module_that_is_nowhere_says_what_is_near(installed: None, name: str, words: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=words) as caught:
+        __import__(name)
+    assert caught.value.name == name
+
+
+def test_an_installed_cutlass_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
+    theirs = tmp_path / "cutlass"
+    theirs.mkdir()
+    (theirs / "__init__.py").write_text("who = 'theirs'")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ArgumentError, match=r"a package `cutlass` is installed .*replace=True"):
+        compat.install()
+    script = tmp_path / "which.py"
+    script.write_text("import cutlass\nprint(cutlass.__name__, getattr(cutlass, 'who', ''))")
+    code, out, err = command(str(script))
+    assert code == 2 and not out and "tilewright run --replace" in err
+    assert command("--replace", str(script))[:2] == (0, "tilewright \n")
+    import cutlass
+
+    assert cutlass.who == "theirs"
+    with pytest.raises(ArgumentError, match="a package `cutlass` is installed"):
+        compat.install()
+    del sys.modules["cutlass"]
+
+
+def test_a_folder_named_cutlass_is_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cutlass" / "include").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    compat.install()
+    try:
+        import cutlass
+
+        assert cutlass.__name__ == "tilewright"
+    finally:
+        compat.uninstall()
+
+
+def test_a_notebook_is_served(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    import tilewright
+    from tilewright.compat import notebook
+
+    monkeypatch.setattr(notebook, "has_gpu", lambda: False)
+    before = sys.modules.get("cuda.bindings.driver")
+    tilewright.load_ipython_extension(None)
+    tilewright.load_ipython_extension(None)
+    import cuda.bindings.driver
+    import cutlass
+
+    assert cutlass.cute.make_layout(4) is not None
+    assert cuda.bindings.driver.__name__ == "tilewright.compat.driver"
+    assert capsys.readouterr().out.count("resolves to Tilewright") == 1
+    tilewright.unload_ipython_extension(None)
+    assert not compat.is_installed() and sys.modules.get("cuda.bindings.driver") is before
+
+
+def test_the_driver_keeps_what_it_is_asked_to(installed: None) -> None:
+    import numpy as np
+
+    from tilewright.compat import driver, runtime
+
+    error, pointer = driver.cuMemAlloc(64)
+    assert error == 0 and isinstance(pointer, driver.CUdeviceptr)
+    given, back = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
+    driver.cuMemcpyHtoD(pointer, given, 64)
+    driver.cuMemsetD32(int(pointer) + 8, 7, 2)
+    driver.cuMemcpyDtoH(back, pointer, 64)
+    assert back.tolist() == [0, 1, 7, 7, *range(4, 16)]
+    assert driver.cuMemFree(pointer) == (0,) and driver.cuMemFree(pointer) == (1,)
+    _, first = driver.cuEventCreate(0)
+    _, last = driver.cuEventCreate(0)
+    assert driver.cuEventElapsedTime(first, last)[0] == driver.CUresult.CUDA_ERROR_INVALID_HANDLE
+    driver.cuEventRecord(first, 0)
+    driver.cuEventRecord(last, 0)
+    assert driver.cuEventElapsedTime(first, last)[1] >= 0
+    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+    assert driver.cuDeviceGetAttribute(attribute, driver.cuDeviceGet(0)[1]) == (0, 132)
+    assert driver.cuDeviceGet(1)[0] == driver.CUresult.CUDA_ERROR_INVALID_DEVICE
+    assert runtime.cudaMalloc(0)[0] is runtime.cudaError_t.cudaErrorInvalidValue
+    with pytest.raises(AttributeError, match="cuFoo is not served on the CPU"):
+        _ = driver.cuFoo
+
+
+def test_the_stand_ins_leave_no_modules(installed: None) -> None:
+    assert isinstance(sys.modules["tilewright"], ModuleType)
+    compat.uninstall()
+    compat.uninstall()
+    with pytest.raises(ModuleNotFoundError):
+        __import__("cutlass")

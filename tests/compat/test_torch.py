@@ -1,0 +1,121 @@
+"""PyTorch's CUDA device, served by the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from tilewright import compat, cute  # noqa: E402
+from tilewright.cute.runtime import from_dlpack  # noqa: E402
+from tilewright.lang.arguments.streams import current_stream  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def served() -> Iterator[None]:
+    compat.install(cpu=True)
+    yield
+    compat.uninstall()
+
+
+@cute.kernel
+def double(x: cute.Tensor) -> None:
+    i, _, _ = cute.arch.thread_idx()
+    x[i] = x[i] * 2
+
+
+@cute.jit
+def run(x: cute.Tensor) -> None:
+    double(x).launch(grid=(1, 1, 1), block=(cute.size(x), 1, 1))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.zeros(3, device="cuda"), lambda: torch.zeros(3).cuda(), lambda: torch.zeros(3).to("cuda"),
+        lambda: torch.tensor([1, 2], device="cuda:0"), lambda: torch.zeros(3).to(device="cuda", dtype=torch.float16),
+        lambda: torch.empty_like(torch.ones(2, device=torch.device("cuda"))), lambda: torch.zeros(3).cuda(0),
+        lambda: torch.zeros(2, device="cuda")[0], lambda: torch.zeros(2, device="cuda") + 1,
+        lambda: torch.empty_strided((2, 2), (1, 2), device="cuda", dtype=torch.bfloat16),
+        lambda: torch.zeros(3, pin_memory=True).to(torch.zeros(1, device="cuda")),
+        lambda: torch.zeros(2, 2, device="cuda").chunk(2)[1], lambda: torch.zeros(3).to("cuda", non_blocking=True),
+        lambda: torch.zeros(4).to("cuda", torch.float64), lambda: torch.randn(2, device="cuda").permute(0),
+    ],
+)  # fmt: skip
+def test_what_lies_on_the_gpu(make: Any) -> None:
+    made = make()
+    assert made.device == torch.device("cuda", 0) and made.is_cuda and not made.is_cpu and made.get_device() == 0
+    home = made.cpu()
+    assert home.device.type == "cpu" and not home.is_cuda
+    assert made.to("cpu").device.type == "cpu" and made.to("cuda").is_cuda
+
+
+def test_what_stays_on_the_host() -> None:
+    with torch.device("cuda"):
+        assert torch.zeros(2).is_cuda
+    for made in (torch.zeros(2), torch.zeros(2, device="cpu"), torch.from_numpy(np.zeros(2)), torch.zeros(2).half()):
+        assert made.device.type == "cpu" and not made.is_cuda
+
+
+def test_copies_are_copies() -> None:
+    host = torch.arange(4.0)
+    there = host.cuda()
+    before = there.cpu()
+    run(from_dlpack(there))
+    run(there)
+    assert host.tolist() == before.tolist() == [0, 1, 2, 3] and there.tolist() == [0, 4, 8, 12]
+    assert there.to("cuda").data_ptr() == there.data_ptr()
+    torch.testing.assert_close(there.cpu(), host * 4)
+
+
+def test_a_graph_runs_at_its_replays() -> None:
+    x = torch.ones(4, device="cuda")
+    run(x)
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(graph, stream=stream):
+        assert torch.cuda.is_current_stream_capturing() and int(current_stream()) == stream.cuda_stream
+        run(x)
+        y = x + 1
+        y.mul_(10)
+    assert x.tolist() == [2] * 4
+    for expected in (4, 8):
+        graph.replay()
+        assert x.tolist() == [expected] * 4 and y.tolist() == [10 * (expected + 1)] * 4
+
+
+def test_streams_events_and_the_device() -> None:
+    stream, begin, end = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    with torch.cuda.stream(stream):
+        assert torch.cuda.current_stream() == stream
+        begin.record()
+    end.record()
+    torch.cuda.synchronize()
+    assert torch.cuda.current_stream().cuda_stream == 0 and begin.elapsed_time(end) >= 0
+    assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+    assert torch.cuda.get_device_capability() == (9, 0)
+    assert torch.cuda.get_device_properties(0).multi_processor_count == 132
+    numbers = torch.Generator(device="cuda")
+    assert isinstance(numbers, torch.Generator)
+    numbers.manual_seed(3)
+    assert torch.rand(2, generator=numbers, device="cuda").is_cuda
+
+
+def test_a_pointer_to_such_memory_is_the_hosts() -> None:
+    from tilewright.cute import AddressSpace, Float32
+    from tilewright.cute.runtime import make_ptr
+
+    x = torch.ones(4, device="cuda")
+    assert make_ptr(Float32, x.data_ptr(), AddressSpace.gmem).device_pointer().device == "cpu"
+
+
+def test_nothing_is_left_behind() -> None:
+    x = torch.zeros(2, device="cuda")
+    assert "\"cuda\"" in compat.served()
+    available = torch.cuda.is_available
+    compat.uninstall()
+    assert torch.cuda.is_available is not available and x.device.type == "cpu"
+    assert isinstance(torch.Generator(), torch.Generator) and torch.Generator.__module__ != "torch"

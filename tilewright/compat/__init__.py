@@ -1,0 +1,60 @@
+"""Programs written for the CuTe DSL run as they are: ``import cutlass...`` resolves to Tilewright.
+
+``tilewright run script.py`` does this for one script, ``%load_ext tilewright`` for a notebook, :func:`install` for a
+program that asks for it. With ``cpu=True`` what a program says to a GPU through PyTorch and ``cuda.bindings`` is
+served by the CPU as well: its kernels run in the simulator.
+"""
+
+from __future__ import annotations
+
+from tilewright.compat import aliases
+
+__all__ = ["install", "is_installed", "served", "uninstall"]
+
+
+def install(cpu: bool = False, replace: bool = False) -> None:
+    """Let ``import cutlass...`` resolve to Tilewright in this process.
+
+    ``cpu``: PyTorch's CUDA device (``device="cuda"``, ``.cuda()``, streams, events, graphs) and ``cuda.bindings`` are
+    served by the CPU. ``replace``: also where a package ``cutlass`` is installed, which is then hidden.
+
+    Raises ArgumentError where a package ``cutlass`` is installed, or imported already, and ``replace`` is not given.
+
+    >>> install()
+    >>> import cutlass.cute
+    >>> print(cutlass.cute.make_layout((4, 8), stride=(8, 1)))
+    (4,8):(8,1)
+    >>> uninstall()
+    """
+    aliases.install(replace)
+    from tilewright.compat import cuda_bindings
+
+    cuda_bindings.install(always=cpu)
+    if cpu:
+        from tilewright.compat import recording, torch_cuda
+
+        recording.install()
+        torch_cuda.install()
+
+
+def uninstall() -> None:
+    """Undo :func:`install`; modules that a program has imported stay what they are in that program."""
+    import sys
+
+    for name in ("torch_cuda", "recording", "cuda_bindings"):
+        if module := sys.modules.get(f"{__name__}.{name}"):
+            module.uninstall()
+    aliases.uninstall()
+
+
+def is_installed() -> bool:
+    """Whether ``import cutlass`` resolves to Tilewright."""
+    return aliases.is_installed()
+
+
+def served() -> str:
+    """What the CPU did in the place of a GPU since ``install(cpu=True)``, in a sentence; empty if nothing."""
+    import sys
+
+    recording = sys.modules.get(f"{__name__}.recording")
+    return recording.summary() if recording else ""

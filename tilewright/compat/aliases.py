@@ -1,0 +1,110 @@
+"""The import hook: ``cutlass``, ``cutlass.cute``, ... are the modules ``tilewright``, ``tilewright.cute``, ..."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from tilewright.errors import ArgumentError, MissingImportError, nearest
+
+OURS, THEIRS = "tilewright", "cutlass"
+
+
+class AliasFinder(MetaPathFinder, Loader):
+    """Finds ``cutlass.x`` as the module ``tilewright.x`` itself, so that both names give the same objects."""
+
+    def __init__(self) -> None:
+        self._own_specs: dict[str, ModuleSpec | None] = {}
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if fullname.partition(".")[0] != THEIRS:
+            return None
+        return ModuleSpec(fullname, self, is_package=hasattr(_ours(fullname), "__path__"))
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        found = _ours(spec.name)
+        self._own_specs[spec.name] = found.__spec__
+        return found
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module has run already; the import system has written the alias's spec into it, which is undone."""
+        if module.__spec__ is not None:
+            module.__spec__ = self._own_specs.pop(module.__spec__.name, module.__spec__)
+
+
+
+def _ours(alias: str) -> ModuleType:
+    name = OURS + alias.removeprefix(THEIRS)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        words = str(error)
+        if not isinstance(error, MissingImportError):  # the CuTe DSL's public documentation does not have it either
+            parent, _, last = alias.rpartition(".")
+            near = nearest(last, _children(parent))
+            words = f"there is no module {alias!r}{near}; Tilewright has none planned: the CuTe DSL documents none"
+        raise MissingImportError(words.replace(name, alias), name=alias) from None
+
+
+def _children(alias: str) -> list[str]:
+    """The modules under ``alias``: those of Tilewright and those that it does not have yet."""
+    parent = sys.modules.get(OURS + alias.removeprefix(THEIRS))
+    here = [info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", []))]
+    from tilewright._lazy import documented_modules
+
+    prefix = alias.partition(".")[2]
+    later = [m.removeprefix(f"{prefix}.").partition(".")[0] for m in documented_modules() if m.startswith(prefix)]
+    return [*here, *later]
+
+
+_finder: AliasFinder | None = None
+
+
+def install(replace: bool = False) -> None:
+    """Put the finder before all others. A package ``cutlass`` that is installed stays what it is unless ``replace``."""
+    global _finder
+    if _finder is not None:
+        return
+    if not replace and (where := _other()):
+        raise ArgumentError(
+            f"a package `cutlass` is installed ({where}), which Tilewright does not hide unless asked: "
+            "`tilewright run --replace`, or tilewright.compat.install(replace=True)"
+        )
+    _forget()
+    _finder = AliasFinder()
+    sys.meta_path.insert(0, _finder)
+
+
+def uninstall() -> None:
+    global _finder
+    if _finder is not None:
+        sys.meta_path.remove(_finder)
+        _finder = None
+        _forget()
+
+
+def is_installed() -> bool:
+    return _finder is not None
+
+
+def _forget() -> None:
+    for name in [n for n in sys.modules if n.partition(".")[0] == THEIRS]:
+        del sys.modules[name]
+
+
+def _other() -> str | None:
+    """Where a ``cutlass`` lies that is none of ours; a mere folder of that name (a namespace package) is none."""
+    loaded = sys.modules.get(THEIRS)
+    if loaded is not None:
+        return None if loaded.__name__ == OURS else str(getattr(loaded, "__file__", None) or "imported already")
+    spec = importlib.util.find_spec(THEIRS)
+    return spec.origin if spec is not None and spec.origin else None

@@ -1,0 +1,183 @@
+"""``torch.cuda`` on the CPU: one device, streams and events whose work has ended, graphs that replay what they
+recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tilewright.compat import recording
+from tilewright.compat.device import DEVICE, NAME
+
+
+class Stream:
+    """``torch.cuda.Stream``: a handle; what is launched on it has run when the launch returns."""
+
+    _handles = iter(range(0x2000, 1 << 62, 0x10))
+
+    def __init__(self, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None, **_: Any) -> None:
+        self.cuda_stream = next(self._handles) if stream_ptr is None else stream_ptr
+        self.priority = priority
+
+    def synchronize(self) -> None:
+        """Nothing is left to wait for."""
+
+    def wait_event(self, event: Any) -> None:
+        """The event has happened."""
+
+    def wait_stream(self, stream: Any) -> None:
+        """The stream has ended its work."""
+
+    def query(self) -> bool:
+        return True
+
+    def record_event(self, event: Event | None = None) -> Event:
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def __enter__(self) -> Stream:
+        _now.append(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _now.pop()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.cuda_stream == self.cuda_stream
+
+    def __hash__(self) -> int:
+        return self.cuda_stream
+
+
+_now: list[Stream] = [Stream(stream_ptr=0)]
+
+
+class Event:
+    """``torch.cuda.Event``: the moment when it was recorded."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        self.at: float | None = None
+
+    def record(self, stream: Any = None) -> None:
+        self.at = time.perf_counter()
+
+    def wait(self, stream: Any = None) -> None:
+        """It has happened."""
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        """It has happened."""
+
+    def elapsed_time(self, end_event: Event) -> float:
+        if self.at is None or end_event.at is None:
+            raise RuntimeError("Both events must be recorded before calculating elapsed time.")
+        return (end_event.at - self.at) * 1e3
+
+
+class CUDAGraph:
+    """``torch.cuda.CUDAGraph``: what was captured runs at each replay."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self.recorded = recording.Graph()
+
+    def capture_begin(self, *_: Any, **__: Any) -> None:
+        recording.begin_capture()
+
+    def capture_end(self) -> None:
+        self.recorded = recording.end_capture()
+
+    def replay(self) -> None:
+        self.recorded.launch()
+
+    def reset(self) -> None:
+        self.recorded = recording.Graph()
+
+
+@contextmanager
+def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Any = None, capture_error_mode: str = "global",
+          ) -> Iterator[None]:  # fmt: skip
+    """``torch.cuda.graph``: capture what is launched inside."""
+    cuda_graph.capture_begin()
+    try:
+        with stream or Stream():
+            yield
+    finally:
+        cuda_graph.capture_end()
+
+
+@contextmanager
+def stream(stream: Stream | None) -> Iterator[None]:
+    """``torch.cuda.stream``: ``stream`` is the current one inside."""
+    with stream or _now[-1]:
+        yield
+
+
+@contextmanager
+def device(device: Any) -> Iterator[None]:
+    """``torch.cuda.device``: there is one."""
+    yield
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """What has nothing to do on the CPU."""
+
+
+def _zero(*_: Any, **__: Any) -> int:
+    return 0
+
+
+def replacements(torch: Any, is_cuda: Callable[[Any], bool]) -> dict[Any, dict[str, Any]]:
+    """What takes the place of PyTorch's own, by module."""
+    manual_seed = torch.manual_seed
+
+    def set_device_by_default(device: Any) -> None:
+        default(None if device is None or is_cuda(device) else device)
+
+    default = torch.set_default_device
+    cuda = {
+        "Stream": Stream, "ExternalStream": lambda pointer, device=None: Stream(stream_ptr=pointer), "Event": Event,
+        "CUDAGraph": CUDAGraph, "graph": graph, "stream": stream, "StreamContext": stream, "device": device,
+        "device_of": device, "is_available": lambda: True, "is_initialized": lambda: True, "init": _nothing,
+        "is_bf16_supported": lambda *_, **__: True,
+        "device_count": lambda: 1, "current_device": _zero, "set_device": _nothing, "set_stream": _set_stream,
+        "synchronize": _nothing, "current_stream": lambda device=None: _now[-1],
+        "default_stream": lambda device=None: _now[0], "get_device_name": lambda device=None: NAME,
+        "get_device_capability": lambda device=None: (DEVICE.major, DEVICE.minor),
+        "get_device_properties": lambda device=None: DEVICE,
+        "mem_get_info": lambda device=None: (DEVICE.total_memory, DEVICE.total_memory),
+        "is_current_stream_capturing": lambda: recording.counts.capture is not None,
+        "manual_seed": lambda seed: manual_seed(seed) and None, "seed": _nothing, "seed_all": _nothing,
+        "manual_seed_all": _nothing, "empty_cache": _nothing, "ipc_collect": _nothing, "cudart": _nothing,
+        "memory_allocated": _zero, "max_memory_allocated": _zero, "memory_reserved": _zero,
+        "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing, "can_device_access_peer": lambda *_: False,
+    }  # fmt: skip
+    return {
+        torch.cuda: {name: value for name, value in cuda.items() if name == "graph" or hasattr(torch.cuda, name)},
+        torch.cuda.nvtx: {"range_push": _zero, "range_pop": _zero, "mark": _nothing},
+        torch: {
+            "set_default_device": set_device_by_default,
+            "Generator": _generator_class(torch.Generator, is_cuda),
+        },
+    }  # fmt: skip
+
+
+def _generator_class(real: Any, is_cuda: Callable[[Any], bool]) -> Any:
+    """A class whose calls give generators of the CPU, and which these are instances of."""
+
+    class Meta(type):
+        def __call__(cls, device: Any = "cpu") -> Any:
+            return real("cpu" if is_cuda(device) else device)
+
+        def __instancecheck__(cls, x: Any) -> bool:
+            return isinstance(x, real)
+
+    return Meta("Generator", (), {"__module__": "torch"})
+
+
+def _set_stream(stream: Stream) -> None:
+    _now[-1] = stream

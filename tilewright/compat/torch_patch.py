@@ -1,0 +1,156 @@
+"""What PyTorch's functions do while the CPU serves its CUDA device: a function mode for the calls on tensors, and
+stand-ins for the names of ``torch.cuda``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from tilewright.compat import recording, torch_names
+
+_MARK = "_served_on_cuda"  # an attribute of the tensors that the program believes to be on the GPU
+_CUDA = torch.device("cuda", 0)
+_CPU = torch.device("cpu")
+_GETTERS: dict[Any, Callable[[Any], Any]] = {
+    torch.Tensor.device.__get__: lambda _: _CUDA,  # type: ignore[attr-defined]
+    torch.Tensor.is_cuda.__get__: lambda _: True,  # type: ignore[attr-defined]
+    torch.Tensor.is_cpu.__get__: lambda _: False,  # type: ignore[attr-defined]
+    torch.Tensor.get_device: lambda _: 0,
+}
+_NOT_THE_PROGRAM = ("torch", "tilewright", "numpy", "jax")
+
+
+def is_cuda(device: Any) -> bool:
+    """Whether ``device`` (a torch.device, a name, a number) is a CUDA device."""
+    if isinstance(device, torch.device):
+        return device.type == "cuda"
+    return isinstance(device, str) and device.partition(":")[0] == "cuda" or type(device) is int
+
+
+def _marked(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and _MARK in x.__dict__
+
+
+def _any_marked(values: Any) -> bool:
+    return any(_any_marked(v) if isinstance(v, (tuple, list)) else _marked(v) for v in values)
+
+
+def _mark(result: Any) -> Any:
+    if isinstance(result, torch.Tensor):
+        recording.counts.tensors += _MARK not in result.__dict__
+        setattr(result, _MARK, True)
+    elif isinstance(result, (tuple, list)):
+        for part in result:
+            _mark(part)
+    return result
+
+
+def _unmarked(x: torch.Tensor) -> torch.Tensor:
+    x.__dict__.pop(_MARK, None)
+    return x
+
+
+class CudaOnCpu(TorchFunctionMode):
+    """Turns "cuda" into "cpu" in the arguments of PyTorch's functions, and marks what would lie on the GPU."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in _GETTERS:
+            return _GETTERS[func](args[0]) if _marked(args[0]) and _asked_by_the_program() else func(*args)
+        if func is torch.device:
+            return func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if name == "cuda":
+            return self.move(args[0], True, args[2:3], kwargs)
+        if name == "cpu":
+            return self.move(args[0], False, (), kwargs)
+        if name == "to":
+            return self.to(*args, **kwargs)
+        if name == "pin_memory" or name == "record_stream":
+            return args[0]
+        if name == "__dlpack__":
+            kwargs.pop("stream", None)
+            return func(args[0], **kwargs)
+        wanted = kwargs.get("device")
+        to_cuda = is_cuda(wanted)
+        if wanted is not None:
+            kwargs["device"] = _CPU if to_cuda else wanted
+        kwargs.pop("pin_memory", None)
+        on_cuda = to_cuda or wanted is None and _any_marked((*args, *kwargs.values()))
+        args = tuple(_CPU if isinstance(a, torch.device) and a.type == "cuda" else a for a in args)
+        result = self.act(func, args, kwargs)
+        return _mark(result) if on_cuda and name not in ("__get__", "__set__", "data_ptr", "numpy") else result
+
+    def act(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Call ``func``; while a graph is captured it will be called at each launch of the graph, for the same
+        tensors."""
+        graph = recording.counts.capture
+        if graph is None or not _asked_by_the_program(3):
+            return func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if name.endswith("_") and not name.endswith("__"):
+            graph.steps.append(lambda: func(*args, **kwargs))
+            return args[0]
+        result = func(*args, **kwargs)
+        if isinstance(result, torch.Tensor) and result._base is None:
+            graph.steps.append(lambda: result.copy_(func(*args, **kwargs)))
+        return result
+
+    @staticmethod
+    def move(x: torch.Tensor, to_cuda: bool, rest: Any, kwargs: dict[str, Any]) -> torch.Tensor:
+        """``x.cuda()`` or ``x.cpu()``: a copy where a GPU would make one."""
+        form = {k: v for k, v in kwargs.items() if k == "memory_format"}
+        if _marked(x) == to_cuda:
+            return x
+        copy = x.to("cpu", copy=True, **form)
+        return _mark(copy) if to_cuda else _unmarked(copy)  # type: ignore[no-any-return]
+
+    def to(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """``x.to(device)``, ``x.to(dtype)``, ``x.to(device, dtype)``, ``x.to(other)``."""
+        other = next((a for a in (*args, kwargs.get("other")) if isinstance(a, torch.Tensor)), None)
+        devices = [a for a in args if isinstance(a, (str, torch.device)) or type(a) is int]
+        device = devices[0] if devices else kwargs.get("device")
+        if other is not None:
+            to_cuda, device = _marked(other), _CPU
+        else:
+            to_cuda = _marked(x) if device is None else is_cuda(device)
+        if device is not None and is_cuda(device):
+            args = tuple(_CPU if a is device else a for a in args)
+            if "device" in kwargs:
+                kwargs["device"] = _CPU
+        moved = x.to(*args, **kwargs)
+        if moved is x and _marked(x) != to_cuda:
+            moved = x.to("cpu", copy=True)
+        if moved is x:
+            return x
+        return _mark(moved) if to_cuda else _unmarked(moved)  # type: ignore[no-any-return]
+
+
+def _asked_by_the_program(up: int = 2) -> bool:
+    """Whether the code that asks is the program's own: libraries are told what the tensor is."""
+    frame: Any = sys._getframe(up)
+    while frame.f_back and frame.f_globals.get("__name__") == "torch.utils._device":  # `with torch.device(...):`
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _NOT_THE_PROGRAM
+
+
+class Patch:
+    """The device as PyTorch sees it, put in place; :meth:`undo` takes it away."""
+
+    def __init__(self) -> None:
+        self.before: list[tuple[Any, str, Any]] = []
+        for owner, names in torch_names.replacements(torch, is_cuda).items():
+            for name, value in names.items():
+                self.before.append((owner, name, getattr(owner, name, None)))
+                setattr(owner, name, value)
+        self.mode = CudaOnCpu()
+        self.mode.__enter__()
+
+    def undo(self) -> None:
+        self.mode.__exit__(None, None, None)
+        for owner, name, value in reversed(self.before):
+            setattr(owner, name, value)
