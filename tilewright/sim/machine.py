@@ -16,10 +16,12 @@ from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
 from tilewright.sim.checks import observers
 from tilewright.sim.engine import Launch
-from tilewright.sim.events import events
+from tilewright.sim.events import Observer, events
 from tilewright.sim.lowering import lower
 from tilewright.sim.memory import AddressSpace
 from tilewright.sim.profiling import SimProfile, profile
+from tilewright.sim.program import Program
+from tilewright.sim.replay import offer
 from tilewright.sim.settings import current_options
 from tilewright.sim.shared import integer_ranges
 from tilewright.sim.values import Ptr
@@ -43,13 +45,28 @@ class SimKernel:
         self.max_threads = function.attrs.get("max_threads")
 
     def __call__(self, config: LaunchConfig, args: Sequence[Any]) -> None:
+        if not (self.counted and offer(self, config, args)):
+            self.run(config, args)
+
+    def run(
+        self, config: LaunchConfig, args: Sequence[Any], program: Program | None = None,
+        more: Sequence[Observer] = (), make: Callable[..., Launch] | None = None,
+    ) -> None:  # fmt: skip
+        """One launch to its end. ``program``: another than the kernel's own (a mutant); ``more``: observers beside
+        the checks; ``make``: what makes the launch, if not :class:`Launch`."""
         smem = self.smem if config.smem is None else int(config.smem)
         self._check(config, smem)
         space = AddressSpace()
-        values = arguments(self.name, self.types, args, space)
+        values = self.values(args, space)
         options = current_options()
-        told = events(self.name, config, observers(self.program, options.check)) if self.counted else None
-        Launch(self.program, config, smem, self.integers, space, values, options, told).run()
+        own = program or self.program
+        checks = observers(own, options.check) if self.counted else []
+        told = events(self.name, config, [*checks, *more]) if self.counted else None
+        (make or Launch)(own, config, smem, self.integers, space, values, options, told).run()
+
+    def values(self, args: Sequence[Any], space: AddressSpace) -> list[Any]:
+        """The registers of the kernel's parameters."""
+        return arguments(self.name, self.types, args, space)
 
     def _check(self, config: LaunchConfig, smem: int) -> None:
         def need(condition: bool, text: str) -> None:

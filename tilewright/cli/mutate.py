@@ -1,0 +1,37 @@
+"""``tilewright mutate``: what notices that a synchronisation operation is missing or too weak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from tilewright.cli.scripts import run_script
+from tilewright.sim.mutation import Outcome, as_json, study, table
+
+
+def run(
+    script: Path, arguments: list[str], *, seed: int, schedules: int, every: bool, launches: int, json: Path | None,
+    verbose: bool,
+) -> int:  # fmt: skip
+    """Study the kernels of ``script``; the exit code is 1 when a mutant is missed."""
+    console = Console(stderr=True)
+
+    def tell(outcome: Outcome) -> None:
+        done[0] += 1
+        if console.is_terminal:
+            console.print(f"{done[0]} mutants of {outcome.kernel}", end="\r", highlight=False)
+
+    done = [0]
+    found = study(
+        lambda: run_script(script, arguments), every=every, seed=seed, schedules=schedules, launches=launches,
+        progress=tell,
+    )  # fmt: skip
+    if not found.outcomes:
+        typer.echo("no kernel with a synchronisation operation was launched on the simulator")
+        return 0
+    typer.echo(table(found, all_of_them=verbose))
+    if json is not None:
+        json.write_text(as_json(found) + "\n")
+    return 1 if found.of("missed") else 0

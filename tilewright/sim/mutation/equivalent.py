@@ -1,0 +1,175 @@
+"""Why a mutant is equivalent to its kernel: reasons that one launch of the kernel itself shows, and those that its
+author gives.
+
+The reasons that are found: its operation is not executed; the verifier shows that no register of a ``wgmma`` is
+accessed around the fence; a later fence of the same kind makes up for it; a wait for groups never found more of them
+pending than it allows; nothing follows a wait in the threads that wait.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.atoms.bulk import BulkWait
+from tilewright.atoms.bulk_groups import BulkGroups
+from tilewright.atoms.cp_async import CpAsyncWait
+from tilewright.atoms.mbarrier import FenceMbarrierInit, MbarrierInit, MbarrierWait
+from tilewright.atoms.wgmma_sync import WgmmaFence, WgmmaWait
+from tilewright.errors import ArgumentError
+from tilewright.ir.core import Function, Location, Op
+from tilewright.ir.instruction import Instruction, Lanes
+from tilewright.sim.events import Observer
+from tilewright.sim.group import Group
+from tilewright.sim.mutation.mutants import Edit, Mutant, blocks
+from tilewright.sim.wave import Wave
+
+WAITS = (CpAsyncWait, WgmmaWait, BulkWait)
+QUIET = frozenset(("ptr.add", "ptr.cast", "smem.alloc", "sreg", "frag.alloc", "frag.load", "frag.store"))
+
+
+class Watched(Instruction):
+    """A wait for groups that keeps in ``most`` how many groups it has found pending."""
+
+    def __init__(self, atom: Any) -> None:
+        self.atom = atom
+        self.most = 0
+        self.accesses, self.orders = atom.accesses, atom.orders
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        self.most = max(self.most, self._pending(lanes))
+        found: tuple[Any, ...] = self.atom.simulate(lanes, op, operands)
+        return found
+
+    def _pending(self, lanes: Any) -> int:
+        if not isinstance(self.atom, BulkWait):
+            return len(lanes.group.queues.committed.get(self.atom.orders[0].agent, ()))
+        groups = lanes.beside(BulkGroups)
+        waiting = groups.unread if self.atom.read else groups.unwritten
+        return max((len(waiting.get(int(warp), ())) for warp in lanes.warp_numbers()), default=0)
+
+
+class Witness(Observer):
+    """What the launches of a kernel show. Made for one kernel, and told of several of its launches."""
+
+    def __init__(self, function: Function) -> None:
+        self.watched = {id(op): Watched(op.attrs["atom"]) for op in function.walk() if _is(op, *WAITS)}
+        self.edits = [
+            Edit(block, op, [replace_atom(op, self.watched[id(op)])])
+            for block in blocks(function.body) for op in block.ops if id(op) in self.watched
+        ]  # fmt: skip
+        self.names = {id(edit.new[0]): id(edit.old) for edit in self.edits}
+        self.seen: set[int] = set()
+        self.followed: set[int] = set()  # waits for an mbarrier after which a thread that waited did something
+        self.waited: dict[tuple[Wave, int], set[int]] = {}
+        self.alone = True
+
+    def wave(self, wave: Wave) -> None:
+        self.alone &= wave.geometry.cluster_size == 1
+
+    def executed(self, group: Group, op: Op) -> None:
+        name = self.names.get(id(op), id(op))
+        self.seen.add(name)
+        if _is(op, MbarrierWait):
+            for warp in group.warps:
+                self.waited.setdefault((group.wave, int(warp)), set()).add(name)
+        elif self.waited and _acts(op):
+            for warp in group.warps:
+                self.followed |= self.waited.pop((group.wave, int(warp)), set())
+
+    def reason(self, mutant: Mutant) -> str:
+        """Why the launch of the mutant is that of the kernel, as far as it was shown; empty if it was not."""
+        ops = mutant.ops
+        if not any(id(op) in self.seen for op in ops):
+            return "not executed in this launch"
+        if len(ops) > 1:
+            return ""
+        op, watched = ops[0], self.watched.get(id(ops[0]))
+        if watched is not None and watched.most <= watched.atom.pending:
+            return "never finds more groups pending than it allows"
+        if _is(op, WgmmaFence):
+            return "the verifier: no register of the instructions behind it is accessed before it"
+        if _is(op, FenceMbarrierInit) and _made_up(mutant.edits[0]):
+            return "another fence.mbarrier_init stands behind the same mbarrier.init"
+        if _is(op, MbarrierWait) and self.alone and id(op) not in self.followed:
+            return "nothing follows in the threads that wait, and their block is a cluster of its own"
+        return ""
+
+
+def replace_atom(op: Op, atom: Instruction) -> Op:
+    """A copy of a ``call`` with another instruction."""
+    return Op("call", op.operands, op.results, {**op.attrs, "atom": atom}, [], op.loc)
+
+
+def _is(op: Op, *kinds: type) -> bool:
+    return op.opcode == "call" and isinstance(op.attrs["atom"], kinds)
+
+
+def _acts(op: Op) -> bool:
+    """Whether others can tell that ``op`` was executed."""
+    if op.opcode in ("store", "load"):
+        return True
+    return op.opcode == "call" and not op.attrs["atom"].pure and not _is(op, MbarrierWait)
+
+
+def _made_up(edit: Edit) -> bool:
+    """Whether all initialisations before the fence in its block have another fence behind them."""
+    ops = edit.block.ops
+    at = ops.index(edit.old)
+    fences = [k for k, op in enumerate(ops) if _is(op, FenceMbarrierInit) and k != at]
+    inits = [k for k, op in enumerate(ops[:at]) if any(_is(inner, MbarrierInit) for inner in op.walk())]
+    return all(any(fence > init for fence in fences) for init in inits) and bool(fences)
+
+
+# -- reasons given by hand ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Known:
+    """A mutant that is known to be equivalent: the end of its file's name, the text of its line, what is changed how
+    (``instruction`` and ``change`` as the study names them; left out: any), and why."""
+
+    file: str
+    text: str
+    reason: str
+    kernel: str = ""
+    instruction: str = ""
+    change: str = ""
+
+    def covers(self, mutant: Mutant) -> bool:
+        where = mutant.location
+        return (
+            where is not None and where.file.endswith(self.file) and self.text in _text(where)
+            and self.kernel in ("", mutant.function.name)
+            and self.instruction in ("", mutant.instruction) and self.change in ("", mutant.what)
+        )  # fmt: skip
+
+
+@dataclass
+class KnownList:
+    """The known equivalent mutants of a file, and which of them were needed."""
+
+    known: list[Known] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> KnownList:
+        """From JSON: a list of objects with the fields of :class:`Known`."""
+        try:
+            return cls([Known(**entry) for entry in json.loads(path.read_text())])
+        except (OSError, ValueError, TypeError) as wrong:
+            raise ArgumentError(
+                f"{path} is no list of known mutants ({wrong}): JSON, a list of objects with file, text, reason and, "
+                "where they matter, kernel, instruction, change"
+            ) from None
+
+    def reason(self, mutant: Mutant) -> str:
+        return next((known.reason for known in self.known if known.covers(mutant)), "")
+
+
+def _text(where: Location) -> str:
+    return linecache.getline(where.file, where.line)
+
+

@@ -1,0 +1,96 @@
+"""A launch that can be run again: with other options, another schedule, or a kernel that was changed.
+
+    >>> with intercepting(lambda launch: launch.run()):
+    ...     pass
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.ir.runtime import LaunchConfig
+from tilewright.sim.memory import AddressSpace
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.events import Observer
+    from tilewright.sim.machine import SimKernel
+    from tilewright.sim.program import Program
+
+Memory = list[np.ndarray]
+Handler = Callable[["Replay"], None]
+
+
+class Replay:
+    """A launch that a program asks for: its kernel, configuration and arguments, and the memory that it can write."""
+
+    def __init__(self, kernel: SimKernel, config: LaunchConfig, args: Sequence[Any]) -> None:
+        self.kernel = kernel
+        self.config = config
+        self.args = args
+        space = AddressSpace()
+        kernel.values(args, space)
+        self._memory = [b.bytes[b.low : b.high] for b in space.exposed() if not b.read_only and b.high > b.low]
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    def run(
+        self, program: Program | None = None, observers: Sequence[Observer] = (), make: type[Launch] | Any = None
+    ) -> None:
+        """Run it once, under the options that hold now. ``program``: another than the kernel's own; ``make``: another
+        class of launch than the engine's."""
+        self.kernel.run(self.config, self.args, program, list(observers), make)
+
+    def memory(self) -> Memory:
+        """A copy of the bytes that the launch can write."""
+        return [data.copy() for data in self._memory]
+
+    def restore(self, memory: Memory) -> None:
+        """Set the bytes that the launch can write to what they were."""
+        for data, saved in zip(self._memory, memory, strict=True):
+            data[:] = saved
+
+
+def digest(memory: Memory) -> int:
+    """A number that differs where the bytes do."""
+    found = 0
+    for data in memory:
+        found = zlib.crc32(data, found)
+    return found
+
+
+_handler: Handler | None = None
+
+
+def handler() -> Handler | None:
+    """What takes the launches at present."""
+    return _handler
+
+
+@contextmanager
+def intercepting(take: Handler | None) -> Iterator[None]:
+    """Hand each launch inside the block to ``take`` instead of running it; ``take`` runs it, as often as it likes.
+    What it launches itself it does not get."""
+    global _handler
+    before, _handler = _handler, take
+    try:
+        yield
+    finally:
+        _handler = before
+
+
+def offer(kernel: SimKernel, config: LaunchConfig, args: Sequence[Any]) -> bool:
+    """Whether somebody has taken this launch."""
+    take = _handler
+    if take is None:
+        return False
+    with intercepting(None):
+        take(Replay(kernel, config, args))
+    return True
