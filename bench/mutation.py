@@ -1,6 +1,6 @@
 """The kernels of the library and an example, each launched once on a small problem: what the mutation study runs over.
 
-    tilewright mutate bench/mutation.py [cooperative pingpong dense cluster ampere simt attention streamk streamk_ampere]
+tilewright mutate bench/mutation.py [cooperative pingpong dense cluster ampere simt attention streamk streamk_ampere]
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def cooperative() -> None:
 
 def pingpong() -> None:
     few(2)
-    entry = hopper((64, 64), pingpong=True, consumers=(2, 1), stages=3)
-    gemm(*operands(192, 128, 256), kernel=entry, machine="cpu", decomposition="data_parallel")
+    entry = hopper((64, 128), pingpong=True, consumers=(2, 1), stages=3)
+    gemm(*operands(192, 256, 256), kernel=entry, machine="cpu", decomposition="data_parallel")
 
 
 def dense() -> None:
     few(2)
-    entry = hopper((128, 64), roles="one", stages=3)
-    gemm(*operands(256, 128, 320), kernel=entry, machine="cpu", decomposition="data_parallel")
+    entry = hopper((128, 128), roles="one", stages=3)
+    gemm(*operands(256, 256, 320), kernel=entry, machine="cpu", decomposition="data_parallel")
 
 
 def cluster() -> None:
@@ -90,8 +90,7 @@ def attention() -> None:
 
 
 KERNELS: dict[str, Callable[[], None]] = {
-    f.__name__: f
-    for f in (cooperative, pingpong, dense, cluster, streamk, ampere, streamk_ampere, simt, attention)
+    f.__name__: f for f in (cooperative, pingpong, dense, cluster, streamk, ampere, streamk_ampere, simt, attention)
 }
 
 if __name__ == "__main__":

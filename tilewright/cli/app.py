@@ -176,3 +176,27 @@ def run(
     from tilewright.cli.run import run
 
     raise typer.Exit(run(script, context.args, cpu, replace))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def mutate(
+    context: typer.Context,
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT.py", help="a program that launches kernels")],
+    seed: Annotated[int, typer.Option(help="of the order in which warps run")] = 0,
+    schedules: Annotated[int, typer.Option(help="seeds for each mutant before it counts as missed", min=1)] = 1,
+    every: Annotated[bool, typer.Option("--every", help="every op, not the first and last of those of a line")] = False,
+    launches: Annotated[int, typer.Option(help="launches of each kernel that are studied", min=1)] = 1,
+    known: Annotated[Path | None, typer.Option(help="JSON file of mutants known to be equivalent")] = None,
+    json: Annotated[Path | None, typer.Option(help="write all outcomes into this JSON file")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="list the noticed mutants, too")] = False,
+) -> None:
+    """Leave out or weaken each synchronisation operation of a script's kernels, and tell which changes the checks
+    notice."""
+    from tilewright.cli.mutate import run
+
+    raise typer.Exit(
+        run(
+            script, context.args, seed=seed, schedules=schedules, every=every, launches=launches, known=known,
+            json=json, verbose=verbose,
+        )
+    )  # fmt: skip

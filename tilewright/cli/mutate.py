@@ -8,11 +8,12 @@ import typer
 from rich.console import Console
 
 from tilewright.cli.scripts import run_script
-from tilewright.sim.mutation import Outcome, as_json, study, table
+from tilewright.sim.mutation import KnownList, Outcome, as_json, study, table
 
 
 def run(
-    script: Path, arguments: list[str], *, seed: int, schedules: int, every: bool, launches: int, json: Path | None,
+    script: Path, arguments: list[str], *, seed: int, schedules: int, every: bool, launches: int, known: Path | None,
+    json: Path | None,
     verbose: bool,
 ) -> int:  # fmt: skip
     """Study the kernels of ``script``; the exit code is 1 when a mutant is missed."""
@@ -26,7 +27,7 @@ def run(
     done = [0]
     found = study(
         lambda: run_script(script, arguments), every=every, seed=seed, schedules=schedules, launches=launches,
-        progress=tell,
+        known=KnownList.read(known) if known is not None else None, progress=tell,
     )  # fmt: skip
     if not found.outcomes:
         typer.echo("no kernel with a synchronisation operation was launched on the simulator")

@@ -61,7 +61,7 @@ class SimKernel:
         options = current_options()
         own = program or self.program
         checks = observers(own, options.check) if self.counted else []
-        told = events(self.name, config, [*checks, *more]) if self.counted else None
+        told = events(self.name, config, [*more, *checks]) if self.counted else None
         (make or Launch)(own, config, smem, self.integers, space, values, options, told).run()
 
     def values(self, args: Sequence[Any], space: AddressSpace) -> list[Any]:

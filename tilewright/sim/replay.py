@@ -1,7 +1,7 @@
 """A launch that can be run again: with other options, another schedule, or a kernel that was changed.
 
-    >>> with intercepting(lambda launch: launch.run()):
-    ...     pass
+>>> with intercepting(lambda launch: launch.run()):
+...     pass
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def digest(memory: Memory) -> int:
     """A number that differs where the bytes do."""
     found = 0
     for data in memory:
-        found = zlib.crc32(data, found)
+        found = zlib.crc32(data.tobytes(), found)
     return found
 
 

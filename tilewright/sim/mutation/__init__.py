@@ -1,7 +1,8 @@
 """Mutation study: leave out or weaken each synchronisation operation of a kernel, and see what notices it."""
 
+from tilewright.sim.mutation.equivalent import Known, KnownList
 from tilewright.sim.mutation.mutants import Mutant, mutants
 from tilewright.sim.mutation.report import as_json, table
 from tilewright.sim.mutation.study import Outcome, Study, study
 
-__all__ = ["Mutant", "Outcome", "Study", "as_json", "mutants", "study", "table"]
+__all__ = ["Known", "KnownList", "Mutant", "Outcome", "Study", "as_json", "mutants", "study", "table"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import linecache
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tilewright.atoms.cp_async import CpAsyncWait
 from tilewright.atoms.mbarrier import FenceMbarrierInit, MbarrierInit, MbarrierWait
 from tilewright.atoms.wgmma_sync import WgmmaFence, WgmmaWait
 from tilewright.errors import ArgumentError
-from tilewright.ir.core import Function, Location, Op
+from tilewright.ir.core import Block, Function, Location, Op
 from tilewright.ir.instruction import Instruction, Lanes
 from tilewright.sim.events import Observer
 from tilewright.sim.group import Group
@@ -56,6 +57,7 @@ class Witness(Observer):
     """What the launches of a kernel show. Made for one kernel, and told of several of its launches."""
 
     def __init__(self, function: Function) -> None:
+        self.function = function
         self.watched = {id(op): Watched(op.attrs["atom"]) for op in function.walk() if _is(op, *WAITS)}
         self.edits = [
             Edit(block, op, [replace_atom(op, self.watched[id(op)])])
@@ -92,7 +94,7 @@ class Witness(Observer):
             return "never finds more groups pending than it allows"
         if _is(op, WgmmaFence):
             return "the verifier: no register of the instructions behind it is accessed before it"
-        if _is(op, FenceMbarrierInit) and _made_up(mutant.edits[0]):
+        if _is(op, FenceMbarrierInit) and _made_up(self.function, op):
             return "another fence.mbarrier_init stands behind the same mbarrier.init"
         if _is(op, MbarrierWait) and self.alone and id(op) not in self.followed:
             return "nothing follows in the threads that wait, and their block is a cluster of its own"
@@ -115,13 +117,22 @@ def _acts(op: Op) -> bool:
     return op.opcode == "call" and not op.attrs["atom"].pure and not _is(op, MbarrierWait)
 
 
-def _made_up(edit: Edit) -> bool:
-    """Whether all initialisations before the fence in its block have another fence behind them."""
-    ops = edit.block.ops
-    at = ops.index(edit.old)
-    fences = [k for k, op in enumerate(ops) if _is(op, FenceMbarrierInit) and k != at]
-    inits = [k for k, op in enumerate(ops[:at]) if any(_is(inner, MbarrierInit) for inner in op.walk())]
-    return all(any(fence > init for fence in fences) for init in inits) and bool(fences)
+def _made_up(function: Function, removed: Op) -> bool:
+    """Whether every initialisation before the fence is followed, wherever it is executed, by another one."""
+    placed = list(_placed(function.body, ()))
+    at = next(k for k, (op, _) in enumerate(placed) if op is removed)
+    fences = [(k, path) for k, (op, path) in enumerate(placed) if _is(op, FenceMbarrierInit) and k != at]
+    inits = [(k, path) for k, (op, path) in enumerate(placed[:at]) if _is(op, MbarrierInit)]
+    return all(any(f > i and path == around[: len(path)] for f, path in fences) for i, around in inits)
+
+
+def _placed(block: Block, path: tuple[int, ...]) -> Iterator[tuple[Op, tuple[int, ...]]]:
+    """The ops of a block in program order, each with the blocks around it."""
+    path = (*path, id(block))
+    for op in block.ops:
+        yield op, path
+        for region in op.regions:
+            yield from _placed(region, path)
 
 
 # -- reasons given by hand ---------------------------------------------------------------------------------------------
@@ -171,5 +182,3 @@ class KnownList:
 
 def _text(where: Location) -> str:
     return linecache.getline(where.file, where.line)
-
-

@@ -2,29 +2,26 @@
 given, and what notices it is written down.
 
 A mutant is *noticed* by a checker (its rule), a fault, a deadlock, a hang, the verifier, or other bytes than the
-kernel's own. It is *equivalent* where it is shown to change nothing: its operation is not executed in this launch, or
-waits for nothing in any of its executions. All others are *missed*.
+kernel's own. It is *equivalent* where it is shown, or known, to change nothing (:mod:`.equivalent`). All others are
+*missed*.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tilewright.atoms.cp_async import CpAsyncWait
-from tilewright.atoms.wgmma_sync import WgmmaWait
 from tilewright.errors import SimulationError, TilewrightError
-from tilewright.ir.core import Function, Op
+from tilewright.ir.core import Function
 from tilewright.ir.verify import verify
-from tilewright.sim.events import Observer
 from tilewright.sim.lowering import lower
-from tilewright.sim.mutation.mutants import Mutant, mutants
+from tilewright.sim.mutation.equivalent import KnownList, Witness
+from tilewright.sim.mutation.mutants import Mutant, edited, mutants
 from tilewright.sim.program import Program
 from tilewright.sim.replay import Memory, Replay, intercepting
 from tilewright.sim.settings import options
@@ -45,11 +42,6 @@ class Outcome:
     by: str = ""
     text: str = ""
 
-    @property
-    def place(self) -> str:
-        """The Python line, as ``file:line``."""
-        return str(self.mutant.location or "")
-
 
 @dataclass
 class Study:
@@ -66,29 +58,21 @@ class Study:
         return noticed / (noticed + missed) if noticed + missed else 1.0
 
 
-class _Executed(Observer):
-    """Which ops a launch executes, and which waits for groups ever found one to wait for."""
-
-    def __init__(self) -> None:
-        self.ops: set[int] = set()
-        self.landed: set[int] = set()
-        self.queued: dict[int, int] = {}
-
-    def executed(self, group: Any, op: Op) -> None:
-        self.ops.add(id(op))
-
-
 def study(
-    act: Callable[[], Any], every: bool = False, seed: int = 0, schedules: int = 1, progress: Callable[..., Any] = print,
-    launches: int = 1,
+    act: Callable[[], Any], *, every: bool = False, seed: int = 0, schedules: int = 1, launches: int = 1,
+    known: KnownList | None = None, progress: Callable[[Outcome], Any] = lambda outcome: None,
 ) -> Study:  # fmt: skip
-    """Run ``act`` and study the kernels that it launches.
+    """Run ``act`` and study the kernels that it launches on the simulator.
 
     Args:
         every: change every op, also where a line repeats it; else the first and the last.
+        seed: of the schedules.
         schedules: seeds that a mutant is run with before it counts as missed.
-        launches: of one kernel that are studied, from the first on; a mutant is missed if none of them notices it.
-        progress: is called with a line for each outcome.
+        launches: of one kernel that are studied, from the first on, each by itself.
+        known: mutants that are known to be equivalent.
+        progress: is called with each outcome.
+
+    A kernel that is not clean itself ends the study with its own error.
     """
     found = Study()
     seen: dict[Function, int] = {}
@@ -99,7 +83,7 @@ def study(
         if seen[function] > launches:
             replay.run()
             return
-        for outcome in _launch(replay, every, seed, schedules):
+        for outcome in _launch(replay, every, seed, schedules, known or KnownList()):
             found.outcomes.append(outcome)
             progress(outcome)
 
@@ -108,26 +92,41 @@ def study(
     return found
 
 
-def _launch(replay: Replay, every: bool, seed: int, schedules: int) -> Iterator[Outcome]:
+def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: KnownList) -> Iterator[Outcome]:
+    function = replay.kernel.program.function
+    chosen = mutants(function, every)
     before = replay.memory()
-    seen = _Executed()
-    own = []
-    for k in range(SEEDS):
+    own: list[Memory] = []
+    for k in range(SEEDS if chosen else 1):
         replay.restore(before)
         with options(seed=seed + k):
-            replay.run(observers=[seen])  # an error here is the user's: the kernel itself is not clean
+            replay.run()
         own.append(replay.memory())
-    firm = [np.logical_and.reduce([other == first for other in others]) for first, *others in zip(*own, strict=True)]
-    for mutant in mutants(replay.kernel.program.function, every):
-        if not any(id(op) in seen.ops for op in mutant.old):
-            yield Outcome(mutant, replay.name, EQUIVALENT, "not executed in this launch")
-            continue
-        yield _judged(replay, mutant, before, own[0], firm, seed, schedules)
+    if not chosen:
+        return
+    firm = [np.logical_and.reduce([o == first for o in others]) for first, *others in zip(*own, strict=True)]
+    witness = _witness(replay, before)
+    for mutant in chosen:
+        outcome = _judged(replay, mutant, before, (own[0], firm), seed, schedules)
+        if outcome.verdict == MISSED:
+            reason = witness.reason(mutant) or known.reason(mutant)
+            if reason:
+                outcome = Outcome(mutant, replay.name, EQUIVALENT, reason)
+        yield outcome
     replay.restore(own[0])
 
 
+def _witness(replay: Replay, before: Memory) -> Witness:
+    witness = Witness(replay.kernel.program.function)
+    with edited(witness.edits), options(check="none"):
+        replay.restore(before)
+        with contextlib.redirect_stdout(io.StringIO()):
+            replay.run(lower(witness.function), [witness])
+    return witness
+
+
 def _judged(
-    replay: Replay, mutant: Mutant, before: Memory, own: Memory, firm: Memory, seed: int, schedules: int
+    replay: Replay, mutant: Mutant, before: Memory, wanted: tuple[Memory, Memory], seed: int, schedules: int
 ) -> Outcome:
     with mutant.applied() as function:
         try:
@@ -138,12 +137,13 @@ def _judged(
         for k in range(schedules):
             replay.restore(before)
             by, text = _run(replay, program, seed + k)
+            if not by:
+                triples = zip(replay.memory(), *wanted, strict=True)
+                different = sum(int(((now != own) & firm).sum()) for now, own, firm in triples)
+                if different:
+                    by, text = "wrong result", f"{different} bytes differ under seed {seed + k}"
             if by:
                 return Outcome(mutant, replay.name, NOTICED, by, text)
-            now = replay.memory()
-            different = sum(int(((a != b) & f).sum()) for a, b, f in zip(now, own, firm, strict=True))
-            if different:
-                return Outcome(mutant, replay.name, NOTICED, "wrong result", f"{different} bytes differ (seed {seed + k})")
     return Outcome(mutant, replay.name, MISSED)
 
 
@@ -153,19 +153,20 @@ def _run(replay: Replay, program: Program, seed: int) -> tuple[str, str]:
         with options(seed=seed, turns=TURNS), contextlib.redirect_stdout(io.StringIO()):
             replay.run(program)
     except SimulationError as error:
-        return _rule(error), _line(error)
+        return rule(error), _line(error)
     return "", ""
 
 
-def _rule(error: SimulationError) -> str:
-    text = str(error)
-    rules = re.findall(r"^ {2}([a-z][a-z-]+): ", text, re.MULTILINE)
-    if text.startswith("deadlock"):
+def rule(error: SimulationError) -> str:
+    """What an error of the simulator is: ``deadlock``, ``hang``, the rules of the checks that found something, or
+    ``fault``."""
+    first = str(error).split("\n", 1)[0]
+    if first.startswith("deadlock"):
         return "deadlock"
-    if " hangs:" in text.split("\n", 1)[0]:
+    if " hangs:" in first:
         return "hang"
-    if text.startswith("checks of kernel") and rules:
-        return ", ".join(sorted(set(rules)))
+    if first.startswith("checks of kernel") and error.findings is not None:
+        return ", ".join(sorted({finding.rule for finding in error.findings.errors}))
     return "fault"
 
 
