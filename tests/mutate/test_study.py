@@ -33,7 +33,7 @@ def test_a_barrier_that_is_needed_one_that_is_not_and_one_not_executed() -> None
     by_line = {o.mutant.location.line: o for o in found.outcomes if o.mutant.location is not None}
     source = Path(p.__file__).read_text().split("\n")
     told = {source[line - 1].split("# ")[1]: (o.verdict, o.by) for line, o in by_line.items()}
-    assert told["needed"] == ("noticed", "data-race")
+    assert told["needed"][0] == "noticed" and "data-race" in told["needed"][1]
     assert told["not needed"] == ("missed", "")
     assert told["not executed"] == ("equivalent", "not executed in this launch")
     assert found.score == 0.5
@@ -82,9 +82,9 @@ def test_mbarriers() -> None:
 def test_groups_of_cp_async() -> None:
     x, y = p.floats(), np.zeros(p.N, np.float32)
     told = verdicts(of(lambda: p.run_copied(x, y)))
-    assert told["cp.async.commit_group", "removed"] == ("noticed", "data-race")
-    assert told["cp.async.wait_group 0", "removed"] == ("noticed", "data-race")
-    assert told["cp.async.wait_group 0", "leaves one group more"] == ("noticed", "data-race")
+    for change in (("commit_group", "removed"), ("wait_group 0", "removed"), ("wait_group 0", "leaves one group more")):
+        verdict, by = told[f"cp.async.{change[0]}", change[1]]
+        assert verdict == "noticed" and "data-race" in by, (change, verdict, by)
 
 
 def test_orders_and_scopes() -> None:
@@ -92,7 +92,8 @@ def test_orders_and_scopes() -> None:
     found = of(lambda: p.run_ticketed(x, y, np.zeros(1, np.int32)))
     told = verdicts(found)
     for change in ("acquire, not acq_rel", "release, not acq_rel", "relaxed, not acq_rel", "scope cta"):
-        assert told["atom.acq_rel.gpu.add", change] == ("noticed", "data-race")
+        verdict, by = told["atom.acq_rel.gpu.add", change]
+        assert verdict == "noticed" and "data-race" in by, (change, verdict, by)
 
 
 def test_a_kernel_that_is_not_clean_itself_ends_the_study() -> None:
@@ -113,7 +114,7 @@ def test_further_launches_of_a_kernel_just_run() -> None:
 def test_the_table_and_the_json() -> None:
     found = of(reversing)
     text = table(found)
-    assert "programs.py:" in text and "50.0 %" in text and "noticed by: data-race 1" in text
+    assert "programs.py:" in text and "50.0 %" in text and "noticed by: data-race" in text
     assert len(table(found, all_of_them=True).split("\n")) == len(text.split("\n")) + 1
     data = json.loads(as_json(found))
     assert (data["noticed"], data["equivalent"], data["missed"], data["score"]) == (1, 1, 1, 0.5)
