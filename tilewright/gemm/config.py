@@ -118,7 +118,9 @@ class HopperConfig:
 
     ``tile`` is (M, N, K) of a thread block. ``consumers`` (m, n) warpgroups share the tile along M and N, or with
     ``pingpong`` each of two takes the whole of every other tile; one more warpgroup loads, or with ``roles="one"`` the
-    first warp of those that multiply, a few k tiles ahead. ``cluster`` (m, n) blocks share their operands by multicast.
+    first warp of those that multiply, a few k tiles ahead. ``cluster`` (m, n) blocks share their operands by multicast;
+    or ``cluster_k`` blocks of a cluster share a tile's k tiles (split-K), and add up their sums through the shared
+    memory of each other, every block some columns of the epilogue.
     A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers`` buffers. ``raster`` is the order
     of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all along the Hilbert curve ("hilbert").
     ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so that the short side of a flat product
@@ -134,6 +136,7 @@ class HopperConfig:
     stages: int
     consumers: tuple[int, int] = (2, 1)
     cluster: tuple[int, int] = (1, 1)
+    cluster_k: int = 1
     pingpong: bool = False
     promote: int = 0
     roles: str = "specialized"
@@ -175,7 +178,13 @@ class HopperConfig:
 
     @property
     def cluster_size(self) -> int:
-        return self.cluster[0] * self.cluster[1]
+        """Blocks of a cluster."""
+        return self.cluster[0] * self.cluster[1] * self.cluster_k
+
+    @property
+    def parts(self) -> int:
+        """Parts of the epilogue that a warpgroup writes one after the other."""
+        return self.part[1] // self.epilogue_columns
 
     @property
     def stage_bytes(self) -> int:
@@ -218,7 +227,7 @@ class HopperConfig:
         bM, bN, bK = self.tile
         atom_k = 256 // self.a.dtype.width
         rows, columns = self.part
-        parts = columns // self.epilogue_columns
+        sums = bM * bN * self.acc_dtype.width // 8
         rules = [
             (self.roles in ("specialized", "one"), f"roles 'specialized' or 'one', not {self.roles!r}"),
             (self.producers or (self.warpgroups < 3 and not self.pingpong),
@@ -238,9 +247,17 @@ class HopperConfig:
              f"accumulators that fit a warpgroup's registers twice where sums are promoted, not {rows} x {columns}"),
             (rows * columns // 128 <= 216, f"accumulators that fit a warpgroup's registers, not {rows} x {columns}"),
             (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
-            (parts * self.epilogue_columns == columns, f"epilogue columns that divide {columns}"),
+            (self.parts * self.epilogue_columns == columns, f"epilogue columns that divide {columns}"),
             (self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"),
-            (min(self.cluster) >= 1 and self.cluster_size <= 8, f"a cluster of 1 to 8 blocks, not {self.cluster}"),
+            (min(*self.cluster, self.cluster_k) >= 1 and self.cluster_size <= 8,
+             f"a cluster of 1 to 8 blocks, not {self.cluster} x {self.cluster_k}"),
+            (self.cluster_k == 1 or (self.cluster == (1, 1) and not self.pingpong),
+             "a cluster of (1, 1) and no turns (pingpong) where its blocks share the k tiles (cluster_k)"),
+            (self.cluster_k == 1 or self.parts % max(1, self.cluster_k) == 0,
+             f"parts of the epilogue ({self.parts} now) that cluster_k = {self.cluster_k} blocks can share evenly: "
+             "fewer epilogue_columns"),
+            (self.cluster_k == 1 or self.stages * self.stage_bytes >= sums,
+             f"stages that hold the {sums} bytes of a tile's sums where blocks of a cluster share its k tiles"),
             (self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"),
             (self.raster in RASTERS, f"a raster of {', '.join(RASTERS)}, not {self.raster!r}"),
         ]  # fmt: skip

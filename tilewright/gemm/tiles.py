@@ -87,3 +87,10 @@ def allocate_swizzled(smem: Any, dtype: Any, layout: Any) -> Any:
     if not isinstance(layout, cute.ComposedLayout):
         return smem.allocate_tensor(dtype, layout, 1024)
     return smem.allocate_tensor(dtype, layout.outer, 1024, swizzle=layout.inner)
+
+
+def swizzled_tensor(memory: Any, dtype: Any, layout: Any) -> Any:
+    """The same in ``memory``, aligned to 1024 bytes, that is there already."""
+    if not isinstance(layout, cute.ComposedLayout):
+        return cute.make_tensor(cute.recast_ptr(memory, dtype=dtype), layout)
+    return cute.make_tensor(cute.recast_ptr(memory, layout.inner, dtype), layout.outer)

@@ -58,15 +58,16 @@ class TmaStoreEpilogue:
 
     @cute.jit
     def run(
-        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, atom: cute.CopyAtom, gD: cute.Tensor,
-        gC: cute.Tensor, cD: cute.Tensor, sD: cute.Tensor, extent: tuple, function: EpilogueFunction, barrier: Any,
+        self, tiled_mma: cute.TiledMma, tidx: Any, sums: list[tuple[Any, cute.Tensor]], atom: cute.CopyAtom,
+        gD: cute.Tensor, gC: cute.Tensor, cD: cute.Tensor, sD: cute.Tensor, extent: tuple, function: EpilogueFunction,
+        barrier: Any,
     ) -> None:  # fmt: skip
-        """Write the accumulators ((2, 2, part's columns / 8), MMA_M, 1) of one warpgroup, whose thread is ``tidx``.
+        """Write the ``sums``, pairs of a part's number and its accumulators, of a warpgroup, whose thread is ``tidx``.
 
         ``tiled_mma`` is the warpgroup's on ``epilogue_columns``; ``gD`` (coordinates), ``gC`` and ``cD`` are the
         warpgroup's part of the output; ``barrier`` is the warpgroup's own.
         """
-        rows, width = self.config.part
+        rows, _ = self.config.part
         columns, buffers = self.config.epilogue_columns, self.config.epilogue_buffers
         gDs, gCs, cDs = (
             cute.flat_divide(tensor, (rows, columns))[None, None, 0, None] for tensor in (gD, gC, cD)
@@ -79,26 +80,25 @@ class TmaStoreEpilogue:
         )  # ((TMA), buffers), ((TMA), parts)
         thr_mma = tiled_mma.get_slice(tidx)
         storing = cute.arch.make_warp_uniform(tidx // 32) == 0
-        parts = width // columns
-        if const_expr(parts % buffers != 0):
+        if const_expr(len(sums) % buffers != 0):
             # The last part of the tile before went through the first buffer: it has been read by now, most likely.
             if storing:
                 cute.arch.cp_async_bulk_wait_group(0, read=True)
             barrier.arrive_and_wait()
-        for i in range_constexpr(parts):
-            part = self.part(acc, i)
+        for turn in range_constexpr(len(sums)):
+            i, part = sums[turn]
             tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             tCgC = thr_mma.partition_C(gCs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             source = partial(self.read_source, tCgC, tCcD, extent)
             function(part, EpilogueTile(tCcD, extent, source, self.config.transposed))
             results = rounded(part, self.config.c.dtype)
-            cute.copy(store, store.retile(results), tRS_sD[None, None, None, i % buffers])
+            cute.copy(store, store.retile(results), tRS_sD[None, None, None, turn % buffers])
             cute.arch.fence_proxy("async.shared", space="cta")
             if storing:
                 cute.arch.cp_async_bulk_wait_group(buffers - 2, read=True)
             barrier.arrive_and_wait()
             if storing:
-                cute.copy(atom, tSG_sD[None, i % buffers], tSG_gD[None, i])
+                cute.copy(atom, tSG_sD[None, turn % buffers], tSG_gD[None, i])
                 cute.arch.cp_async_bulk_commit_group()
 
     @cute.jit
@@ -107,11 +107,16 @@ class TmaStoreEpilogue:
         if cute.arch.make_warp_uniform(tidx // 32) == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
 
-    def part(self, acc: cute.Tensor, i: int) -> cute.Tensor:
-        """The accumulators of part ``i``: ((2, 2, columns / 8), MMA_M, 1)."""
+    def parts(self, acc: cute.Tensor) -> list[tuple[Any, cute.Tensor]]:
+        """All parts of a warpgroup's accumulators ((2, 2, part's columns / 8), MMA_M, 1)."""
+        apart = self.config.part[1] // 2
+        return [(i, self.part(acc, i, apart)) for i in range(self.config.parts)]
+
+    def part(self, acc: cute.Tensor, i: int, apart: int) -> cute.Tensor:
+        """The accumulators of part ``i``, ((2, 2, columns / 8), MMA_M, 1), where rows of the instruction are ``apart``
+        registers apart."""
         columns = self.config.epilogue_columns
-        repeat = cute.size(acc, mode=[1])
-        layout = cute.make_layout(((2, 2, columns // 8), repeat, 1), stride=((1, 2, 4), self.config.part[1] // 2, 0))
+        layout = cute.make_layout(((2, 2, columns // 8), self.config.part[0] // 64, 1), stride=((1, 2, 4), apart, 0))
         return cute.make_tensor(acc.iterator + i * (columns // 2), layout)
 
     def read_source(self, tCgC: cute.Tensor, tCcD: cute.Tensor, extent: tuple) -> Any:

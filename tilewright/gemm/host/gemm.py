@@ -21,9 +21,9 @@ from tilewright.lang.launch.machine import machine_of
 
 @dataclass
 class GemmReport:
-    """What ran. ``d`` is the product; ``decomposition`` "data_parallel", "dynamic" or "stream_k"; ``seconds`` the time
-    of the kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra shared-memory wavefronts) are
-    counted by the simulator only; ``passed_over`` says why faster kernels could not be taken."""
+    """What ran. ``d`` is the product; ``decomposition`` "data_parallel", "dynamic", "split_k" or "stream_k";
+    ``seconds`` the time of the kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra
+    shared-memory wavefronts) are the simulator's alone; ``passed_over`` says why faster kernels could not be taken."""
 
     d: Any
     kernel: str

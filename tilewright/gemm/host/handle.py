@@ -12,7 +12,7 @@ from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import zeros_beside
 from tilewright.gemm.kernel.select import kernel_of
-from tilewright.gemm.schedule.decomposition import decomposition_of
+from tilewright.gemm.schedule.launch import decomposition_of
 from tilewright.lang.arguments.argument import argument_of
 
 _COMPILED: dict[Any, Any] = {}

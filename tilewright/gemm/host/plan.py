@@ -49,6 +49,8 @@ class Plan:
 
     @property
     def decomposition(self) -> str:
+        if isinstance(self.config, HopperConfig) and self.config.cluster_k > 1:
+            return "split_k"
         if self.shares is not None:
             return "stream_k"
         return "dynamic" if self.dynamic else "data_parallel"
@@ -82,6 +84,11 @@ def refusal(entry: KernelEntry, problem: Problem, decomposition: str | StreamK, 
         return f"it needs wgmma, which sm_90 has and sm_{version} does not"
     if problem.shape[2] == 0:
         return "K is 0: there is nothing to load"
+    if entry.config.cluster_k > 1 and decomposition == "dynamic":
+        return "blocks of a cluster that share the k tiles (cluster_k) make one tile, and draw none"
+    k_tiles = -(-problem.shape[2] // entry.config.tile[2])
+    if entry.config.cluster_k > k_tiles:
+        return f"the {entry.config.cluster_k} blocks of a cluster (cluster_k) cannot share {k_tiles} k tiles"
     if isinstance(decomposition, StreamK) and decomposition.tiled_shape[2] != 1:
         return "a plan of shared tiles is for a single product"
     for matrix in problem.matrices:

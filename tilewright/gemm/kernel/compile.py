@@ -13,7 +13,7 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import AnyConfig, HopperConfig, Major
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.kernel.select import kernel_of
-from tilewright.gemm.schedule.decomposition import decomposition_of
+from tilewright.gemm.schedule.launch import decomposition_of
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.ir.core import Function
 

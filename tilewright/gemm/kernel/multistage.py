@@ -18,6 +18,7 @@ from tilewright.gemm.mainloop.math import math_of
 from tilewright.gemm.mainloop.multistage import MultistageMainloop, Slices
 from tilewright.gemm.schedule.decomposition import DataParallel, SharedTiles
 from tilewright.gemm.schedule.fixup import Fixup
+from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.tiles import aligned, global_to_shared
 from tilewright.lang.device.rematerialize import rematerialize
@@ -40,7 +41,7 @@ class MultistageGemm:
         self.raster = raster_of(config)
         self.epilogue = epilogue_of(config)
         bM, bN, _ = config.tile
-        self.fixup = Fixup(config.threads, bM * bN // config.threads, config.acc_dtype)
+        self.fixup = Fixup(Partials(config.threads, bM * bN // config.threads, config.acc_dtype))
 
     @cute.jit
     def __call__(

@@ -22,10 +22,12 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
-from tilewright.gemm.schedule.decomposition import Decomposition
 from tilewright.gemm.schedule.fixup import Fixup
+from tilewright.gemm.schedule.launch import Decomposition
+from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
-from tilewright.gemm.tiles import aligned, allocate_swizzled
+from tilewright.gemm.schedule.splitk import ClusterSlices
+from tilewright.gemm.tiles import aligned, allocate_swizzled, swizzled_tensor
 
 
 class WarpSpecializedGemm:
@@ -42,9 +44,9 @@ class WarpSpecializedGemm:
         self.epilogue = TmaStoreEpilogue(config)
         self.raster = raster_of(config)
         threads = 128 * config.warpgroups
-        together = pipeline.NamedBarrier(barrier_id=4, num_threads=threads)
-        accumulators = config.part[0] * config.part[1] // 128
-        self.fixup = Fixup(threads, accumulators, config.acc_dtype, together.arrive_and_wait)
+        self.together = pipeline.NamedBarrier(barrier_id=4, num_threads=threads)
+        self.partials = Partials(threads, config.part[0] * config.part[1] // 128, config.acc_dtype)
+        self.fixup = Fixup(self.partials, self.together.arrive_and_wait)
 
     @cute.jit
     def __call__(
@@ -84,6 +86,11 @@ class WarpSpecializedGemm:
                 "skip each other's tiles, which must have the same number of k tiles: take PersistentTiles, or "
                 "pingpong=False"
             )
+        if (self.config.cluster_k > 1) != isinstance(decomposition, ClusterSlices):
+            raise ConstraintError(
+                f"cluster_k = {self.config.cluster_k} with {type(decomposition).__name__}: blocks of a cluster that "
+                "share k tiles take ClusterSlices, and no others do"
+            )
 
     @cute.kernel
     def kernel(
@@ -95,22 +102,24 @@ class WarpSpecializedGemm:
     ) -> None:  # fmt: skip
         config = self.config
         cM, cN = config.cluster
+        cK = config.cluster_k
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
         if warp == 0:
             cpasync.prefetch_descriptor(tma_A)
             cpasync.prefetch_descriptor(tma_B)
             cpasync.prefetch_descriptor(tma_D)
-        # Blocks of a cluster lie side by side in the grid; their place in it is (rank mod cM, rank / cM).
+        # Blocks of a cluster lie side by side in the grid, along M first, then along N, then along K.
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-        cluster_layout = cute.make_layout((cM, cN, 1))
+        cluster_layout = cute.make_layout((cM, cN, cK))
         place = cluster_layout.get_flat_coord(rank)
 
         smem = utils.SmemAllocator()
-        sA, sB, sD = (
-            allocate_swizzled(smem, operand.dtype, layout)
-            for operand, layout in ((config.a, sA_layout), (config.b, sB_layout), (config.c, sD_layout))
-        )  # A and B: (rows, bK, boxes, stages); D: (rows, columns, buffers, warpgroups)
+        stages = smem.allocate(config.stages * config.stage_bytes, 1024)
+        bytes_A = cute.cosize(sA_layout) * config.a.dtype.width // 8
+        sA = swizzled_tensor(stages, config.a.dtype, sA_layout)  # (rows, bK, boxes, stages)
+        sB = swizzled_tensor(stages + bytes_A, config.b.dtype, sB_layout)  # (rows, bK, boxes, stages)
+        sD = allocate_swizzled(smem, config.c.dtype, sD_layout)  # (rows, columns, buffers, warpgroups)
         ring = pipeline.PipelineTmaAsync.create(
             num_stages=config.stages,
             consumer_group=self.math.tiled_mma(warpgroups=config.split[0] * config.split[1]),
@@ -132,6 +141,7 @@ class WarpSpecializedGemm:
         fragments = partial(self.fragments, tiled_mma, sA, sB)
         finish = partial(
             self.finish, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, k_tiles,
+            cute.recast_ptr(stages, dtype=config.acc_dtype), rank,
         )  # fmt: skip
         self.roles(warp, warpgroup, walk, ring, order, k_tiles, where, operands, fragments, finish, tiled_mma)
 
@@ -254,31 +264,55 @@ class WarpSpecializedGemm:
     @cute.jit
     def finish(
         self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
-        sD: cute.Tensor, function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any,
-        mine: Any, part: tuple, acc: cute.Tensor, tile: Any, k_begin: Any, k_end: Any,
+        sD: cute.Tensor, function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any, scratch: Any,
+        rank: Any, mine: Any, part: tuple, acc: cute.Tensor, tile: Any, k_begin: Any, k_end: Any,
     ) -> None:  # fmt: skip
         """Write warpgroup ``mine``'s sums, or hand them to the worker that finishes the tile."""
         sD = sD[None, None, None, mine]
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
-        if cutlass.const_expr(decomposition.partial):
+        write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD, function, mine, part)
+        if cutlass.const_expr(self.config.cluster_k > 1):
+            self.exchange(write, tidx, acc, tile, scratch, rank)
+        elif cutlass.const_expr(decomposition.partial):
             # All warpgroups of the block go the same way, and exchange sums thread by thread.
             if k_end < k_tiles:
                 self.fixup.give(decomposition, tidx, acc)
             else:
                 if k_begin > 0:
                     self.fixup.take(decomposition, tile, tidx, acc)
-                self.write(epilogue_mma, acc, where(tile), tma_D, tD, mC, sD, function, mine, part)
+                write(tile, self.epilogue.parts(acc))
         else:
-            self.write(epilogue_mma, acc, where(tile), tma_D, tD, mC, sD, function, mine, part)
+            write(tile, self.epilogue.parts(acc))
+
+    @cute.jit
+    def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, tile: Any, scratch: Any, rank: Any) -> None:
+        """Each block of the cluster adds up, and writes, its share of the parts of the epilogue; ``scratch`` is the
+        shared memory of the stages, which nobody needs any more."""
+        config = self.config
+        self.together.arrive_and_wait()  # the wgmma of all warpgroups have read the stages
+        self.partials.store(scratch, tidx, acc)
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        parts = []
+        for turn in cutlass.range_constexpr(config.parts // config.cluster_k):
+            index = turn * config.cluster_k + rank
+            sums = self.partials.add_up(
+                partial(cute.arch.mapa, scratch), config.cluster_k, tidx, index, config.epilogue_columns // 2,
+                config.part[1] // 2,
+            )  # fmt: skip
+            parts.append((index, self.epilogue.part(sums, 0, config.epilogue_columns // 2)))
+        cute.arch.cluster_arrive()  # a block stays until the others have read its sums
+        write(tile, parts)
+        cute.arch.cluster_wait()
 
     @cute.jit
     def write(
-        self, epilogue_mma: cute.TiledMma, acc: cute.Tensor, where: tuple, tma_D: cute.CopyAtom, tD: cute.Tensor,
-        mC: cute.Tensor, sD: cute.Tensor, function: EpilogueFunction, mine: Any, part: tuple,
+        self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
+        sD: cute.Tensor, function: EpilogueFunction, mine: Any, part: tuple, tile: Any, parts: list,
     ) -> None:  # fmt: skip
-        """Write a consumer warpgroup's part of one output tile."""
+        """Write a consumer warpgroup's ``parts``, pairs of number and sums, of one output tile."""
         config = self.config
-        m, n, batch = where
+        m, n, batch = where(tile)
         at = m * config.split[0] + part[0], n * config.split[1] + part[1]
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
         gD, gC, cD = (
@@ -286,7 +320,7 @@ class WarpSpecializedGemm:
             for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
         )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128
-        self.epilogue.run(epilogue_mma, tidx, acc, tma_D, gD, gC, cD, sD, extent, function, self.barrier(mine))
+        self.epilogue.run(epilogue_mma, tidx, parts, tma_D, gD, gC, cD, sD, extent, function, self.barrier(mine))
 
     def barrier(self, mine: Any) -> pipeline.NamedBarrier:
         """That of consumer warpgroup ``mine`` alone."""

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright import Int32, const_expr, cute, range
-from tilewright.cute.runtime import from_dlpack
-from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.schedule.feed import TileFeed, first_place
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.tensors.choose import select
@@ -208,29 +207,3 @@ class PersistentSharedTiles(SharedTiles):
         for tile in range(self.plan.sk_tiles + block, tiles, self.workers, unroll=1):
             state = piece(tile, 0, k_tiles, state)
         return state
-
-
-Decomposition = DataParallel | PersistentTiles | DynamicTiles | SharedTiles | PersistentSharedTiles
-
-
-def decomposition_of(
-    plan: StreamK | None, config: AnyConfig, zeros: Callable[[int, Any], Any], multiprocessors: int,
-    dynamic: bool = False,
-) -> Decomposition:  # fmt: skip
-    """The kernel's argument; ``zeros(n, dtype)`` makes an array on the machine that runs it. ``dynamic``: tiles are
-    dealt at run time."""
-    if plan is None and isinstance(config, HopperConfig):
-        workers = Int32(multiprocessors // config.cluster_size)
-        if not dynamic:
-            return PersistentTiles(workers)
-        return DynamicTiles(workers, from_dlpack(zeros(1, Int32)).mark_layout_dynamic())
-    if plan is None:
-        return DataParallel()
-    bM, bN, _ = config.tile
-    workspace, flags = (
-        from_dlpack(array, assumed_align=16).mark_layout_dynamic()
-        for array in (zeros(plan.sk_blocks * bM * bN, config.acc_dtype), zeros(plan.sk_blocks, Int32))
-    )
-    if isinstance(config, HopperConfig):
-        return PersistentSharedTiles(workspace, flags, plan, Int32(max(plan.avail_sms, plan.sk_blocks)))
-    return SharedTiles(workspace, flags, plan)

@@ -10,41 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import gcd
 from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.gemm.schedule.decomposition import SharedTiles
+from tilewright.gemm.schedule.partials import Partials
 
-READ_AT_ONCE = 32  # accumulators of one thread that are fetched before the first is needed
 IN_FLIGHT = 64  # of the next blocks' accumulators, where tiles are so small that one block's are fewer
 
 
 @dataclass(frozen=True)
 class Fixup:
-    """``threads`` of a block hold ``accumulators`` of type ``dtype`` each; ``sync`` is their barrier."""
+    """``sync`` is the barrier of the threads of a block that hold ``partials``."""
 
-    threads: int
-    accumulators: int
-    dtype: Any
+    partials: Partials
     sync: Callable[[], None] = cute.arch.sync_threads
 
-    def slot(self, workspace: Any, block: Any, tidx: Any) -> Any:
-        """This thread's accumulators in ``block``'s slot, as (vector, vectors): neighbours in a warp write neighbouring
-        vectors."""
-        width = 128 // self.dtype.width
-        vectors = self.accumulators // width
-        layout = cute.make_layout((width, vectors), stride=(1, width * self.threads))
-        offset = block * (self.accumulators * self.threads) + tidx * width
-        return cute.make_tensor((workspace.iterator + offset).align(16), layout)
+    def slot(self, workspace: Any, block: Any) -> Any:
+        return workspace.iterator + block * self.partials.elements
 
     @cute.jit
     def give(self, shared: SharedTiles, tidx: Any, acc: cute.Tensor) -> None:
         """Hand this block's sums to the block that finishes the tile."""
         block, _, _ = cute.arch.block_idx()
-        slot = self.slot(shared.workspace, block, tidx)
-        cute.autovec_copy(cute.make_tensor(acc.iterator, cute.make_layout(slot.shape)), slot)
+        self.partials.store(self.slot(shared.workspace, block), tidx, acc)
         self.sync()
         if tidx == 0:
             cute.arch.store(shared.flags.iterator + block, cutlass.Int32(1), sem="release", scope="gpu")
@@ -58,19 +48,11 @@ class Fixup:
         """
         this, _, _ = cute.arch.block_idx()
         first = shared.first_block(tile)
-        for block in cutlass.range(first + tidx, this, self.threads, unroll=1):
+        for block in cutlass.range(first + tidx, this, self.partials.threads, unroll=1):
             flag = shared.flags.iterator + block
             while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
                 pass
             cute.arch.store(flag, cutlass.Int32(0))
         self.sync()
-        for block in cutlass.range(first, this, unroll=max(1, IN_FLIGHT // self.accumulators)):
-            theirs = self.slot(shared.workspace, block, tidx)
-            ours = cute.make_tensor(acc.iterator, cute.make_layout(theirs.shape))
-            vector, vectors = theirs.shape
-            at_once = (vector, gcd(READ_AT_ONCE // vector, vectors))
-            for part in cutlass.range_constexpr(vectors // at_once[1]):
-                fetched = cute.make_rmem_tensor(at_once, self.dtype)  # (vector, vectors at once)
-                cute.autovec_copy(cute.local_tile(theirs, at_once, (0, part)), fetched)
-                sums = cute.local_tile(ours, at_once, (0, part))
-                sums.store(sums.load() + fetched.load())
+        for block in cutlass.range(first, this, unroll=max(1, IN_FLIGHT // self.partials.accumulators)):
+            self.partials.add_to(acc, self.slot(shared.workspace, block), tidx)
