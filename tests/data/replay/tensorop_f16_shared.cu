@@ -367,7 +367,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
     const int t_99 = tw::multiply(128, t_96);
     const int t_100 = tw::multiply(128, t_97);
     if (t_8 < decomposition_plan_iters_per_tile) {
-      float* p_31 = decomposition_workspace + bidx * 16384 + tidx_1 * 4;
+      float* p_31 = decomposition_workspace + (bidx * 16384 + tidx_1 * 4);
       *reinterpret_cast<uint4*>(p_31) = *reinterpret_cast<uint4 const*>(&acc[0]);
       *reinterpret_cast<uint4*>((p_31 + 1024)) = *reinterpret_cast<uint4 const*>(&acc[4]);
       *reinterpret_cast<uint4*>((p_31 + 2048)) = *reinterpret_cast<uint4 const*>(&acc[8]);
@@ -409,7 +409,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         __syncthreads();
         #pragma unroll 1
         for (int block_1 = first; block_1 < bidx; ++block_1) {
-          float* p_33 = decomposition_workspace + block_1 * 16384 + tidx_1 * 4;
+          float* p_33 = decomposition_workspace + (block_1 * 16384 + tidx_1 * 4);
           alignas(16) float fetched[32];
           *reinterpret_cast<uint4*>(&fetched[0]) = *reinterpret_cast<uint4 const*>(p_33);
           *reinterpret_cast<uint4*>(&fetched[4]) = *reinterpret_cast<uint4 const*>((p_33 + 1024));

@@ -27,14 +27,11 @@ class Fixup:
     partials: Partials
     sync: Callable[[], None] = cute.arch.sync_threads
 
-    def slot(self, workspace: Any, block: Any) -> Any:
-        return workspace.iterator + block * self.partials.elements
-
     @cute.jit
     def give(self, shared: SharedTiles, tidx: Any, acc: cute.Tensor) -> None:
         """Hand this block's sums to the block that finishes the tile."""
         block, _, _ = cute.arch.block_idx()
-        self.partials.store(self.slot(shared.workspace, block), tidx, acc)
+        self.partials.store(shared.workspace.iterator, tidx, acc, block)
         self.sync()
         if tidx == 0:
             cute.arch.store(shared.flags.iterator + block, cutlass.Int32(1), sem="release", scope="gpu")
@@ -55,4 +52,4 @@ class Fixup:
             cute.arch.store(flag, cutlass.Int32(0))
         self.sync()
         for block in cutlass.range(first, this, unroll=max(1, IN_FLIGHT // self.partials.accumulators)):
-            self.partials.add_to(acc, self.slot(shared.workspace, block), tidx)
+            self.partials.add_to(acc, shared.workspace.iterator, tidx, block)

@@ -37,22 +37,25 @@ class Partials:
         """Elements of one access."""
         return 128 // int(self.dtype.width)
 
-    def slot(self, base: Any, tidx: Any) -> cute.Tensor:
-        """Thread ``tidx``'s accumulators in the slot at ``base``, as (vector, vectors)."""
+    def slot(self, base: Any, tidx: Any, number: Any = None) -> cute.Tensor:
+        """Thread ``tidx``'s accumulators in the slot at ``base``, or in the one so many slots behind it, as (vector,
+        vectors)."""
         width = self.vector
         layout = cute.make_layout((width, self.accumulators // width), stride=(1, width * self.threads))
-        return cute.make_tensor((base + tidx * width).align(16), layout)
+        # One sum of integers, not two steps of a pointer: these would hold two more registers.
+        offset = tidx * width if number is None else number * self.elements + tidx * width
+        return cute.make_tensor((base + offset).align(16), layout)
 
     @cute.jit
-    def store(self, base: Any, tidx: Any, acc: cute.Tensor) -> None:
-        """Put this thread's accumulators into the slot at ``base``."""
-        slot = self.slot(base, tidx)
+    def store(self, base: Any, tidx: Any, acc: cute.Tensor, number: Any = None) -> None:
+        """Put this thread's accumulators into a slot."""
+        slot = self.slot(base, tidx, number)
         cute.autovec_copy(cute.make_tensor(acc.iterator, cute.make_layout(slot.shape)), slot)
 
     @cute.jit
-    def add_to(self, acc: cute.Tensor, base: Any, tidx: Any) -> None:
-        """acc += what the slot at ``base`` has for this thread."""
-        theirs = self.slot(base, tidx)
+    def add_to(self, acc: cute.Tensor, base: Any, tidx: Any, number: Any = None) -> None:
+        """acc += what a slot has for this thread."""
+        theirs = self.slot(base, tidx, number)
         ours = cute.make_tensor(acc.iterator, cute.make_layout(theirs.shape))
         vector, vectors = theirs.shape
         at_once = (vector, gcd(READ_AT_ONCE // vector, vectors))
