@@ -60,7 +60,7 @@ class HopperModel:
         # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
         # their columns of B, from memory.
         each = self.bytes_in * limits[0] / MEMORY_PER_US
-        self.anew = rows([along(config, config.tile[:2]) for config in configs[self.even :]]) * each
+        self.anew = rows([along(c, c.tile[:2]) for c in configs[self.even :]] or np.empty((0, 2))) * each
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         """Microseconds for an (M, N, K, L) problem, without what all options have in common: of each option, or
@@ -89,7 +89,7 @@ class HopperModel:
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
         # hold comes from memory for each tile anew.
         apart = [one for one, extent in zip(self.anew, (m, n), strict=True) if extent * k * self.bytes_in > L2_BYTES]
-        if apart:
+        if apart and time[even].size:
             time[even] = np.maximum(time[even], sum(apart) * k * shared)
         return time
 

@@ -66,6 +66,6 @@ def along(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:
     return (n, m, *rest) if config.transposed else (m, n, *rest)
 
 
-def rows(listed: Sequence[Sequence[float]]) -> Any:
+def rows(listed: Any) -> Any:
     """Numbers of each option as one vector for each number."""
     return np.ascontiguousarray(np.array(listed, float).T)
