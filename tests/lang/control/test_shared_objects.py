@@ -321,3 +321,222 @@ def test_a_loop_is_traced_again_only_for_changes_that_are_not_known_yet(staged, 
     for traces, program in ((2, of_an_object), (1, of_an_object), (1, of_variables)):
         staged(program, 3)
         assert capsys.readouterr().out.split() == ["traced"] * traces
+
+
+# -- objects behind functions and classes, and under several names ------------------------------------------------
+
+
+class Total:
+    count = 0
+
+    def bump(self) -> None:
+        type(self).count += 1
+
+    def bump_the_global_one(self) -> None:
+        SHARED[1] = SHARED[1] + 1
+
+
+def bump_shared() -> None:
+    SHARED[0] = SHARED[0] + 1
+
+
+def bump_twice() -> None:
+    bump_shared()
+    bump_shared()
+
+
+def global_behind_functions(n):
+    SHARED[0] = 0
+    if n > 0:
+        bump_twice()
+    return SHARED[0]
+
+
+def global_behind_a_method(n):
+    SHARED[1] = 0
+    total = Total()
+    for _ in range(n + 2):
+        total.bump_the_global_one()
+    return SHARED[1]
+
+
+def bumped(counter):
+    counter.bump()
+    return counter
+
+
+def the_same_object_assigned_again_in_a_loop(n):
+    counter = Counter()
+    alias = counter
+    for _ in range(n + 2):
+        counter = bumped(counter)
+    return counter.count, alias.count
+
+
+def the_same_object_in_a_new_tuple(n):
+    counter = Counter()
+    pair = (counter, 0)
+    while pair[1] < n + 2:
+        pair[0].bump()
+        pair = (pair[0], pair[1] + 1)
+    return counter.count, pair[0].count, pair[1]
+
+
+def the_same_list_in_a_loop(n):
+    box = [0, 0]
+    alias = box
+    for i in range(n + 2):
+        box[0] += i
+        box = alias
+    return box[0], alias[0]
+
+
+def a_new_list_in_one_branch(n):
+    box = [1, 2]
+    if n > 0:
+        box[0] = 7
+    else:
+        box = [3, 4]
+    return box[0], box[1]
+
+
+def a_new_list_in_each_turn(n):
+    box = [1, 2]
+    for i in range(n + 2):
+        box = [box[1] + i, box[0]]
+    return box[0], box[1]
+
+
+@pytest.mark.parametrize("program", [
+    global_behind_functions, global_behind_a_method, the_same_object_assigned_again_in_a_loop,
+    the_same_object_in_a_new_tuple, the_same_list_in_a_loop, a_new_list_in_one_branch, a_new_list_in_each_turn,
+], ids=lambda f: f.__name__)  # fmt: skip
+def test_changes_under_several_names_are_carried(program, both) -> None:
+    both(program, -1)
+    both(program, 2)
+
+
+def test_a_jit_function_that_changes_what_it_closes_over(staged) -> None:
+    def program(n):
+        box = [0]
+
+        @cute.jit
+        def put(x):
+            box[0] = x
+
+        if n > 0:
+            put(5)
+        return box[0]
+
+    assert staged(program, -1) == (0,)
+    assert staged(program, 2) == (5,)
+
+
+def one_of_two_in_a_branch(n):
+    first, second = [1], [2]
+    chosen = first
+    if n > 0:
+        chosen = second
+    chosen[0] += 1
+    return first[0]
+
+
+def one_of_two_in_both_branches(n):
+    first, second = [1], [2]
+    if n > 0:
+        chosen = (first, 0)
+    else:
+        chosen = (second, 0)
+    chosen[0][0] += 1
+    return first[0]
+
+
+def one_of_two_in_an_expression(n):
+    first, second = [1], [2]
+    chosen = first if n > 0 else second
+    chosen[0] += 1
+    return first[0]
+
+
+def one_of_two_by_and(n):
+    first = [1]
+    chosen = n > 0 and first
+    chosen[0] += 1
+    return first[0]
+
+
+def swapped_in_a_loop(n):
+    first, second = [1], [2]
+    for _ in range(n):
+        first[0] += 1
+        first, second = second, first
+    return first[0]
+
+
+def moved_in_a_list(n):
+    boxes = [[1], [2]]
+    for _ in range(n):
+        boxes[1] = boxes[0]
+    return boxes[1][0]
+
+
+@pytest.mark.parametrize("program", [
+    one_of_two_in_a_branch, one_of_two_in_both_branches, one_of_two_in_an_expression, one_of_two_by_and,
+    swapped_in_a_loop, moved_in_a_list,
+], ids=lambda f: f.__name__)  # fmt: skip
+def test_one_of_two_objects_is_refused(program, staged) -> None:
+    with pytest.raises(StagingError, match=r"one of two objects that can change.*take a copy of each"):
+        staged(program, 2)
+
+
+def test_copies_of_two_objects_may_be_chosen(both) -> None:
+    def program(n):
+        first, second = [1], [2]
+        chosen = list(first) if n > 0 else list(second)
+        chosen[0] += 1
+        return first[0], second[0], chosen[0]
+
+    both(program, -1)
+    both(program, 2)
+
+
+def test_attributes_of_classes_may_not_change(staged) -> None:
+    def program(n):
+        total = Total()
+        if n > 0:
+            total.bump()
+        return total.count
+
+    with pytest.raises(StagingError, match="'Total' changes its attributes in the run-time if"):
+        staged(program, -1)
+    Total.count = 0
+
+
+def test_iterators_from_outside_are_refused(staged) -> None:
+    def program(n):
+        items = iter([Counter(), Counter()])
+        found = 0
+        if n > 0:
+            found = next(items).count
+        return found
+
+    with pytest.raises(StagingError, match="'items' is an iterator from outside the region: it would advance once"):
+        staged(program, -1)
+
+
+def test_a_property_that_changes_its_object(staged) -> None:
+    class Numbered(Counter):
+        __slots__ = ()
+
+        @property
+        def following(self):
+            self.bump()
+            return self.count
+
+    def program(n):
+        numbered = Numbered()
+        found = numbered.following if n > 0 else 0
+        return numbered.count, found
+
+    with pytest.raises(StagingError, match=r"'numbered.count' changes in a side of the run-time conditional expr"):
+        staged(program, -1)

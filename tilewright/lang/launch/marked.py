@@ -17,6 +17,8 @@ class MarkedFunction:
     """A function that is staged. Without ``preprocessor`` its control flow is left to Python."""
 
     word = ""
+    marked = True
+    """What :mod:`~tilewright.lang.staging.places` knows such functions by."""
 
     def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
         self.function = function

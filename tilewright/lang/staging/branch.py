@@ -9,7 +9,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import values
 from tilewright.lang.staging.location import here
-from tilewright.lang.staging.places import State, same
+from tilewright.lang.staging.places import ONE_OF_TWO, State, same
 from tilewright.lang.staging.regions import Pair, Region, changed_type, decide, emit_branch, hints
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Mismatch, Spec
@@ -65,18 +65,22 @@ class If:
         """Both arms have ended: emit the branch, and go on with what it gives."""
         if not isinstance(self.test, Value):
             return variables
-        before, first, last = self.state.before, self.after, self._end(variables)
+        before, (first, inside), (last, outside) = self.state.before, self.after, self._end(variables)
         final = list(last)
         moved = [i for i in range(len(final)) if not (same(first[i], last[i]) and same(last[i], before[i]))]
-        sides = [(before[i], first[i], last[i]) for i in moved]
+        sides = []
+        for i in moved:
+            if first[i] is not last[i] and any(self.state.moves(side[i], before[i]) for side in (first, last)):
+                inside[i] = outside[i] = Undefined(self.state.labels[i], ONE_OF_TWO)
+            sides.append((before[i], inside[i], outside[i]))
         labels = [self.state.labels[i] for i in moved]
         for i, value in zip(moved, choose(self.test, self.arms, self.region, labels, sides), strict=True):
             final[i] = value
         return self.state.restore(final)
 
-    def _end(self, variables: tuple[Any, ...]) -> list[Any]:
+    def _end(self, variables: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
         self.region.close()
-        return self.state.now(variables, self.region)
+        return self.state.end(variables, self.region)
 
 
 def choose(

@@ -10,11 +10,10 @@ from typing import Any
 from tilewright.lang.staging import runtime
 from tilewright.lang.staging.location import register_code
 from tilewright.lang.staging.nodes import TOOL
-from tilewright.lang.staging.places import kind_of
+from tilewright.lang.staging.places import globals_of, has_code, kind_of
 from tilewright.lang.staging.rewrite import rewrite
 from tilewright.lang.staging.source import FUTURES, codes_in, names_of, tree_of
 
-_STILL = ("fixed", "callable")
 _CODES: weakref.WeakKeyDictionary[CodeType, CodeType] = weakref.WeakKeyDictionary()
 
 
@@ -52,9 +51,16 @@ def _compile(function: FunctionType) -> CodeType:
 
 
 def _shared(function: FunctionType) -> set[str]:
-    """The names of the global variables whose contents could change: containers and objects of the user's."""
+    """The names of the global variables behind which something could change: containers and objects of the user's, and
+    functions and classes that name such variables."""
     scope = function.__globals__
-    return {name for name in names_of(function.__code__) if kind_of(type(scope.get(name))) not in _STILL}
+    return {name for name in names_of(function.__code__) & scope.keys() if _may_change(scope[name])}
+
+
+def _may_change(value: Any) -> bool:
+    if has_code(value) and not isinstance(value, type):
+        return bool(globals_of(value))
+    return kind_of(type(value)) != "fixed"
 
 
 def _bind(function: FunctionType, code: CodeType) -> FunctionType:

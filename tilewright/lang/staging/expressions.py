@@ -13,7 +13,7 @@ from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging.branch import choose
 from tilewright.lang.staging.location import fail, here
-from tilewright.lang.staging.places import State
+from tilewright.lang.staging.places import ONE_OF_TWO, State, kind_of
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.regions import Region, can_speculate, decide
 from tilewright.lang.staging.undefined import Undefined
@@ -23,22 +23,24 @@ Objects = Callable[[], tuple[tuple[str, ...], tuple[Any, ...]]]
 """The names of variables, and the objects that they hold."""
 
 
-def and_(first: Any, *rest: Thunk, reach: Objects | None = None) -> Any:
-    """``first and rest[0]() and ...``: what decides now decides as Python does. ``reach()`` are the objects that a side
-    may change."""
-    return _logical("and", first, rest, reach)
+def and_(first: Any, *rest: Thunk, reach: Objects | None = None, calls: bool = False) -> Any:
+    """``first and rest[0]() and ...``: what decides now decides as Python does. ``reach()`` are the objects that the
+    sides name, and, if one ``calls`` something, may change."""
+    return _logical("and", first, rest, reach, calls)
 
 
-def or_(first: Any, *rest: Thunk, reach: Objects | None = None) -> Any:
+def or_(first: Any, *rest: Thunk, reach: Objects | None = None, calls: bool = False) -> Any:
     """``first or rest[0]() or ...``."""
-    return _logical("or", first, rest, reach)
+    return _logical("or", first, rest, reach, calls)
 
 
-def _logical(word: str, first: Any, rest: tuple[Thunk, ...], reach: Objects | None = None) -> Any:
+def _logical(
+    word: str, first: Any, rest: tuple[Thunk, ...], reach: Objects | None = None, calls: bool = False
+) -> Any:
     for i, thunk in enumerate(rest):
         test = decide(first)
         if isinstance(test, Value):
-            return _lazy(word, first, test, functools.partial(_rest, word, rest[i:]), reach)
+            return _lazy(word, first, test, functools.partial(_rest, word, rest[i:]), reach, calls)
         if test is (word == "or"):
             return first
         first = thunk()
@@ -63,10 +65,10 @@ def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Bl
     return found, block
 
 
-def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None) -> Any:
+def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None, calls: bool) -> Any:
     """``first and/or rest()`` for a run-time ``first``: the second side runs only where the first does not decide."""
     region = Region(f"`{word}`", here(4))
-    second, block = _aside(region, rest, reach)
+    second, block = _aside(region, rest, reach if calls else None)
     if isinstance(first, Boolean) and isinstance(second, (bool, Boolean)):
         second = Boolean(second)
         if can_speculate(block):
@@ -74,8 +76,8 @@ def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None
             return operators.binary(word, first, second)
         first = Boolean(word == "or")
     if word == "and":
-        return _choose(test, (second, first), (block, Block()), region)
-    return _choose(test, (first, second), (Block(), block), region)
+        return _choose(test, (second, first), (block, Block()), region, reach)
+    return _choose(test, (first, second), (Block(), block), region, reach)
 
 
 def not_(value: Any) -> Any:
@@ -83,18 +85,24 @@ def not_(value: Any) -> Any:
     return Boolean(Builder.current().unary("not", test)) if isinstance(test, Value) else not test
 
 
-def if_(test: Any, then: Thunk, other: Thunk, reach: Objects | None = None) -> Any:
-    """``then() if test else other()``; ``reach`` as for :func:`and_`."""
+def if_(test: Any, then: Thunk, other: Thunk, reach: Objects | None = None, calls: bool = False) -> Any:
+    """``then() if test else other()``; ``reach`` and ``calls`` as for :func:`and_`."""
     known = decide(test)
     if not isinstance(known, Value):
         return then() if known else other()
     region = Region("conditional expression", here(2))
-    first, block = _aside(region, then, reach)
-    second, rest = _aside(region, other, reach)
-    return _choose(known, (first, second), (block, rest), region)
+    first, block = _aside(region, then, reach if calls else None)
+    second, rest = _aside(region, other, reach if calls else None)
+    return _choose(known, (first, second), (block, rest), region, reach)
 
 
-def _choose(test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> Any:
+def _choose(
+    test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region, reach: Objects | None
+) -> Any:
+    if sides[0] is not sides[1] and reach is not None and any(kind_of(type(side)) != "fixed" for side in sides):
+        state = State((), (), *reach())
+        if any(state.moves(side, None) for side in sides):
+            raise fail(f"what the {region} gives has no value: {ONE_OF_TWO}")
     (found,) = choose(test, arms, region, [""], [(None, *sides)])
     if isinstance(found, Undefined):
         raise fail(f"the two sides of the {region} do not agree: {found.reason}; convert one of them")

@@ -8,17 +8,17 @@ kept for the loop's line in the source, so that staging it again needs one trace
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.places import State
+from tilewright.lang.staging.places import ONE_OF_TWO, State, kind_of
 from tilewright.lang.staging.regions import Region, changed_type, hints, same_value
 from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.staging.values import Mismatch, Spec
+from tilewright.lang.staging.values import Compound, Kept, Mismatch, Spec
 
 _CHANGING: dict[Any, set[str]] = {}
 """For each loop's place in the source, the paths of the places that it was seen to change."""
@@ -30,12 +30,10 @@ class Carried:
 
     __slots__ = ("index", "init", "label", "lost", "spec", "temporary")
 
-    def __init__(self, index: int, label: str, init: Any, temporary: bool) -> None:
+    def __init__(self, index: int, label: str, init: Any, temporary: bool, spec: Spec | None) -> None:
         self.index, self.label, self.init, self.temporary = index, label, init, temporary
         self.lost = ""
-        self.spec: Spec | None = None
-        if not isinstance(init, Undefined):
-            self.spec = values.spec_of(init)
+        self.spec = spec
 
     def conform(self, value: Any, region: Region) -> list[Value]:
         """The values of what a turn left."""
@@ -60,17 +58,26 @@ class LoopValues:
     def __init__(self, region: Region, state: State, temporaries: Sequence[str]) -> None:
         self.region, self.state = region, state
         self.changing = _CHANGING.setdefault(region.where, set())
-        variables = list(zip(state.labels, state.before, strict=True))[: state.count]
-        self.carried = [Carried(i, label, init, label in temporaries) for i, (label, init) in enumerate(variables)]
+        self.temporaries = temporaries
+        self.carried = [self.carry(i) for i in range(state.count)]
         self.carry_changing()
+
+    def carry(self, index: int) -> Carried:
+        """The variable or place as it is now known. An object that can change stays the object that it is, and its
+        places are carried, unless a turn was seen to put another object there."""
+        label, init = self.state.labels[index], self.state.before[index]
+        spec = None if isinstance(init, Undefined) else values.spec_of(init, path=label, keeps=self._keeps)
+        return Carried(index, label, init, index < self.state.count and label in self.temporaries, spec)
+
+    def _keeps(self, value: Any, path: str) -> bool:
+        return path not in self.changing and kind_of(type(value)) in ("list", "dict", "object")
 
     def carry_changing(self) -> None:
         """Carry the places that are known to change; what was carried before keeps what was learnt of it."""
         known = {carried.index for carried in self.carried}
         for i in range(self.state.count, len(self.state.labels)):
-            label, before = self.state.labels[i], self.state.before[i]
-            if i not in known and label in self.changing:
-                self.carried.append(Carried(i, label, before, False))
+            if i not in known and self.state.labels[i] in self.changing:
+                self.carried.append(self.carry(i))
 
     def arguments(self) -> list[Value]:
         """Fresh block arguments for all carried values."""
@@ -95,8 +102,16 @@ class LoopValues:
         state = self.state.now(variables, self.region)
         again = self._find_changes()
         found: list[Value] = []
-        for carried in self.carried:
+        for i, carried in enumerate(self.carried):
             value = state[carried.index]
+            if self.state.moves(value, carried.init):  # a turn that reads it before it is assigned must not find it
+                value = Undefined(carried.label, ONE_OF_TWO)
+                again |= not carried.lost and not carried.temporary
+                carried.lost = ONE_OF_TWO
+            if replaced := set(_replaced(carried.spec, value, carried.label)):
+                self.changing.update(replaced)
+                carried, again = self.carry(carried.index), True
+                self.carried[i] = carried
             again |= carried.spec is not None and carried.spec.weaken(value)
             found += carried.conform(value, self.region)
         if not again:
@@ -113,7 +128,7 @@ class LoopValues:
             after = place.get()
             if isinstance(after, Undefined):
                 raise fail(f"'{path}' has no value after one turn of the {self.region}: {after.reason}")
-            if not values.spec_of(place.before).types():
+            if not values.spec_of(place.before).types() and not self.state.moves(after, place.before):
                 raise fail(
                     f"'{path}' changes in the {self.region} from {objects.describe(place.before)} to "
                     f"{objects.describe(after)}, but it is known only while staging; "
@@ -151,3 +166,12 @@ class LoopValues:
         for i, result in zip(kept, loop.results, strict=True):
             result.hint, inits[i] = arguments[0][i].hint, result
         return self.spread(inits)
+
+
+def _replaced(spec: Spec | None, value: Any, path: str) -> Iterator[str]:
+    """The paths inside ``value`` where another object is than the one that was to stay there."""
+    if isinstance(spec, Kept) and value is not spec.value and not isinstance(value, Undefined):
+        yield path
+    if isinstance(spec, Compound) and type(value) is spec.type and objects.labels_of(value) == spec.labels:
+        for part, label, item in zip(spec.parts, spec.labels, spec.split(value), strict=True):
+            yield from _replaced(part, item, f"{path}{label}")

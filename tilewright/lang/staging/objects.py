@@ -58,7 +58,13 @@ def codec(value: Any) -> tuple[Callable[[Any], list[Any]], Callable[[list[Any]],
     kind: Any = type(value)
     if isinstance(value, dict):
         keys = list(value)
-        return (lambda d: list(d.values())), (lambda items: kind(zip(keys, items, strict=True)))
+
+        def like(items: list[Any]) -> Any:
+            made = {} if kind is dict else copy.copy(value)  # a defaultdict keeps its factory
+            made.update(zip(keys, items, strict=True))
+            return made
+
+        return (lambda d: list(d.values())), like
     if isinstance(value, (tuple, list)):
         return list, (lambda items: kind(*items)) if hasattr(value, "_fields") else kind
     names = [f.name for f in dataclasses.fields(value)]

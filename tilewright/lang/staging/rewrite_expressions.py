@@ -22,6 +22,8 @@ _IN_COMPREHENSION = (
     "has no truth value while staging, when a comprehension chooses its items: write a `for` loop with an `if`, or "
     "choose values, `[x if p else 0 for ...]`"
 )
+_CALLS = (ast.Call, ast.Attribute, ast.Subscript)
+"""What may run code of the user's."""
 BUILTINS = frozenset(("min", "max", "any", "all", "bool"))
 
 
@@ -62,14 +64,16 @@ class Expressions(ast.NodeTransformer):
         return self.lazy("and_" if isinstance(node.op, ast.And) else "or_", node, node.values[0], *node.values[1:])
 
     def lazy(self, word: str, at: ast.expr, first: ast.expr, *rest: ast.expr) -> ast.expr:
-        """The call of ``word``, where ``rest`` runs only on demand. What it may change through a call is named, so that
-        the run time can see whether it did."""
+        """The call of ``word``, where ``rest`` runs only on demand. What it names goes along: the run time must see
+        whether it gives an object that has another name, or changes one through a call."""
         self.refuse_walrus(at, *rest)
         call = tool(word, at, first, *map(thunk, rest))
-        if any(isinstance(node, ast.Call) for part in rest for node in ast.walk(part)):
-            _, touched = self.variables(*rest)
+        _, touched = self.variables(first, *rest)
+        if touched:
             objects = ast.Tuple([texts(touched), names(touched)], ast.Load())
+            calls = any(isinstance(node, _CALLS) for part in rest for node in ast.walk(part))
             call.keywords.append(ast.keyword("reach", thunk(ast.copy_location(objects, at))))
+            call.keywords.append(ast.keyword("calls", ast.Constant(calls)))
         return spread(call, at)
 
     def refuse_walrus(self, at: ast.AST, *nodes: ast.AST) -> None:

@@ -137,6 +137,7 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
             yield from codes_in(constant)
 
 
+@functools.lru_cache(maxsize=1024)
 def names_of(code: CodeType) -> set[str]:
     """The global names and attributes that a code object and those inside it mention."""
     return {name for inner in codes_in(code) for name in inner.co_names}

@@ -125,6 +125,20 @@ class Static(Spec):
         return describe(self.value)
 
 
+class Kept(Static):
+    """An object that can change: it stays the same object, with other values in its places."""
+
+    __slots__ = ()
+
+    def conform(self, value: Any, path: str) -> list[Value]:
+        if value is not self.value:
+            raise Mismatch(path, describe(self.value), describe(value))
+        return []
+
+    def key(self) -> Any:
+        return id(self.value)
+
+
 class Compound(Spec):
     """A container: its parts by position, ``split`` takes a like container apart and ``make`` puts one together."""
 
@@ -229,8 +243,11 @@ def _same_but_for_alignment(a: Type, b: Type) -> bool:
 _FIXED: set[type] = {str, bytes, type(None), type, complex, range, slice}
 
 
-def spec_of(value: Any, promote: bool = True) -> Spec:
-    """The shape of ``value``; with ``promote`` Python numbers count as run-time numbers, else as static."""
+def spec_of(
+    value: Any, promote: bool = True, path: str = "", keeps: Callable[[Any, str], bool] | None = None
+) -> Spec:
+    """The shape of ``value``; with ``promote`` Python numbers count as run-time numbers, else as static. Of objects
+    inside it, ``keeps(object, path)`` says which stay the objects that they are."""
     kind = type(value)
     if kind in _FIXED:
         return Static(value)
@@ -238,20 +255,19 @@ def spec_of(value: Any, promote: bool = True) -> Spec:
         return Number(number_class(value), True) if promote else Static(value)
     if isinstance(value, Numeric):
         return Number(kind, False)
+    if keeps is not None and keeps(value, path):
+        return Kept(value)
     if isinstance(value, (tuple, list, dict)) or is_record(value):
-        return _compound(value, promote)
-    if has_protocol(value):
-        return Protocol(value)
-    return Static(value)
+        split, make = codec(value)
+        labels = labels_of(value)
+        found = zip(split(value), labels, strict=True)
+        parts = [spec_of(item, promote, f"{path}{label}", keeps) for item, label in found]
+        return Static(value) if _all_static(parts) else Compound(kind, labels, parts, split, make)
+    return Protocol(value) if has_protocol(value) else Static(value)
 
 
-def _compound(value: Any, promote: bool) -> Spec:
-    kind: type = type(value)
-    split, make = codec(value)
-    parts = [spec_of(item, promote) for item in split(value)]
-    if all(isinstance(part, Static) for part in parts):
-        return Static(value)
-    return Compound(kind, labels_of(value), parts, split, make)
+def _all_static(parts: list[Spec]) -> bool:
+    return all(type(part) is Static for part in parts)
 
 
 def unify(a: Any, b: Any, path: str = "") -> Spec:
@@ -268,9 +284,7 @@ def unify(a: Any, b: Any, path: str = "") -> Spec:
             split, make = codec(a)
             labels = labels_of(a)
             parts = [unify(x, y, f"{path}{label}") for x, y, label in zip(split(a), split(b), labels, strict=True)]
-            if all(isinstance(part, Static) for part in parts):
-                return Static(a)
-            return Compound(type(a), labels, parts, split, make)
+            return Static(a) if _all_static(parts) else Compound(type(a), labels, parts, split, make)
         if has_protocol(a):
             found = Protocol(a)
             found.weaken(b)
