@@ -1,5 +1,5 @@
-"""Objects that change in place inside containers, under run-time control flow: random shapes of containers, and random
-programs over them, give what plain Python gives; or they are refused with a line of the program, never run otherwise."""
+"""Objects that change in place inside containers, under run-time control flow: random programs over random shapes of
+containers give what plain Python gives; or they are refused with a line of the program, and never run otherwise."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import tilewright.cute as cute
 from tilewright.errors import StagingError
 from tilewright.pipeline.state import PipelineState
 
@@ -59,21 +57,6 @@ class Frozen:
 class Named(NamedTuple):
     first: Any
     second: Any
-
-
-class Both:
-    """The documented protocol around two states."""
-
-    def __init__(self, first: Any, second: Any) -> None:
-        self.first, self.second = first, second
-
-    def __extract_mlir_values__(self) -> list[Any]:
-        return [*self.first.__extract_mlir_values__(), *self.second.__extract_mlir_values__()]
-
-    def __new_from_mlir_values__(self, values: list[Any]) -> Both:
-        half = len(values) // 2
-        parts = zip((self.first, self.second), (values[:half], values[half:]), strict=True)
-        return Both(*[part.__new_from_mlir_values__(own) for part, own in parts])
 
 
 MAKE: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {
