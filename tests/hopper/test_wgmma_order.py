@@ -107,7 +107,7 @@ def test_shared_memory_that_is_overwritten_too_early(which: int) -> None:
     assert (got == 0).all()
 
 
-def test_accumulators_that_are_read_too_early_are_the_old_ones() -> None:
+def test_accumulators_that_are_read_too_early_are_poison() -> None:
     def body(x: Operands) -> None:
         x.acc.fill(7)
         multiply(x.mma, x.acc, x.a, x.b)
@@ -115,7 +115,7 @@ def test_accumulators_that_are_read_too_early_are_the_old_ones() -> None:
         warpgroup.wait_group(0)
 
     got, _ = run(body)
-    assert (got == 7).all()
+    assert np.isnan(got).all()
 
 
 def test_a_missing_commit_leaves_the_instruction_in_flight() -> None:
@@ -127,20 +127,38 @@ def test_a_missing_commit_leaves_the_instruction_in_flight() -> None:
         cute.autovec_copy(x.acc, x.c)
 
     got, _ = run(body)
-    assert (got == 7).all()
+    assert np.isnan(got).all()
 
 
 @pytest.mark.parametrize("pending", [0, 1])
 def test_a_wait_leaves_the_newest_groups_in_flight(pending: int) -> None:
+    """And with them the accumulators of older groups that they go on with."""
+
     def body(x: Operands) -> None:
-        multiply(x.mma, x.acc, x.a, x.b)
-        multiply(x.mma, x.acc, x.a, x.b)
-        warpgroup.wait_group(pending)
+        first, second = x.mma.make_fragment_C(x.c), x.mma.make_fragment_C(x.c)
+        multiply(x.mma, first, x.a, x.b)
+        x.mma.set(Field.ACCUMULATE, False)
+        multiply(x.mma, second, x.a, x.b)
+        multiply(x.mma, second, x.a, x.b)
+        warpgroup.wait_group(2 * pending)
+        x.acc.store(first.load() + second.load() if pending == 0 else first.load())
         cute.autovec_copy(x.acc, x.c)
         warpgroup.wait_group(0)
 
     got, want = run(body)
-    np.testing.assert_array_equal(got, want * (2 - pending))
+    np.testing.assert_array_equal(got, want * (3 - 2 * pending))
+
+
+def test_accumulators_of_a_finished_group_that_a_later_one_goes_on_with() -> None:
+    def body(x: Operands) -> None:
+        multiply(x.mma, x.acc, x.a, x.b)
+        multiply(x.mma, x.acc, x.a, x.b)
+        warpgroup.wait_group(1)
+        cute.autovec_copy(x.acc, x.c)
+        warpgroup.wait_group(0)
+
+    got, _ = run(body)
+    assert np.isnan(got).all()
 
 
 @pytest.mark.parametrize("early", [False, True])

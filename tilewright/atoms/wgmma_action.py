@@ -1,14 +1,16 @@
-"""What ``wgmma`` does on the simulator: some time between its issue and the wait for its group it reads shared memory
-through its descriptors, as the hardware does, multiplies, and writes the accumulators.
+"""What ``wgmma`` does on the simulator: when a warp waits for it (see ``warpgroups.py``), it reads shared memory through
+its descriptors, as the hardware does, multiplies, and adds to the accumulators.
 
-All warpgroups of the lanes and the whole K are one batched matrix product. Sums are in float32 (integers: exact); the
-hardware adds the products of 8-bit floats with fewer bits (about 14 of the mantissa), which is not modelled.
+Instructions of one group that add to the same accumulators are multiplied together, and all warpgroups of which the
+same instructions are due are one batched product. Sums are in float32 (integers: exact); the hardware adds the products
+of 8-bit floats with fewer bits (about 14 of the mantissa), which is not modelled.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from tilewright.atoms.matrix_descriptor import UNIT, swizzle_of_type
 from tilewright.atoms.mma import active_warps
 from tilewright.atoms.scratch import scratch
 from tilewright.atoms.tables import offsets, owners
+from tilewright.atoms.warpgroups import WARPS, Array, Issue, Step, Warpgroup, Warpgroups
+from tilewright.atoms.wgmma_registers import AccumulatorRegisters, deliver, into_flight
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.types import F16, I32, ScalarType
@@ -24,214 +28,256 @@ from tilewright.ir.types import F16, I32, ScalarType
 if TYPE_CHECKING:
     from tilewright.atoms.wgmma import WgmmaAtom
 
-Array = np.ndarray[Any, Any]
 FIELD = 0x3FFF
 
 
-class Units(NamedTuple):
-    """The warps that act, in units of ``per`` warps (4: whole warpgroups; 1 where a warpgroup has parted).
-
-    ``chosen`` are the units' numbers among those of the lanes, or None for all; ``warp`` is the place of each unit's
-    first warp in its warpgroup.
-    """
-
-    per: int
-    units: int
-    chosen: Array | None
-    warp: Array
-
-    def of(self, values: Array) -> Array:
-        """``[L, ...]`` as ``[units, lanes of a unit, ...]``."""
-        split = values.reshape(self.units, 32 * self.per, *values.shape[1:])
-        return split if self.chosen is None else split[self.chosen]
-
-
-def units_of(lanes: Lanes, atom: WgmmaAtom) -> Units:
-    """The units that execute an instruction; a Fault where a warpgroup is only partly there."""
-    warps = np.asarray(lanes.sreg("warpid"))[::32]
-    active = active_warps(lanes, atom)
-    whole = warps.size % 4 == 0 and bool((warps.reshape(-1, 4) % 4 == np.arange(4)).all())
-    per = 4 if whole else 1
-    count = warps.size // per
-    chosen = None
-    if active is not None:
-        by_unit = active.reshape(count, per)
-        some, every = by_unit.any(axis=1), by_unit.all(axis=1)
-        if (some != every).any():
-            unit = int((some != every).argmax())
-            there = [int(w) for w in warps.reshape(count, per)[unit][by_unit[unit]]]
-            raise lanes.fault(
-                f"{atom.mnemonic()}: only warps {there} of a warpgroup execute it, but all four must",
-                lanes.active(), "branch by warpgroup (warp_idx // 4), not by warp",
-            )  # fmt: skip
-        chosen = np.flatnonzero(every)
-    first = warps.reshape(count, per)[:, 0] % 4
-    return Units(per, count, chosen, first if chosen is None else first[chosen])
+# -- issue, commit, wait -----------------------------------------------------------------------------------------------
 
 
 def issue(atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any]) -> None:
-    """Hand the instruction to its agent. Accumulators and A in registers are the live fragments: what the program does
-    to them before the wait shows. Instructions of one group that add to the same accumulators are done together."""
-    from tilewright.atoms.wgmma import AGENT
+    """Note the instruction with its warpgroups; their accumulators are in flight from now on."""
+    d, a, b, accumulate = operands
+    _check_together(atom, lanes)
+    reads_a = atom.reads_shared("A")
+    words_a = _by_warp(atom, lanes, "the descriptor of A", a) if reads_a else None
+    words_b = _by_warp(atom, lanes, "the descriptor of B", b)
+    keep = _by_warp(atom, lanes, "whether it accumulates", accumulate)
+    issued = Issue(atom, op, lanes, lanes.issued(), words_a, words_b)
+    attrs = op.attrs
+    key = AccumulatorRegisters(atom.shape_mnk[1], atom.type_d, attrs["d_layout"], attrs["d_offset"])
+    fresh: list[tuple[int, Step, int]] = []
+    places = lanes.beside(Warpgroups).places(lanes)
+    for row, group, place in places:
+        step, taken = group.begin(place, op, bool(keep[row]), key, d, 32 * row)
+        _check_same(atom, lanes, step, op, bool(keep[row]), place)
+        step.issues[place], step.rows[place] = issued, row
+        if taken:
+            fresh.append((row, step, place))
+        elif step.accumulators.held[place].array is not d:  # type: ignore[union-attr]
+            raise _differs(atom, lanes, "the fragment of the accumulators")
+    if fresh:
+        for held, (_, step, place) in zip(lanes.hold(d, np.array([row for row, *_ in fresh])), fresh, strict=True):
+            step.accumulators.held[place] = held
+            into_flight(step.accumulators, place, step.keep)
+    if not reads_a:
+        held_a = lanes.hold(a, np.array([row for row, *_ in places]))
+        for held, (_, group, place) in zip(held_a, places, strict=True):
+            group.steps[group.issued[place] - group.done - 1].a[place] = held
 
-    call = _Call(op.attrs, *operands)
-    started = lanes.beside(_Started)
-    last = started.products.get(id(lanes))
-    if last is not None and last.takes(atom, lanes, call):
-        last.calls.append(call)
+
+def _check_together(atom: WgmmaAtom, lanes: Lanes) -> None:
+    """A Fault where some warps of a warpgroup that is here as a whole do not execute the instruction."""
+    active = active_warps(lanes, atom)
+    if active is None:
         return
-    product = started.products[id(lanes)] = _Product(atom, lanes, call, units_of(lanes, atom))
-    lanes.defer(AGENT, product, registers=True)
+    ids, firsts = np.asarray(lanes.sreg("warpid"))[::32], lanes.warp_numbers()
+    firsts = firsts - ids % WARPS
+    some, none = np.unique(firsts[active]), np.unique(firsts[~active])
+    torn = np.intersect1d(some, none)
+    if torn.size:
+        there = [int(w) for w in ids[active & (firsts == torn[0])]]
+        raise lanes.fault(
+            f"{atom.mnemonic()}: only warps {there} of a warpgroup execute it, but all four must",
+            lanes.active(), "branch by warpgroup (warp_idx // 4), not by warp",
+        )  # fmt: skip
 
 
-def close(lanes: Lanes) -> None:
-    """Later instructions of these lanes belong to another group."""
-    lanes.beside(_Started).products.pop(id(lanes), None)
+def _check_same(atom: WgmmaAtom, lanes: Lanes, step: Step, op: Op, keep: bool, place: int) -> None:
+    if step.op is not op:
+        raise lanes.fault(
+            f"{atom.mnemonic()}: warp {place} of a warpgroup executes it where others of the warpgroup execute the one "
+            f"at {step.op.loc}, but all four must execute the same instructions in the same order",
+            None, "branch by warpgroup (warp_idx // 4), not by warp",
+        )  # fmt: skip
+    if step.keep is not keep:
+        raise _differs(atom, lanes, "whether it accumulates")
 
 
-class _Started:
-    """The newest product of each group of lanes that later instructions of the same group may still join."""
+def _differs(atom: WgmmaAtom, lanes: Lanes, what: str) -> Exception:
+    return lanes.fault(
+        f"{atom.mnemonic()}: {what} differs among the threads of a warpgroup", None,
+        "compute it from numbers that are equal in all threads of a warpgroup",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
-        self.products: dict[int, _Product] = {}
+
+def _by_warp(atom: WgmmaAtom, lanes: Lanes, what: str, value: Any) -> Array:
+    """``[warps]``: an operand that all lanes of a warp must agree on."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return np.full(lanes.warps, array)
+    by_lane = array.reshape(lanes.warps, 32)
+    wrong = by_lane != by_lane[:, :1]
+    if wrong.any() and (lanes.mask is None or wrong[lanes.mask.reshape(-1, 32)].any()):
+        raise _differs(atom, lanes, what)
+    return by_lane[:, 0]
 
 
-class _Call(NamedTuple):
-    attrs: dict[str, Any]
-    d: Array
-    a: Any
-    b: Any
-    accumulate: Any
+def commit(lanes: Lanes) -> None:
+    for _, group, place in lanes.beside(Warpgroups).places(lanes):
+        group.commit(place)
+
+
+def wait(lanes: Lanes, pending: int) -> None:
+    """Let each warp wait until all but its newest ``pending`` groups are done, which they are as soon as all four warps
+    have issued them."""
+    places = lanes.beside(Warpgroups).places(lanes)
+    rows = sorted(((row, group, place, group.boundary(place, pending)) for row, group, place in places),
+                  key=lambda r: r[3])  # fmt: skip
+    count = lanes.warps
+
+    def ready() -> Array:
+        due = {id(group): (group, n) for _, group, _, n in rows if group.done < n <= min(group.issued)}
+        if due:
+            land(list(due.values()))
+        every = np.ones(count, bool)
+        for row, group, _, n in rows:
+            every[row] = group.done >= n
+        deliver([(group, place, n) for row, group, place, n in rows if every[row]])
+        return every
+
+    def late(row: int) -> list[int]:
+        return next(group.late(n) for r, group, _, n in rows if r == row)
+
+    def reason(row: int) -> str:
+        return f"warps {late(row)} of the warpgroup to issue the wgmma of the group"
+
+    def missing(row: int) -> list[tuple[int, int]]:
+        rank = int(np.asarray(lanes.sreg("cluster_ctarank"))[32 * row])
+        return [(rank, warp) for warp in late(row)]
+
+    lanes.wait_until(ready, reason, missing)
+
+
+# -- the operations ----------------------------------------------------------------------------------------------------
+
+
+def land(due: list[tuple[Warpgroup, int]]) -> None:
+    """Let the operations of each warpgroup up to its count take place."""
+    taken = [(group, group.take(count)) for group, count in due]
+    taken.sort(key=lambda t: [id(step.op) for step in t[1]])
+    for _, same in groupby(taken, key=_signature):
+        groups, steps = zip(*same, strict=True)
+        for run in _runs(list(steps)):
+            first = run[0][0].issues[0]
+            assert first is not None
+            first.act(_Product(list(groups), run))
+
+
+def _signature(taken: tuple[Warpgroup, list[Step]]) -> list[Any]:
+    """What warpgroups must have in common so that their operations can be multiplied as one batch."""
+    steps = taken[1]
+    return [(id(s.op), s.keep, s.group - steps[0].group, steps[0].accumulators is s.accumulators) for s in steps]
+
+
+def _runs(steps: list[list[Step]]) -> list[list[list[Step]]]:
+    """Each warpgroup's operations cut, in the same way, into those that are multiplied together: of one group, all of
+    which but the first add to the accumulators of the first."""
+    cuts = [0]
+    for k in range(1, len(steps[0])):
+        atom = steps[0][k].op.attrs["atom"]
+        rounds = atom.type_d == F16 or atom.saturate  # after each instruction along K
+        joins = all(
+            s[k].keep and s[k].group == s[k - 1].group and s[k].accumulators is s[k - 1].accumulators
+            and s[k].op.attrs["atom"] == s[k - 1].op.attrs["atom"]
+            for s in steps
+        )  # fmt: skip
+        if rounds or not joins:
+            cuts.append(k)
+    cuts.append(len(steps[0]))
+    return [[s[start:stop] for s in steps] for start, stop in zip(cuts, cuts[1:], strict=False)]
 
 
 class _Product:
-    """The moment at which the operands of one or several calls are read and their accumulators are written."""
+    """Operations that are multiplied together, of each of several warpgroups."""
 
-    def __init__(self, atom: WgmmaAtom, lanes: Lanes, call: _Call, units: Units) -> None:
-        self.atom, self.lanes, self.calls, self.units = atom, lanes, [call], units
-        self.mask, self.over = lanes.mask, False
+    def __init__(self, groups: list[Warpgroup], steps: list[list[Step]]) -> None:
+        self.groups, self.steps = groups, steps
+        first = self._issue(steps[0][0])
+        self.atom, self.lanes = first.atom, first.lanes
 
-    def takes(self, atom: WgmmaAtom, lanes: Lanes, call: _Call) -> bool:
-        """Whether ``call`` does nothing but add to the accumulators of the last one."""
-        last = self.calls[-1]
-        return (
-            not self.over and lanes is self.lanes and lanes.mask is self.mask and atom == self.atom
-            and call.d is last.d and np.ndim(call.accumulate) == 0 and bool(call.accumulate)
-            and all(call.attrs[x] == last.attrs[x] for x in ("d_layout", "d_offset"))
-        )  # fmt: skip
+    @staticmethod
+    def _issue(step: Step) -> Issue:
+        found = step.issues[0]
+        assert found is not None
+        return found
 
     def __call__(self) -> None:
-        self.over = True
-        atom, units, first = self.atom, self.units, self.calls[0]
+        atom, calls = self.atom, len(self.steps[0])
         m, n, k = atom.shape_mnk
-        lefts = [self._a(call, m, k) for call in self.calls]  # [units, RestM, rows, RestK * k]
-        rights = [self._shared("B", call.b, call.attrs, n, atom.type_b) for call in self.calls]
-        left, right = (x[0] if len(x) == 1 else np.concatenate(x, axis=3) for x in (lefts, rights))
-        d = units.of(first.d)  # a view of the live fragment, or a copy of the chosen units
-        where = offsets(first.attrs["d_layout"]).reshape(right.shape[1], left.shape[1], -1)
-        keep = self._kept(first.accumulate)
-        for j in range(right.shape[1]):
-            for i in range(left.shape[1]):
-                at = first.attrs["d_offset"] + int(where[j, i, 0])
-                # Lanes are (warp, lane / 4, lane % 4), values (v2, v1, v0); see accumulator_layout.
-                part = d[:, :, at : at + where.shape[2]].reshape(len(d), units.per, 8, 4, n // 8, 2, 2)
-                self._add(part, left[:, i], right[:, j], keep, k)
-        if units.chosen is not None:
-            first.d.reshape(units.units, 32 * units.per, -1)[units.chosen] = d
-
-    def _kept(self, accumulate: Any) -> Any:
-        """Whether the accumulators are added to: a bool, or one for each lane, shaped to the accumulators."""
-        flag = np.asarray(accumulate)
-        if flag.ndim == 0:
-            return bool(flag)
-        by_lane = self.units.of(self.lanes.spread(flag))
-        first = bool(by_lane.flat[0])
-        return first if (by_lane == first).all() else by_lane.reshape(len(by_lane), self.units.per, 8, 4, 1, 1, 1)
-
-    def _add(self, part: Array, left: Array, right: Array, keep: Any, step: int) -> None:
-        atom = self.atom
-        if atom.type_d == F16 or atom.saturate:  # rounds, or clamps, after each instruction along K
-            for k in range(0, left.shape[-1], step):
-                product = self._multiply(left[..., k : k + step], right[..., k : k + step])
-                self._write(part, product, keep if k == 0 else True)
-            return
-        self._write(part, self._multiply(left, right), keep)
+        lefts, rights = [], []
+        for c in range(calls):
+            lefts.append(self._shared("A", c, m, atom.type_a) if atom.reads_shared("A") else self._registers(c, k))
+            rights.append(self._shared("B", c, n, atom.type_b))
+        left, right = (x[0] if calls == 1 else np.concatenate(x, axis=2) for x in (lefts, rights))
+        keep = self.steps[0][0].keep
+        if atom.type_d == F16 or atom.saturate:
+            for at in range(0, left.shape[2], k):
+                self._add(self._multiply(left[..., at : at + k], right[..., at : at + k]), keep or at > 0)
+        else:
+            self._add(self._multiply(left, right), keep)
+        for steps in self.steps:
+            steps[0].accumulators.pending -= calls
+            for step in steps:
+                for held in step.a:
+                    if held is not None:
+                        held.release()
 
     def _multiply(self, left: Array, right: Array) -> Array:
-        """The products of ``[units, rows, k]`` and ``[units, n, k]``, seen as accumulators."""
-        atom, units = self.atom, self.units
+        """The products of ``[units, rows, k]`` and ``[units, columns, k]``."""
+        atom = self.atom
         if atom.type_d == I32:
             exact = numbers.exact_float(left.shape[-1], atom.type_a, atom.type_b)
             product = np.matmul(left.astype(exact), right.astype(exact).transpose(0, 2, 1))
-            product = product.astype(np.int64 if atom.saturate else np.int32)
-        else:
-            shape = (*left.shape[:2], right.shape[1])
-            out = scratch("wgmma", shape, left.dtype)
-            product = np.matmul(left, right.transpose(0, 2, 1), out=out)
-        # Rows are (warp, v1, lane / 4), columns (v2, lane % 4, v0).
-        split = product.reshape(len(product), units.per, 2, 8, right.shape[1] // 8, 4, 2)
-        return split.transpose(0, 1, 3, 5, 4, 2, 6)
+            return product.astype(np.int64 if atom.saturate else np.int32)
+        out = scratch("wgmma", (*left.shape[:2], right.shape[1]), left.dtype)
+        return np.matmul(left, right.transpose(0, 2, 1), out=out)
 
-    def _write(self, part: Array, product: Array, keep: Any) -> None:
-        if keep is False:
-            old: Any = 0
-        elif keep is True:
-            old = part
-        else:
-            old = np.where(keep, part, part.dtype.type(0))
-        if self.atom.saturate:
-            part[...] = np.clip(old + product, -(1 << 31), (1 << 31) - 1)
-        elif self.atom.type_d == F16:
-            with np.errstate(over="ignore"):
-                part[...] = (np.asarray(old, np.float32) + product).astype(np.float16)
-        elif keep is False:
-            part[...] = product
-        else:
-            np.add(old, product, out=part, casting="unsafe")
+    def _add(self, product: Array, keep: bool) -> None:
+        dtype = self.atom.type_d.dtype
+        for steps, new in zip(self.steps, product, strict=True):
+            accumulators = steps[0].accumulators
+            old = accumulators.values if keep else None
+            if self.atom.saturate:
+                total = new if old is None else old + new
+                accumulators.values = np.clip(total, -(1 << 31), (1 << 31) - 1).astype(dtype)
+            elif self.atom.type_d == F16:
+                with np.errstate(over="ignore"):
+                    accumulators.values = (new if old is None else old.astype(np.float32) + new).astype(dtype)
+            elif old is None:
+                accumulators.values = new.astype(dtype)  # a copy: ``product`` is scratch
+            else:
+                np.add(old, new, out=old, casting="unsafe")
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
-    def _a(self, call: _Call, m: int, k: int) -> Array:
-        atom, units = self.atom, self.units
-        if atom.reads_shared("A"):
-            whole = self._shared("A", call.a, call.attrs, m, atom.type_a)
-            if units.per == 4:
-                return whole
-            by_warp = whole.reshape(*whole.shape[:2], 4, 16, -1)
-            return by_warp[np.arange(len(whole)), :, units.warp]  # type: ignore[no-any-return]
-        return self._registers(call, k)
-
-    def _registers(self, call: _Call, k: int) -> Array:
-        atom, attrs, units = self.atom, call.attrs, self.units
-        layout = attrs["a_layout"]
+    def _registers(self, call: int, k: int) -> Array:
+        """``[units, rows, RestK * k]`` of A in registers."""
+        atom, op = self.atom, self.steps[0][call].op
+        layout = op.attrs["a_layout"]
         thread, value = owners(atom.layout_a, 64, k)
         values = offsets(layout[0])[value[:16]]
-        held = units.of(call.a)
-        by_warp = held.reshape(-1, 32, held.shape[-1])
+        held = [h.values for steps in self.steps for h in steps[call].a if h is not None]
         rest_m, rest_k = offsets(layout[1]), offsets(layout[2])
-        place = attrs["a_offset"] + values[None, :, None, :] + rest_m[:, None, None, None] + rest_k[:, None]
-        patterns = numbers.raw(by_warp, atom.type_a)
+        place = op.attrs["a_offset"] + values[None, :, None, :] + rest_m[:, None, None, None] + rest_k[:, None]
+        patterns = numbers.raw(np.stack(held), atom.type_a)
         lane = np.broadcast_to(thread[:16][None, :, None, :], place.shape)
         found = numbers.widen(patterns[:, lane, place], atom.type_a)  # [warps, RestM, 16, RestK, k]
-        split = found.reshape(len(held), units.per, rest_m.size, 16, rest_k.size * k)
-        return split.transpose(0, 2, 1, 3, 4).reshape(len(held), rest_m.size, 16 * units.per, -1)
+        split = found.reshape(len(self.steps), WARPS, rest_m.size, 16, rest_k.size * k)
+        return split.transpose(0, 2, 1, 3, 4).reshape(len(self.steps), rest_m.size * 16 * WARPS, -1)
 
-    def _shared(self, role: str, low: Any, attrs: dict[str, Any], rows: int, type_: ScalarType) -> Array:
-        """``[units, RestMN, rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly."""
+    def _shared(self, role: str, call: int, rows: int, type_: ScalarType) -> Array:
+        """``[units, RestMN * rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly."""
+        attrs = self.steps[0][call].op.attrs
         layout, high = attrs[f"{role.lower()}_layout"], attrs[f"{role.lower()}_high"]
-        words = self._uniform(role, low)
+        words = self._words(role, call)
         rest_mn, rest_k = offsets(layout[1]), offsets(layout[2])
-        steps = rest_mn[:, None] + rest_k[None, :]
-        start = ((words[:, None, None] + steps) & FIELD) * UNIT
-        bits = swizzle_of_type(high >> 30)
         major = self.atom.major_of(role)
-        chunks = chunk_table(
-            major, bits, int(words[0] >> 16) & FIELD, high & FIELD, rows, self.atom.shape_mnk[2], type_
+        address = addresses(
+            tuple(words), layout, major, swizzle_of_type(high >> 30), high & FIELD, rows, self.atom.shape_mnk[2], type_
         )
-        address = start[..., None] + chunks
-        if bits:
-            address ^= (address >> 7 & ((1 << bits) - 1)) << 4
-        found = self.lanes.read_shared(address.reshape(len(words), -1), self.units.per, self.units.chosen)
+        if self.lanes.observed:
+            self._tell(call, address)
+        found = self.lanes.read_shared(address, np.array([group.first for group in self.groups]))
         per = 8 * UNIT // type_.width
         values = numbers.widen(numbers.raw(found.view(f"u{type_.bytes}"), type_), type_)
         shape = (len(words), rest_mn.size, rest_k.size)
@@ -239,18 +285,57 @@ class _Product:
             split = values.reshape(*shape, rows, -1).transpose(0, 1, 3, 2, 4)
         else:
             split = values.reshape(*shape, rows // per, -1, per).transpose(0, 1, 3, 5, 2, 4)
-        return split.reshape(len(words), rest_mn.size, rows, -1)
+        return split.reshape(len(words), rest_mn.size * rows, -1)
 
-    def _uniform(self, role: str, low: Any) -> Array:
-        """The low word of the descriptor of each unit: all its lanes must agree."""
-        by_lane = self.units.of(self.lanes.spread(low)).astype(np.int64)
-        first = by_lane[:, 0]
-        if (by_lane != first[:, None]).any() or ((first ^ first[0]) >> 16).any():
-            raise self.lanes.fault(
-                f"{self.atom.mnemonic()}: the descriptor of {role} differs among the threads of a warpgroup",
-                None, "slice the operand by numbers that are equal in all threads of a warpgroup",
-            )  # fmt: skip
-        return first
+    def _tell(self, call: int, address: Array) -> None:
+        """Observers hear of the reads from each call that has issued them: once for a warpgroup that was together, else
+        for each of its warps."""
+        reads: dict[int, tuple[Issue, list[int], list[int]]] = {}
+        for unit, steps in enumerate(self.steps):
+            step = steps[call]
+            together = len({id(found) for found in step.issues}) == 1
+            for found, row in list(zip(step.issues, step.rows, strict=True))[: 1 if together else WARPS]:
+                assert found is not None
+                _, units, rows = reads.setdefault(id(found), (found, [], []))
+                units.append(unit)
+                rows.append(row)
+        for found, units, rows in reads.values():
+            found.act(lambda f=found, u=units, r=rows: f.lanes.reads_shared(address[u], np.array(r)))  # type: ignore[misc]
+
+    def _words(self, role: str, call: int) -> list[int]:
+        """The low word of the descriptor of each warpgroup: all its warps must agree."""
+        words = []
+        for steps in self.steps:
+            step = steps[call]
+            given = [
+                int((found.a if role == "A" else found.b)[row])  # type: ignore[union-attr,index]
+                for found, row in zip(step.issues, step.rows, strict=True)
+            ]
+            if given.count(given[0]) != WARPS:
+                raise _differs(self.atom, self.lanes, f"the descriptor of {role}")
+            words.append(given[0])
+        return words
+
+
+# -- addresses -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def addresses(
+    words: tuple[int, ...], layout: Any, major: str, bits: int, stride: int, rows: int, k: int, type_: ScalarType
+) -> Array:
+    """``[units, pieces]``: where in shared memory the pieces of 16 bytes lie that descriptors with these low words and
+    a call's ``layout`` name, by repetition, then in the order of :func:`chunk_table`."""
+    steps = offsets(layout[1])[:, None] + offsets(layout[2])[None, :]
+    low = np.array(words, np.int64)
+    start = ((low[:, None, None] + steps) & FIELD) * UNIT
+    chunks = np.stack([chunk_table(major, bits, int(w >> 16) & FIELD, stride, rows, k, type_) for w in low])
+    address = start[..., None] + chunks[:, None, None]
+    if bits:
+        address ^= (address >> 7 & ((1 << bits) - 1)) << 4
+    found: Array = address.reshape(low.size, -1)
+    found.flags.writeable = False
+    return found
 
 
 @lru_cache(maxsize=512)

@@ -41,10 +41,9 @@ class WgmmaCommit(Instruction):
     orders = (Ordering("warp", release=True, through="group", agent=AGENT),)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        from tilewright.atoms.wgmma_action import close
+        from tilewright.atoms.wgmma_action import commit
 
-        lanes.commit(AGENT)
-        close(lanes)
+        commit(lanes)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -58,6 +57,7 @@ class WgmmaWait(Instruction):
     pending: int
 
     name = "wgmma.wait_group"
+    blocking = True
     min_arch = 90
     accesses = ()
     orders = (Ordering("warp", acquire=True, through="group", agent=AGENT),)
@@ -70,7 +70,9 @@ class WgmmaWait(Instruction):
         return f"wgmma.wait_group {self.pending}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        lanes.wait(AGENT, self.pending)
+        from tilewright.atoms.wgmma_action import wait
+
+        wait(lanes, self.pending)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

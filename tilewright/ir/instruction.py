@@ -21,6 +21,23 @@ if TYPE_CHECKING:
 State = TypeVar("State")
 
 
+class HeldRegisters(Protocol):
+    """One warp's registers of a fragment, wherever the simulator has moved them."""
+
+    warp: int
+    array: np.ndarray[Any, Any]
+    lane: int
+
+    @property
+    def values(self) -> np.ndarray[Any, Any]:
+        """``[32, n]``, live."""
+        ...
+
+    def release(self) -> None:
+        """They are not needed any more."""
+        ...
+
+
 class Lanes(Protocol):
     """What the simulator offers an instruction: a group of whole warps that execute one ``call`` together.
 
@@ -34,6 +51,11 @@ class Lanes(Protocol):
     warps: int
     mask: np.ndarray[Any, Any] | None
 
+    @property
+    def observed(self) -> bool:
+        """Whether anybody listens to the events of this launch."""
+        ...
+
     def load(self, pointer: Any, count: int, mask: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """``[L, count]`` contiguous elements at each lane's pointer; masked-off lanes give zero."""
         ...
@@ -43,10 +65,15 @@ class Lanes(Protocol):
         ...
 
     def read_shared(
-        self, offsets: np.ndarray[Any, Any], warps: int, chosen: np.ndarray[Any, Any] | None = None
+        self, offsets: np.ndarray[Any, Any], warps: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, Any]:
-        """``[units, n, 16]`` bytes of each unit's block's shared memory at ``offsets [units, n]`` (multiples of 16). A
-        unit is ``warps`` neighbouring warps of these lanes; ``chosen`` are the units' numbers (None: all)."""
+        """``[units, n, 16]`` bytes at ``offsets [units, n]`` (multiples of 16) in the shared memory of each unit's
+        block: that of ``warps [units]`` (:meth:`warp_numbers`). Observers are told with :meth:`reads_shared`."""
+        ...
+
+    def reads_shared(self, offsets: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> None:
+        """Tell observers that 16 bytes at each of ``offsets [units, n]`` are read on behalf of the warps in ``rows
+        [units]`` of these lanes."""
         ...
 
     def spread(self, value: Any) -> np.ndarray[Any, Any]:
@@ -98,10 +125,15 @@ class Lanes(Protocol):
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
-    def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:
+    def defer(self, agent: str, effect: Callable[[], None]) -> None:
         """Hand an asynchronous effect to an async agent (``"cp.async"``...). It runs once, with these lanes and the
-        mask of now, at the latest moment that the program's waits allow; it must hold copies of the registers it reads.
-        ``registers``: it writes to fragments (wgmma), so it also runs when these lanes part or join others."""
+        mask of now, at the latest moment that the program's waits allow; it must hold copies of the registers it
+        reads. What reads or writes registers then must :meth:`hold` them."""
+        ...
+
+    def hold(self, fragment: Any, rows: np.ndarray[Any, Any]) -> list[HeldRegisters]:
+        """The registers of a fragment, for each of the warps in ``rows`` of these lanes, for a later moment: lanes may
+        part and join others before."""
         ...
 
     def commit(self, agent: str) -> None:
@@ -114,6 +146,11 @@ class Lanes(Protocol):
 
     def effect(self, action: Callable[[], None], lane: int | None = None) -> Callable[[], None]:
         """``action`` as something that these lanes (or only ``lane``) do later, with the mask of now, and once."""
+        ...
+
+    def issued(self) -> Callable[[Callable[[], None]], None]:
+        """Begin something asynchronous that the instruction itself keeps until it takes place. The result does an
+        action, now or later and any number of times, with these lanes and the mask of now."""
         ...
 
     def eventually(

@@ -13,18 +13,16 @@ class Effect:
     """Something that happens later, once, as the lanes and mask of the moment it was issued. ``lane`` issued it (None:
     all that were active); it moves ``size`` bytes, where that is known."""
 
-    __slots__ = ("action", "lane", "size", "lanes", "mask", "op", "registers", "done", "notes")
+    __slots__ = ("action", "lane", "size", "lanes", "mask", "op", "done", "notes")
 
     def __init__(
-        self, action: Callable[[], None], lanes: Any, op: Any, registers: bool = False, lane: int | None = None,
-        size: int = 0,
-    ) -> None:  # fmt: skip
+        self, action: Callable[[], None], lanes: Any, op: Any, lane: int | None = None, size: int = 0
+    ) -> None:
         self.action = action
         self.lane, self.size = lane, size
         self.lanes = lanes
         self.mask = lanes.mask
         self.op = op
-        self.registers = registers
         self.done = False
         self.notes: Any = None  # of an observer
 
@@ -32,6 +30,10 @@ class Effect:
         if self.done:
             return
         self.done = True
+        self.act(self.action)
+
+    def act(self, action: Callable[[], None]) -> None:
+        """Do ``action`` as the lanes that issued this: with their mask, and with faults and events at their op."""
         lanes = self.lanes
         events = lanes.group.events
         before, before_op = lanes.mask, lanes.op
@@ -41,7 +43,7 @@ class Effect:
         shared = lanes.group.wave.shared
         landing, shared.landing = shared.landing, True
         try:
-            self.action()
+            action()
         except Fault as fault:
             raise lanes.group.wave.launch.error(fault, lanes.group, self.op, self.mask) from None
         finally:
@@ -83,16 +85,6 @@ class Queues:
             for effect in effects:
                 effect.land()
         self.open.clear()
-
-    def settle(self) -> None:
-        """Before the lanes' registers move: let effects that write to them (and what was issued before those) land."""
-        for agent in list(self.open | self.committed):
-            lists = [*self.committed.get(agent, []), self.open.get(agent, [])]
-            due = [effect for effects in lists for effect in effects]
-            while due and not due[-1].registers:
-                due.pop()
-            for effect in due:
-                effect.land()
 
     def copy(self) -> Queues:
         new = Queues()

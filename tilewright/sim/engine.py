@@ -109,8 +109,6 @@ class Launch:
         level = [g for g in mine if g.pc == first.pc and (g is first or mergeable(first, g))]
         if len(level) == 1:
             return first
-        for group in level:
-            group.queues.settle()  # effects on registers hold the arrays of the group that is about to end
         merged = merge(level)
         self._replace(level, [merged])
         return merged
@@ -176,7 +174,6 @@ class Launch:
 
     @staticmethod
     def _parted(group: Group, parts: list[Part]) -> list[Group]:
-        group.queues.settle()
         return [group.take(part) for part in parts]
 
     def _replace(self, old: list[Group], new: list[Group]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.sim.agents import Queues
 from tilewright.sim.geometry import WARP
+from tilewright.sim.held import Held, move
 from tilewright.sim.lanes import GroupLanes
 from tilewright.sim.values import MASK, join_rows, take_rows
 
@@ -22,7 +23,7 @@ class Group:
     are active (None: all). ``tag``: groups of one tag run together and merge; the seeded schedule makes several."""
 
     __slots__ = ("wave", "program", "warps", "lanes_count", "mask", "slots", "pc", "tag", "smem_base", "checks",
-                 "events", "lanes", "queues", "wait", "spins", "yielded", "still", "changed", "spin", "parts",
+                 "events", "lanes", "queues", "held", "wait", "spins", "yielded", "still", "changed", "spin", "parts",
                  "registers", "last")  # fmt: skip
 
     def __init__(self, wave: Wave, program: Program, warps: np.ndarray, slots: list[Any], tag: int) -> None:
@@ -44,6 +45,7 @@ class Group:
         self.events = wave.events
         self.lanes = GroupLanes(self)
         self.queues = Queues()
+        self.held: list[Held] = []  # registers that asynchronous units will read or write
         self.wait: Any = None
         self.spins = 0
         self.yielded = False
@@ -88,6 +90,8 @@ class Group:
             slots[slot] = value
         child.pc = part.pc
         child.queues = self.queues.copy()
+        if self.held:
+            move(self, child, memo)
         child.spins, child.last = self.spins, self.last
         child.still, child.spin = self.still, self.spin
         if self.wait is not None:
@@ -146,4 +150,7 @@ def merge(groups: list[Group]) -> Group:
     # As a whole it is still only if each was; it has the patience of the one that turned most.
     merged.still = all(g.still for g in groups)
     merged.queues = Queues.joined([g.queues for g in groups])
+    for number, group in enumerate(groups):
+        if group.held:
+            move(group, merged, {key[number]: array for key, array in memo.items()})
     return merged

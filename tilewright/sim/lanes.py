@@ -15,6 +15,7 @@ from tilewright.sim.atomics import atomic
 from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
+from tilewright.sim.held import Held, hold
 from tilewright.sim.values import Handle, Ptr
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ def access_of(elem: Any, count: int, align: int, scalar: bool) -> Access:
     if found is None:
         found = _accesses[key] = Access(elem, count, align, scalar)
     return found
+
+
+def _nothing() -> None:
+    pass
 
 
 class GroupLanes:
@@ -79,16 +84,17 @@ class GroupLanes:
         ]
         return np.stack(parts, 1)
 
-    def read_shared(self, offsets: np.ndarray, warps: int, chosen: np.ndarray | None = None) -> np.ndarray:
+    def read_shared(self, offsets: np.ndarray, warps: np.ndarray) -> np.ndarray:
         group = self.group
-        base = group.smem_base
-        if type(base) is not int:
-            base = base[:: WARP * warps]
-            base = (base if chosen is None else base[chosen])[:, None]
+        shared = group.wave.shared
+        return shared.pieces(group, offsets, (warps // group.wave.geometry.warps * shared.stride)[:, None])
+
+    def reads_shared(self, offsets: np.ndarray, rows: np.ndarray) -> None:
+        group = self.group
         if group.events is not None:
-            rows = np.arange(0, self.warps, warps)
-            group.events.pieces(group, offsets + base, rows if chosen is None else rows[chosen])
-        return group.wave.shared.pieces(group, offsets, base)
+            base = group.smem_base
+            start = offsets + (base if type(base) is int else base[rows * WARP][:, None])
+            group.events.pieces(group, start, rows)
 
     def _both(self, mask: np.ndarray | None) -> np.ndarray | None:
         if mask is None:
@@ -167,11 +173,21 @@ class GroupLanes:
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
-    def defer(self, agent: str, effect: Callable[[], None], registers: bool = False) -> None:
-        self.group.queues.add(agent, self._issued(Effect(effect, self, self.op, registers)))
+    def defer(self, agent: str, effect: Callable[[], None]) -> None:
+        self.group.queues.add(agent, self._issued(Effect(effect, self, self.op)))
 
     def effect(self, action: Callable[[], None], lane: int | None = None) -> Callable[[], None]:
         return self._issued(Effect(action, self, self.op, lane=lane)).land
+
+    def issued(self) -> Callable[[Callable[[], None]], None]:
+        return self._issued(Effect(_nothing, self, self.op)).act
+
+    def hold(self, fragment: np.ndarray, rows: np.ndarray) -> list[Held]:
+        return hold(self.group, fragment, rows)
+
+    @property
+    def observed(self) -> bool:
+        return self.group.events is not None
 
     def _issued(self, effect: Effect) -> Effect:
         if self.group.events is not None:

@@ -248,13 +248,13 @@ class WarpSpecializedGemm:
         """A consumer warpgroup's output tile, while the other one is at the tile before or after it.
 
         The main loop starts when the other's last wgmma has been issued. By then the other has seen all its stages
-        full, so the parity of this tile's first stages is no longer that of an earlier lap.
+        full, so the parity of this tile's first stages is no longer that of an earlier lap. One thread releases a stage
+        for the warpgroup, without a barrier: a group of wgmma that it has waited for has been issued by all four warps,
+        so each of them has seen the stage full.
         """
         consumer, order = state
         acc = self.accumulators(tiled_mma)
         order.wait()
-        # One thread releases a stage for the warpgroup, so no warp may still be on its way when the stage comes round.
-        self.barrier(order.group_id).arrive_and_wait()
         consumer = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, consumer, k_end - k_begin, order.arrive)
         order.wait()
         finish(acc, tile, k_begin, k_end)
