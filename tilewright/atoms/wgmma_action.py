@@ -1,5 +1,5 @@
-"""What ``wgmma`` does on the simulator: when a warp waits for it (see ``warpgroups.py``), it reads shared memory through
-its descriptors, as the hardware does, multiplies, and adds to the accumulators.
+"""What ``wgmma`` does on the simulator. When a warp waits for it (see ``warpgroups.py``), it reads shared memory
+through its descriptors, as the hardware does, multiplies, and adds to the accumulators.
 
 Instructions of one group that add to the same accumulators are multiplied together, and all warpgroups of which the
 same instructions are due are one batched product. Sums are in float32 (integers: exact); the hardware adds the products
@@ -317,7 +317,7 @@ class _Product:
         return words
 
 
-# -- addresses -----------------------------------------------------------------------------------------------------------
+# -- addresses ---------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)
