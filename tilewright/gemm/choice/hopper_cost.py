@@ -85,6 +85,8 @@ class HopperModel:
         if last is not None:
             return time
         time += self.once
+        if not self.peer.size:  # a kernel whose warpgroups take turns shares no tiles
+            return time
         time[even] += self.peer / busy[even]
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
         # hold comes from memory for each tile anew.
