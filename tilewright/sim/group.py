@@ -43,7 +43,7 @@ class Group:
         self.smem_base: Any = int(blocks[0]) * stride if one else np.repeat(blocks.astype(np.int64) * stride, WARP)
         self.checks = wave.checks
         self.events = wave.events
-        self.lanes = GroupLanes(self)
+        self.lanes: GroupLanes = GroupLanes(self)
         self.queues = Queues()
         self.held: list[Held] = []  # registers that asynchronous units will read or write
         self.wait: Any = None
