@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from pathlib import Path
+
 import pytest
 
-from tests.check import global_memory, mbarriers, shared_memory, uninitialised
 from tests.check.pairs import PAIRS, Pair
 from tilewright import sim
 from tilewright.errors import SimulationError
 
-MODULES = (global_memory, mbarriers, shared_memory, uninitialised)
+HERE = Path(__file__).parent
+for _, name, _ in pkgutil.iter_modules([str(HERE)]):  # every module here that is no test has pairs
+    if not name.startswith("test_"):
+        importlib.import_module(f"tests.check.{name}")
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)

@@ -143,3 +143,16 @@ def test_a_while_loop_stays_whole_or_goes(effect: bool) -> None:
     loop = k.emit("while", (ZERO,), (F32,), {}, [before, after])
     assert k.left() == (["while", "store", "neg"] if effect else [])
     assert len(loop.results) == 1, "a while loop carries everything or nothing"
+
+
+@pytest.mark.parametrize("reads", (True, False))
+def test_a_loop_that_waits_for_memory_stays(reads: bool) -> None:
+    k = Kernel()
+    before, after = Block(), Block()
+    with k.inside(before):
+        flag = k.compare("lt", k.load(k.p), ZERO) if reads else k.c
+        k.emit("condition", (flag,))
+    with k.inside(after):
+        k.emit("yield")
+    k.emit("while", (), (), {}, [before, after])
+    assert k.left() == (["while", "load", "lt"] if reads else [])

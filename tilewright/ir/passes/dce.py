@@ -47,7 +47,7 @@ class _Marks:
 
     def _has_effect(self, op: Op) -> bool:
         if op.opcode in _REGIONS or op.opcode in ("condition", "yield"):
-            return op.opcode == "yield" and op not in self.parents
+            return (op.opcode == "yield" and op not in self.parents) or _waits(op)
         return not (op.opcode in UNREAD_IS_DEAD or (op.opcode == "call" and op.attrs["atom"].pure))
 
     def keep(self, op: Op) -> None:
@@ -82,6 +82,12 @@ class _Marks:
             self.need(op.regions[0].args[1 + i])
         elif op.opcode == "if":
             self.need(*(region.ops[-1].operands[i] for region in op.regions))
+
+
+def _waits(op: Op) -> bool:
+    """Whether a loop's condition reads memory: it may wait for what another thread writes, and must not vanish even
+    where nothing is done in it."""
+    return op.opcode == "while" and any(inner.opcode == "load" for inner in op.regions[0].ops)
 
 
 def _sweep(block: Block, marks: _Marks) -> None:
