@@ -13,6 +13,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.errors import StagingError
+from tilewright.pipeline.state import PipelineState
 
 SHARED = [0, 0]
 
@@ -540,3 +541,20 @@ def test_a_property_that_changes_its_object(staged) -> None:
 
     with pytest.raises(StagingError, match=r"'numbered.count' changes in a side of the run-time conditional expr"):
         staged(program, -1)
+
+
+def test_a_state_that_changes_and_is_replaced_in_one_turn(staged) -> None:
+    """What is carried of it at the begin is what it held before the loop."""
+
+    def program(n):
+        pair = (PipelineState(4, 0, 0, 0), PipelineState(4, 0, 0, 0))
+        pair[0].advance()
+        for _ in range(n):
+            first, second = pair
+            first.advance()
+            second.advance()
+            pair = (PipelineState(4, first.count + 1, first.index, first.phase), second)
+        return pair[0].count, pair[1].count
+
+    assert staged(program, 0) == (1, 0)
+    assert staged(program, 3) == (7, 3)

@@ -144,6 +144,7 @@ class LoopValues:
         """Emit the loop and go on with what it gives. ``arguments[k]`` are the carried values at the begin of the k-th
         block; ``ends[k]`` is the op that ends it, with its own operands and the carried values. What never changes in
         the loop does not travel."""
+        self.state.restore()  # what the carried objects held before the loop
         inits = [v for c in self.carried if c.spec for v in c.spec.conform(c.init, c.label)]
         kept: list[int] = []
         replaced: dict[Value, Value] = {}
