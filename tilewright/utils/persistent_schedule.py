@@ -67,11 +67,13 @@ class PersistentScheduleSm90:
         (m, n, batch), (a, b) = self.tiles_mnl, self.cluster_mn
         return m // a, n // b, batch
 
-    def grid_shape(self, sm_count: int, max_active_clusters: int = 0) -> tuple[int, int, int]:
+    def grid_shape(
+        self, sm_count: int, max_active_clusters: int = 0, truncate_by_problem_size: bool = True
+    ) -> tuple[int, int, int]:
         """The grid to launch: as many clusters as run at once, and no more than have work.
 
         ``max_active_clusters``: how many clusters of several blocks do (the driver's answer); 0: derived from
-        ``sm_count``.
+        ``sm_count``. ``truncate_by_problem_size`` off: as many as run at once, whatever work there is.
         """
         a, b = self.cluster_mn
         size = a * b
@@ -81,7 +83,8 @@ class PersistentScheduleSm90:
             ctas = max_active_clusters * size
         else:
             ctas = most_resident(sm_count, size)
-        ctas = min(ctas, self.blocks_per_problem)
+        if truncate_by_problem_size:
+            ctas = min(ctas, self.blocks_per_problem)
         return (a, ctas // a, 1) if self.along_n else (ctas // b, b, 1)
 
     def tile(self, linear: Any, cta_in_cluster: Any) -> tuple[Any, Any, Any]:
