@@ -59,5 +59,5 @@ __getattr__, __dir__, __all__ = lazily(
             "make_tiled_copy_D make_tiled_copy_C_atom make_tiled_mma make_cotiled_copy"
         ),
     },
-    ("arch", "core", "math", "nvgpu", "runtime", "testing", "typing"),
+    ("arch", "core", "experimental", "math", "nvgpu", "runtime", "testing", "typing"),
 )

@@ -17,6 +17,7 @@ from tilewright.lang.tensors.pointer import element_bytes
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import (
     Layout,
+    coalesce,
     flatten_to_tuple,
     format_tree,
     is_static,
@@ -33,6 +34,8 @@ def check_contiguous(atom: CopyInstruction, side: str, tensor: Tensor, values: L
     count = int(size(values))
     if count == 1:
         return
+    if not is_static(values):
+        values = coalesce(values)  # a mode of one element may have any stride
     if not is_static(values):
         fix = "mark the mode with stride 1 as such (leading_dim)"
         raise ConstraintError(_apart(atom, side, tensor, count, 1, "a run-time number of", fix))

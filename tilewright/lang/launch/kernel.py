@@ -48,6 +48,10 @@ class KernelFunction(MarkedFunction):
             raise StagingError(f"set_name_prefix({prefix!r}): letters, digits and _, no digit first")
         self.prefix = prefix
 
+    def received(self, argument: Any) -> Any:
+        """An argument as the kernel's code gets it."""
+        return argument
+
     def __call__(self, *args: Any, **kwargs: Any) -> KernelCall:
         if not Builder.active() or not isinstance(Builder.current(), HostBuilder):
             raise StagingError(
@@ -250,7 +254,7 @@ def _trace(
     builder = StagingBuilder(function.body, host.dependencies, (*block_shape, 1, 1)[:3] if block_shape else None)
     rest = iter(params)
     with builder.activate():
-        result = kernel.signature.call(kernel.code, bound, [spec.rebuild(rest) for spec in shapes])
+        result = kernel.signature.call(kernel.code, bound, [kernel.received(spec.rebuild(rest)) for spec in shapes])
     if result is not None:
         raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
     function.attrs.update(

@@ -31,7 +31,7 @@ def _on_layout(f: Callable[..., Any]) -> Callable[..., Any]:
         options = _options(act, kwargs)
         rest = [unwrap_tree(a) for a in args]
         if isinstance(input, Tensor):
-            return input.with_layout(f(input.linear, *rest, **options))
+            return input.through(lambda layout: f(layout, *rest, **options))
         if hasattr(type(input), "__dlpack__") or hasattr(type(input), "__array_interface__"):
             kind = f"{type(input).__module__}.{type(input).__name__}"
             raise ArgumentError(f"{f.__name__}: a {kind} is an array, not a tensor; from_dlpack(x) makes one of it")
@@ -216,7 +216,7 @@ def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -
     coord = unwrap_tree(coord)
     if not isinstance(tensor, Tensor):
         return _layout.domain_offset(coord, tensor)
-    return _moved(tensor, lambda c: _layout.domain_offset(c, tensor.linear), coord)
+    return tensor.moved(lambda layout, c: _layout.domain_offset(c, layout), coord)
 
 
 def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
@@ -228,7 +228,7 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any
     tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
     if not isinstance(input, Tensor):
         return _layout.local_tile(input, tiler, coord, proj)[0]
-    return _moved(input, lambda c: _layout.local_tile(input.linear, tiler, c, proj), coord)
+    return input.moved(lambda layout, c: _layout.local_tile(layout, tiler, c, proj), coord)
 
 
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None) -> Any:
@@ -236,7 +236,7 @@ def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: 
     tiler, index = unwrap_tree(tiler), unwrap_tree(index)
     if not isinstance(target, Tensor):
         return _layout.local_partition(target, tiler, index, proj)[0]
-    return _moved(target, lambda i: _layout.local_partition(target.linear, tiler, i, proj), index)
+    return target.moved(lambda layout, i: _layout.local_partition(layout, tiler, i, proj), index)
 
 
 def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
@@ -253,24 +253,7 @@ def _partition(f: Callable[..., tuple[Any, Any]], input: Any, tiler: Any, coord:
     tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
     if not isinstance(input, Tensor):
         return f(input, tiler, coord)[0]
-    return _moved(input, lambda c: f(input.linear, tiler, c), coord)
-
-
-def _moved(tensor: Tensor, f: Callable[[Any], tuple[Any, Any]], coord: Any) -> Tensor:
-    """The tensor at the (layout, offset) of ``f(coord)``; static and run-time parts of the offset are added apart."""
-    if tensor.is_coordinate or isinstance(tensor.linear, ComposedLayout) or is_static(coord):
-        layout, offset = f(coord)
-        return tensor.with_layout(layout, unwrap_tree(offset))
-    layout, static = f(_only(coord, False))
-    _, dynamic = f(_only(tensor.widened(coord), True))
-    return Tensor(tensor.engine + unwrap_tree(dynamic) + unwrap_tree(static), layout)
-
-
-def _only(coord: Any, dynamic: bool) -> Any:
-    """``coord`` with its static (``dynamic``) or run-time numbers as zero; None stays."""
-    if isinstance(coord, tuple):
-        return tuple([_only(c, dynamic) for c in coord])
-    return coord if coord is None or isinstance(coord, Integer) == dynamic else 0
+    return input.moved(lambda layout, c: f(layout, tiler, c), coord)
 
 
 def _tuple(x: Any) -> Any:

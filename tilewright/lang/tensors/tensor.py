@@ -8,7 +8,7 @@ whose layouts have basis strides). Everything that only rearranges elements acts
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tilewright.errors import ConstraintError, StagingError
@@ -139,6 +139,20 @@ class Tensor:
     def with_layout(self, layout: Any, offset: Any = 0) -> Tensor:
         """The same elements, ``offset`` on, through another layout."""
         return type(self)(self.advanced(offset), layout)
+
+    def through(self, f: Callable[[Any], Any]) -> Tensor:
+        """The same elements through the layout that ``f`` makes of this one."""
+        return self.with_layout(f(self.linear))
+
+    def moved(self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any) -> Tensor:
+        """The tensor at the (layout, offset) of ``f(layout, coord)``; static and run-time parts of the offset are added
+        apart."""
+        if self.is_coordinate or isinstance(self.linear, ComposedLayout) or is_static(coord):
+            layout, offset = f(self.linear, coord)
+            return self.with_layout(layout, unwrap_tree(offset))
+        layout, static = f(self.linear, _only(coord, False))
+        _, dynamic = f(self.linear, _only(self.widened(coord), True))
+        return Tensor(self.engine + unwrap_tree(dynamic) + unwrap_tree(static), layout)
 
     def advanced(self, offset: Any) -> Any:
         """The iterator ``offset`` on; ``offset`` is an int, a run-time integer, a coordinate, or (run-time, static)."""
@@ -341,6 +355,13 @@ def unwrap_tree(x: Any) -> Any:
         made = tuple([unwrap_tree(i) for i in x])
         return made if any(a is not b for a, b in zip(made, x, strict=True)) else x
     return unwrap(x)
+
+
+def _only(coord: Any, dynamic: bool) -> Any:
+    """``coord`` with its static (``dynamic``) or run-time numbers as zero; None stays."""
+    if isinstance(coord, tuple):
+        return tuple([_only(c, dynamic) for c in coord])
+    return coord if coord is None or isinstance(coord, Integer) == dynamic else 0
 
 
 def _tree(coord: Any) -> Any:

@@ -1,0 +1,26 @@
+"""``@cute.experimental.kernel``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.lang.launch.kernel import KernelFunction
+from tilewright.lang.launch.marked import mark
+from tilewright.lang.tensors.bounded import BoundedTensor
+from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout import Layout
+
+
+class ExperimentalKernel(KernelFunction):
+    """A kernel whose tensors in global memory know their bounds."""
+
+    def received(self, argument: Any) -> Any:
+        if type(argument) is not Tensor or argument.is_coordinate or not isinstance(argument.linear, Layout):
+            return argument
+        return BoundedTensor.of(argument) if argument.memspace is AddressSpace.gmem else argument
+
+
+def kernel(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
+    """Decorator of kernels whose tensor arguments :func:`tilewright.cute.experimental.copy` keeps within bounds."""
+    return mark(ExperimentalKernel, function, preprocessor, unknown)
