@@ -22,11 +22,12 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.arguments.signature": "Constexpr",
         "tilewright.lang.arguments.protocol": "register_jit_arg_adapter",
         "tilewright.lang.numbers.dtypes": "dtype",
+        "tilewright.lang.staging.generate_loops": "for_generate while_generate yield_out",
         "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
     (
-        "compat", "cuda", "cute", "cutlass_dsl", "errors", "gemm", "layout", "pipeline", "sim", "testing", "torch",
-        "utils", "viz",
+        "base_dsl", "compat", "cuda", "cute", "cutlass_dsl", "errors", "gemm", "layout", "pipeline", "sim", "testing",
+        "torch", "utils", "viz",
     ),  # fmt: skip
 )
 

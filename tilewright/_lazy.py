@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -77,12 +78,18 @@ class _DocumentedModules(MetaPathFinder):
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> None:
         package, _, name = fullname.partition(".")
-        if package == __name__.partition(".")[0] and _is_documented(name):
+        if package == __name__.partition(".")[0] and _is_documented(name) and not _is_here(fullname):
             from tilewright.errors import MissingImportError
 
             raise MissingImportError(
                 f"there is no module {fullname!r} yet: the CuTe DSL has it, Tilewright does not", name=fullname
             )
+
+
+def _is_here(fullname: str) -> bool:
+    """Whether there is such a module after all: tools ask finders for modules by paths of their own."""
+    parent = sys.modules.get(fullname.rpartition(".")[0])
+    return PathFinder.find_spec(fullname, getattr(parent, "__path__", [])) is not None
 
 
 sys.meta_path.append(_DocumentedModules())

@@ -12,6 +12,8 @@ __getattr__, __dir__, __all__ = lazily(
             "new_from_mlir_values"
         ),
         "tilewright.lang.staging.generate": "if_generate not_",
+        "tilewright.lang.staging.generate_loops": "for_generate while_generate yield_out",
+        "tilewright.errors": "DSLCudaRuntimeError=MachineError DSLRuntimeError=TilewrightError",
         "tilewright._mlir.ir": "T",
     },
 )

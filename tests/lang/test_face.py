@@ -65,10 +65,10 @@ def test_import_is_light() -> None:
         ("cute.arch", "thread_idxs", "did you mean 'thread_idx'"),
         ("cute.math", "cosh", "did you mean 'cos'"),
         ("cute.nvgpu.warp", "MmaF16BF16", "did you mean 'MmaF16BF16Op'"),
-        ("cute.nvgpu", "tcgen05", "module 'tilewright.cute.nvgpu' has no 'tcgen05' yet: the CuTe DSL has it"),
-        ("cute.arch", "alloc_tmem", "has no 'alloc_tmem' yet"),
-        ("", "Float4E2M1FN", "module 'tilewright' has no 'Float4E2M1FN' yet"),
-        ("pipeline", "PipelineUmmaAsync", "has no 'PipelineUmmaAsync' yet"),
+        ("utils", "distributed", "module 'tilewright.utils' has no 'distributed' yet: the CuTe DSL has it"),
+        ("cute.arch", "atomic_fmax", "has no 'atomic_fmax' yet"),
+        ("", "Float6E2M3FN", "module 'tilewright' has no 'Float6E2M3FN' yet"),
+        ("cute.nvgpu.tcgen05", "MmaF16", "did you mean 'MmaF16BF16Op'"),
     ],
 )
 def test_a_missing_name_is_unknown_or_not_here_yet(module: str, name: str, words: str) -> None:
@@ -83,12 +83,31 @@ def test_a_missing_name_is_unknown_or_not_here_yet(module: str, name: str, words
 
 
 def test_a_missing_module_is_unknown_or_not_here_yet() -> None:
-    words = "no module 'tilewright.cute.nvgpu.tcgen05' yet: the CuTe DSL has it"
-    for program in ("import tilewright.cute.nvgpu.tcgen05", "from tilewright.cute.nvgpu.tcgen05 import MmaF16BF16Op"):
+    words = "no module 'tilewright.experimental' yet: the CuTe DSL has it"
+    for program in ("import tilewright.experimental.primitives", "from tilewright.experimental import cuda"):
         with pytest.raises(ModuleNotFoundError, match=words):
             exec(program, {})
     with pytest.raises(ModuleNotFoundError, match="No module named 'tilewright.cutee'"):
         importlib.import_module("tilewright.cutee")
+
+
+def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
+    from tilewright.cute.nvgpu import tcgen05
+    from tilewright.pipeline import PipelineTmaUmma
+    from tilewright.utils import TmemAllocator, blackwell_helpers
+
+    assert tcgen05.CtaGroup.TWO.value == 2 and tcgen05.OperandMajorMode.K is cute.nvgpu.OperandMajorMode.K
+    assert isinstance(TmemAllocator, type) and isinstance(tcgen05.MmaF16BF16Op, type)
+
+    for use, path in (
+        (tcgen05.MmaF16BF16Op, "cutlass.cute.nvgpu.tcgen05.MmaF16BF16Op"),
+        (PipelineTmaUmma.create, "cutlass.pipeline.PipelineTmaUmma.create"),
+        (TmemAllocator, "cutlass.utils.TmemAllocator"),
+        (blackwell_helpers.make_smem_layout_a, "cutlass.utils.blackwell_helpers.make_smem_layout_a"),
+        (cute.arch.alloc_tmem, "cutlass.cute.arch.alloc_tmem"),
+    ):
+        with pytest.raises(TilewrightError, match=rf"{path} is not here yet: .* sm_100"):
+            use(1, dtype=2)
 
 
 def test_a_missing_name_in_a_kernel_names_the_line() -> None:

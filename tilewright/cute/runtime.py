@@ -3,11 +3,12 @@
 from tilewright._lazy import unknown_names
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.fake import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
-from tilewright.lang.tensors.pointer import HostPointer, make_ptr
+from tilewright.lang.tensors.pointer import HostPointer, Pointer, make_ptr
 
 __all__ = [
     "HostPointer",
     "HostTensor",
+    "Pointer",
     "from_dlpack",
     "make_fake_compact_tensor",
     "make_fake_stream",

@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.pipeline.tma_store": "PipelineTmaStore TmaStoreFence",
         "tilewright.pipeline.order": "PipelineOrder",
         "tilewright.pipeline.initialise": "agent_sync pipeline_init_arrive pipeline_init_wait",
+        "tilewright.pipeline.sm100_only": "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaUmma PipelineUmmaAsync",
         "tilewright.pipeline.participants": "PipelineConsumer PipelineProducer",
     },
 )

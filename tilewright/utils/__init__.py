@@ -11,8 +11,19 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.tools.hardware": "HardwareInfo",
         "tilewright.viz.render": "print_latex print_latex_tv",
         "tilewright.utils.tile_scheduler": ("PersistentTileSchedulerParams StaticPersistentTileScheduler WorkTileInfo"),
+        "tilewright.utils.grouped_schedule": (
+            "GroupSearchResult GroupedGemmGroupSearchState GroupedGemmTileSchedulerHelper GroupedWorkTileInfo "
+            "StaticPersistentGroupTileScheduler StaticPersistentRuntimeTileScheduler create_initial_search_state"
+        ),
         "tilewright.utils.persistent_schedule": "PersistentScheduleSm90",
+        "tilewright.utils.sm100_only": (
+            "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator "
+            "compute_epilogue_tile_shape get_num_tmem_alloc_cols"
+        ),
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },
-    ("hardware_info", "hopper_helpers", "sm90", "layout_enum", "tensor_helpers", "tensormap_manager", "tile_scheduler"),
+    (
+        "blackwell_helpers", "blockscaled_layout", "hardware_info", "hopper_helpers", "layout_enum", "sm100", "sm90",
+        "tensor_helpers", "tensormap_manager", "tile_scheduler",
+    ),  # fmt: skip
 )

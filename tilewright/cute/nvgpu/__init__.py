@@ -10,5 +10,5 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.tiled.tma.atom": "make_tiled_tma_atom_A make_tiled_tma_atom_B",
         "tilewright.errors": "OpError=ConstraintError",
     },
-    ("common", "cpasync", "warp", "warpgroup"),
+    ("common", "cpasync", "tcgen05", "warp", "warpgroup"),
 )

@@ -12,7 +12,7 @@ from tilewright.atoms.tma import TmaLoad, TmaStore
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
 from tilewright.lang.tensors.tensor_ssa import ReductionOp
-from tilewright.tiled.tma.atom import make_tiled_tma_atom
+from tilewright.tiled.tma.atom import TmaInfo, make_tiled_tma_atom
 from tilewright.tiled.tma.bulk import BulkCopyAtom
 from tilewright.tiled.tma.descriptors import (
     copy_tensormap,
@@ -27,7 +27,7 @@ from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partit
 __all__ = [
     "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
     "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp", "CopyReduceBulkS2GOp",
-    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "copy_tensormap", "cp_fence_tma_desc_release",
+    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "TmaInfo", "copy_tensormap", "cp_fence_tma_desc_release",
     "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release", "make_tiled_tma_atom",
     "prefetch_descriptor", "tma_partition", "update_tma_descriptor",
 ]  # fmt: skip

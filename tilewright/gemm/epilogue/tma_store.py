@@ -44,7 +44,7 @@ class TmaStoreEpilogue:
         """The TMA atom of D, and its (M, N, L) coordinate tensor."""
         one = cute.slice_(self.layout, (None, None, 0, 0))
         tile = (self.config.part[0], self.config.epilogue_columns)
-        pair: tuple[Any, Any] = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), mD, one, tile)
+        pair: Any = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), mD, one, tile)
         return pair
 
     def store_atom(self) -> Any:

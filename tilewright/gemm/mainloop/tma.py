@@ -52,7 +52,7 @@ class TmaMainloop:
         op = cpasync.CopyBulkTensorTileG2SOp() if sharers == 1 else cpasync.CopyBulkTensorTileG2SMulticastOp()
         box = cute.slice_(smem_layout, (None, None, 0, 0))  # (rows, bK)
         tile = cute.size(box, mode=[0]), cute.size(box, mode=[1])
-        pair: tuple[Any, Any] = cpasync.make_tiled_tma_atom(op, matrix, box, tile, num_multicast=sharers)
+        pair: Any = cpasync.make_tiled_tma_atom(op, matrix, box, tile, num_multicast=sharers)
         return pair
 
     def operand(self, atom: Any, matrix: Any, stages: Any, rank: Any, sharers: int, mask: Any) -> TmaOperand:

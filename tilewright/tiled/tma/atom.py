@@ -6,7 +6,7 @@ atom. The atom comes with the *TMA tensor*, whose elements are the coordinates t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewright.atoms.tma import TmaCopy
@@ -68,10 +68,42 @@ class TmaCopyAtom(CopyAtom):
         return [*super()._lines(), f"  Box:             {format_tree(self.plan.box)}"]
 
 
+class TmaInfo:
+    """What ``make_tiled_tma_atom`` gives: ``atom, tma_tensor = info``, and the ``smem_layout`` it was made with. It can
+    be passed to kernels as one argument."""
+
+    __slots__ = ("atom", "smem_layout", "tma_tensor")
+
+    def __init__(self, atom: TmaCopyAtom, tma_tensor: Tensor, smem_layout: Any) -> None:
+        self.atom, self.tma_tensor, self.smem_layout = atom, tma_tensor, smem_layout
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.atom, self.tma_tensor))
+
+    def __getitem__(self, i: int) -> Any:
+        return (self.atom, self.tma_tensor)[i]
+
+    def __len__(self) -> int:
+        return 2
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return [*self.atom.__extract_mlir_values__(), *self.tma_tensor.__extract_mlir_values__()]
+
+    def __get_mlir_types__(self) -> list[Any]:
+        return [*self.atom.__get_mlir_types__(), *self.tma_tensor.__get_mlir_types__()]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> TmaInfo:
+        atom, tensor = self.atom.__new_from_mlir_values__(values[:1]), self.tma_tensor
+        return TmaInfo(atom, tensor.__new_from_mlir_values__(values[1:]), self.smem_layout)
+
+    def __carry_key__(self) -> Any:
+        return (self.atom.__carry_key__(), self.tma_tensor.__carry_key__(), self.smem_layout)
+
+
 def make_tiled_tma_atom(
     op: Any, gmem_tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int = 1, *,
     internal_type: Any = None, loc: Any = None, ip: Any = None,
-) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+) -> TmaInfo:  # fmt: skip
     """``(atom, TMA tensor)`` to copy tiles ``cta_tiler`` of ``gmem_tensor`` to or from shared memory.
 
     ``op`` is one of the bulk tensor operations of ``cute.nvgpu.cpasync``; ``smem_layout`` the layout of one tile,
@@ -92,7 +124,7 @@ def make_tiled_tma_atom(
 def make_tiled_tma_atom_A(
     op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma,
     cluster_shape_vmnk: Any = None, *, internal_type: Any = None, loc: Any = None, ip: Any = None,
-) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+) -> TmaInfo:  # fmt: skip
     """``make_tiled_tma_atom`` for operand A of a tiled MMA that reads it from shared memory.
 
     ``gmem_tensor`` is (M, K, ...), ``smem_layout`` the layout of one stage as the MMA partitions it, (MMA, MMA_M,
@@ -104,7 +136,7 @@ def make_tiled_tma_atom_A(
 def make_tiled_tma_atom_B(
     op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma,
     cluster_shape_vmnk: Any = None, *, internal_type: Any = None, loc: Any = None, ip: Any = None,
-) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+) -> TmaInfo:  # fmt: skip
     """``make_tiled_tma_atom`` for operand B, (N, K, ...); the blocks along M share B's tiles where ``op`` "
     "multicasts."""
     return _make_for_mma("B", op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type)
@@ -113,7 +145,7 @@ def make_tiled_tma_atom_B(
 def _make_for_mma(
     which: str, op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma, cluster: Any,
     internal_type: Any,
-) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+) -> TmaInfo:  # fmt: skip
     what = f"make_tiled_tma_atom_{which}"
     if not isinstance(tiled_mma, TiledMma):
         raise ConstraintError(f"{what} takes a tiled MMA after the tiler, not {tiled_mma!r}")
@@ -143,7 +175,7 @@ def _make_for_mma(
 def _make(
     what: str, op: Any, gmem_tensor: Tensor, smem_layout: Any, values: Callable[[Layout], Layout | None], tiler: Any,
     num_multicast: int, internal_type: Any,
-) -> tuple[TmaCopyAtom, Tensor]:  # fmt: skip
+) -> TmaInfo:  # fmt: skip
     make = getattr(op, "tma_instruction", None)
     if make is None:
         raise ConstraintError(f"{what} takes a bulk tensor operation of cute.nvgpu.cpasync, not {op!r}")
@@ -182,7 +214,7 @@ def _make(
     coordinates = plan.coordinates(tuple(map(wrap, scales)))
     instruction = make(plan.elements_per_instruction * source.width, len(plan.basis))
     atom = TmaCopyAtom(instruction, value_type, plan, tensor_map)
-    return atom, Tensor((0,) * len(plan.basis), coordinates)
+    return TmaInfo(atom, Tensor((0,) * len(plan.basis), coordinates), smem_layout)
 
 
 def _check_tensor(what: str, tensor: Any) -> None:

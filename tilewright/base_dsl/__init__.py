@@ -1,0 +1,9 @@
+"""``cutlass.base_dsl``: the modules beneath the CuTe DSL, of which programs import a few names."""
+
+from tilewright._lazy import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {"tilewright.lang.staging.protocol": "extract_mlir_values new_from_mlir_values"},
+    ("arch", "dsl", "runtime", "typing"),
+)

@@ -1,0 +1,8 @@
+"""``cutlass.base_dsl.dsl``: the value protocol as functions."""
+
+from tilewright._lazy import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {"tilewright.lang.staging.protocol": "extract_mlir_values new_from_mlir_values"},
+)

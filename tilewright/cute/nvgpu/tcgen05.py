@@ -1,0 +1,75 @@
+"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Their enumerations are here, their instructions not yet."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from tilewright import sm100
+from tilewright.cute.nvgpu.common import OperandMajorMode as OperandMajorMode
+from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind as SmemLayoutAtomKind
+
+
+class CtaGroup(Enum):
+    """How many blocks work on one MMA."""
+
+    ONE = 1
+    TWO = 2
+
+
+class Field(Enum):
+    """Fields of an MMA atom that ``set`` changes at run time."""
+
+    NEGATE_A = "neg_a"
+    NEGATE_B = "neg_b"
+    ACCUMULATE = "accum_c"
+    SFA = "sf_a"
+    SFB = "sf_b"
+
+
+class OperandSource(Enum):
+    """Where operand A lies."""
+
+    TMEM = "tmem"
+    SMEM = "smem"
+
+
+class Repetition(Enum):
+    """How often a tensor-memory copy repeats its shape along the columns."""
+
+    x1 = 1
+    x2 = 2
+    x4 = 4
+    x8 = 8
+    x16 = 16
+    x32 = 32
+    x64 = 64
+    x128 = 128
+
+
+class Pack(Enum):
+    """Whether a load from tensor memory packs two 16-bit numbers into a register."""
+
+    NONE = "none"
+    PACK_16b_IN_32b = "pack_16b_in_32b"
+
+
+class Unpack(Enum):
+    """Whether a store to tensor memory unpacks a register into two 16-bit numbers."""
+
+    NONE = "none"
+    UNPACK_32b_IN_16b = "unpack_32b_in_16b"
+
+
+_ENUMERATIONS = (
+    "CtaGroup", "Field", "OperandMajorMode", "OperandSource", "Pack", "Repetition", "SmemLayoutAtomKind", "Unpack",
+)  # fmt: skip
+__getattr__, __all__ = sm100.names(
+    __name__,
+    "Cp128x256bOp Cp128x128bOp Cp4x256bOp Cp4x32x128bOp Cp2x64x128b0213Op Cp2x64x128b0123Op Ld16x128bOp Ld16x256bOp "
+    "Ld16x32bx2Op Ld16x64bOp Ld32x32bOp LdRed32x32bOp LdRed16x32bx2Op MmaF16BF16Op MmaF16BF16SparseOp MmaFP8Op MmaI8Op "
+    "MmaMXF4NVF4Op MmaMXF4Op MmaMXF8Op MmaTF32Op SM103MmaMXF4NVF4Op SM103MmaMXF4Op St16x128bOp St16x256bOp "
+    "St16x32bx2Op St16x64bOp St32x32bOp TmemLoadRedOp commit copy find_tmem_tensor_col_offset get_s2t_smem_desc_tensor "
+    "get_tmem_copy_properties is_tmem_load is_tmem_store make_s2t_copy make_smem_layout_atom make_tmem_copy "
+    "make_umma_smem_desc mma tile_to_mma_shape",
+    _ENUMERATIONS,
+)

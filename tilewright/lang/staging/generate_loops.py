@@ -1,0 +1,131 @@
+"""Loops for code that is not rewritten: ``for_generate``, ``while_generate`` and ``yield_out`` of the CuTe DSL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tilewright.errors import StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Value
+from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.staging import values as run_time
+from tilewright.lang.staging.for_loop import normalise
+from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.ranges import Range
+from tilewright.lang.staging.regions import Region
+
+
+class _Loop(Region):
+    """The open body of such a loop. ``carried`` are the values that each turn hands to the next."""
+
+    def __init__(self, what: str, carried: Any) -> None:
+        super().__init__(what, here(4))
+        self.inits, self.spec = run_time.flatten(list(carried or ()), promote=True)
+        self.ends: list[Value] | None = None
+
+    def arguments(self) -> list[Value]:
+        return [Value(v.type) for v in self.inits]
+
+    def objects(self, values: Sequence[Value]) -> list[Any]:
+        return list(self.spec.rebuild(iter(values)))
+
+    def end(self, carried: Any) -> None:
+        """What this turn hands on, from ``yield_out``."""
+        if self.ends is not None:
+            raise fail(f"yield_out: the {self} has handed its values on already")
+        given = [] if carried is None else list(carried) if isinstance(carried, (tuple, list)) else [carried]
+        try:
+            self.ends = self.spec.conform(given, "yield_out")
+        except run_time.Mismatch as wrong:
+            raise fail(f"yield_out: the {self} carries {len(self.inits)} values: {wrong}") from None
+
+    def handed_on(self) -> list[Value]:
+        if self.ends is None and self.inits:
+            raise fail(f"the {self} carries {len(self.inits)} values and needs yield_out([...]) at its end")
+        return self.ends or []
+
+
+def for_generate(
+    start: Any, stop: Any = None, step: Any = None, iter_args: Sequence[Any] | None = None, *,
+    unroll: int | None = None, loc: Any = None, ip: Any = None,
+) -> Iterator[Any]:  # fmt: skip
+    """A run-time loop, traced once: ``for i in for_generate(0, n): ...; yield_out()``.
+
+    ``iter_args`` are carried from turn to turn: ``for i, x, result in for_generate(0, n, 1, [x]): ...; yield_out([x +
+    i])``; ``x`` and ``result`` are lists where there are several. ``result`` is what the last turn handed on, for use
+    after the loop.
+    """
+    bounds = (start,) if stop is None else (start, stop) if step is None else (start, stop, step)
+    lo, hi, by, index_of = normalise(Range(*bounds, unroll=unroll))
+    loop = _Loop("for loop", iter_args)
+    index, arguments = Value(lo.type, "i"), loop.arguments()
+    block, results = Block([index, *arguments]), loop.arguments()
+    loop.open(block)
+    if not loop.inits:
+        yield index_of(index)
+    else:
+        inside, after = loop.objects(arguments), loop.objects(results)
+        one = len(inside) == 1
+        yield index_of(index), inside[0] if one else inside, after[0] if one else after
+    Builder.current().emit("yield", loop.handed_on())
+    loop.close()
+    attrs = {"unroll": unroll}
+    made = Builder.current().emit("for", [lo, hi, by, *loop.inits], [r.type for r in results], attrs, [block])
+    _take(made, results)
+
+
+class while_generate:
+    """A run-time loop, traced once::
+
+        with while_generate([i, x], lambda i, x: i < n) as (i, x):
+            ...
+            yield_out([i + 1, x * 2])
+
+    ``condition`` gets the carried values. ``results`` holds those of the last turn.
+    """
+
+    def __init__(
+        self, inputs: Sequence[Any], condition: Callable[..., Any], *, loc: Any = None, ip: Any = None
+    ) -> None:
+        given = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
+        self.loop, self.condition = _Loop("while loop", given), condition
+        self.results: Any = None
+
+    def __enter__(self) -> list[Any]:
+        loop = self.loop
+        before, after = loop.arguments(), loop.arguments()
+        self.blocks = [Block(before), Block(after)]
+        test = Region("while loop", loop.where)
+        test.open(self.blocks[0])
+        wanted = Boolean(self.condition(*loop.objects(before))).ir_value()
+        Builder.current().emit("condition", [wanted, *before])
+        test.close()
+        loop.open(self.blocks[1])
+        return loop.objects(after)
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None:
+            return
+        loop, results = self.loop, self.loop.arguments()
+        Builder.current().emit("yield", loop.handed_on())
+        loop.close()
+        made = Builder.current().emit("while", loop.inits, [r.type for r in results], {}, self.blocks)
+        _take(made, results)
+        found = loop.objects(results)
+        self.results = found[0] if len(found) == 1 else found
+
+
+def _take(made: Any, results: list[Value]) -> None:
+    """Let the values that the program already holds be the results of the loop."""
+    for result in results:
+        result.op = made
+    made.results = results
+
+
+def yield_out(args: Any = None, *, loc: Any = None, ip: Any = None) -> None:
+    """Hand ``args`` to the next turn of the innermost ``for_generate`` or ``while_generate``; its last statement."""
+    regions = Builder.current().regions if Builder.active() else []
+    if not regions or not isinstance(regions[-1], _Loop):
+        raise StagingError("yield_out stands at the end of the body of a for_generate or while_generate")
+    regions[-1].end(args)
