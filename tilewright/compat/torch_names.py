@@ -17,7 +17,7 @@ class Stream:
 
     _handles = iter(range(0x2000, 1 << 62, 0x10))
 
-    def __init__(self, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None, **_: Any) -> None:
+    def __init__(self, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None) -> None:
         self.cuda_stream = next(self._handles) if stream_ptr is None else stream_ptr
         self.priority = priority
 
@@ -85,7 +85,7 @@ class CUDAGraph:
     def __init__(self, keep_graph: bool = False) -> None:
         self.recorded = recording.Graph()
 
-    def capture_begin(self, *_: Any, **__: Any) -> None:
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         recording.begin_capture()
 
     def capture_end(self) -> None:
@@ -123,12 +123,16 @@ def device(device: Any) -> Iterator[None]:
     yield
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    """What has nothing to do on the CPU."""
+def _nothing(device: Any = None) -> None:
+    """What has nothing to do on the CPU, where there is one device and its work has ended."""
 
 
-def _zero(*_: Any, **__: Any) -> int:
+def _zero(device: Any = None) -> int:
     return 0
+
+
+def _no_seed(seed: int = 0) -> None:
+    """Random numbers on "cuda" are those of the CPU."""
 
 
 def replacements(torch: Any, is_cuda: Callable[[Any], bool]) -> dict[Any, dict[str, Any]]:
@@ -143,7 +147,7 @@ def replacements(torch: Any, is_cuda: Callable[[Any], bool]) -> dict[Any, dict[s
         "Stream": Stream, "ExternalStream": lambda pointer, device=None: Stream(stream_ptr=pointer), "Event": Event,
         "CUDAGraph": CUDAGraph, "graph": graph, "stream": stream, "StreamContext": stream, "device": device,
         "device_of": device, "is_available": lambda: True, "is_initialized": lambda: True, "init": _nothing,
-        "is_bf16_supported": lambda *_, **__: True,
+        "is_bf16_supported": lambda including_emulation=True: True,
         "device_count": lambda: 1, "current_device": _zero, "set_device": _nothing, "set_stream": _set_stream,
         "synchronize": _nothing, "current_stream": lambda device=None: _now[-1],
         "default_stream": lambda device=None: _now[0], "get_device_name": lambda device=None: NAME,
@@ -152,7 +156,7 @@ def replacements(torch: Any, is_cuda: Callable[[Any], bool]) -> dict[Any, dict[s
         "mem_get_info": lambda device=None: (DEVICE.total_memory, DEVICE.total_memory),
         "is_current_stream_capturing": lambda: recording.counts.capture is not None,
         "manual_seed": lambda seed: manual_seed(seed) and None, "seed": _nothing, "seed_all": _nothing,
-        "manual_seed_all": _nothing, "empty_cache": _nothing, "ipc_collect": _nothing, "cudart": _nothing,
+        "manual_seed_all": _no_seed, "empty_cache": _nothing, "ipc_collect": _nothing, "cudart": _nothing,
         "memory_allocated": _zero, "max_memory_allocated": _zero, "memory_reserved": _zero,
         "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing, "can_device_access_peer": lambda *_: False,
     }  # fmt: skip
