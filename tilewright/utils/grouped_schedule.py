@@ -44,7 +44,7 @@ class GroupedGemmGroupSearchState:
     found: Any = False
 
 
-def create_initial_search_state() -> GroupedGemmGroupSearchState:
+def create_initial_search_state(*, loc: Any = None, ip: Any = None) -> GroupedGemmGroupSearchState:
     """The state before the first search."""
     return GroupedGemmGroupSearchState(Int32(0), Int32(0), Int32(0), Boolean(False))
 
@@ -68,7 +68,9 @@ class GroupedGemmTileSchedulerHelper:
         self.cluster_tile_shape_mnk = tuple(cluster_tile_shape_mnk)
         self.search_state = search_state
 
-    def delinearize_z(self, cta_tile_coord: Any, problem_shape_mnkl: Tensor) -> GroupSearchResult:
+    def delinearize_z(
+        self, cta_tile_coord: Any, problem_shape_mnkl: Tensor, *, loc: Any = None, ip: Any = None
+    ) -> GroupSearchResult:
         """The group and the tile of ``cta_tile_coord``, a ``tile_idx`` of the tile scheduler.
 
         ``problem_shape_mnkl``: (groups, 4) in global memory. A number past the last group gives the last group.
@@ -83,7 +85,9 @@ class GroupedGemmTileSchedulerHelper:
         along_m, along_n = within % clusters_m * a + x, within // clusters_m * b + y
         return GroupSearchResult(group, Int32(along_m), Int32(along_n), m, n, k, (k + (tile_k - 1)) // tile_k)
 
-    def search_cluster_tile_count_k(self, cta_tile_coord: Any, problem_shape_mnkl: Tensor) -> tuple[Any, Any]:
+    def search_cluster_tile_count_k(
+        self, cta_tile_coord: Any, problem_shape_mnkl: Tensor, *, loc: Any = None, ip: Any = None
+    ) -> tuple[Any, Any]:
         """(tiles along K, group) of ``cta_tile_coord``, for warps that need no more."""
         self._search(cta_tile_coord[2], problem_shape_mnkl)
         group, tile_k = self.search_state.start_group_idx, self.cluster_tile_shape_mnk[2]
