@@ -6,6 +6,7 @@ from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, Li
 from tilewright.gemm.host.gemm import GemmReport, gemm, launcher
 from tilewright.gemm.kernel.compile import cross_compile, stage
 from tilewright.gemm.kernel.multistage import MultistageGemm
+from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.schedule.streamk import StreamK
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "gemm",
     "kernels",
     "launcher",
+    "matmul",
     "stage",
 ]

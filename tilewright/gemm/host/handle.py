@@ -26,13 +26,17 @@ class Handle:
     args: tuple[Any, ...]
 
     @classmethod
-    def of(cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any) -> Handle:
-        """The kernel of the plan, compiled at first sight. ``target`` is the machine where the operands are."""
+    def of(
+        cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any,
+        zeros: Callable[[int, Any], Any] | None = None,
+    ) -> Handle:  # fmt: skip
+        """The kernel of the plan, compiled at first sight. ``target`` is the machine where the operands are; ``zeros``
+        gives its workspace (n elements of a dtype, zero), which it leaves as it found it but for partial sums."""
         config = plan.config
         A, B, C, D = problem.oriented(config.transposed).read_as(config.a.dtype).matrices
         operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
         tensors = [matrix.tensor(operand) for matrix, operand in operands]
-        zeros = zeros_beside(target, D)
+        zeros = zeros or zeros_beside(target, D)
         decomposition = decomposition_of(plan.shares, config, zeros, plan.multiprocessors, plan.dynamic)
         args = (*tensors, function, decomposition)
         backwards = tuple(stride < 0 for matrix in (A, B, C, D) for stride in matrix.stride)

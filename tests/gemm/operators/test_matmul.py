@@ -1,0 +1,185 @@
+"""``matmul``: torch's rules for shapes, result types, epilogues, errors before a launch, repeated launches."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm import kernels, matmul
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.epilogue.activations import ACTIVATIONS
+from tilewright.gemm.epilogue.functions import LinearCombination
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.schedule.streamk import StreamK
+
+torch = pytest.importorskip("torch")
+
+
+def integers(seed: int, *shape: int, dtype: object = np.float16) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype)
+
+
+SHAPES = [
+    ((5, 40), (40, 7)), ((40,), (40, 7)), ((5, 40), (40,)), ((40,), (40,)), ((2, 5, 40), (40, 7)),
+    ((2, 5, 40), (2, 40, 7)), ((5, 40), (3, 40, 7)), ((2, 1, 5, 40), (3, 40, 7)), ((40,), (3, 40, 7)),
+    ((3, 5, 40), (40,)), ((2, 3, 5, 8), (8, 16)), ((0, 8), (8, 4)), ((4, 0), (0, 8)), ((2, 0, 8), (8, 8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+def test_shapes_are_those_of_numpy_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    x, y = integers(0, *a), integers(1, *b)
+    expected = np.matmul(x.astype(np.float64), y.astype(np.float64))
+    for d in (matmul(x, y), matmul(torch.from_numpy(x), torch.from_numpy(y)).numpy()):
+        assert d.shape == expected.shape and d.dtype == np.float16
+        np.testing.assert_array_equal(d.astype(np.float64), expected)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(1, 80), st.integers(1, 80), st.integers(1, 100), st.booleans(), st.booleans(), st.booleans())
+def test_any_extents_and_strides(m: int, n: int, k: int, a_t: bool, b_t: bool, step: bool) -> None:
+    a, b = (integers(0, k, m).T if a_t else integers(0, m, k)), (integers(1, n, k).T if b_t else integers(1, k, n))
+    out = np.zeros((m, 2 * n), np.float16)[:, ::2] if step else None
+    d = matmul(a, b, out)
+    assert out is None or d is out
+    np.testing.assert_array_equal(d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
+
+
+@pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
+def test_the_epilogue(activation: str | None) -> None:
+    a, b = (torch.randn(s, dtype=torch.float16) for s in ((24, 64), (64, 16)))
+    c, bias = torch.randn(24, 16), torch.randn(16)
+    d = matmul(a, b, c=c, alpha=0.5, beta=-2.0, bias=bias, activation=activation)
+    expected = 0.5 * (a.double() @ b.double()) - 2.0 * c.double() + bias.double()
+    if activation is not None:
+        functional = torch.nn.functional
+        expected = {"gelu_tanh": lambda x: functional.gelu(x, approximate="tanh")}.get(
+            activation, getattr(functional, activation, None)
+        )(expected)
+    assert d.dtype == torch.float32
+    torch.testing.assert_close(d.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_types_of_the_result() -> None:
+    a8, b8 = integers(0, 8, 64, dtype=np.int8), integers(1, 64, 16, dtype=np.int8)
+    d = matmul(a8, b8)
+    assert d.dtype == np.int32 and (d == a8.astype(int) @ b8.astype(int)).all()
+    a, b = integers(0, 8, 64), integers(1, 64, 16)
+    for out_dtype in (np.float32, torch.float32):
+        d = matmul(a, b, out_dtype=out_dtype)
+        assert d.dtype == np.float32 and (d == a.astype(float) @ b.astype(float)).all()
+    e4m3 = ml_dtypes.float8_e4m3fn
+    assert matmul(integers(0, 8, 64, dtype=e4m3), integers(1, 64, 16, dtype=e4m3)).dtype == np.float16
+    one = torch.ones(8, 8, dtype=torch.bfloat16)
+    assert matmul(one, one).dtype == torch.bfloat16
+    for precision in ("ieee", "tf32"):
+        a32, b32 = integers(0, 8, 64, dtype=np.float32), integers(1, 64, 16, dtype=np.float32)
+        assert (matmul(a32, b32, precision=precision) == a32 @ b32).all()
+
+
+def test_negated_tensors_and_results_in_place() -> None:
+    a, b = torch.ones(8, 8, dtype=torch.float16), torch.ones(8, 8, dtype=torch.float16)
+    turned = torch._neg_view(a)
+    assert turned.is_neg()
+    assert (matmul(turned, b) == -8).all()
+    c = torch.full((8, 8), 3.0, dtype=torch.float16)
+    assert matmul(a, b, c, c, beta=2.0) is c and (c == 14).all()
+    stacked = torch.zeros(2, 3, 4, 8, dtype=torch.float16).transpose(0, 1)  # cannot be viewed as a stack of matrices
+    matmul(torch.ones(3, 2, 4, 8, dtype=torch.float16), b, stacked)
+    assert (stacked == 8).all()
+
+
+x, y = np.ones((8, 16), np.float16), np.ones((16, 8), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: matmul(x, x), "inner dimensions differ: a of shape"),
+        (lambda: matmul(x, y.astype(np.float32)), "both must have one dtype"),
+        (lambda: matmul(x, 3.0), "matmul takes arrays"),
+        (lambda: matmul(np.float16(2) * np.ones(()), y), "a is a number|matmul takes arrays"),
+        (lambda: matmul(np.ones((2, 8, 16), np.float16), np.ones((3, 16, 8), np.float16)), "cannot be broadcast"),
+        (lambda: matmul(x, y, np.ones((8, 9), np.float16)), "out must have the shape of the result"),
+        (lambda: matmul(x, y, c=np.ones((8, 9), np.float16)), "c must have the shape of the result"),
+        (lambda: matmul(x, y, bias=np.ones(9, np.float16)), "bias must be a vector of 8 elements"),
+        (lambda: matmul(x, y, activation="softmax"), "there is no activation 'softmax'"),
+        (lambda: matmul(x, y, precision="half"), "precision is one of"),
+        (lambda: matmul(x, y, beta=1.0), "beta = 1.0 needs a matrix c"),
+        (lambda: matmul(x, torch.ones(16, 8, dtype=torch.float16)), "give all of one framework"),
+        (lambda: matmul(x, y, kernel="nonsense"), "there is no kernel"),
+        (lambda: matmul(x, y, np.ones((8, 8), np.float16), out_dtype=np.float32), "give one of them"),
+        (lambda: matmul(x.astype(np.int8), y.astype(np.int8), activation="gelu"), "of integer sums"),
+        (lambda: matmul(x, y, out_dtype=np.int32), "cannot be written as"),
+    ],
+)
+def test_errors_come_before_anything_runs(call: object, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_launch_is_repeated_on_other_arrays(transposed: bool, same: bool) -> None:
+    """Of each operand the address is replaced, even where the first call had one array twice; the kernels share tiles,
+    so their workspace stays."""
+    entry = kernels()["hopper_f16"]
+    size = next(c for c in entry.small if c.tile[:2] == (64, 32) and c.transposed == transposed)
+    a, b = integers(0, 256, 256), integers(1, 256, 256)
+    b = a if same else b
+    first = np.zeros((256, 256), np.float32)
+    problem = Problem.of(a, b, None, first)
+    shares = StreamK.of(
+        (256, 256, 256), size.tile, multiprocessors=20, occupancy=1, fragments=1, shared=(32, 20)
+    )  # fmt: skip
+    plan = Plan.of(problem, [entry.only(size)], shares, "cpu")
+    assert plan.shares is not None and plan.shares.sk_blocks == 20
+    prepared = Prepared(problem, plan, LinearCombination(size.acc_dtype(1), size.acc_dtype(0)))
+    for seed in range(3):
+        arrays = [integers(seed, 256, 256), integers(seed + 9, 256, 256), np.zeros((256, 256), np.float32)]
+        addresses = [Matrix.of("x", x).array.address for x in arrays]
+        prepared.launch(addresses[0], addresses[1], addresses[2], addresses[2], 0)
+        np.testing.assert_array_equal(arrays[2], arrays[0].astype(np.float64) @ arrays[1].astype(np.float64))
+    assert len(prepared.bindings) == 1 and not first.any()
+
+
+@pytest.mark.gpu
+def test_on_a_gpu() -> None:
+    for shape_a, shape_b in SHAPES:
+        for _ in range(2):
+            a, b = (torch.randint(-3, 4, s, device="cuda").half() for s in (shape_a, shape_b))
+            for turned in (False, True):
+                left = a.mT.contiguous().mT if turned and a.ndim > 1 else a
+                expected = (a.double() @ b.double()).half()
+                assert torch.equal(matmul(left, b), expected)
+                if len(shape_b) > 1:
+                    bias = torch.ones(shape_b[-1], device="cuda").half()
+                    assert torch.equal(matmul(left, b, bias=bias, activation="relu"), (expected + 1).relu())
+
+
+@pytest.mark.gpu
+def test_graphs_and_streams_share_no_workspace() -> None:
+    a, b = (torch.randn(s, device="cuda", dtype=torch.float16) for s in ((136, 16384), (16384, 512)))
+    expected, outs = matmul(a, b), [torch.empty(136, 512, device="cuda", dtype=torch.float16) for _ in range(3)]
+    graphs = []
+    for out in outs[:2]:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(20):
+                matmul(a, b, out)
+        graphs.append(graph)
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    for _ in range(20):
+        for graph, stream in zip(graphs, streams, strict=False):
+            with torch.cuda.stream(stream):
+                graph.replay()
+        with torch.cuda.stream(streams[2]):
+            matmul(a, b, outs[2])
+    torch.cuda.synchronize()
+    assert all(torch.equal(out, expected) for out in outs)

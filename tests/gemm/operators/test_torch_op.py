@@ -1,0 +1,142 @@
+"""The operator of PyTorch: its checks by PyTorch itself, gradients, torch.compile, graphs, and sharded tensors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm import matmul
+
+torch = pytest.importorskip("torch")
+torch_op = pytest.importorskip("tilewright.gemm.operators.torch_op")
+
+SHARDED = Path(__file__).with_name("sharded.py")
+
+
+def normal(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, dtype=dtype, requires_grad=grad)
+
+
+@pytest.mark.parametrize("shapes", [((5, 8), (8, 6)), ((2, 5, 8), (8, 6)), ((2, 1, 5, 8), (3, 8, 6))])
+def test_pytorch_finds_the_operator_sound(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """Schema, fake form, autograd registration and compilation, by torch.library.opcheck."""
+    a, b = (normal(*shape, grad=True) for shape in shapes)
+    torch.library.opcheck(torch.ops.tilewright.matmul.default, (a, b))
+    bias = normal(shapes[1][-1], grad=True)
+    torch.library.opcheck(torch.ops.tilewright.matmul.default, (a, b, None, bias, 0.5))
+
+
+SHAPES = [
+    ((5, 8), (8, 6)), ((8,), (8, 6)), ((5, 8), (8,)), ((8,), (8,)), ((2, 5, 8), (8, 6)), ((2, 5, 8), (2, 8, 6)),
+    ((5, 8), (2, 8, 6)), ((2, 1, 5, 8), (3, 8, 6)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_gradients_are_pytorchs(shapes: tuple[tuple[int, ...], ...]) -> None:
+    torch.manual_seed(0)
+    a, b = (normal(*shape, grad=True) for shape in shapes)
+    found = matmul(a, b, alpha=2.0)
+    expected = 2.0 * torch.matmul(a, b)
+    torch.testing.assert_close(found, expected)
+    grad = torch.randn_like(expected)
+    for x, y in zip(torch.autograd.grad(found, (a, b), grad), torch.autograd.grad(expected, (a, b), grad), strict=True):
+        torch.testing.assert_close(x, y)
+
+
+def test_gradients_of_all_operands_and_through_an_activation() -> None:
+    torch.manual_seed(1)
+    a, b, c, bias = normal(5, 8, grad=True), normal(8, 6, grad=True), normal(5, 6, grad=True), normal(6, grad=True)
+    operands = (a, b, c, bias)
+    found = matmul(a, b, c=c, alpha=0.5, beta=3.0, bias=bias, activation="gelu")
+    expected = torch.nn.functional.gelu(0.5 * (a @ b) + 3.0 * c + bias)
+    torch.testing.assert_close(found, expected)
+    grad = torch.randn_like(expected)
+    for x, y in zip(
+        torch.autograd.grad(found, operands, grad), torch.autograd.grad(expected, operands, grad), strict=True
+    ):
+        torch.testing.assert_close(x, y)
+
+
+def test_the_gradient_of_a_gradient() -> None:
+    a, b = normal(4, 8, grad=True), normal(8, 4, grad=True)
+    (first,) = torch.autograd.grad(matmul(a, b).square().sum(), a, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), b)
+    (first,) = torch.autograd.grad((a @ b).square().sum(), a, create_graph=True)
+    torch.testing.assert_close(second, torch.autograd.grad(first.sum(), b)[0])
+
+
+def test_a_compiled_function_keeps_the_operator_as_one_node() -> None:
+    graphs = []
+
+    def backend(graph: torch.fx.GraphModule, _: list) -> object:
+        graphs.append(graph)
+        return graph.forward
+
+    @torch.compile(backend=backend, fullgraph=True)
+    def layer(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return matmul(x.relu(), w, bias=bias, activation="silu") + 1.0
+
+    x, w, bias = normal(4, 8), normal(8, 6), normal(6)
+    expected = torch.nn.functional.silu(x.relu() @ w + bias) + 1.0
+    torch.testing.assert_close(layer(x, w, bias), expected)
+    targets = [str(node.target) for node in graphs[0].graph.nodes if node.op == "call_function"]
+    assert sum(name.startswith("tilewright.matmul") for name in targets) == 1 == len(graphs)
+
+
+def test_compiled_gradients() -> None:
+    layer = torch.compile(lambda x, w: matmul(x, w, activation="relu").sum(), backend="aot_eager", fullgraph=True)
+    x, w = normal(4, 8, grad=True), normal(8, 6, grad=True)
+    found = torch.autograd.grad(layer(x, w), (x, w))
+    for one, other in zip(found, torch.autograd.grad((x @ w).relu().sum(), (x, w)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_results_given_and_mistakes() -> None:
+    a, b = normal(4, 8, grad=True), normal(8, 6)
+    with pytest.raises(ArgumentError, match="out cannot be given"):
+        matmul(a, b, torch.empty(4, 6))
+    with pytest.raises(ArgumentError, match="kernel, decomposition and precision"):
+        matmul(a, b, precision="tf32")
+    with pytest.raises(ArgumentError, match="inner dimensions differ"):
+        torch.ops.tilewright.matmul(a.detach(), normal(9, 6))
+    with torch.no_grad():
+        out = torch.empty(4, 6)
+        assert matmul(a, b, out) is out
+    meta = torch.ops.tilewright.matmul(torch.empty(3, 1, 4, 8, device="meta"), torch.empty(2, 8, 6, device="meta"))
+    assert meta.shape == (3, 2, 4, 6)
+
+
+def run_sharded(device: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    found = subprocess.run(
+        [sys.executable, str(SHARDED), device], capture_output=True, text=True, timeout=240, env=environment
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert found.stdout.count("as one device computes it") == 2
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch has no distributed package")
+def test_tensor_parallel_layers_on_two_processes() -> None:
+    run_sharded("cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_tensor_parallel_layers_on_two_gpus() -> None:
+    run_sharded("cuda")
+
+
+@pytest.mark.gpu
+def test_compiled_with_graphs_on_a_gpu() -> None:
+    layer = torch.compile(lambda x, w, bias: matmul(x, w, bias=bias, activation="relu"), mode="reduce-overhead")
+    x, w, bias = (torch.randint(-2, 3, s, device="cuda").half() for s in ((136, 8192), (8192, 512), (512,)))
+    expected = (x.double() @ w.double() + bias.double()).relu().half()
+    for _ in range(4):
+        assert torch.equal(layer(x, w, bias), expected)
+    assert torch.equal(layer(x[:64], w, bias), expected[:64])

@@ -1,0 +1,1 @@
+"""Products of arrays as frameworks have them: matmul, its PyTorch operator, lists of products."""

@@ -1,0 +1,116 @@
+"""Arrays of any framework as the stacks of matrices that kernels take, and results as the framework wants them."""
+
+from __future__ import annotations
+
+import sys
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilewright.errors import ArgumentError
+from tilewright.lang.arguments.arrays import is_array
+
+
+class Operands(NamedTuple):
+    """``a`` (M, K) or (L, M, K) and ``b`` (K, N) or (L, K, N); ``shape`` is what the result looks like to the user,
+    ``stack`` what it looks like to a kernel."""
+
+    a: Any
+    b: Any
+    shape: tuple[int, ...]
+    stack: tuple[int, ...]
+
+
+def namespace(array: Any) -> Any:
+    """The module with the array's framework's functions: torch, numpy, cupy or jax.numpy."""
+    name = type(array).__module__.partition(".")[0]
+    if name in ("jax", "jaxlib"):
+        return sys.modules["jax.numpy"]
+    return sys.modules[name] if name in ("torch", "cupy") else np
+
+
+def framework(array: Any) -> str:
+    """``torch``, ``numpy``, ``cupy`` or ``jax``; ArgumentError for what is no array."""
+    name = type(array).__module__.partition(".")[0]
+    if name in ("torch", "cupy"):
+        return name
+    if name in ("jax", "jaxlib"):
+        return "jax"
+    if not is_array(array):
+        raise ArgumentError(
+            f"matmul takes arrays (PyTorch, NumPy, CuPy, JAX), and {type(array).__module__}.{type(array).__qualname__} "
+            "is none"
+        )
+    return "numpy"
+
+
+def operands(a: Any, b: Any) -> Operands:
+    """``a`` and ``b`` as matrices or stacks of them, by the rules of torch.matmul and numpy.matmul.
+
+    A vector counts as a row of ``a`` or a column of ``b``, which the result does not have; leading dimensions are
+    broadcast. With a single matrix ``b`` the rows of all matrices of ``a`` become one matrix.
+    """
+    found = {name: len(x.shape) for name, x in (("a", a), ("b", b))}
+    for name, rank in found.items():
+        if rank == 0:
+            raise ArgumentError(f"{name} is a number: matmul takes vectors, matrices and stacks of them")
+    if found == {"a": 2, "b": 2}:
+        check_inner(a, b, a.shape[1], b.shape[0])
+        shape = (int(a.shape[0]), int(b.shape[1]))
+        return Operands(a, b, shape, shape)
+    matrix_a = a[None, :] if found["a"] == 1 else a
+    matrix_b = b[:, None] if found["b"] == 1 else b
+    (*batch_a, m, k), (*batch_b, k_b, n) = map(tuple, (matrix_a.shape, matrix_b.shape))
+    check_inner(a, b, k, k_b)
+    try:
+        batch = np.broadcast_shapes(tuple(batch_a), tuple(batch_b))
+    except ValueError:
+        raise ArgumentError(
+            f"the leading dimensions of a and b, {tuple(batch_a)} and {tuple(batch_b)}, cannot be broadcast"
+        ) from None
+    rows = () if found["a"] == 1 else (m,)
+    shape = (*batch, *rows, *(() if found["b"] == 1 else (n,)))
+    if not batch_b:
+        tall = prod(batch) * m
+        return Operands(matrix_a.reshape((tall, k)), matrix_b, shape, (tall, n))
+    return Operands(stack_of(matrix_a, batch), stack_of(matrix_b, batch), shape, (prod(batch), m, n))
+
+
+def check_inner(a: Any, b: Any, k_a: int, k_b: int) -> None:
+    if k_a != k_b:
+        raise ArgumentError(
+            f"inner dimensions differ: a of shape {tuple(a.shape)} has {k_a}, b of shape {tuple(b.shape)} has {k_b}"
+        )
+
+
+def stack_of(x: Any, batch: tuple[int, ...]) -> Any:
+    """The matrices ``x`` repeated over ``batch``, as one stack: a view where strides allow it."""
+    *_, rows, columns = x.shape
+    broadcast = namespace(x).broadcast_to(x, (*batch, rows, columns))
+    return broadcast if len(batch) == 1 else broadcast.reshape((prod(batch), rows, columns))
+
+
+def view_of(x: Any, shape: tuple[int, ...]) -> Any | None:
+    """``x`` in another shape without a copy; None where its strides do not allow that."""
+    if tuple(x.shape) == shape:
+        return x
+    if framework(x) == "torch":
+        try:
+            return x.view(shape)
+        except RuntimeError:
+            return None
+    seen = x.reshape(shape)
+    return seen if namespace(x).may_share_memory(seen, x) else None
+
+
+def new_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array for the result on the device of ``like``, of the numeric class ``dtype``."""
+    kind = framework(like)
+    if kind == "torch":
+        return like.new_empty(shape, dtype=dtype.torch_dtype)
+    if kind == "jax":
+        # JAX has no memory that is not written yet; it must not be written later than by the kernel.
+        made = sys.modules["jax.numpy"].zeros(shape, dtype.dtype, device=like.device)
+        return made.block_until_ready()
+    return namespace(like).empty(shape, dtype.dtype)

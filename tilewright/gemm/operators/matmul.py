@@ -1,0 +1,261 @@
+"""``matmul``: a product of arrays of any framework, by whatever kernel, size and decomposition should be fastest."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.registry import KERNELS, KernelEntry, candidates
+from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation
+from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.scales import check_result, linear_combination
+from tilewright.gemm.operators.arrays import Operands, framework, new_result, operands, view_of
+from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.dlpack import from_dlpack
+from tilewright.lang.launch.machine import machine_of
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
+from tilewright.lang.numbers.numeric import Float32
+
+PRECISIONS = ("ieee", "tf32")
+TF32 = ("hopper_tf32", "tensorop_tf32")
+REMEMBERED = 4096
+"""Geometries of PyTorch products whose launches are kept; more than that are forgotten together."""
+
+
+def matmul(
+    a: Any, b: Any, out: Any = None, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
+    activation: str | None = None, out_dtype: Any = None, precision: str = "ieee",
+    kernel: str | KernelEntry | None = None, decomposition: str | StreamK = "auto",
+) -> Any:  # fmt: skip
+    """activation(alpha * a @ b + beta * c + bias): arrays in, an array of the same framework on the same device out.
+
+    ``a`` and ``b`` are PyTorch tensors, or NumPy, CuPy or JAX arrays, of one dtype, multiplied by torch.matmul's rules:
+    vectors count as a row or a column, leading dimensions are broadcast. Arrays on a GPU are multiplied there on
+    PyTorch's current stream (CuPy and JAX: on the default one), without waiting for the result; arrays on the CPU in
+    the simulator. Kernel, tile, stages, cluster, decomposition and order of tiles are chosen by a model of time, or as
+    ``tune`` found them for this problem.
+
+    Args:
+        out: where the result goes; made if it is None.
+        c: of the result's shape and dtype; read only where ``beta`` is not 0, and may be ``out`` itself.
+        bias: a vector of N numbers, added to every row.
+        activation: "relu", "gelu", "gelu_tanh", "sigmoid", "silu" or "tanh", applied last, before rounding.
+        out_dtype: of the result: a framework's dtype or a numeric class. By default that of ``out``, of ``c``, or of
+            ``a`` (int8: Int32; 8-bit floats: Float16).
+        precision: of float32 arrays: "ieee" multiplies in full, "tf32" on tensor cores with 10-bit mantissas.
+        kernel, decomposition: as for :func:`gemm`, in place of the choice.
+
+    PyTorch tensors that ask for gradients, and calls inside torch.compile, go through the operator
+    ``torch.ops.tilewright.matmul``.
+
+    Raises ArgumentError, before anything is launched, for operands that do not go together.
+
+    >>> import numpy as np
+    >>> a, b = np.ones((2, 3, 64), np.float16), np.ones((64, 5), np.float16)
+    >>> d = matmul(a, b, bias=np.arange(-66, -61).astype(np.float16), activation="relu")
+    >>> d.shape, d[0, 0].tolist()
+    ((2, 3, 5), [0.0, 0.0, 0.0, 1.0, 2.0])
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        tensors = [x for x in (a, b, c, bias) if x is not None]
+        if torch.compiler.is_compiling() or any(is_recorded(torch, x) for x in tensors):
+            if (kernel, decomposition, precision) != (None, "auto", "ieee"):
+                raise ArgumentError(
+                    "kernel, decomposition and precision cannot be given where PyTorch records the call: for gradients "
+                    "(call matmul under torch.no_grad()), by torch.compile, or for tensors of another class"
+                )
+            from tilewright.gemm.operators.torch_op import recorded
+
+            return recorded(a, b, out, c, alpha, beta, bias, activation, out_dtype)
+        key: Any = None
+        if kernel is None or isinstance(kernel, str):
+            key = torch_key(a, b, out, c, bias), alpha, beta, activation, out_dtype, precision, kernel, decomposition
+            seen = _SEEN.get(key)
+            if seen is not None:
+                return again(seen, a, b, out, c, bias)
+    else:
+        key = None
+    request = Request(a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition)
+    return request.run(key)
+
+
+def is_recorded(torch: Any, tensor: Any) -> bool:
+    """Whether PyTorch has to see what is done with the tensor: it asks for a gradient, or stands for something else
+    than memory of its own (DTensor, tensors of torch.compile)."""
+    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
+        return isinstance(tensor, torch.Tensor)
+    return tensor.requires_grad and torch.is_grad_enabled()
+
+
+# -- the short way: a PyTorch product that was seen before -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is left of a product's geometry: its launch and what the result looks like."""
+
+    prepared: Prepared
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+def torch_key(*tensors: Any) -> tuple[Any, ...]:
+    """What a launch depends on, beside the addresses themselves."""
+    return tuple(
+        None if t is None else (t.dtype, t.shape, t.stride(), t.data_ptr() & 15, t.get_device(), t.is_neg())
+        for t in tensors
+    )
+
+
+def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
+    if out is None:
+        out = a.new_empty(seen.shape, dtype=seen.dtype)
+    at = out.data_ptr()
+    seen.prepared.launch(
+        a.data_ptr(), b.data_ptr(), at if c is None else c.data_ptr(), at, 0 if bias is None else bias.data_ptr()
+    )
+    return out
+
+
+# -- the long way ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call of :func:`matmul`, and what is made of it."""
+
+    a: Any
+    b: Any
+    out: Any
+    c: Any
+    alpha: float
+    beta: float
+    bias: Any
+    activation: str | None
+    out_dtype: Any
+    precision: str
+    kernel: str | KernelEntry | None
+    decomposition: str | StreamK
+
+    def run(self, key: Any = None) -> Any:
+        """Check, choose, compile and launch; with a ``key`` the launch is remembered where it can be repeated."""
+        arrays = self.given()
+        kind = framework(self.a)
+        for name, x in arrays.items():
+            if framework(x) != kind:
+                raise ArgumentError(f"a is an array of {kind}, {name} of {framework(x)}: give all of one framework")
+        a, b = (resolved(x) for x in (self.a, self.b))
+        seen = operands(a, b)
+        entries = self.entries(array_of(seen.a).dtype)
+        result = self.out if self.out is not None else new_result(a, seen.shape, self.result_dtype(entries[0]))
+        D, copied = self.stack("out", result, seen)
+        C, c_copied = self.stack("c", self.c, seen)
+        problem = Problem.of(seen.a, seen.b, C, D)
+        vector = self.vector(problem)
+        function = self.function(entries[0], problem, vector)
+        if problem.is_empty:
+            return result
+        plan = self.plan(problem, entries)
+        prepared = Prepared(problem, plan, function)
+        addresses = [matrix.array.address for matrix in problem.matrices]
+        prepared.launch(*addresses, array_of(vector).address if vector is not None else 0)
+        if copied:
+            result[...] = D.reshape(seen.shape)
+        elif key is not None and not c_copied and vector is self.bias and aliases((self.a, seen.a), (self.b, seen.b)):
+            if len(_SEEN) >= REMEMBERED:
+                _SEEN.clear()
+            _SEEN[key] = Seen(prepared, seen.shape, result.dtype)
+        if kind == "jax" and problem.machine != "cpu":
+            target: Any = machine_of("cuda")
+            target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
+        return result
+
+    def given(self) -> dict[str, Any]:
+        arrays = {"a": self.a, "b": self.b, "out": self.out, "c": self.c, "bias": self.bias}
+        if self.out is not None and framework(self.out) == "jax":
+            raise ArgumentError("JAX arrays do not change: leave out away and take the result")
+        return {name: x for name, x in arrays.items() if x is not None}
+
+    def entries(self, dtype: Any) -> list[KernelEntry]:
+        """The kernels that may be taken, the best first."""
+        if self.precision not in PRECISIONS:
+            raise ArgumentError(f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}")
+        if self.kernel is None and self.precision == "tf32" and dtype is Float32:
+            return [KERNELS[name] for name in TF32]
+        return candidates(dtype, self.kernel)
+
+    def result_dtype(self, entry: KernelEntry) -> Any:
+        """The numeric class of a result that is not given."""
+        if self.out_dtype is None:
+            return array_of(self.c).dtype if self.c is not None else entry.config.c.dtype
+        known = self.out_dtype
+        return known if hasattr(known, "ir_type") else numeric_of_dtype(known)
+
+    def stack(self, name: str, x: Any, seen: Operands) -> tuple[Any, bool]:
+        """``x`` (out or c) as the kernel takes it, and whether it is a copy."""
+        if x is None:
+            return None, False
+        if tuple(x.shape) != seen.shape:
+            raise ArgumentError(f"{name} must have the shape of the result, {seen.shape}, not {tuple(x.shape)}")
+        if name == "out" and self.out_dtype is not None and array_of(x).dtype is not self.result_dtype(None):  # type: ignore[arg-type]
+            raise ArgumentError(f"out is {array_of(x).dtype}, and out_dtype {self.out_dtype}: give one of them")
+        view = view_of(x, seen.stack)
+        return (view, False) if view is not None else (x.reshape(seen.stack), True)
+
+    def vector(self, problem: Problem) -> Any:
+        """The bias with its elements one after the other."""
+        if self.bias is None:
+            return None
+        array = array_of(self.bias)
+        if array.shape != (problem.shape[1],):
+            raise ArgumentError(
+                f"bias must be a vector of {problem.shape[1]} elements, one for each column of the result, not of "
+                f"shape {tuple(array.shape)}"
+            )
+        if array.device != problem.D.device:
+            raise ArgumentError(f"bias is on {array.device}, the matrices on {problem.D.device}")
+        if array.stride in ((1,), (0,)) and (array.stride == (1,) or array.shape == (1,)):
+            return self.bias
+        return self.bias.contiguous() if framework(self.bias) == "torch" else self.bias.copy()
+
+    def function(self, entry: KernelEntry, problem: Problem, vector: Any) -> EpilogueFunction:
+        """alpha and beta, the bias and the activation, applied in this order."""
+        check_result(entry, problem)
+        parts: list[Any] = [linear_combination(entry, problem, self.alpha, self.beta)]
+        if vector is not None:
+            parts.append(Bias(from_dlpack(vector).mark_layout_dynamic()))
+        if self.activation is not None:
+            if self.activation not in ACTIVATIONS:
+                known = ", ".join(ACTIVATIONS)
+                raise ArgumentError(f"there is no activation {self.activation!r}; there are {known}")
+            if entry.config.acc_dtype.is_integer and self.activation != "relu":
+                raise ArgumentError(f"{self.activation} of integer sums: only relu is one")
+            parts.append(Activation(self.activation))
+        return parts[0] if len(parts) == 1 else Chain(tuple(parts))
+
+    def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
+        return Plan.of(problem, entries, self.decomposition, problem.machine)
+
+
+_SEEN: dict[Any, Seen] = {}
+
+
+def resolved(x: Any) -> Any:
+    """A PyTorch tensor whose elements are what its memory says."""
+    if framework(x) != "torch":
+        return x
+    if x.requires_grad:
+        x = x.detach()
+    return x.resolve_neg() if x.is_neg() else x
+
+
+def aliases(*pairs: tuple[Any, Any]) -> bool:
+    """Whether each second tensor begins where the first does."""
+    return all(given.data_ptr() == taken.data_ptr() for given, taken in pairs)

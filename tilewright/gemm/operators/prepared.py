@@ -1,0 +1,128 @@
+"""A product that was checked, planned and compiled once, launched again and again on other arrays of the same geometry.
+
+What a launch needs beside the addresses of its arrays does not change: extents, strides, tensor maps by address, the
+numbers of the decomposition. So a launch copies the list of values, puts the new addresses in and calls the host
+code. Blocks that share tiles do so through a workspace, of which each stream has its own; launches on one stream follow
+each other. A launch that is captured into a CUDA graph gets a workspace from the graph's own memory, which is set to
+zero in the graph: replays may overlap with other work, and their memory is theirs.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tilewright.gemm.host.handle import Handle
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.ir.runtime import DevicePointer
+from tilewright.lang.launch.machine import machine_of
+
+Zeros = Callable[[int, Any], Any]
+
+
+class Workspaces:
+    """Memory that blocks exchange sums through, by stream: one buffer for each role, as large as the largest launch
+    wanted. Flags are zero between launches."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[Any, Any] = {}
+        self.lock = threading.Lock()
+
+    def zeros(self, stream: Any, beside: Zeros) -> Zeros:
+        """``zeros(n, dtype)`` for one launch on ``stream``; ``beside`` makes new memory on its device."""
+        role = 0
+
+        def zeros(n: int, dtype: Any) -> Any:
+            nonlocal role
+            key, role = (stream, role, dtype), role + 1
+            with self.lock:
+                found = self.buffers.get(key)
+                if found is None or found.shape[0] < n:
+                    found = self.buffers[key] = beside(max(n, 2 * found.shape[0] if found is not None else n), dtype)
+            return found[:n]
+
+        return zeros
+
+
+WORKSPACES = Workspaces()
+
+
+class Slot(NamedTuple):
+    """A value of the host code that is an address: its place in the list, whose it is, and where the array begins and
+    ends, seen from there."""
+
+    place: int
+    operand: int
+    low: int
+    high: int
+
+
+Binding = tuple[Any, list[Any], list[Slot]]
+"""The host code, its values, and which of them are addresses of operands."""
+
+
+class Prepared:
+    """``plan`` for all products that look like ``problem``."""
+
+    def __init__(self, problem: Problem, plan: Plan, function: Any) -> None:
+        self.problem, self.plan, self.function = problem, plan, function
+        self.device = problem.D.device
+        self.workspace = plan.shares is not None or plan.dynamic
+        self.bindings: dict[Any, Binding] = {}
+
+    def launch(self, *addresses: int) -> None:
+        """Launch with the addresses of A, B, C (D's where there is none), D and the bias (0 where there is none), on
+        PyTorch's current stream, or the default one without PyTorch."""
+        stream = current_stream(self.device) if self.workspace else 0
+        body, values, slots = self.bindings.get(stream) or self.bind(stream)
+        values = values.copy()
+        if values[1] is None:
+            for place, operand, _, _ in slots:
+                values[place] = addresses[operand]
+        else:  # a machine that checks bounds
+            for place, operand, low, high in slots:
+                at = addresses[operand]
+                values[place] = DevicePointer(at, self.device, at + low, at + high, None)
+        body(*values)
+
+    def bind(self, stream: Any) -> Binding:
+        """The values of a launch on ``stream``; the kernel is compiled and loaded where that was not done."""
+        beside = zeros_beside(machine_of(self.device), self.problem.D)
+        zeros = WORKSPACES.zeros((self.device, stream), beside) if stream is not CAPTURED else beside
+        handle = Handle.of(self.plan, self.problem, self.function, machine_of(self.device), zeros)
+        code = handle.executor._code
+        if self.device not in code.loaded:
+            code.load(self.device)
+        first, second = (1, 0) if self.plan.config.transposed else (0, 1)
+        values, slots = list(code.ready(self.device)), []
+        arguments = handle.executor.arrange(handle.args, {})
+        operands = (first, second, 2, 3, 4, *[None] * len(arguments))  # A, B, C, D, the epilogue function, the rest
+        for parameter, argument, operand in zip(handle.executor.parameters, arguments, operands, strict=False):
+            for value in parameter.argument.read(argument):
+                if isinstance(value, DevicePointer):
+                    if operand is not None:
+                        low, high = value.low - value.address, value.high - value.address
+                        slots.append(Slot(len(values), operand, low, high))
+                    value = value if values[1] is not None else value.address
+                values.append(value)
+        binding = code.body, values, slots
+        if stream is not CAPTURED:
+            self.bindings[stream] = binding
+        return binding
+
+
+CAPTURED = object()
+
+
+def current_stream(device: str) -> Any:
+    """The handle of PyTorch's current stream; CAPTURED while a graph captures it."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    if torch.cuda.is_current_stream_capturing():
+        return CAPTURED
+    return torch._C._cuda_getCurrentRawStream(int(device.partition(":")[2] or 0))

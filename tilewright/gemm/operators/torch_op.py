@@ -1,0 +1,158 @@
+"""``torch.ops.tilewright.matmul``: the product as an operator of PyTorch.
+
+torch.compile keeps it as one node (its fake form gives shape and dtype without a kernel); its gradient is two more
+products; and DTensor knows which ways of sharding fit, so programs that spread a model over several GPUs use it as
+they use torch.matmul. On the CPU it runs the simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.epilogue.activations import ACTIVATIONS
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
+
+TORCH_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "relu": torch.relu, "gelu": torch.nn.functional.gelu, "sigmoid": torch.sigmoid, "tanh": torch.tanh,
+    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"), "silu": torch.nn.functional.silu,
+}  # fmt: skip
+assert TORCH_ACTIVATIONS.keys() == ACTIVATIONS.keys()
+
+
+@torch.library.custom_op("tilewright::matmul", mutates_args=())
+def operator(
+    a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0,
+    activation: str | None = None, out_dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
+    """activation(alpha * a @ b + beta * c + bias) of matrices and stacks of them."""
+    from tilewright.gemm.operators.matmul import matmul
+
+    with torch.no_grad():
+        result: Tensor = matmul(
+            a, b, None, c, alpha=alpha, beta=beta, bias=bias, activation=activation, out_dtype=out_dtype
+        )
+    return result
+
+
+@operator.register_fake
+def fake(
+    a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0,
+    activation: str | None = None, out_dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
+    if a.dtype != b.dtype:
+        raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
+    if a.shape[-1] != b.shape[-2]:
+        raise ArgumentError(f"inner dimensions differ: a has shape {tuple(a.shape)}, b {tuple(b.shape)}")
+    shape = (*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    return a.new_empty(shape, dtype=result_dtype(a, c, out_dtype))
+
+
+def result_dtype(a: Tensor, c: Tensor | None, out_dtype: torch.dtype | None) -> torch.dtype:
+    if out_dtype is not None or c is not None:
+        return out_dtype or c.dtype  # type: ignore[union-attr]
+    found: torch.dtype = candidates(numeric_of_dtype(a.dtype), None)[0].config.c.dtype.torch_dtype
+    return found
+
+
+def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, c, bias, ctx.alpha, ctx.beta, activation, _ = inputs
+    if activation is not None:
+        raise ArgumentError("the operator has no gradient through an activation: apply it to the operator's result")
+    ctx.save_for_backward(a, b)
+    ctx.c, ctx.bias = (None if x is None else (x.shape, x.dtype) for x in (c, bias))
+
+
+def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Two products, and what of the result's gradient belongs to ``c`` and the bias."""
+    a, b = ctx.saved_tensors
+    scaled = grad.to(a.dtype)
+    needed = ctx.needs_input_grad  # of as many arguments as were given
+    wants_a, wants_b, wants_c, wants_bias = (*needed, False, False)[:4]
+    grad_a = grad_b = grad_c = grad_bias = None
+    if wants_a:
+        grad_a = operator(scaled, b.mT, alpha=ctx.alpha, out_dtype=a.dtype).sum_to_size(a.shape)
+    if wants_b and b.ndim == 2 and a.ndim > 2:
+        tall = a.reshape(-1, a.shape[-1])
+        grad_b = operator(tall.mT, scaled.reshape(-1, grad.shape[-1]), alpha=ctx.alpha, out_dtype=b.dtype)
+    elif wants_b:
+        grad_b = operator(a.mT, scaled, alpha=ctx.alpha, out_dtype=b.dtype).sum_to_size(b.shape)
+    if wants_c:
+        grad_c = (grad * ctx.beta).to(ctx.c[1])
+    if wants_bias:
+        grad_bias = grad.sum_to_size(ctx.bias[0]).to(ctx.bias[1])
+    return (grad_a, grad_b, grad_c, grad_bias, None, None, None, None)[: len(needed)]
+
+
+operator.register_autograd(gradients, setup_context=save)
+
+
+def recorded(
+    a: Tensor, b: Tensor, out: Tensor | None, c: Tensor | None, alpha: float, beta: float, bias: Tensor | None,
+    activation: str | None, out_dtype: torch.dtype | None,
+) -> Tensor:  # fmt: skip
+    """:func:`matmul` through the operator. Where a gradient is wanted the activation is PyTorch's, which keeps what
+    its own gradient needs."""
+    if activation is not None and activation not in TORCH_ACTIVATIONS:
+        raise ArgumentError(f"there is no activation {activation!r}; there are {', '.join(TORCH_ACTIVATIONS)}")
+    graded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (a, b, c, bias))
+    if out is not None and graded:
+        raise ArgumentError("out cannot be given where PyTorch records the call for gradients: leave it away")
+    matrix_a, matrix_b = a[None, :] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
+    if c is not None and (a.ndim == 1 or b.ndim == 1):
+        c = c.unsqueeze(-2) if a.ndim == 1 and b.ndim != 1 else c[..., None] if a.ndim != 1 else c[None, None]
+    fused = None if graded else activation
+    result: Tensor = torch.ops.tilewright.matmul(matrix_a, matrix_b, c, bias, alpha, beta, fused, out_dtype)
+    if graded and activation is not None:
+        result = TORCH_ACTIVATIONS[activation](result)
+    if b.ndim == 1:
+        result = result.squeeze(-1)
+    if a.ndim == 1:
+        result = result.squeeze(-1 if b.ndim == 1 else -2)
+    return result if out is None else out.copy_(result)
+
+
+def register_sharding() -> None:
+    """Teach DTensor the operator: which placements of the result follow from which of the operands."""
+    from torch.distributed.tensor import Partial, Replicate, Shard
+    from torch.distributed.tensor.experimental import register_sharding as register
+
+    def shardings(
+        a: Any, b: Any, c: Any = None, bias: Any = None, alpha: float = 1.0, beta: float = 0.0,
+        activation: str | None = None, out_dtype: Any = None,
+    ) -> list[Any]:  # fmt: skip
+        rank_a, rank_b = a.ndim, b.ndim
+        rank = max(rank_a, rank_b)
+        rest = [None] * 4  # alpha and all that follows are no tensors
+
+        def way(result: Any, of_a: Any, of_b: Any, of_bias: Any) -> Any:
+            of_c = result if c is not None else None
+            return [result], [of_a, of_b, of_c, of_bias if bias is not None else None, *rest]
+
+        found = [
+            way(Replicate(), Replicate(), Replicate(), Replicate()),
+            way(Shard(rank - 2), Shard(rank_a - 2), Replicate(), Replicate()),
+            way(Shard(rank - 1), Replicate(), Shard(rank_b - 1), Shard(0)),
+        ]
+        if c is None and bias is None and activation is None:
+            found.append(way(Partial(), Shard(rank_a - 1), Shard(rank_b - 2), None))
+        for mode in range(rank - 2):
+            in_a, in_b = mode - (rank - rank_a), mode - (rank - rank_b)
+            sizes = [x.shape[i] if i >= 0 else 1 for x, i in ((a, in_a), (b, in_b))]
+            whole = max(sizes)
+            if whole > 1:
+                of_a, of_b = (Shard(i) if size == whole else Replicate()
+                              for i, size in zip((in_a, in_b), sizes, strict=True))  # fmt: skip
+                found.append(way(Shard(mode), of_a, of_b, Replicate()))
+        return found
+
+    register(torch.ops.tilewright.matmul.default)(shardings)
+
+
+if torch.distributed.is_available():
+    register_sharding()
