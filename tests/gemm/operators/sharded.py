@@ -1,4 +1,4 @@
-"""A tensor-parallel feed-forward layer on two processes: ``python sharded.py cpu`` (gloo, simulator) or ``cuda`` (NCCL).
+"""A tensor-parallel feed-forward layer on two processes: ``sharded.py cpu`` (gloo, simulator) or ``cuda`` (NCCL).
 
 The first weight is sharded by columns, the second by rows; the operator's sharding rule has to find that the product in
 between stays where it is, and that the last one is a sum over the devices. Forward and gradients are compared with
