@@ -88,6 +88,7 @@ class Static:
     """What the language asks of objects that carry no run-time values into kernels and through control flow."""
 
     __carry_immutable__ = True
+    """Control flow need not look into them: nothing in them changes while a kernel is staged."""
 
     def __extract_mlir_values__(self) -> list[Any]:
         return []

@@ -57,7 +57,7 @@ def _kind_of(cls: type) -> str:
         return "entered"
     if issubclass(cls, Iterator):
         return "iterator"
-    fixed = issubclass(cls, _FIXED) or ours or packages[0] in _FOREIGN
+    fixed = issubclass(cls, _FIXED) or ours or packages[0] in _FOREIGN or getattr(cls, "__carry_immutable__", False)
     return "fixed" if fixed or not (cls.__dictoffset__ or hasattr(cls, "__slots__")) else "object"
 
 

@@ -25,7 +25,7 @@ class Undefined:
         self._use()
 
     def __repr__(self) -> str:
-        return f"<'{self._name}' without a value>"
+        return f"<'{self._name}' without a value: {self.reason}>"
 
 
 _DUNDERS = (
