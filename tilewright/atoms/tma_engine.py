@@ -60,8 +60,23 @@ class Engine:
                 seen[key] = found
             yield int(leader), seen[key]
 
-    def coordinates(self, values: list[Any], leader: int) -> tuple[int, ...]:
-        return tuple(int(v if np.ndim(v) == 0 else v[leader]) for v in values)
+    def coordinates(self, values: list[Any], leader: int, tensor_map: TensorMap) -> tuple[int, ...]:
+        """The box's first element, contiguous mode first, in the warp that ``leader`` is of: the same in all lanes."""
+        for value in values:
+            if np.ndim(value) and (value[leader : leader + WARP] != value[leader]).any():
+                raise self.lanes.fault(
+                    f"{self.name}: the coordinates of the box differ among the threads of a warp, of which one issues",
+                    fix="make them of numbers that are equal in the whole warp (make_warp_uniform)",
+                )
+        found = tuple(int(v if np.ndim(v) == 0 else v[leader]) for v in values)
+        size = tensor_map.element.bytes
+        if found[0] * size % 16:
+            raise self.lanes.fault(
+                f"{self.name}: the box begins at element {found[0]} of the contiguous mode, {found[0] * size} bytes on, "
+                "no multiple of 16: the hardware stops with an illegal instruction",
+                fix=f"let boxes begin at multiples of {16 // size if size < 16 else 1} elements along that mode",
+            )
+        return found
 
     def aligned(self, places: Array, tensor_map: TensorMap) -> None:
         wrong = places & 127
@@ -87,7 +102,7 @@ class LoadEngine(Engine):
             for (_, *coordinates), where in zip(copies, receive, strict=True):
                 places = where(leader)
                 self.aligned(np.array([place for place, _ in places]), tensor_map)
-                load = _Load(self, tensor_map, self.coordinates(coordinates, leader), places)
+                load = _Load(self, tensor_map, self.coordinates(coordinates, leader, tensor_map), places)
                 self.lanes.eventually(load, lane=leader, size=tensor_map.box_bytes)
 
 
@@ -142,7 +157,8 @@ class StoreEngine(Engine):
                         fix="after writing, and before the barrier that the issuing warp waits at: "
                         'cute.arch.fence_proxy("async.shared", space="cta")',
                     )
-                store = _Store(self, tensor_map, self.coordinates(coordinates, leader), int(places[leader]), reduction)
+                where = self.coordinates(coordinates, leader, tensor_map)
+                store = _Store(self, tensor_map, where, int(places[leader]), reduction)
                 self.lanes.beside(BulkGroups).add(self.lanes, leader, store.read, store.write)
 
 

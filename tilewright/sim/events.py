@@ -56,6 +56,9 @@ class Observer:
     def flow(self, group: Group, op: Op, flow: Flow) -> None:
         """A branch or loop decides by registers, and moves values (for it only ``executed`` is not told of)."""
 
+    def fragment(self, group: Group, op: Op) -> None:
+        """``op`` has read or written fragments that some wgmma of the kernel works on (or it is such a wgmma)."""
+
     def access(
         self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Mask, values: Any
     ) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.ir.core import Block, Constant, Function, Op, Value
-from tilewright.ir.types import VecType, element_of
+from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
 from tilewright.sim.program import Closure, Enclosing, Label, Node, Program
@@ -48,6 +48,7 @@ class Lowering:
         self.nodes: list[Node] = [Node()]
         self.blocking: dict[int, bool] = {}
         self.enclosing: list[Enclosing] = []
+        self.asynchronous: set[Value] | None = None  # the fragments that wgmma reads or writes
 
     def program(self) -> Program:
         params = [self.slot(p) for p in self.function.params]
@@ -88,11 +89,26 @@ class Lowering:
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
+    def _watched(self, closure: Closure, op: Op) -> Closure:
+        """``closure``, and observers told, if the op touches registers that wgmma works on."""
+        if self.asynchronous is None:
+            calls = [o for o in self.function.walk() if o.opcode == "call" and o.attrs["atom"].name == "wgmma"]
+            self.asynchronous = {v for o in calls for v in o.operands if isinstance(v.type, FragType)}
+        if not self.asynchronous or self.asynchronous.isdisjoint(op.operands):
+            return closure
+
+        def run(g: Any, s: list[Any]) -> None:
+            closure(g, s)
+            if g.events is not None:
+                g.events.fragment(g, op)
+
+        return run
+
     def step(self, closure: Closure, op: Op, uses: Iterable[int], defs: Iterable[int]) -> None:
         """Append a straight closure to the node under construction."""
         node = self.nodes[-1]
         assert isinstance(node.steps, list)
-        node.steps.append(closure)
+        node.steps.append(self._watched(closure, op))
         node.ops.append(op)
         node.note(uses, defs)
 

@@ -37,7 +37,7 @@ def _follow(block: Block, written: Written, found: set[Op]) -> Written:
             written = _follow(op.regions[0], written, found)
             _follow(op.regions[1], dict(written), found)
         else:
-            reads, writes = _touched(op)
+            reads, writes = touched(op)
             for value, needed in reads:
                 if value.op is not None and not needed <= written.get(value, frozenset()):
                     found.add(value.op)
@@ -58,7 +58,7 @@ def _turns(op: Op) -> bool:
 Touches = list[tuple[Value, frozenset[int]]]
 
 
-def _touched(op: Op) -> tuple[Touches, Touches]:
+def touched(op: Op) -> tuple[Touches, Touches]:
     """The registers that an op reads, and those that it surely writes."""
     if op.opcode == "frag.alloc":
         return [], []

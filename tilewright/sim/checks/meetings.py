@@ -61,13 +61,14 @@ class BarrierMeetings:
     def __init__(self, clocks: Clocks, wave: Wave) -> None:
         self.clocks, self.barriers = clocks, wave.barriers
         self.gathered: dict[int, Gathered] = {}
+        self.before = np.zeros((0, 0), np.int32)  # what the warps that arrived last knew before
         self.seen = np.zeros(wave.barriers.completed.size, np.int64)
         self.key = np.full(clocks.now.size, -1, np.int64)
         self.target = np.zeros(clocks.now.size, np.int64)
 
     def arrive(self, warps: Array, keys: Array, target: Array, waits: bool) -> None:
         clocks = self.clocks
-        rows = clocks.release(warps)
+        rows = self.before = clocks.release(warps)
         whole = self._whole(warps, keys, waits)
         if whole is not None:
             clocks.clocks[warps] = np.repeat(rows.reshape(whole, -1, rows.shape[1]).max(1), warps.size // whole, axis=0)

@@ -68,6 +68,18 @@ class HappensBefore(Observer):
         self.clusters[wave] = ClusterMeetings(clocks, wave)
         self.mbarriers[wave] = MbarrierMeetings(clocks)
 
+    def knows(self, wave: Wave, warp: int, other: int, clock: int, lane: int = 0) -> bool:
+        """Whether what lane ``lane`` of warp ``other`` did at ``clock`` happened before what ``warp`` does now."""
+        clocks = self.waves[wave]
+        column, cluster = int(clocks.own[other]), int(clocks.cluster[other])
+        if cluster == clocks.cluster[warp] and clocks.clocks[warp, column] >= clock:
+            return True
+        loose = clocks.loose.get(warp)
+        if loose is None:
+            return False
+        identity = int(clocks.unit[other]) * WARP + lane
+        return any(k.knows(cluster, column, identity, clock) for k in (loose.know, *loose.extras.values()))
+
     # -- barriers ------------------------------------------------------------------------------------------------------
 
     def barrier(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:

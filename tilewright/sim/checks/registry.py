@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from tilewright.errors import ArgumentError, nearest
 from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.divergence import Divergence
+from tilewright.sim.checks.exits import Exits
+from tilewright.sim.checks.flying import Flying
+from tilewright.sim.checks.mbarriers import MbarrierRules
+from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.races import Races
 from tilewright.sim.checks.uninitialised import Uninitialised
 
@@ -11,6 +16,11 @@ from tilewright.sim.checks.uninitialised import Uninitialised
 CHECKERS: tuple[type[Checker], ...] = (
     Races,
     Uninitialised,
+    Proxies,
+    Flying,
+    MbarrierRules,
+    Exits,
+    Divergence,
 )  # fmt: skip
 
 SETS = ("none", "default", "all")

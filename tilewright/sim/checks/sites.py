@@ -155,6 +155,10 @@ class Facts:
         orders = [order for op in ops if op.opcode == "call" for order in op.attrs["atom"].orders]
         self.agents = {o.agent: o.scope == "warp" for o in orders if o.agent and o.through in ("group", "mbarrier")}
         self.mbarriers = any(o.through == "mbarrier" for o in orders)
+        self.remote = any(
+            op.attrs["atom"].name in ("mapa", "st.async") or getattr(op.attrs["atom"], "remote", False)
+            for op in self.calls
+        )  # whether blocks reach into each other's shared memory
         self.granules = {shared: granule(function, shared) for shared in (True, False)}
         self.written = written(function)
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]

@@ -1,0 +1,206 @@
+"""Barriers that not all meet as they must: ``sync_threads`` at several places at once, named barriers that two uses
+share, and ``sync_warp`` masks that name lanes which do not come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.atoms.sync import SyncThreads, SyncWarp
+from tilewright.ir.core import Constant, Op
+from tilewright.sim.barriers import NAMED
+from tilewright.sim.checks.actors import actor, warp_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.sites import Facts
+from tilewright.sim.geometry import WARP
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+
+
+class Meeting:
+    """What is known of one barrier: who has come in this phase (warp: op), and who waited in the last one (warp: its
+    clock when it went on)."""
+
+    __slots__ = ("phase", "came", "waited", "last")
+
+    def __init__(self) -> None:
+        self.phase = 0
+        self.came: dict[int, tuple[Op, bool]] = {}
+        self.waited: dict[int, int] = {}
+        self.last: dict[int, tuple[Op, bool]] = {}
+
+
+class Divergence(Checker):
+    name, cost, uses_order = "divergence", "default", True
+
+    @classmethod
+    def concerns(cls, known: Facts) -> bool:
+        return any(o.through in ("barrier", "warp") for op in known.calls for o in op.attrs["atom"].orders)
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.meetings: dict[tuple[Wave, int], Meeting] = {}
+        # For each warp the masked sync_warp that some lanes have come to: mask, lanes, op.
+        self.pending: dict[tuple[Wave, int], dict[int, tuple[int, Op]]] = {}
+
+    # -- barriers of the block -----------------------------------------------------------------------------------------
+
+    def barrier(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
+        wave, op, per = group.wave, group.lanes.op, group.wave.geometry.warps
+        self._settled(group, rows)
+        whole = isinstance(op.attrs["atom"], SyncThreads)
+        if whole and rows.size % per == 0 and (wave.barriers.completed[keys] >= target).all():
+            if not any((wave, int(k)) in self.meetings for k in keys[::per]):
+                return  # whole blocks have come together, as they always do
+        meetings = self.order.barriers[wave]
+        for k, row in enumerate(rows):
+            warp, key = int(group.warps[row]), (wave, int(keys[k]))
+            meeting = self.meetings.setdefault(key, Meeting())
+            phase = int(target[k])
+            if phase != meeting.phase:
+                now = self.order.waves[wave].now
+                meeting.last = meeting.came
+                meeting.waited = {w: int(now[w]) for w, (_, waited) in meeting.came.items() if waited}
+                meeting.phase, meeting.came = phase, {}
+            if warp in meeting.came:
+                self._twice(group, int(row), op, meeting, int(keys[k]) % NAMED)
+            elif not whole and meeting.last and not self._knows(wave, meeting, warp, meetings.before[k]):
+                self._shared(group, int(row), op, meeting, int(keys[k]) % NAMED)
+            meeting.came[warp] = (op, waits)
+            if whole:
+                self._elsewhere(group, int(row), op, meeting)
+
+    def _knows(self, wave: Wave, meeting: Meeting, warp: int, before: Array) -> bool:
+        """Whether ``warp``, which knew ``before``, knows that the last phase is over."""
+        if warp in meeting.waited or not meeting.waited:
+            return True
+        clocks = self.order.waves[wave]
+        loose = clocks.loose.get(warp)
+        for other, clock in meeting.waited.items():
+            if before[clocks.own[other]] >= clock:
+                return True
+            if loose is not None and self.order.knows(wave, warp, other, clock):
+                return True
+        return False
+
+    def _twice(self, group: Group, row: int, op: Op, meeting: Meeting, number: int) -> None:
+        self.findings.add(
+            Finding(
+                "barrier-twice", f"a warp arrives a second time at barrier {number} in one phase",
+                [Party("arrives", op, warp_of(group, row)),
+                 Party("after its arrival", meeting.came[int(group.warps[row])][0])], None,
+                "a phase counts threads, and this warp's stand for others that have not come",
+                "let the warp wait for the phase (or for an answer on another barrier) before it arrives again",
+            )
+        )  # fmt: skip
+
+    def _shared(self, group: Group, row: int, op: Op, meeting: Meeting, number: int) -> None:
+        wave, per = group.wave, group.wave.geometry.warps
+        other, (their, _) = next(iter(meeting.last.items()))
+        self.findings.add(
+            Finding(
+                "barrier-shared", f"two uses of barrier {number} are not kept apart: a warp could be counted in either",
+                [Party("arrives", op, warp_of(group, row)),
+                 Party("after a phase with", their, actor(self.launch, wave.coords[other // per], other % per))], None,
+                "this warp did not wait in the phase before, and nothing orders its arrival after that phase",
+                "give each use a barrier id of its own, or order them by another barrier",
+            )
+        )  # fmt: skip
+
+    def _elsewhere(self, group: Group, row: int, op: Op, meeting: Meeting) -> None:
+        wave, per = group.wave, group.wave.geometry.warps
+        for other, (their, _) in meeting.came.items():
+            if their is not op:
+                self.findings.add(
+                    Finding(
+                        "barrier-divergent", "warps of one block meet at different sync_threads",
+                        [Party("arrives", op, warp_of(group, row)),
+                         Party("while here", their, actor(self.launch, wave.coords[other // per], other % per))], None,
+                        "sync_threads is for all threads of the block at one place of the program: in a branch, its "
+                        "condition must be the same for the whole block",
+                        "move the barrier out of the branch, or use named barriers (barrier_id, number_of_threads) for "
+                        "the warps of each side",
+                    )
+                )  # fmt: skip
+                return
+
+    # -- sync_warp -----------------------------------------------------------------------------------------------------
+
+    def ordered(self, group: Group, op: Op) -> None:
+        if not isinstance(op.attrs["atom"], SyncWarp):
+            return
+        if group.mask is None and not op.operands and not self.pending:
+            return
+        active = np.ones((group.warps.size, WARP), bool) if group.mask is None else group.mask.reshape(-1, WARP)
+        named = self._mask(group, op)
+        exists = self.order.waves[group.wave].exists
+        bits = 1 << np.arange(WARP, dtype=np.int64)
+        for row in np.flatnonzero(active.any(1)):
+            warp = int(group.warps[row])
+            here = int((active[row] * bits).sum())
+            mask = int(named[row]) & int((exists[warp] * bits).sum())
+            if here & ~mask:
+                self._outside(group, int(row), op, here & ~mask)
+            pending = self.pending.get((group.wave, warp), {})
+            for other, (came, their) in list(pending.items()):
+                if came & here and other != mask or came & here & mask:
+                    self._absent(group, int(row), other & ~came, their)
+                    del pending[other]
+            came = pending.pop(mask, (0, op))[0] | here
+            if mask & ~came:
+                pending[mask] = came, op
+            if pending:
+                self.pending[(group.wave, warp)] = pending
+            else:
+                self.pending.pop((group.wave, warp), None)
+
+    @staticmethod
+    def _mask(group: Group, op: Op) -> Array:
+        """The mask that each warp's first active lane names."""
+        if not op.operands:
+            return np.full(group.warps.size, 0xFFFFFFFF)
+        given = op.operands[0]
+        value = given.value if isinstance(given, Constant) else group.slots[group.program.slots[given]]
+        by_lane = np.broadcast_to(np.asarray(value, np.int64) & 0xFFFFFFFF, (group.lanes_count,)).reshape(-1, WARP)
+        if group.mask is None:
+            return by_lane[:, 0]
+        first = group.mask.reshape(-1, WARP).argmax(1)
+        return by_lane[np.arange(first.size), first]
+
+    def left(self, group: Group) -> None:
+        self._settled(group, np.arange(group.warps.size))
+
+    def _settled(self, group: Group, rows: Array) -> None:
+        """Whole warps come to a barrier, or end: what their lanes waited for at a sync_warp never came."""
+        if not self.pending:
+            return
+        for row in rows:
+            for mask, (came, op) in self.pending.pop((group.wave, int(group.warps[row])), {}).items():
+                self._absent(group, int(row), mask & ~came, op)
+
+    def _absent(self, group: Group, row: int, lanes: int, op: Op) -> None:
+        missing = [n for n in range(WARP) if lanes >> n & 1]
+        self.findings.add(
+            Finding(
+                "warp-divergent", f"sync_warp names lane {missing[0]}, which does not come to it",
+                [Party("waits", op, warp_of(group, row))], None,
+                f"lanes {missing} of its mask did not execute a sync_warp with that mask before the others went on",
+                "move it out of the branch or loop that divides the warp, or give the mask of the lanes that go there",
+            )
+        )  # fmt: skip
+
+    def _outside(self, group: Group, row: int, op: Op, lanes: int) -> None:
+        self.findings.add(
+            Finding(
+                "warp-divergent", f"lane {(lanes & -lanes).bit_length() - 1} executes a sync_warp whose mask does not "
+                "name it", [Party("waits", op, warp_of(group, row))], None,
+                "a lane must be in the mask of the sync_warp that it executes", "give the mask of the lanes that come",
+            )
+        )  # fmt: skip

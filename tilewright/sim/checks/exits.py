@@ -1,0 +1,105 @@
+"""Shared memory of another block of the cluster is there as long as a thread of that block runs.
+
+An access to it happens before the block ends, or it may come too late. (One that did come too late is a fault of the
+simulator.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.ir.core import Op
+from tilewright.sim.checks.actors import actor, lanes_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.places import flat_offsets, shared_memory
+from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.geometry import WARP
+from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+
+
+class Remote(NamedTuple):
+    """The last access of a warp to the memory of some other block."""
+
+    clock: int
+    op: Op
+    lane: int
+    offset: int
+
+
+class Exits(Checker):
+    name, cost, uses_order = "exits", "default", True
+
+    @classmethod
+    def concerns(cls, known: Facts) -> bool:
+        return known.remote
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.allocations = facts(launch.program).allocations
+        # For each wave and block (slot) the warps that reached into it and are not known there to have done so.
+        self.reached: dict[tuple[Wave, int], dict[int, Remote]] = {}
+        self.left_warps: dict[tuple[Wave, int], int] = {}
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        if self.order.landing or not isinstance(buffer, SharedBuffer) or not off.size or not int(off.max()) >> RANK_SHIFT:
+            return
+        lanes = lanes_of(group, mask)
+        self._note(group, flat_offsets(buffer, group, off, mask), lanes, group.wave.shared.stride)
+
+    def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
+        if what == "arrive" and lanes.size and not self.order.landing:
+            stride = group.wave.shared.stride
+            self._note(group, (places >> 32) * stride + (places & 0xFFFFFFFF), lanes, stride, 1)
+
+    def _note(self, group: Group, at: Array, lanes: Array, stride: int, ago: int = 0) -> None:
+        """``ago``: how often the warps' clocks have moved on since."""
+        wave, per = group.wave, group.wave.geometry.warps
+        warps = group.warps[lanes // WARP]
+        blocks = at // stride
+        away = blocks != warps // per
+        now = self.order.waves[wave].now
+        for block, warp in np.unique(np.stack([blocks[away], warps[away]], 1), axis=0):
+            k = int(np.flatnonzero(away & (blocks == block) & (warps == warp))[0])
+            remote = Remote(int(now[warp]) - ago, group.lanes.op, int(lanes[k]) % WARP, int(at[k]) % stride)
+            self.reached.setdefault((wave, int(block)), {})[int(warp)] = remote
+
+    def left(self, group: Group) -> None:
+        wave, per = group.wave, group.wave.geometry.warps
+        for warp in map(int, group.warps):
+            key = wave, warp // per
+            reached = self.reached.get(key)
+            if reached:
+                for other, remote in list(reached.items()):
+                    if self.order.knows(wave, warp, other, remote.clock, remote.lane):
+                        del reached[other]
+            self.left_warps[key] = self.left_warps.get(key, 0) + 1
+            if reached and self.left_warps[key] == per:
+                for other, remote in reached.items():
+                    self._found(wave, warp // per, other, remote)
+
+    def _found(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
+        per = wave.geometry.warps
+        ended = tuple(int(v) for v in wave.coords[block])
+        self.findings.add(
+            Finding(
+                "exited-block", f"shared memory of block {ended} is accessed by another block, and nothing keeps that "
+                "block from ending first",
+                [Party("access", remote.op, actor(self.launch, wave.coords[warp // per], warp % per, remote.lane))],
+                shared_memory(remote.offset, 1, self.allocations),
+                "no barrier orders the access before the end of the block whose memory it is",
+                "cluster_arrive(); cluster_wait() by all threads at the end of the kernel (a pipeline's producer_tail "
+                "does it for its mbarriers)",
+            )
+        )  # fmt: skip

@@ -1,0 +1,268 @@
+"""mbarriers: initialised where all who use them see it, the right number of bytes, and no data in their place.
+
+What an mbarrier refuses at once (more arrivals than it counts, a use before any init, a second init) is a fault of the
+simulator (``atoms/mbarrier_state.py``); here stands what depends on who knows what, and on when bytes come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.atoms.mbarrier import FenceMbarrierInit, MbarrierExpectTx
+from tilewright.atoms.mbarrier_state import Mbarriers
+from tilewright.atoms.sync import FenceProxy
+from tilewright.errors import SimulationError
+from tilewright.ir.core import Op
+from tilewright.sim.checks.actors import actor, lanes_of, thread_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
+from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.geometry import WARP
+from tilewright.sim.shared import SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.agents import Effect
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+BYTES = 8
+
+
+class Barrier:
+    """One mbarrier: who initialised it, when, and what others may know of that."""
+
+    __slots__ = ("op", "warp", "lane", "clock", "fenced", "phase", "users", "expects", "brings")
+
+    def __init__(self, op: Op, warp: int, lane: int, clock: int) -> None:
+        self.op, self.warp, self.lane, self.clock = op, warp, lane, clock
+        self.fenced = False  # by fence.mbarrier_init (or a proxy fence) of the initialising thread
+        self.phase = -1  # of the cluster's barrier that this thread arrived at after the fence
+        self.users: set[int] = set()  # warps that were seen to know of it
+        self.expects: Op | None = None  # what announced bytes last, and what brought some
+        self.brings: Op | None = None
+
+
+class MbarrierRules(Checker):
+    name, cost, uses_order = "mbarriers", "default", True
+
+    @classmethod
+    def concerns(cls, known: Facts) -> bool:
+        return known.mbarriers or any(op.attrs["atom"].name.startswith("mbarrier") for op in known.calls)
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.allocations = facts(launch.program).allocations
+        self.known: dict[Wave, dict[int, Barrier]] = {}
+        self.span: dict[Wave, tuple[int, int]] = {}  # the bytes between the first and the last mbarrier
+        self.passed: dict[Wave, Array] = {}  # for each warp the phase of the cluster's barrier it waited for last
+        self.issued: dict[int, tuple[Effect, Array]] = {}
+
+    def wave(self, wave: Wave) -> None:
+        self.known[wave] = {}
+        self.span[wave] = (1 << 60, -1)
+        self.passed[wave] = np.zeros(len(wave.coords) * wave.geometry.warps, np.int64)
+
+    def _place(self, wave: Wave, place: int) -> Memory:
+        return shared_memory(place & 0xFFFFFFFF, BYTES, self.allocations)
+
+    # -- init, and who sees it -----------------------------------------------------------------------------------------
+
+    def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
+        wave, op = group.wave, group.lanes.op
+        if what == "init":
+            return self._init(group, op, places, lanes)
+        known = self.known[wave]
+        if what == "inval":
+            for place in places:
+                known.pop(int(place), None)
+            return None
+        if what == "complete":
+            return self._bytes_come(group, op, places, lanes)
+        by_warp = {(int(p), int(n) // WARP): int(n) for p, n in zip(places[::-1], lanes[::-1], strict=True)}
+        for (place, row), lane in by_warp.items():
+            barrier = known.get(place)
+            if barrier is None:
+                continue
+            if isinstance(op.attrs["atom"], MbarrierExpectTx):
+                barrier.expects = op
+            warp = int(group.warps[row])
+            if warp not in barrier.users:
+                barrier.users.add(warp)
+                if not self._sees(wave, barrier, warp, lane % WARP):
+                    self._unseen(group, op, barrier, place, lane)
+        return None
+
+    def _init(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
+        wave, clocks = group.wave, self.order.waves[group.wave]
+        low, high = self.span[wave]
+        for place, lane in zip(map(int, places), map(int, lanes), strict=True):
+            warp = int(group.warps[lane // WARP])
+            self.known[wave][place] = Barrier(op, warp, lane % WARP, int(clocks.now[warp]))
+            start = (place >> 32) * wave.shared.stride + (place & 0xFFFFFFFF)
+            low, high = min(low, start), max(high, start + BYTES)
+        self.span[wave] = low, high
+
+    def _sees(self, wave: Wave, barrier: Barrier, warp: int, lane: int) -> bool:
+        if warp == barrier.warp and lane == barrier.lane:
+            return True
+        if self.order.knows(wave, warp, barrier.warp, barrier.clock, barrier.lane):
+            return True
+        return barrier.fenced and 0 <= barrier.phase <= int(self.passed[wave][warp])
+
+    def _unseen(self, group: Group, op: Op, barrier: Barrier, place: int, lane: int) -> None:
+        wave, per = group.wave, group.wave.geometry.warps
+        block, warp = divmod(barrier.warp, per)
+        same = block == int(group.warps[lane // WARP]) // per
+        self.findings.add(
+            Finding(
+                "mbarrier-init", "an mbarrier is used by a thread to which its init need not be visible",
+                [Party("used", op, thread_of(group, lane)),
+                 Party("after the init", barrier.op, actor(self.launch, wave.coords[block], warp, barrier.lane))],
+                self._place(wave, place), "no barrier orders the init before this use",
+                "mbarrier_init_fence() by the thread that initialises, then sync_threads() by all" if same else
+                "mbarrier_init_fence() by the thread that initialises, then cluster_arrive_relaxed(); cluster_wait() "
+                "by all threads of the cluster",
+            )
+        )  # fmt: skip
+
+    def ordered(self, group: Group, op: Op) -> None:
+        atom = op.attrs["atom"]
+        if isinstance(atom, FenceMbarrierInit) or (isinstance(atom, FenceProxy) and atom.kind == "async"):
+            active = None if group.mask is None else group.mask
+            rows = {int(w): row for row, w in enumerate(group.warps)}
+            for barrier in self.known[group.wave].values():
+                row = rows.get(barrier.warp)
+                if row is not None and (active is None or active[row * WARP + barrier.lane]):
+                    barrier.fenced = True
+
+    def cluster(self, group: Group, threads: Array, waits: bool) -> None:
+        wave = group.wave
+        target = wave.clusters.target
+        if waits:
+            self.passed[wave][np.unique(threads // WARP)] = target[threads[0]]
+            return
+        warps = set(map(int, np.unique(threads // WARP)))
+        for barrier in self.known[wave].values():
+            if barrier.fenced and barrier.phase < 0 and barrier.warp in warps:
+                barrier.phase = int(target[barrier.warp * WARP + barrier.lane])
+
+    # -- bytes ---------------------------------------------------------------------------------------------------------
+
+    def issue(self, group: Group, effect: Effect) -> None:
+        table = group.wave.kept.get(Mbarriers)
+        if table is not None and any(a.role == "mbarrier" for a in effect.op.attrs["atom"].accesses):
+            self.issued[id(effect)] = effect, table.completed.copy()
+
+    def land(self, effect: Effect, begins: bool) -> None:
+        if not begins:
+            self.issued.pop(id(effect), None)
+
+    def _bytes_come(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
+        wave, table = group.wave, group.wave.kept[Mbarriers]
+        effect = self.order.landing[-1] if self.order.landing else None
+        for place in map(int, places):
+            barrier = self.known[wave].get(place)
+            if barrier is None:
+                continue
+            barrier.brings = op
+            if effect is None:
+                continue
+            if not barrier.fenced:
+                self._unfenced(wave, op, barrier, place)
+            self._early(wave, table, effect, op, barrier, place)
+
+    def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int) -> None:
+        block, warp = divmod(barrier.warp, wave.geometry.warps)
+        self.findings.add(
+            Finding(
+                "mbarrier-init", "TMA signals an mbarrier whose init it need not see",
+                [Party("signalled", op),
+                 Party("after the init", barrier.op, actor(self.launch, wave.coords[block], warp, barrier.lane))],
+                self._place(wave, place), "no fence makes the init visible to the async proxy",
+                "cute.arch.mbarrier_init_fence() by the thread that initialises, after mbarrier_init and before the "
+                "barrier",
+            )
+        )  # fmt: skip
+
+    def _early(self, wave: Wave, table: Mbarriers, effect: Effect, op: Op, barrier: Barrier, place: int) -> None:
+        """Bytes that come when the phase in which they were asked for is over."""
+        known = self.issued.get(id(effect))
+        row = int(table.rows(np.array([place]))[0])
+        if known is None or row < 0 or row >= known[1].size:
+            return
+        # ``settle`` has counted this arrival of bytes already: a phase that it completed was open until now.
+        before = int(known[1][row])
+        if int(table.bytes[row]) < 0 and int(table.completed[row]) > before:
+            why = "the phase was complete before all the bytes came: fewer were announced than copies bring"
+            self._bytes(wave, barrier, place, op, why)
+
+    def _bytes(self, wave: Wave, barrier: Barrier, place: int, op: Op | None, why: str) -> None:
+        parties = [Party("announced", barrier.expects)] if barrier.expects is not None else []
+        if (op or barrier.brings) is not None:
+            parties.append(Party("bytes come", op or barrier.brings))
+        parties = parties or [Party("initialised", barrier.op)]
+        self.findings.add(
+            Finding(
+                "mbarrier-bytes", "the bytes that an mbarrier's phase waits for are not those that come", parties,
+                self._place(wave, place), why,
+                "expect the sum of the bytes of all copies that name this mbarrier in one phase (boxes count whole, "
+                "also where they hang over the edge; multicast counts what each block receives): size_in_bytes(dtype, "
+                "layout) for each",
+            )
+        )  # fmt: skip
+
+    def end(self, launch: Launch) -> None:
+        self._left_over("when the kernel ends")
+
+    def error(self, launch: Launch, error: SimulationError) -> None:
+        self._left_over("when nothing can go on")
+
+    def _left_over(self, when: str) -> None:
+        for wave, barriers in self.known.items():
+            table = wave.kept.get(Mbarriers)
+            if table is None:
+                continue
+            for place, barrier in barriers.items():
+                row = int(table.rows(np.array([place]))[0])
+                if row >= 0 and (table.bytes[row] < 0 or (table.bytes[row] and when.startswith("when nothing"))):
+                    left = int(table.bytes[row])
+                    text = f"{left} bytes are still awaited" if left > 0 else f"{-left} bytes more came than announced"
+                    self._bytes(wave, barrier, place, None, f"{text} {when}: {table.describe(row)}")
+
+    # -- data in their place -------------------------------------------------------------------------------------------
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        low, high = self.span.get(group.wave, (0, -1))
+        if high < 0 or not isinstance(buffer, SharedBuffer):
+            return
+        at = flat_offsets(buffer, group, off, mask)
+        near = (at < high) & (at + access.nbytes > low)
+        if not near.any():
+            return
+        stride, known = group.wave.shared.stride, self.known[group.wave]
+        for k in np.flatnonzero(near):
+            block, start = divmod(int(at[k]), stride)
+            for cell in range(start // BYTES, (start + access.nbytes - 1) // BYTES + 1):
+                barrier = known.get((block << 32) + cell * BYTES)
+                if barrier is not None:
+                    self._data(group, verb, int(lanes_of(group, mask)[k]), barrier, start)
+
+    def _data(self, group: Group, verb: str, lane: int, barrier: Barrier, start: int) -> None:
+        op = group.lanes.op
+        self.findings.add(
+            Finding(
+                "mbarrier-memory", "the bytes of an mbarrier are accessed as data while it is in use",
+                [Party("read" if verb == "load" else "write", op, thread_of(group, lane)),
+                 Party("an mbarrier since", barrier.op)],
+                shared_memory(start, BYTES, self.allocations),
+                "the bytes of an mbarrier are opaque until mbarrier.inval",
+                "give data and mbarriers memory of their own; mbarrier.inval ends an mbarrier's life",
+            )
+        )  # fmt: skip

@@ -1,0 +1,209 @@
+"""Fences between proxies: what threads write to shared memory, and TMA or wgmma then read or overwrite.
+
+Threads act through the generic proxy, TMA and wgmma through the async proxy, which need not see what the former wrote
+until a ``fence.proxy.async`` (PTX ISA, "Proxies"). The writer fences after its write, and something orders the fence
+before the copy is issued. A fence by the issuing thread instead counts where the writers fence as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.atoms.sync import FenceProxy
+from tilewright.ir.core import Op
+from tilewright.sim.checks.actors import actor, lanes_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.places import flat_offsets, shared_memory
+from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
+from tilewright.sim.geometry import WARP
+from tilewright.sim.shared import SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.agents import Effect
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+GRANULE = 4  # log2 of the bytes that are told apart: boxes and tiles are made of 16 bytes
+RULE = "proxy-fence"
+
+
+class Fence(NamedTuple):
+    """One fence of a warp: its clock, the lanes that executed it, and what the warp knew then."""
+
+    clock: int
+    lanes: Array
+    known: Array
+
+
+class Written:
+    """For each 16 bytes of a wave's shared memory the lane (number in the wave, plus 1) that wrote them last, when
+    (its warp's clock, and how often the warp had fenced), and by which op."""
+
+    def __init__(self, size: int) -> None:
+        self.who, self.clock, self.fences, self.op = np.zeros((4, (size >> GRANULE) + 1), np.int32)
+
+
+class Proxies(Checker):
+    name, cost, uses_order = "proxies", "default", True
+
+    @classmethod
+    def concerns(cls, known: Facts) -> bool:
+        return any(
+            access.proxy == "async" and any(space in SHARED_SPACES for space in access.memories)
+            for op in known.calls for access in op.attrs["atom"].accesses
+        )  # fmt: skip
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.allocations = facts(launch.program).allocations
+        self.written: dict[Wave, Written] = {}
+        self.fences: dict[Wave, dict[int, list[Fence]]] = {}
+        self.ops: list[Op | None] = [None]
+        self.numbers: dict[int, int] = {}
+        self.later: list[tuple[Wave, int, int, Finding]] = []
+
+    def wave(self, wave: Wave) -> None:
+        self.written[wave] = Written(wave.shared.bytes.size)
+        self.fences[wave] = {}
+
+    def end(self, launch: Launch) -> None:
+        """Fences of issuing threads count if the writers have fenced, too."""
+        for wave, lane, fences, finding in self.later:
+            if not any(f.lanes[lane % WARP] for f in self.fences[wave].get(lane // WARP, [])[fences:]):
+                self.findings.add(finding)
+
+    # -- writes and fences ---------------------------------------------------------------------------------------------
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        if verb == "load" or self.order.landing or not isinstance(buffer, SharedBuffer):
+            return
+        wave, op = group.wave, group.lanes.op
+        written, fences = self.written[wave], self.fences[wave]
+        number = self.numbers.get(id(op))
+        if number is None:
+            number = self.numbers[id(op)] = len(self.ops)
+            self.ops.append(op)
+        lanes = lanes_of(group, mask)
+        rows = lanes // WARP
+        warps = group.warps[rows]
+        at = flat_offsets(buffer, group, off, mask)
+        clock = self.order.waves[wave].now[warps]
+        count: Any = 0
+        if fences:
+            count = np.array([len(fences.get(int(w), ())) for w in group.warps])[rows]
+        for step in range(0, access.nbytes, 1 << GRANULE):
+            cells = (at + step) >> GRANULE
+            written.who[cells] = warps * WARP + lanes % WARP + 1
+            written.clock[cells], written.fences[cells], written.op[cells] = clock, count, number
+
+    def ordered(self, group: Group, op: Op) -> None:
+        atom = op.attrs["atom"]
+        if not isinstance(atom, FenceProxy) or atom.kind != "async" or atom.space == "global":
+            return
+        clocks = self.order.waves[group.wave]
+        active = np.ones((group.warps.size, WARP), bool) if group.mask is None else group.mask.reshape(-1, WARP)
+        for row in np.flatnonzero(active.any(1)):
+            warp = int(group.warps[row])
+            mine = self.fences[group.wave].setdefault(warp, [])
+            mine.append(Fence(int(clocks.now[warp]), active[row].copy(), clocks.clocks[warp].copy()))
+
+    # -- the async proxy -----------------------------------------------------------------------------------------------
+
+    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        if memory != "shared" or not self.order.landing:
+            return
+        op = group.lanes.op
+        into = any(
+            a.role == "destination" and any(s in SHARED_SPACES for s in a.memories) for a in op.attrs["atom"].accesses
+        )
+        effect, written = self.order.landing[-1], self.written[group.wave]
+        cells = np.arange(start >> GRANULE, (start + int(np.prod(shape)) + 15) >> GRANULE)
+        lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
+        self._check(group, op, effect, [lane // WARP], cells, "overwrites" if into else "reads")
+        if into:
+            written.who[cells] = 0
+
+    def pieces(self, group: Group, start: Array, rows: Array) -> None:
+        written = self.written[group.wave]
+        cells = start.reshape(start.shape[0], -1) >> GRANULE
+        if not self.order.landing or not written.who[cells].any():
+            return
+        per = max(1, group.warps.size // len(rows)) if len(rows) else 1
+        for unit, row in enumerate(map(int, rows)):
+            issuers = list(range(row, min(row + per, row + 4, group.warps.size)))
+            self._check(group, group.lanes.op, self.order.landing[-1], issuers, cells[unit], "reads")
+
+    def _check(self, group: Group, op: Op, effect: Effect, rows: list[int], cells: Array, does: str) -> None:
+        """An effect that the warps ``rows`` of a group issued touches cells: each write there must be fenced."""
+        wave = group.wave
+        written = self.written[wave]
+        mine = cells[written.who[cells] > 0]
+        if not mine.size:
+            return
+        writes = np.stack([written.who[mine] - 1, written.clock[mine], written.fences[mine], written.op[mine]], 1)
+        _, first = np.unique(writes, axis=0, return_index=True)
+        for k in first:
+            lane, clock, fences, number = map(int, writes[k])
+            verdict = self._verdict(wave, effect, rows, lane, clock, fences)
+            if verdict == "fenced":
+                continue
+            finding = self._finding(group, op, effect, rows[0], lane, number, int(mine[k]), does, verdict)
+            if verdict == "by the issuer":
+                self.later.append((wave, lane, fences, finding))
+            else:
+                self.findings.add(finding)
+
+    def _verdict(self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int) -> str:
+        """``fenced``, ``by the issuer`` (whether that counts is known at the end), ``unordered`` or ``missing``."""
+        snapshot, clocks = effect.notes, self.order.waves[wave]
+        warp, column = lane // WARP, clocks.own[lane // WARP]
+        after = [f for f in self.fences[wave].get(warp, [])[fences:] if f.lanes[lane % WARP]]
+        for fence in after:
+            for row in rows:
+                own = int(snapshot.warps[row]) == warp
+                if fence.clock <= (snapshot.now[row] if own else snapshot.rows[row, column]):
+                    return "fenced"
+                known = snapshot.loose.get(int(snapshot.warps[row]))
+                identity = int(clocks.unit[warp]) * WARP + lane % WARP
+                if known is not None and known.knows(int(clocks.cluster[warp]), int(column), identity, fence.clock):
+                    return "fenced"
+        for row in rows:
+            for fence in self.fences[wave].get(int(snapshot.warps[row]), []):
+                if fence.clock <= snapshot.now[row] and (
+                    fence.known[column] >= clock if int(snapshot.warps[row]) != warp else False
+                ):
+                    return "by the issuer"
+        return "unordered" if after else "missing"
+
+    def _finding(
+        self, group: Group, op: Op, effect: Effect, row: int, lane: int, number: int, cell: int, does: str, verdict: str
+    ) -> Finding:
+        wave = group.wave
+        per = wave.geometry.warps
+        agent = "wgmma" if op.attrs["atom"].accesses[-1].agent == "wgmma" else "TMA"
+        block, warp = divmod(lane // WARP, per)
+        issuer = int(effect.notes.warps[row])
+        why = {
+            "missing": "no fence.proxy.async by the thread that wrote stands between its write and this: the async "
+                       "proxy may see what was there before",
+            "by the issuer": "only the issuing thread fences; the threads that wrote do not, and a fence orders what "
+                             "its own thread has done",
+            "unordered": "the thread that wrote fences, but nothing orders its fence before this is issued",
+        }[verdict]  # fmt: skip
+        return Finding(
+            RULE, f"{agent} {does} shared memory that threads wrote and have not fenced for the async proxy",
+            [
+                Party("issued", op, actor(self.launch, wave.coords[issuer // per], issuer % per, None, "")),
+                Party("after a write", self.ops[number], actor(self.launch, wave.coords[block], warp, lane % WARP)),
+            ],
+            shared_memory((cell << GRANULE) % wave.shared.stride, 1 << GRANULE, self.allocations), why,
+            "cute.arch.fence_view_async_shared() (fence_proxy(\"async.shared\", space=\"cta\")) by every thread that "
+            "writes, after its writes and before the barrier that the issuing warp waits at",
+        )  # fmt: skip
