@@ -72,8 +72,8 @@ class Engine:
         size = tensor_map.element.bytes
         if found[0] * size % 16:
             raise self.lanes.fault(
-                f"{self.name}: the box begins at element {found[0]} of the contiguous mode, {found[0] * size} bytes on, "
-                "no multiple of 16: the hardware stops with an illegal instruction",
+                f"{self.name}: the box begins at element {found[0]} of the contiguous mode, {found[0] * size} bytes "
+                "on, no multiple of 16: the hardware stops with an illegal instruction",
                 fix=f"let boxes begin at multiples of {16 // size if size < 16 else 1} elements along that mode",
             )
         return found

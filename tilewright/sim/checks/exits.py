@@ -53,7 +53,9 @@ class Exits(Checker):
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
-        if self.order.landing or not isinstance(buffer, SharedBuffer) or not off.size or not int(off.max()) >> RANK_SHIFT:
+        if self.order.landing or not isinstance(buffer, SharedBuffer):
+            return
+        if not off.size or not int(off.max()) >> RANK_SHIFT:
             return
         lanes = lanes_of(group, mask)
         self._note(group, flat_offsets(buffer, group, off, mask), lanes, group.wave.shared.stride)
