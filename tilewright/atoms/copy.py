@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+ITEMS = {2: "u2", 4: "u4", 8: "u8", 16: "c16"}  # NumPy types that copy so many bytes at once
 VECTOR_TYPES = {8: "uint8_t", 16: "uint16_t", 32: "uint32_t", 64: "uint2", 128: "uint4"}
 
 
@@ -195,12 +196,43 @@ def write_registers(fragment: Array, registers: tuple[int, ...], values: Array, 
     """Write ``values [L, n]`` (same width, maybe another type) to registers of the active lanes."""
     where = as_index(registers)
     values = values if values.dtype == fragment.dtype else values.view(fragment.dtype)
-    if mask is None:
+    if isinstance(where, slice):
+        width = _common_width(fragment, where, values)
+        if width > fragment.itemsize:
+            per = width // fragment.itemsize
+            fragment, values = fragment.view(ITEMS[width]), values.view(ITEMS[width])
+            where = slice(where.start // per, where.stop // per)
+        if mask is None:
+            fragment[:, where] = values
+        else:
+            fragment[mask, where] = values[mask]
+    elif mask is None:
         fragment[:, where] = values
-    elif isinstance(where, slice):
-        fragment[mask, where] = values[mask]
     else:
         fragment[mask.nonzero()[0][:, None], where] = values[mask]
+
+
+def read_registers(fragment: Array, registers: tuple[int, ...]) -> Array:
+    """A copy ``[L, n]`` of registers."""
+    where = as_index(registers)
+    if not isinstance(where, slice):
+        return fragment[:, where]
+    width = _common_width(fragment, where, fragment)
+    if width == fragment.itemsize:
+        return fragment[:, where].copy()
+    per = width // fragment.itemsize
+    found = fragment.view(ITEMS[width])[:, where.start // per : where.stop // per].copy()
+    return found.view(fragment.dtype)
+
+
+def _common_width(fragment: Array, where: slice, values: Array) -> int:
+    """The widest items that the registers ``where`` of every lane, and ``values``, are made of: copying rows of few
+    small items costs several times what copying rows of one large item does."""
+    size = fragment.itemsize
+    if values.strides[-1] != size or fragment.strides[-1] != size:
+        return size
+    common = (where.start | where.stop | fragment.shape[1] | values.shape[1]) * size | 16
+    return max(size, common & -common)
 
 
 def is_vector(registers: tuple[int, ...]) -> bool:

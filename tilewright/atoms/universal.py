@@ -10,14 +10,12 @@ from tilewright.atoms.copy import (
     VECTOR_TYPES,
     CopyInstruction,
     OneThreadCopy,
-    as_index,
     check_fragment,
     check_pointer,
     check_width,
     combine,
     is_vector,
     split_operands,
-    write_registers,
 )
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op, Value
@@ -82,19 +80,14 @@ class UniversalCopy(OneThreadCopy):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         first, second, predicates = split_operands(op, operands)
-        n = self.bits // (8 * element_of(op.operands[1 if "registers" in op.attrs else 0].type).bytes)
         if "registers" not in op.attrs:
+            n = self.bits // (8 * element_of(op.operands[0].type).bytes)
             for source, target, predicate in zip(first, second, predicates, strict=True):
                 mask = combine(lanes, predicate)
                 lanes.store(target, lanes.load(source, n, mask), mask)
             return ()
-        fragment = first[0]
-        for registers, pointer, predicate in zip(op.attrs["registers"], second, predicates, strict=True):
-            mask = combine(lanes, predicate)
-            if op.attrs["store"]:
-                lanes.store(pointer, fragment[:, as_index(registers)], mask)
-            else:
-                write_registers(fragment, registers, lanes.load(pointer, n, mask), mask)
+        masks = [combine(lanes, predicate) for predicate in predicates]
+        lanes.move(first[0], op.attrs["registers"], second, masks, op.attrs["store"])
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

@@ -64,6 +64,14 @@ class Lanes(Protocol):
         """Write ``values`` ``[L, count]`` at each lane's pointer."""
         ...
 
+    def move(
+        self, fragment: Any, registers: Sequence[tuple[int, ...]], pointers: Sequence[Any],
+        masks: Sequence[np.ndarray[Any, Any] | None], store: bool,
+    ) -> None:  # fmt: skip
+        """Repetitions of a load (or store) of one thread: ``registers[r]`` of the fragment at ``pointers[r]`` by the
+        lanes of ``masks[r]``."""
+        ...
+
     def read_shared(
         self, offsets: np.ndarray[Any, Any], warps: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, Any]:

@@ -48,3 +48,15 @@ class Access:
         """Elements ``[A]`` or ``[A, n]`` as items ``[A]``, or ``[A, parts]`` when there are several."""
         items = np.ascontiguousarray(elements, self.dtype).reshape(-1, self.n).view(self.item)
         return items.reshape(-1) if self.parts == 1 else items.reshape(-1, self.parts)
+
+
+_accesses: dict[tuple[ScalarType, int, int, bool], Access] = {}
+
+
+def access_of(elem: ScalarType, count: int, align: int, scalar: bool) -> Access:
+    """The access with these properties, made once."""
+    key = (elem, count, align, scalar)
+    found = _accesses.get(key)
+    if found is None:
+        found = _accesses[key] = Access(elem, count, align, scalar)
+    return found

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.ir.types import PtrType, VecType
 from tilewright.sim.program import BLOCKED, Closure
-from tilewright.sim.values import Handle, Ptr
+from tilewright.sim.values import Handle
 
 
 def _operands(op: Op, slots: list[int]) -> Any:
@@ -40,7 +40,7 @@ def _found(op: Op, results: list[int]) -> Any:
 
     def with_pointers(s: list[Any], found: Any) -> None:
         for k, (r, v) in enumerate(zip(results, found, strict=True)):
-            s[r] = Ptr(v.buf, v.off) if k in pointers else v
+            s[r] = v.pointer if k in pointers else v
 
     return with_pointers if pointers else plain
 

@@ -9,28 +9,18 @@ import numpy as np
 
 from tilewright.atoms.registers import registers_at_entry
 from tilewright.ir.types import I64
-from tilewright.sim.access import Access
+from tilewright.sim.access import access_of
 from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import atomic
 from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
 from tilewright.sim.held import Held, hold
+from tilewright.sim.moves import move
 from tilewright.sim.values import Handle, Ptr
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
-
-_accesses: dict[tuple[Any, int, int, bool], Access] = {}
-
-
-def access_of(elem: Any, count: int, align: int, scalar: bool) -> Access:
-    key = (elem, count, align, scalar)
-    found = _accesses.get(key)
-    if found is None:
-        found = _accesses[key] = Access(elem, count, align, scalar)
-    return found
-
 
 def _nothing() -> None:
     pass
@@ -54,7 +44,7 @@ class GroupLanes:
         shape = (self.group.lanes_count, count)
         if both is not None and not both.any():
             return np.zeros(shape, access.dtype)
-        found = pointer.buf.load(self.group, pointer.off, access, both)
+        found = pointer.buf.fetch(self.group, pointer.pointer, access, both)
         if found.ndim == 2:
             return found
         return np.broadcast_to(found, shape) if both is None else np.where(both[:, None], found, access.dtype.type(0))
@@ -63,7 +53,13 @@ class GroupLanes:
         access = access_of(pointer.elem, values.shape[-1], pointer.align, False)
         both = self._both(mask)
         if both is None or both.any():
-            pointer.buf.store(self.group, pointer.off, values, access, both)
+            pointer.buf.put(self.group, pointer.pointer, values, access, both)
+
+    def move(
+        self, fragment: np.ndarray, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle],
+        masks: Sequence[np.ndarray | None], store: bool,
+    ) -> None:  # fmt: skip
+        move(self.group, fragment, registers, pointers, masks, store)
 
     def atomic(self, pointer: Handle, kind: str, value: Any, compare: Any = None) -> np.ndarray:
         n = np.shape(value)[-1] if np.ndim(value) == 2 else 0

@@ -37,6 +37,68 @@ class Buffer:
 
     # -- what the program does -----------------------------------------------------------------------------------------
 
+    def fetch(self, group: Any, pointer: Ptr, access: Access, mask: Mask, each: Access | None = None) -> Any:
+        """What the active lanes load: ``[L]`` or ``[L, n]``, zeros for the others; one value where all load the same
+        place. ``each``: it stands for several accesses to neighbours; None if they must be made one by one."""
+        place = self._quick(group, pointer, access, "load", mask, each)
+        if place is None:
+            return None if each is not None else self.load(group, pointer.off, access, mask)
+        items, index = place
+        if mask is None:
+            return access.decode(items.take(index))
+        chosen = index[mask]
+        if chosen.shape[0] == index.shape[0]:
+            return access.decode(items.take(index))
+        out = np.zeros(index.shape[0] if access.scalar else (index.shape[0], access.n), access.dtype)
+        out[mask] = access.decode(items.take(chosen))
+        return out
+
+    def put(
+        self, group: Any, pointer: Ptr, value: Any, access: Access, mask: Mask, each: Access | None = None
+    ) -> bool:
+        """Store ``value`` (one, or one for each lane) for the active lanes. ``each``: it stands for several accesses to
+        neighbours; False if they must be made one by one."""
+        per_lane = np.ndim(value) == (1 if access.scalar else 2)
+        place = self._quick(group, pointer, access, "store", mask, each) if per_lane else None
+        if place is None:
+            if each is None:
+                self.store(group, pointer.off, value, access, mask)
+            return each is None
+        items, index = place
+        if mask is not None and not mask.all():
+            index, value = index[mask], value[mask]
+        items[index] = access.encode(value)
+        return True
+
+    def _quick(
+        self, group: Any, pointer: Ptr, access: Access, verb: str, mask: Mask, each: Access | None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The items and the index of each lane among them, where what is known of the pointer's offsets proves that
+        every access is inside and aligned, and no observer wants each offset; None: look at each offset."""
+        root, add, events = pointer.root, pointer.add, group.events
+        if root is None or (events is not None and events.quick is None) or (self.read_only and verb != "load"):
+            return None
+        low, high, bits = root.range
+        if low + add < self.low or high + add > self.high - access.nbytes or (bits | add) & (access.width - 1):
+            return None
+        base = self._base(group)
+        first = add if type(base) is not int else add + base
+        if events is not None:
+            one = each or access
+            for at in range(0, access.nbytes, one.nbytes):
+                events.quick(verb, self, group, pointer.plus(at) if at else pointer, one, mask)
+        return self._from(access.shift, first >> access.shift, root.items(access, base))
+
+    def _from(self, shift: int, first: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A constant part of the index costs nothing when the items begin there."""
+        if first >= 0:
+            return self.views[shift][first:], index
+        return self.views[shift], index + first
+
+    def _base(self, group: Any) -> Any:
+        """Where the offsets of the group's lanes begin: one int, or one for each lane."""
+        return 0
+
     def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
         if type(off) is int:
             place = self._one(group, off, access, "load", mask)
@@ -233,6 +295,16 @@ class Anywhere:
 
     def __init__(self, space: AddressSpace) -> None:
         self.space = space
+
+    def fetch(self, group: Any, pointer: Ptr, access: Access, mask: Mask, each: Access | None = None) -> Any:
+        return None if each is not None else self.load(group, pointer.off, access, mask)
+
+    def put(
+        self, group: Any, pointer: Ptr, value: Any, access: Access, mask: Mask, each: Access | None = None
+    ) -> bool:
+        if each is None:
+            self.store(group, pointer.off, value, access, mask)
+        return each is None
 
     def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
         parts = self.resolve(group, off, access, "load", mask)

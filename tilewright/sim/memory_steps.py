@@ -51,14 +51,13 @@ def _ptr_add(op: Op, operands: list[int], results: list[int]) -> Closure:
 
         def run_fixed(g: Any, s: list[Any]) -> None:
             p = s[a]
-            s[d] = Ptr(p.buf, p.off + fixed)
+            s[d] = Ptr.at(p.buf, p.root, p.add + fixed)
 
         return run_fixed
 
     def run(g: Any, s: list[Any]) -> None:
-        p, i = s[a], s[b]
-        move = i.astype(I64) * size if i.ndim else int(i) * size
-        s[d] = Ptr(p.buf, p.off + move)
+        i = s[b]
+        s[d] = s[a].plus(np.multiply(i, size, dtype=I64) if i.ndim else int(i) * size)
 
     return run
 
@@ -122,7 +121,7 @@ def _load(op: Op, operands: list[int], results: list[int]) -> Closure:
     def run(g: Any, s: list[Any]) -> None:
         p = s[a]
         g.lanes.op = op
-        s[d] = p.buf.load(g, p.off, access, g.mask)
+        s[d] = p.buf.fetch(g, p, access, g.mask)
 
     return run
 
@@ -135,7 +134,7 @@ def _store(op: Op, operands: list[int], results: list[int]) -> Closure:
     def run(g: Any, s: list[Any]) -> None:
         p = s[a]
         g.lanes.op = op
-        p.buf.store(g, p.off, s[b], access, g.mask)
+        p.buf.put(g, p, s[b], access, g.mask)
 
     return run
 

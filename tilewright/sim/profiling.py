@@ -94,13 +94,37 @@ class Banks:
         """Those of one access by the active lanes of a group, at their offsets ``off``."""
         lanes = np.full(group.lanes_count, -1, np.int64)
         lanes[slice(None) if mask is None else mask] = off & WITHIN  # in whichever block of the cluster
+        each, times = _repeated(lanes, group)
         total = np.zeros(2, np.int64)
         for part in range(access.parts):
-            moved = lanes + part * access.width
+            moved = each + part * access.width
             if mask is not None:
-                moved[lanes < 0] = -1
+                moved[each < 0] = -1
             total += self.count(moved, access.width)
-        return int(total[0]), int(total[1])
+        return int(total[0]) * times, int(total[1]) * times
+
+    def of_pointer(self, group: Group, pointer: Any, access: Any, mask: Any) -> tuple[int, int]:
+        """The same of all lanes' offsets of a pointer. What it has in common with others that differ by a constant is
+        remembered: words that all move by as many go to other banks, but clash as before."""
+        if mask is not None or pointer.add % 4 or access.parts * access.width < 4:
+            off = pointer.off if mask is None else pointer.off[mask]
+            return self.of(group, off, access, mask)
+        known: dict[Any, tuple[int, int]] = pointer.root.costs
+        key = access.width, access.parts
+        found = known.get(key)
+        if found is None:
+            found = known[key] = self.of(group, pointer.root.array, access, None)
+        return found
+
+
+def _repeated(lanes: np.ndarray, group: Group) -> tuple[np.ndarray, int]:
+    """The offsets of the first block, and how often they stand there, where all blocks access the same places."""
+    blocks = group.warps // group.wave.geometry.warps
+    block = WARP * int(np.count_nonzero(blocks == blocks[0]))
+    if lanes.size == block or lanes.size % block:
+        return lanes, 1
+    apart = lanes.reshape(-1, block)
+    return (apart[0], len(apart)) if (apart == apart[0]).all() else (lanes, 1)
 
 
 class Watch(Observer):
@@ -136,16 +160,24 @@ class Watch(Observer):
     def access(
         self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Any, values: Any
     ) -> None:
-        key = f"{buffer.word} {verb}"
-        self.kernel.bytes[key] += off.size * access.nbytes
-        self.kernel.accesses[key] += off.size * access.parts
-        if buffer.word != "shared":
-            return
-        op = group.lanes.op
-        where = (verb, op.loc if op is not None else None)
-        requests, passes = self.banks.of(group, off, access, mask)
-        self.kernel.requests[where] += requests
-        self.kernel.wavefronts[where] += passes
+        cost = self.banks.of(group, off, access, mask) if buffer.word == "shared" else None
+        self._count(f"{buffer.word} {verb}", verb, group, off.size, access, cost)
+
+    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Any) -> None:
+        cost = self.banks.of_pointer(group, pointer, access, mask) if buffer.word == "shared" else None
+        lanes = group.lanes_count if mask is None else int(np.count_nonzero(mask))
+        self._count(f"{buffer.word} {verb}", verb, group, lanes, access, cost)
+
+    def _count(
+        self, key: str, verb: str, group: Group, lanes: int, access: Any, cost: tuple[int, int] | None
+    ) -> None:
+        self.kernel.bytes[key] += lanes * access.nbytes
+        self.kernel.accesses[key] += lanes * access.parts
+        if cost is not None:
+            op = group.lanes.op
+            where = (verb, op.loc if op is not None else None)
+            self.kernel.requests[where] += cost[0]
+            self.kernel.wavefronts[where] += cost[1]
 
 
 def wavefronts(offsets: np.ndarray, width: int) -> tuple[int, int]:

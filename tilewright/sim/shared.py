@@ -12,6 +12,7 @@ from tilewright.sim.access import Access
 from tilewright.sim.faults import Fault
 from tilewright.sim.memory import U64, AddressSpace, Buffer, Mask
 from tilewright.sim.proxies import Unfenced
+from tilewright.sim.values import Ptr
 
 RANK_SHIFT = 24  # an offset with (rank + 1) << 24 added reaches into block `rank` of the cluster (mapa)
 # 0xFF and 0x7F in turns are a NaN in every float type, and neither 0 nor -1 in any integer type; what is known to hold
@@ -38,6 +39,16 @@ class SharedBuffer(Buffer):
         self.ended: Any = np.zeros(blocks, bool)  # blocks all of whose threads have ended
         self.unfenced: Unfenced | None = None  # what the async proxy may not see yet, where the kernel needs it
         self.landing = False  # an asynchronous effect writes, not a thread
+
+    def _quick(
+        self, group: Any, pointer: Ptr, access: Access, verb: str, mask: Mask, each: Access | None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        if verb != "load" and self.unfenced is not None and not self.landing:
+            return None  # who wrote is noted place by place
+        return super()._quick(group, pointer, access, verb, mask, each)
+
+    def _base(self, group: Any) -> Any:
+        return group.smem_base
 
     def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
         if type(off) is int and (type(group.smem_base) is not int or off > self.high):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.ir.types import FragType, PtrType, ScalarType, Type, VecType
+from tilewright.sim.offsets import Offsets
 
 SCALAR, VECTOR, FRAG, PTR, MASK = range(5)
 LANE_NDIM = {SCALAR: 1, VECTOR: 2, FRAG: 2, MASK: 1}
@@ -27,25 +28,55 @@ LANE_NDIM = {SCALAR: 1, VECTOR: 2, FRAG: 2, MASK: 1}
 
 class Ptr:
     """A pointer: a buffer (anything with the methods of :class:`tilewright.sim.memory.Buffer`) and byte offset(s) in
-    it."""
+    it: ``off``, an int or ``[L]``, which is ``add`` plus the offsets of ``root``, where it has one."""
 
-    __slots__ = ("buf", "off")
+    __slots__ = ("buf", "root", "add", "_off")
 
     def __init__(self, buf: Any, off: Any) -> None:
         self.buf = buf
-        self.off = off
+        self._off = off
+        if type(off) is int:
+            self.root: Offsets | None = None
+            self.add = off
+        else:
+            self.root = Offsets(off)
+            self.add = 0
+
+    @classmethod
+    def at(cls, buf: Any, root: Offsets | None, add: int) -> Ptr:
+        made = cls.__new__(cls)
+        made.buf, made.root, made.add = buf, root, add
+        made._off = None
+        return made
+
+    @property
+    def off(self) -> Any:
+        found = self._off
+        if found is None:
+            found = self._off = self.add if self.root is None else self.root.array + self.add
+        return found
+
+    def plus(self, move: Any) -> Ptr:
+        """The pointer so many bytes further: an int, or ``[L]`` int64."""
+        if type(move) is int:
+            return Ptr.at(self.buf, self.root, self.add + move)
+        return Ptr.at(self.buf, Offsets(move if self.root is None else self.root.array + move), self.add)
 
 
 class Handle:
     """A pointer as instructions see it: with the element type and alignment of the operand."""
 
-    __slots__ = ("buf", "off", "elem", "align")
+    __slots__ = ("pointer", "buf", "elem", "align")
 
     def __init__(self, pointer: Ptr, elem: ScalarType, align: int) -> None:
+        self.pointer = pointer
         self.buf = pointer.buf
-        self.off = pointer.off
         self.elem = elem
         self.align = align
+
+    @property
+    def off(self) -> Any:
+        return self.pointer.off
 
 
 def kind_of(type_: Type) -> int:
@@ -90,7 +121,7 @@ def blend_pointers(mask: np.ndarray, new: Ptr, old: Ptr) -> Ptr:
     if new.buf is not old.buf:
         space = new.buf.space
         new, old = space.anywhere(new), space.anywhere(old)
-    if isinstance(new.off, int) and isinstance(old.off, int) and new.off == old.off:
+    if new.root is old.root and new.add == old.add:
         return new
     return Ptr(new.buf, np.where(mask, new.off, old.off))
 
@@ -100,7 +131,7 @@ def take_rows(value: Any, kind: int, rows: Any, memo: dict[int, Any]) -> Any:
     if value is None:
         return None
     if kind == PTR:
-        return value if isinstance(value.off, int) else Ptr(value.buf, value.off[rows])
+        return value if value.root is None else Ptr.at(value.buf, _take_root(value.root, rows, memo), value.add)
     if np.ndim(value) < LANE_NDIM[kind]:
         return value
     found = memo.get(id(value))
@@ -109,17 +140,25 @@ def take_rows(value: Any, kind: int, rows: Any, memo: dict[int, Any]) -> Any:
     return found
 
 
+def _take_root(root: Offsets, rows: Any, memo: dict[int, Any]) -> Offsets:
+    """Pointers that share their offsets go on sharing them."""
+    found = memo.get(id(root))
+    if found is None:
+        found = memo[id(root)] = Offsets(root.array[rows])
+    return found  # type: ignore[no-any-return]
+
+
 def join_rows(
     values: list[Any], kind: int, sizes: list[int], order: np.ndarray, memo: dict[tuple[int, ...], Any]
 ) -> Any:
     """One register out of those of several groups; ``order`` sorts the concatenated lanes."""
     first = values[0]
-    if all(v is first for v in values[1:]) and (first is None or kind == PTR or np.ndim(first) < LANE_NDIM[kind]):
-        return (
-            first
-            if first is None or kind != PTR or isinstance(first.off, int)
-            else Ptr(first.buf, _stack([v.off for v in values], 1, sizes, order))
-        )
+    if all(v is first for v in values[1:]) and (
+        first is None or (first.root is None if kind == PTR else np.ndim(first) < LANE_NDIM[kind])
+    ):
+        return first
+    if kind == PTR:
+        return _join_pointers(values, sizes, order, memo)
     key = tuple(map(id, values))
     found = memo.get(key)
     if found is None:
@@ -132,18 +171,32 @@ def _join(values: list[Any], kind: int, sizes: list[int], order: np.ndarray) -> 
         return _stack([np.True_ if v is None else v for v in values], 1, sizes, order)
     if any(v is None for v in values):  # those that have not set the register do not read it either
         values = _filled(values, kind, sizes)
-    if kind == PTR:
-        if any(v.buf is not values[0].buf for v in values):
-            space = values[0].buf.space
-            values = [space.anywhere(v) for v in values]
-        offsets = [v.off for v in values]
-        if all(isinstance(o, int) and o == offsets[0] for o in offsets):
-            return values[0]
-        return Ptr(values[0].buf, _stack(offsets, 1, sizes, order))
     uniform = [v for v in values if np.ndim(v) < LANE_NDIM[kind]]
     if len(uniform) == len(values) and all(_same(v, uniform[0]) for v in uniform[1:]):
         return uniform[0]
     return _stack(values, LANE_NDIM[kind], sizes, order)
+
+
+def _join_pointers(
+    values: list[Any], sizes: list[int], order: np.ndarray, memo: dict[tuple[int, ...], Any]
+) -> Ptr:
+    if any(v is None for v in values):
+        values = _filled(values, PTR, sizes)
+    first = values[0]
+    if any(v.buf is not first.buf for v in values):
+        values = [first.buf.space.anywhere(v) for v in values]
+        first = values[0]
+    if any(v.add != first.add for v in values):
+        values = [Ptr(v.buf, v.off) if v.root is not None else v for v in values]
+    elif all(v.root is None for v in values):
+        return first  # type: ignore[no-any-return]
+    elif all(v.root is not None for v in values):
+        key = tuple(id(v.root) for v in values)
+        root = memo.get(key)
+        if root is None:
+            root = memo[key] = Offsets(_stack([v.root.array for v in values], 1, sizes, order))
+        return Ptr.at(first.buf, root, first.add)
+    return Ptr(first.buf, _stack([v.off for v in values], 1, sizes, order))
 
 
 def _filled(values: list[Any], kind: int, sizes: list[int]) -> list[Any]:

@@ -1,0 +1,54 @@
+"""The offsets of a pointer that differ between lanes, with what is found out about them once.
+
+Most pointers of a kernel are another one plus a constant: the elements of a thread's part of a tile, the stages of a
+ring. They share one array of offsets, so the array's range, alignment and item indices are computed once for all of
+them, and an access costs a gather and little else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.sim.access import Access
+
+Array = np.ndarray[Any, Any]
+
+
+class Offsets:
+    """``array [L]`` int64, never written to. ``low``, ``high``, ``bits``: its least and greatest element, and all
+    elements or-ed together (a low bit that is 0 there is 0 in each)."""
+
+    __slots__ = ("array", "_range", "_items", "costs")
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self._range: tuple[int, int, int] | None = None
+        self._items: dict[tuple[int, int], tuple[Any, Array]] = {}
+        self.costs: dict[Any, tuple[int, int]] = {}  # what a profile has counted: see profiling.py
+
+    @property
+    def range(self) -> tuple[int, int, int]:
+        """(low, high, bits)."""
+        found = self._range
+        if found is None:
+            array = self.array
+            low, high = int(np.minimum.reduce(array)), int(np.maximum.reduce(array))
+            found = self._range = low, high, int(np.bitwise_or.reduce(array))
+        return found
+
+    def items(self, access: Access, base: Any) -> Array:
+        """``[L]`` or ``[L, parts]``: the items of the access's width at these offsets, plus ``base`` where that differs
+        between lanes (an int is left to the caller)."""
+        key = access.shift, access.parts
+        known = self._items.get(key)
+        if known is not None and (known[0] is base or type(base) is type(known[0]) is int):
+            return known[1]
+        index = self.array if type(base) is int else self.array + base
+        if access.shift:
+            index = index >> access.shift
+        if access.parts > 1:
+            index = index[:, None] + access.steps
+        self._items[key] = base, index
+        return index
