@@ -25,11 +25,18 @@ ACCUMULATORS = {1: 128, 2: 192, 3: 96}
 SPLIT_COLUMNS = ((128, 320),)
 """Tiles whose two warpgroups share the columns: 160 each."""
 
-CLUSTERED = ((128, 256), (256, 128), (128, 320))
-"""Tiles for which two blocks that share operands are offered, too."""
+PAIRS = ((2, 1), (1, 2))
+CLUSTERS = ((4, 1), (1, 4), (2, 2), (2, 4), (4, 2))
+"""Clusters (m, n) whose blocks share operands. The large ones are for small tiles, which move most bytes a FLOP."""
+
+SHARED_ELEMENTS = 160 * 128
+"""Of the largest tile for ``CLUSTERS``, and for the clusters that share k tiles."""
+
+SLICES = (2, 4, 8)
+"""Blocks of a cluster that share a tile's k tiles."""
 
 FIRST = (128, 256)
-MOST_STAGES = 8
+MOST_STAGES = 16
 
 
 def hopper_sizes(dtype: Any, out: Any, acc: Any) -> list[HopperConfig]:
@@ -37,8 +44,23 @@ def hopper_sizes(dtype: Any, out: Any, acc: Any) -> list[HopperConfig]:
     b_major = Major.MN if dtype.width == 16 else Major.K
     a, b, c = Operand(dtype, Major.K, 128), Operand(dtype, b_major, 128), Operand(out, Major.K, 128)
     sizes = [sized(a, b, c, acc, tile, consumers) for tile, consumers in tiles()]
-    sizes += [replace(size, cluster=two) for size in sizes if size.tile[:2] in CLUSTERED for two in ((2, 1), (1, 2))]
+    sizes += [other for size in sizes for other in clustered(size)]
     return sizes + [replace(size, transposed=True) for size in sizes if size.tile[0] != size.tile[1]]
+
+
+def clustered(size: HopperConfig) -> Iterator[HopperConfig]:
+    """The size with clusters of blocks that share operands, each loading a part of whole swizzle atoms (8 rows), and
+    with clusters that share a tile's k tiles."""
+    bM, bN, _ = size.tile
+    small = bM * bN <= SHARED_ELEMENTS
+    for cM, cN in (*PAIRS, *(CLUSTERS if small else ())):
+        if bM % (8 * cN) == 0 and bN % (8 * cM) == 0:
+            yield replace(size, cluster=(cM, cN))
+    for slices in SLICES if small else ():
+        for part in (64, 32, 16, 8):
+            if size.part[1] % (part * slices) == 0:
+                yield replace(size, cluster_k=slices, epilogue_columns=part)
+                break
 
 
 def tiles() -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:

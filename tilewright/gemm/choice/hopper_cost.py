@@ -3,32 +3,37 @@
 A wave is one tile on each multiprocessor. Its time is the main loop's, the greatest of the tensor cores', the loads'
 and the latency that the stages leave uncovered, plus the ends of a tile. What all options have in common, the launch
 and the bounds that memory and power set to the whole product, is left out: it does not change the choice. Times are in
-microseconds for 16-bit operands on an H200, where the constants were fitted to the sizes of the library on 35 products
-from 3 to 6000 microseconds (the choice is within 3 % of the best of them, geometric mean); 8-bit operands count at
-twice the rate. Only ratios matter for the choice.
+microseconds for 16-bit operands on an H200, where the constants were fitted to 3,800 timings of 206 products from 3 to
+6000 microseconds; 8-bit operands count at twice the rate. Only ratios matter for the choice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log2
 
 import numpy as np
 
 from tilewright.gemm.choice.ways import EVEN, Limits, Problem, Vector, Way, along, rows
 from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.schedule.residency import clusters_at_once
 
-FLOPS_PER_US = 7.9e6  # of one multiprocessor at its full clock, 16-bit operands
-INSTRUCTION = 47.0  # columns that one wgmma costs beside its own
-ALONE = 1.07  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
-BYTES_PER_US = 1.1e5  # from L2 to one multiprocessor alone
-CROWD = 2.6  # how much slower when all of them load
-MISALIGNED = 1.5  # how much slower rows are that do not begin at multiples of 128 bytes
-MEMORY_PER_US = 4.0e6  # bytes from memory
+FLOPS_PER_US = 7.83e6  # of one multiprocessor at its full clock, 16-bit operands
+INSTRUCTION = 37.0  # columns that one wgmma costs beside its own
+ALONE = 1.125  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
+BYTES_PER_US = 1.09e5  # from L2 to one multiprocessor alone
+CROWD = 2.5  # how much slower when all of them load
+MISALIGNED = 1.85  # how much slower rows are that do not begin at multiples of 128 bytes
+SHARERS = 0.74  # n blocks that share an operand load it as if each had 1 / n^0.74 of it
+MEMORY_PER_US = 5.3e6  # bytes from memory
 L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
-LATENCY = 0.56  # of a load
-PART, STORE = 0.066, 4.1e-5  # the end of a tile: for each part and for each element of it
-SHARED = 1.08  # how much slower the shared loop is
-SHARING, PEER_ELEMENT = 1.3, 1.9e-4  # exchanging sums: once, and for each element of each block of a tile
+LATENCY, FURTHER = 0.55, 0.2  # of a load; more for each doubling of a cluster whose blocks wait for each other
+TOGETHER = 0.015  # a k tile costs so much more for each doubling of such a cluster
+PART, STORE = 0.053, 7.5e-5  # the end of a tile: for each part and for each element of it
+SHARED = 1.01  # how much slower the shared loop is
+SHARING, PEER_ELEMENT = 3.25, 5.7e-5  # exchanging sums: once, and for each element of each block of a tile
+SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
+CLUSTER = 0.15  # the start of a cluster, for each doubling
 
 
 class HopperModel:
@@ -40,15 +45,16 @@ class HopperModel:
         configs: list[HopperConfig] = [way.config for way in ways]  # type: ignore[misc]
         self.bytes_in = configs[0].a.dtype.width / 8
         # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
-        extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * max(1, way.parts))
+        extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))
                    for c, way in zip(configs, ways, strict=True)]  # fmt: skip
         self.extents = rows([along(c, e) for c, e in zip(configs, extents, strict=True)])  # (M N K, options)
         # Waves of a tile; a little less, so that rounding never makes whole waves begin another one.
-        self.wave = (1 - 1e-12) * np.array([max(1, way.parts) / (limits[0] // c.cluster_size)
+        self.wave = (1 - 1e-12) * np.array([max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
                                             for c, way in zip(configs, ways, strict=True)])  # fmt: skip
         sharing = np.array([way.parts != 1 for way in ways])
         slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
         self.loop = slower * [loop_us(config) for config in configs]
+        self.together = TOGETHER * np.array([doublings(config) for config in configs])
         crowded = slower * [loads_us(config) for config in configs]
         self.loads, self.crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
         self.loads[self.even :], self.crowd[self.even :] = crowded[self.even :], 0.0  # all multiprocessors work
@@ -56,6 +62,7 @@ class HopperModel:
         peer = [PEER_ELEMENT * config.tile[0] * config.tile[1] for config in configs]
         self.once = sharing * SHARING + [p * way.parts if way.parts > 1 else 0.0
                                          for p, way in zip(peer, ways, strict=True)]  # fmt: skip
+        self.begin = np.array([begin_us(config) for config in configs])
         self.peer = np.array(peer[self.even :])
         # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
         # their columns of B, from memory.
@@ -75,13 +82,13 @@ class HopperModel:
         if k * self.bytes_in % 128:
             loads, crowd = loads * MISALIGNED, crowd * MISALIGNED
         busy = np.minimum(full, 1.0)
-        tile = k_tiles * np.maximum(self.loop[:last], loads + crowd * busy)
+        tile = k_tiles * (np.maximum(self.loop[:last], loads + crowd * busy) + self.together[:last])
         waves = np.ceil(full)
         if last is None:
             part = full[even]
             shared = part - np.maximum(np.floor(part) - 1.0, 0.0)
             waves[even] = part + (SHARED - 1.0) * shared
-        time = waves * tile + self.ends[:last] * np.maximum(waves, 1.0)
+        time = waves * tile + self.ends[:last] * np.maximum(waves, 1.0) + self.begin[:last]
         if last is not None:
             return time
         time += self.once
@@ -101,15 +108,26 @@ def loop_us(config: HopperConfig) -> float:
     (bM, bN, bK), columns = config.tile, config.part[1]
     flops = 2 * bM * bN * bK / FLOPS_PER_US * config.a.dtype.width / 16 * (columns + INSTRUCTION) / columns
     flops *= ALONE if config.warpgroups == 1 else 1.0
-    return max(flops, LATENCY / (config.stages - 1))
+    return max(flops, LATENCY * (1 + FURTHER * doublings(config)) / (config.stages - 1))
+
+
+def doublings(config: HopperConfig) -> float:
+    """Of one block to those that share operands."""
+    return log2(config.cluster[0] * config.cluster[1])
 
 
 def loads_us(config: HopperConfig) -> float:
     """Microseconds of the bytes of a k tile where all multiprocessors load."""
     (bM, bN, bK), (cM, cN) = config.tile, config.cluster
-    return (bM / cN + bN / cM) * bK * config.a.dtype.width / 8 / BYTES_PER_US
+    return (bM / cN**SHARERS + bN / cM**SHARERS) * bK * config.a.dtype.width / 8 / BYTES_PER_US
 
 
 def ends_us(config: HopperConfig) -> float:
     """Microseconds from a tile's last k tile to the next one's first."""
-    return STORE * config.tile[0] * config.tile[1] + PART * (config.part[1] // config.epilogue_columns)
+    return STORE * config.tile[0] * config.tile[1] + PART * config.parts
+
+
+def begin_us(config: HopperConfig) -> float:
+    """Microseconds that clusters cost a launch: their start, and the exchange of the sums of k slices."""
+    slices = 0.0 if config.cluster_k == 1 else SLICING + SLICE_ELEMENT * config.tile[0] * config.tile[1]
+    return CLUSTER * doublings(config) + slices

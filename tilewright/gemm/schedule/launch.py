@@ -15,6 +15,7 @@ from tilewright.gemm.schedule.decomposition import (
     PersistentTiles,
     SharedTiles,
 )
+from tilewright.gemm.schedule.residency import clusters_at_once
 from tilewright.gemm.schedule.splitk import ClusterSlices
 from tilewright.gemm.schedule.streamk import StreamK
 
@@ -30,7 +31,7 @@ def decomposition_of(
     if isinstance(config, HopperConfig) and config.cluster_k > 1:
         return ClusterSlices(config.cluster_k)
     if plan is None and isinstance(config, HopperConfig):
-        workers = Int32(multiprocessors // config.cluster_size)
+        workers = Int32(clusters_at_once(multiprocessors, config.cluster_size))
         if not dynamic:
             return PersistentTiles(workers)
         return DynamicTiles(workers, from_dlpack(zeros(1, Int32)).mark_layout_dynamic())
