@@ -88,30 +88,53 @@ class Launch:
     def _pick(self) -> Group | None:
         # A group goes on when all its warps can. Parting it as soon as some can would leave groups of single warps
         # after each barrier; that is done only when nobody else can go on (``_unblock``).
-        for group in self.groups:
-            if group.wait is not None and group.wait.ready().all():
-                wait, group.wait = group.wait, None
-                if self.events is not None:
-                    self.events.resumes(group, wait)
-        able = [g for g in self.groups if g.wait is None and not g.yielded]
+        able = self._able()
         if not able:
             return None
         keys = sorted({(id(g.wave), g.tag) for g in able}, key=lambda k: k[1])
-        if self.current not in keys:
-            # At first the set of warp 0 comes last: it often prepares data that the others must wait for.
-            self.current = keys[-1] if self.turns < TAGS else self.choice.choice(keys)
-            self.turns += 1
+        self.current = self._next(keys)
         # The furthest behind goes first: places are numbered in program order, so that it comes up to those ahead,
         # which wait in a join or behind a loop, and merges with them. Groups of one place merge unless one of them is
         # in a branch as a whole and the other under masks.
         mine = [g for g in able if (id(g.wave), g.tag) == self.current]
         first = min(mine, key=lambda g: g.pc)
         level = [g for g in mine if g.pc == first.pc and (g is first or mergeable(first, g))]
+        for group in level:
+            self._resume(group)
         if len(level) == 1:
             return first
         merged = merge(level)
         self._replace(level, [merged])
         return merged
+
+    def _able(self) -> list[Group]:
+        """Those that can go on."""
+        for group in self.groups:
+            if group.wait is not None and group.wait.ready().all():
+                self._resume(group)
+        return [g for g in self.groups if g.wait is None and not g.yielded]
+
+    def _resume(self, group: Group) -> None:
+        """End the wait of a group, if it has one."""
+        wait, group.wait = group.wait, None
+        if wait is not None and self.events is not None:
+            self.events.resumes(group, wait)
+
+    def _next(self, keys: list[tuple[int, int]]) -> tuple[int, int]:
+        """Whose turn it is of those who can go on: (wave, tag)."""
+        if self.current in keys:
+            return self.current  # type: ignore[return-value]
+        # At first the set of warp 0 comes last: it often prepares data that the others must wait for.
+        self.turns += 1
+        return keys[-1] if self.turns <= TAGS else self.choice.choice(keys)
+
+    def sets(self, wave: Wave, warps: np.ndarray) -> list[np.ndarray]:
+        """The warps that begin together, and run together until they part: one tag each."""
+        return wave.partition(warps, self.choice)
+
+    def stops(self, group: Group, op: Op) -> bool:
+        """Whether a group rests before ``op``; asked only by programs that are lowered with stops."""
+        return False
 
     def _unblock(self) -> bool:
         """Nobody can simply go on: let something asynchronous happen, or part who can from who cannot. False: all is
@@ -169,7 +192,7 @@ class Launch:
         wave = Wave(self, coords)
         if self.events is not None:
             self.events.wave(wave)
-        self.groups += wave.start(self.slots, self.choice)
+        self.groups += wave.start(self.slots)
         return True
 
     @staticmethod

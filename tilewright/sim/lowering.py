@@ -14,7 +14,7 @@ copied when groups part or meet.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
-from tilewright.sim.program import Closure, Enclosing, Label, Node, Program
+from tilewright.sim.program import Closure, Enclosing, Label, Node, Program, stop
 from tilewright.sim.proxies import needed
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of
@@ -31,15 +31,19 @@ from tilewright.sim.values import MASK, kind_of
 _programs: weakref.WeakKeyDictionary[Function, Program] = weakref.WeakKeyDictionary()
 
 
-def lower(function: Function, launcher: Any = None) -> Program:
-    """The program of ``function``. ``launcher(op, values)`` runs the ``launch`` ops of a host function."""
-    return Lowering(function, launcher).program()
+def lower(function: Function, launcher: Any = None, stops: Callable[[Op], bool] | None = None) -> Program:
+    """The program of ``function``. ``launcher(op, values)`` runs the ``launch`` ops of a host function. Where ``stops``
+    says so of an op, the launch is asked whether the group rests before it (:meth:`.engine.Launch.stops`)."""
+    return Lowering(function, launcher, stops).program()
 
 
 class Lowering:
-    def __init__(self, function: Function, launcher: Any = None) -> None:
+    def __init__(
+        self, function: Function, launcher: Any = None, stops: Callable[[Op], bool] | None = None
+    ) -> None:  # fmt: skip
         self.function = function
         self.launcher = launcher
+        self.stops = stops
         self.slots: dict[Value, int] = {}
         self.constants: dict[tuple[Any, Any], int] = {}
         self.kinds: list[int] = []
@@ -113,8 +117,8 @@ class Lowering:
         node.note(uses, defs)
 
     def control(
-        self, closure: Closure, op: Op, uses: Iterable[int], defs: Iterable[int] = (), targets: Sequence[Label] = (),
-        fallthrough: bool = False,
+        self, closure: Closure, op: Op | None, uses: Iterable[int], defs: Iterable[int] = (),
+        targets: Sequence[Label] = (), fallthrough: bool = False,
     ) -> None:  # fmt: skip
         """End the node with ``closure`` and begin the next one."""
         node = self.nodes[-1]
@@ -142,6 +146,8 @@ class Lowering:
     def op(self, op: Op) -> None:
         if op.opcode in ("yield", "condition"):
             return
+        if self.stops is not None and self.stops(op):
+            self.control(stop(op, self.here() + 1), None, (), fallthrough=True)
         if op.opcode == "for":
             loops.lower_for(self, op)
         elif op.opcode == "while":

@@ -72,6 +72,18 @@ def _stop(group: Any, slots: list[Any]) -> int:
     return DONE
 
 
+def stop(op: Op, following: int) -> Closure:
+    """A place before ``op`` where the launch may let the group rest, and another go on."""
+
+    def control(group: Any, slots: list[Any]) -> int:
+        if group.wave.launch.stops(group, op):
+            group.pc = following
+            return PAUSE
+        return following
+
+    return control
+
+
 class Program:
     """A lowered function. ``template``: the registers with the constants set; ``kinds``: what each register holds;
     ``exact``: mask registers whose being None means something (two groups merge only if they agree)."""
@@ -88,6 +100,7 @@ class Program:
         self.function: Any = None  # that it was lowered from
         self.slots: dict[Any, int] = {}  # the register of each value
         self.facts: Any = None  # what the checks know of it
+        self.with_stops: Program | None = None  # as the exploration of schedules runs it
         self.fences = False  # whether fences between proxies matter: see proxies.py
         self.min_blocks = 1  # that share a multiprocessor, as the launch bounds say
         self._exact = exact

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.errors import SimulationError
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.sim.memory import AddressSpace
 
@@ -58,12 +58,17 @@ class Replay:
             data[:] = saved
 
 
-def digest(memory: Memory) -> int:
-    """A number that differs where the bytes do."""
-    found = 0
-    for data in memory:
-        found = zlib.crc32(data.tobytes(), found)
-    return found
+def kind(error: SimulationError) -> str:
+    """What an error of the simulator is: ``deadlock``, ``hang``, the rules of the checks that found something, or
+    ``fault``."""
+    first = str(error).split("\n", 1)[0]
+    if first.startswith("deadlock"):
+        return "deadlock"
+    if " hangs:" in first:
+        return "hang"
+    if first.startswith("checks of kernel") and error.findings is not None:
+        return ", ".join(sorted({finding.rule for finding in error.findings.errors}))
+    return "fault"
 
 
 _handler: Handler | None = None

@@ -60,18 +60,19 @@ class Wave:
         """Whether no other group could come up to ``group`` and merge with it."""
         return not any(g is not group and g.wave is self and g.tag == group.tag for g in self.launch.groups)
 
-    def start(self, slots: list[Any], choice: random.Random) -> list[Group]:
+    def start(self, slots: list[Any]) -> list[Group]:
         """The groups that begin the wave: all warps together, or those of each tag."""
         warps = np.arange(len(self.coords) * self.geometry.warps)
         groups = []
-        for tag, mine in enumerate(self._partition(warps, choice)):
+        for tag, mine in enumerate(self.launch.sets(self, warps)):
             if mine.size:
                 group = Group(self, self.launch.program, mine, slots.copy(), tag)
                 group.mask = group.existing()
                 groups.append(group)
         return groups
 
-    def _partition(self, warps: np.ndarray, choice: random.Random) -> list[np.ndarray]:
+    def partition(self, warps: np.ndarray, choice: random.Random) -> list[np.ndarray]:
+        """The sets of warps that the seeded schedule runs apart."""
         together = self.geometry.warps * self.geometry.cluster_size  # warps that can wait for each other
         if self.launch.options.schedule == "lockstep" or together == 1:
             return [warps]

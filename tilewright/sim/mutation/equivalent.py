@@ -19,7 +19,7 @@ from tilewright.atoms.bulk import BulkWait
 from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.cp_async import CpAsyncWait
 from tilewright.atoms.mbarrier import FenceMbarrierInit, MbarrierInit, MbarrierWait
-from tilewright.atoms.wgmma_sync import WgmmaFence, WgmmaWait
+from tilewright.atoms.wgmma_sync import WgmmaFence
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Block, Function, Location, Op
 from tilewright.ir.instruction import Instruction, Lanes
@@ -28,7 +28,7 @@ from tilewright.sim.group import Group
 from tilewright.sim.mutation.mutants import Edit, Mutant, blocks
 from tilewright.sim.wave import Wave
 
-WAITS = (CpAsyncWait, WgmmaWait, BulkWait)
+WAITS = (CpAsyncWait, BulkWait)
 QUIET = frozenset(("ptr.add", "ptr.cast", "smem.alloc", "sreg", "frag.alloc", "frag.load", "frag.store"))
 
 

@@ -23,7 +23,7 @@ from tilewright.sim.lowering import lower
 from tilewright.sim.mutation.equivalent import KnownList, Witness
 from tilewright.sim.mutation.mutants import Mutant, edited, mutants
 from tilewright.sim.program import Program
-from tilewright.sim.replay import Memory, Replay, intercepting
+from tilewright.sim.replay import Memory, Replay, intercepting, kind
 from tilewright.sim.settings import options
 
 SEEDS = 3  # schedules of the kernel itself, which tell the bytes that depend on the schedule
@@ -153,21 +153,8 @@ def _run(replay: Replay, program: Program, seed: int) -> tuple[str, str]:
         with options(seed=seed, turns=TURNS), contextlib.redirect_stdout(io.StringIO()):
             replay.run(program)
     except SimulationError as error:
-        return rule(error), _line(error)
+        return kind(error), _line(error)
     return "", ""
-
-
-def rule(error: SimulationError) -> str:
-    """What an error of the simulator is: ``deadlock``, ``hang``, the rules of the checks that found something, or
-    ``fault``."""
-    first = str(error).split("\n", 1)[0]
-    if first.startswith("deadlock"):
-        return "deadlock"
-    if " hangs:" in first:
-        return "hang"
-    if first.startswith("checks of kernel") and error.findings is not None:
-        return ", ".join(sorted({finding.rule for finding in error.findings.errors}))
-    return "fault"
 
 
 def _line(error: Exception) -> str:

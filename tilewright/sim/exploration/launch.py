@@ -1,0 +1,180 @@
+"""A launch whose schedule is a plan's: every warp is an agent of its own, and can be stopped before each access to
+memory and each synchronisation."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.atoms.bulk_copy import BulkStore
+from tilewright.atoms.tma import TmaStore
+from tilewright.ir.core import Op
+from tilewright.sim.agents import Effect
+from tilewright.sim.engine import Launch
+from tilewright.sim.events import Observer
+from tilewright.sim.exploration.plan import Issue, Place, Plan
+from tilewright.sim.group import Group
+from tilewright.sim.lowering import lower
+from tilewright.sim.program import Program
+from tilewright.sim.wave import Wave
+
+MOST_AGENTS = 64  # in larger launches several warps are one agent
+STORES = (TmaStore, BulkStore)
+
+
+def visible(op: Op) -> bool:
+    """Whether other threads can tell when ``op`` is executed."""
+    if op.opcode in ("load", "store"):
+        return True
+    if op.opcode != "call":
+        return False
+    atom = op.attrs["atom"]
+    return bool(atom.blocking or atom.orders or any(a.memories for a in atom.accesses))
+
+
+def with_stops(program: Program) -> Program:
+    """The same kernel lowered with a stop before each visible op."""
+    if program.with_stops is None:
+        program.with_stops = lower(program.function, stops=visible)
+    return program.with_stops
+
+
+@dataclass(frozen=True)
+class Switch:
+    """At ``place`` agent ``to`` went on instead. ``before``: the op that the agent of the place stands at; ``next_op``:
+    the one that the other goes on with."""
+
+    place: Place
+    to: int
+    before: Op | None
+    next_op: Op | None
+
+
+class Planned(Launch):
+    """``switches`` and ``delays`` are where it did not do what :class:`Plan` does by itself."""
+
+    def __init__(self, *arguments: Any, plan: Plan) -> None:
+        super().__init__(*arguments)
+        self.plan = plan
+        self.switches: list[Switch] = []
+        self.delays: dict[Issue, tuple[int, Op]] = {}
+        self.numbers: dict[tuple[int, int], int] = {}
+        self.keys: list[tuple[int, int]] = []
+        self.names: list[tuple[Wave, np.ndarray]] = []
+        self.steps: list[int] = []
+        self.at: list[Op | None] = []
+        self.clock = 0
+        self.wish: int | None = None
+        self.stirred = False
+        self.issued: dict[int, int] = {}
+        self.due: list[tuple[int, int, Effect]] = []
+        self.stores: dict[int, list[Effect]] = {}
+
+    # -- agents --------------------------------------------------------------------------------------------------------
+
+    def sets(self, wave: Wave, warps: np.ndarray) -> list[np.ndarray]:
+        parts = [np.array([warp]) for warp in warps]
+        if len(parts) > MOST_AGENTS:
+            shuffled = list(warps)
+            random.Random(self.plan.seed).shuffle(shuffled)
+            parts = [np.sort(np.array(shuffled[k::MOST_AGENTS])) for k in range(MOST_AGENTS)]
+        for tag, part in enumerate(parts):
+            key = (id(wave), tag)
+            self.numbers[key] = len(self.keys)
+            self.keys.append(key)
+            self.names.append((wave, part))
+            self.steps.append(0)
+            self.at.append(None)
+        return parts
+
+    def agent(self, group: Group) -> int:
+        return self.numbers[id(group.wave), group.tag]
+
+    def who(self, agent: int) -> str:
+        """An agent in words."""
+        wave, warps = self.names[agent]
+        per_block = self.geometry.warps
+        block = tuple(int(v) for v in wave.coords[int(warps[0]) // per_block])
+        first = f"warp {int(warps[0]) % per_block} of block {block}"
+        return first if warps.size == 1 else f"{first} and {warps.size - 1} other warps"
+
+    # -- the schedule --------------------------------------------------------------------------------------------------
+
+    def _able(self) -> list[Group]:
+        # A wait ends when its warp has its turn, not before: another may have completed the next phase meanwhile.
+        return [g for g in self.groups if not g.yielded and (g.wait is None or g.wait.ready().all())]
+
+    def _able_agents(self) -> list[int]:
+        return sorted({self.agent(g) for g in self._able()})
+
+    def _next(self, keys: list[tuple[int, int]]) -> tuple[int, int]:
+        able = sorted(self.numbers[key] for key in keys)
+        wish, self.wish = self.wish, None
+        if self.current is None:  # the first turn: as if the last agent had just blocked
+            place = Place(len(self.keys) - 1, 0, True)
+        elif wish is not None and wish in able:
+            return self.keys[wish]
+        elif self.current in keys:
+            return self.current
+        else:
+            agent = self.numbers[self.current]
+            place = Place(agent, self.steps[agent], True)
+        chosen = self.plan.at_block(place, able)
+        if chosen != Plan().at_block(place, able):
+            self._note(place, chosen)
+        return self.keys[chosen]
+
+    def stops(self, group: Group, op: Op) -> bool:
+        agent = self.agent(group)
+        self.steps[agent] += 1
+        self.at[agent] = op
+        self.clock += 1
+        self._land_due()
+        place = Place(agent, self.steps[agent], False)
+        stirred, self.stirred = self.stirred, op.opcode == "call"
+        wanted = self.plan.at_stop(place, self._able_agents, self.clock, stirred)
+        if wanted is None or wanted == agent or wanted not in self._able_agents():
+            return False
+        self.wish = wanted
+        self._note(place, wanted)
+        return True
+
+    def _note(self, place: Place, to: int) -> None:
+        self.switches.append(Switch(place, to, self.at[place.agent], self.at[to]))
+
+    # -- asynchronous effects ------------------------------------------------------------------------------------------
+
+    def issue(self, group: Group, effect: Effect) -> None:
+        agent = self.agent(group)
+        issue = Issue(agent, self.issued.get(agent, 0))
+        self.issued[agent] = issue.number + 1
+        if isinstance(effect.op.attrs["atom"], STORES):
+            self.stores.setdefault(agent, []).append(effect)
+        delay = self.plan.delay(issue)
+        if delay is not None:
+            self.delays[issue] = (delay, effect.op)
+            heapq.heappush(self.due, (self.clock + delay, len(self.delays), effect))
+
+    def _land_due(self) -> None:
+        while self.due and self.due[0][0] < self.clock:
+            effect = heapq.heappop(self.due)[2]
+            # A store reads shared memory before it writes global memory: those of one thread happen in order.
+            earlier = self.stores.get(self.agent(effect.lanes.group), [])
+            while effect in earlier:
+                earlier.pop(0).land()
+            effect.land()
+
+
+class Issues(Observer):
+    """Tells a planned launch of the effects that are issued."""
+
+    def begin(self, launch: Launch) -> None:
+        assert isinstance(launch, Planned)
+        self.launch = launch
+
+    def issue(self, group: Group, effect: Effect) -> None:
+        self.launch.issue(group, effect)

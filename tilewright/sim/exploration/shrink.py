@@ -1,0 +1,35 @@
+"""Shrinking: the smallest part of a failing schedule that still fails (delta debugging: Zeller, Hildebrandt, 2002)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+Part = TypeVar("Part")
+
+
+def shrink(parts: Sequence[Part], fails: Callable[[Sequence[Part]], bool], tries: int = 200) -> list[Part]:
+    """A part of ``parts``, in their order, for which ``fails`` holds, and of which nothing more can be left out (as far
+    as ``tries`` calls tell).
+
+    >>> shrink(range(100), lambda kept: 13 in kept and 70 in kept)
+    [13, 70]
+    """
+    kept, pieces, left = list(parts), 2, tries
+    if kept and left and fails([]):
+        return []
+    while len(kept) >= 2 and left > 0:
+        size = -(-len(kept) // pieces)
+        for start in range(0, len(kept), size):
+            rest = kept[:start] + kept[start + size :]
+            left -= 1
+            if rest and fails(rest):
+                kept, pieces = rest, max(pieces - 1, 2)
+                break
+            if left <= 0:
+                return kept
+        else:
+            if size == 1:
+                break
+            pieces = min(len(kept), 2 * pieces)
+    return kept
