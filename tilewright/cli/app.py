@@ -152,8 +152,26 @@ def check(
     context: typer.Context,
     script: Annotated[Path, typer.Argument(metavar="SCRIPT.py", help="a program that launches kernels")],
     seed: Annotated[int, typer.Option(help="of the order in which warps run")] = 0,
+    schedules: Annotated[int, typer.Option(help="run each kernel under so many drawn schedules", min=0)] = 0,
+    systematic: Annotated[bool, typer.Option("--systematic", help="all orders of synchronisation that matter")] = False,
+    limit: Annotated[int, typer.Option(help="schedules that --systematic runs at most", min=1)] = 2000,
+    compare: Annotated[bool, typer.Option(help="whether another result is a failure of a schedule")] = True,
 ) -> None:
-    """Run a script's kernels on the simulator with all checks; what follows its name are its own arguments."""
+    """Run a script's kernels on the simulator with all checks; what follows its name are its own arguments.
+
+    With --schedules each kernel is run again under schedules in which warps are stopped at any access and copies arrive
+    at any time; one that fails is told with the switches that it takes, and its seed. With --systematic every order of
+    the synchronisation of a small kernel is run.
+    """
+    if schedules or systematic:
+        from tilewright.cli.explore import run as explore
+
+        raise typer.Exit(
+            explore(
+                script, context.args, seed=seed, schedules=schedules, systematic=systematic, limit=limit,
+                compare=compare,
+            )
+        )  # fmt: skip
     from tilewright.cli.check import run
 
     raise typer.Exit(run(script, context.args, seed))

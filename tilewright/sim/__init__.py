@@ -6,11 +6,19 @@
 'lockstep'
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tilewright.atoms.ptx.actions import ptx_action
 from tilewright.sim.memory import conceal, expose
 from tilewright.sim.profiling import KernelProfile, SimProfile, profile
 from tilewright.sim.settings import Options, current_options, options, set_options
 from tilewright.sim.tracing import Trace, trace
+
+if TYPE_CHECKING:
+    from tilewright.sim.exploration import explore
 
 __all__ = [
     "KernelProfile",
@@ -19,6 +27,7 @@ __all__ = [
     "Trace",
     "conceal",
     "current_options",
+    "explore",
     "expose",
     "options",
     "profile",
@@ -26,3 +35,12 @@ __all__ = [
     "set_options",
     "trace",
 ]
+
+
+_ON_DEMAND = {"explore": "tilewright.sim.exploration"}  # what most programs never use, and need not import
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ON_DEMAND[name]), name)

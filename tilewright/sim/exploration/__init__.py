@@ -1,5 +1,6 @@
 """Exploration of schedules: which warp goes on when, and when asynchronous copies arrive."""
 
-from tilewright.sim.exploration.explore import Exploration, Failure, explore, exploring
+from tilewright.sim.exploration.explore import Exploration, explore, exploring
+from tilewright.sim.exploration.runs import Explored, Failure
 
-__all__ = ["Exploration", "Failure", "explore", "exploring"]
+__all__ = ["Exploration", "Explored", "Failure", "explore", "exploring"]

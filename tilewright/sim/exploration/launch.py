@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.atoms.bulk_copy import BulkStore
 from tilewright.atoms.tma import TmaStore
+from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.ir.core import Op
 from tilewright.sim.agents import Effect
 from tilewright.sim.engine import Launch
@@ -22,7 +23,6 @@ from tilewright.sim.lowering import lower
 from tilewright.sim.program import Program
 from tilewright.sim.wave import Wave
 
-MOST_AGENTS = 64  # in larger launches several warps are one agent
 STORES = (TmaStore, BulkStore)
 
 
@@ -57,6 +57,8 @@ class Switch:
 class Planned(Launch):
     """``switches`` and ``delays`` are where it did not do what :class:`Plan` does by itself."""
 
+    most = 64  # agents; in larger launches several warps are one
+
     def __init__(self, *arguments: Any, plan: Plan) -> None:
         super().__init__(*arguments)
         self.plan = plan
@@ -78,10 +80,10 @@ class Planned(Launch):
 
     def sets(self, wave: Wave, warps: np.ndarray) -> list[np.ndarray]:
         parts = [np.array([warp]) for warp in warps]
-        if len(parts) > MOST_AGENTS:
+        if len(parts) > self.most:
             shuffled = list(warps)
             random.Random(self.plan.seed).shuffle(shuffled)
-            parts = [np.sort(np.array(shuffled[k::MOST_AGENTS])) for k in range(MOST_AGENTS)]
+            parts = [np.sort(np.array(shuffled[k :: self.most])) for k in range(self.most)]
         for tag, part in enumerate(parts):
             key = (id(wave), tag)
             self.numbers[key] = len(self.keys)
@@ -152,6 +154,8 @@ class Planned(Launch):
         agent = self.agent(group)
         issue = Issue(agent, self.issued.get(agent, 0))
         self.issued[agent] = issue.number + 1
+        if isinstance(effect.op.attrs["atom"], WgmmaAtom):
+            return  # it acts on its own account, when its warps wait
         if isinstance(effect.op.attrs["atom"], STORES):
             self.stores.setdefault(agent, []).append(effect)
         delay = self.plan.delay(issue)

@@ -1,0 +1,149 @@
+"""Dynamic partial-order reduction: of all orders of the steps of a launch, those that can differ in effect.
+
+The algorithm is *source sets with sleep sets* (Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order
+reduction, 2014). A launch cannot be taken back, so each order is run from the start: the states on the way are the
+nodes of a stack, and after a run each race in it (two steps that might have come in the other order) asks the node
+before its first step to try an agent that leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tilewright.sim.exploration.footprint import APART, RACE, Footprint, between, clash
+
+Agent = tuple[int, int]
+"""A warp ``(number, -1)``, or an asynchronous copy ``(warp that issued it, number of its copies)``."""
+
+
+class Redundant(Exception):  # noqa: N818 - no error: ends a run that would repeat another
+    """Whatever goes on from here has been run in another order."""
+
+
+@dataclass
+class Node:
+    """A state on the way of the present run, and what has been tried there."""
+
+    enabled: list[Agent]
+    sleep: dict[Agent, Footprint]
+    chosen: Agent
+    footprint: Footprint = field(default_factory=dict)
+    wanted: set[Agent] = field(default_factory=set)
+    tried: dict[Agent, Footprint] = field(default_factory=dict)
+
+
+class Orders:
+    """``begins`` maps an agent to the number of steps that were over when it came to be (a copy: was issued)."""
+
+    def __init__(self) -> None:
+        self.stack: list[Node] = []
+        self.depth = 0
+        self.begins: dict[Agent, tuple[int, bool]] = {}
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.depth = 0
+        self.begins = {}
+
+    def born(self, agent: Agent, after_all: bool) -> None:
+        """``agent`` comes to be in the step under way. ``after_all``: because all steps so far are over (a wave of
+        blocks); else because of that step."""
+        self.begins[agent] = (self.depth - 1, after_all)
+
+    def choose(self, enabled: Sequence[Agent], current: Agent | None) -> Agent:
+        """Whose step is next; :class:`Redundant` where any would repeat what has been run."""
+        if self.depth < len(self.stack):
+            node = self.stack[self.depth]
+        else:
+            sleep = self._inherited()
+            awake = [a for a in enabled if a not in sleep]
+            if not awake:
+                raise Redundant
+            chosen = current if current in awake else min(awake)
+            node = Node(list(enabled), sleep, chosen, wanted={chosen})
+            self.stack.append(node)
+        self.depth += 1
+        return node.chosen
+
+    def stepped(self, footprint: Footprint) -> None:
+        """What the step chosen last did."""
+        if self.depth:
+            self.stack[self.depth - 1].footprint = footprint
+
+    def _inherited(self) -> dict[Agent, Footprint]:
+        if not self.stack:
+            return {}
+        parent = self.stack[-1]
+        asleep = {**parent.sleep, **parent.tried}
+        return {a: f for a, f in asleep.items() if a != parent.chosen and not clash(f, parent.footprint)}
+
+    # -- between runs --------------------------------------------------------------------------------------------------
+
+    def advance(self) -> bool:
+        """Take up the next order; False when all have been run."""
+        self._races()
+        while self.stack:
+            node = self.stack[-1]
+            node.tried[node.chosen] = node.footprint
+            left = sorted(node.wanted - node.tried.keys() - node.sleep.keys())
+            if left:
+                node.chosen, node.footprint = left[0], {}
+                return True
+            self.stack.pop()
+        return False
+
+    def _races(self) -> None:
+        before: list[int] = []  # for each step the steps that happen before it, as bits
+        last: dict[Agent, int] = {}
+        by_place: dict[object, list[int]] = {}
+        for j, node in enumerate(self.stack):
+            direct = 0
+            begin, after_all = self.begins.get(node.chosen, (-1, False))
+            if begin >= 0:
+                direct |= (1 << (begin + 1)) - 1 if after_all else 1 << begin
+            own = last.get(node.chosen)
+            if own is not None:
+                direct |= 1 << own
+            met = sorted({i for place in node.footprint for i in by_place.get(place, ())}, reverse=True)
+            past = direct
+            for i in _bits(direct):
+                past |= before[i]
+            racing = []
+            for i in met:  # the latest first: what happens before a later one is no race of its own
+                kind = between(self.stack[i].footprint, node.footprint)
+                if kind == APART:
+                    continue
+                if kind == RACE and not past >> i & 1:
+                    racing.append(i)
+                past |= before[i] | 1 << i
+            before.append(past)
+            last[node.chosen] = j
+            for place in node.footprint:
+                by_place.setdefault(place, []).append(j)
+            for i in racing:
+                self._reverse(i, j, before)
+
+    def _reverse(self, i: int, j: int, before: list[int]) -> None:
+        """Let the node before step ``i`` try an agent from which step ``j`` is reached without ``i``."""
+        seen, mask, initials = set(), 0, []
+        for k in [k for k in range(i + 1, j) if not before[k] >> i & 1] + [j]:
+            agent = self.stack[k].chosen
+            if agent not in seen and not (before[k] & mask):
+                initials.append(agent)
+            seen.add(agent)
+            mask |= 1 << k
+        node = self.stack[i]
+        if not node.wanted & set(initials):
+            possible = [a for a in initials if a in node.enabled]
+            node.wanted |= {possible[0]} if possible else set(node.enabled)
+
+
+def _bits(mask: int) -> list[int]:
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found

@@ -1,0 +1,158 @@
+"""The runs of one launch, and what a failing one is told as."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import SimulationError
+from tilewright.ir.core import Op
+from tilewright.ir.runtime import LaunchConfig
+from tilewright.sim.exploration.launch import Issues, Planned, Switch, with_stops
+from tilewright.sim.exploration.plan import Issue, Plan
+from tilewright.sim.messages import place
+from tilewright.sim.program import Program
+from tilewright.sim.replay import Memory, Replay, kind
+
+OTHER_RESULT = "other result"
+
+
+@dataclass
+class Failure:
+    """A schedule that fails.
+
+    Attributes:
+        kind: ``deadlock``, ``hang``, ``fault``, rules of the checks, or ``other result``.
+        text: the error's text, or how many bytes differ.
+        seed: of the schedule; None where the launch fails under the simulator's own.
+        switches: where another warp had to go on for the failure, and which.
+        delays: the asynchronous effects that had to take place early, and after how many steps.
+        order: number of the schedule in a systematic exploration, instead of a seed.
+        drawn: how many switches and delays the schedule had before it was shrunk.
+    """
+
+    kind: str
+    text: str
+    seed: int | None = None
+    order: int | None = None
+    switches: list[Switch] = field(default_factory=list)
+    delays: dict[Issue, tuple[int, Op]] = field(default_factory=dict)
+    drawn: int = 0
+    names: Callable[[int], str] = str
+    error: SimulationError | None = None
+
+    def __str__(self) -> str:
+        if self.seed is None and self.order is None:
+            return self.text
+        which = f"the schedule of seed {self.seed}" if self.order is None else f"schedule number {self.order}"
+        lines = [f"{which} fails: {self.text}"]
+        parts = len(self.switches) + len(self.delays)
+        if parts:
+            lines.append(f"it takes {parts} of its {self.drawn} deviations from the plain order (each warp runs until "
+                         "it waits, asynchronous copies arrive as late as they can):")  # fmt: skip
+        else:
+            lines.append("it takes none of them: each warp runs until it waits, then the next one")
+        lines += [f"  {k}. {self._switch(switch)}" for k, switch in enumerate(self.switches, 1)]
+        for k, (issue, (delay, op)) in enumerate(self.delays.items(), len(self.switches) + 1):
+            when = "at once" if not delay else f"{delay} steps after its issue"
+            lines.append(f"  {k}. copy {issue.number} of {self.names(issue.agent)}, issued {place(op)}, arrives {when}")
+        if self.seed is not None:
+            lines.append(f"again: --schedules 1 --seed {self.seed}")
+        return "\n".join(lines)
+
+    def _switch(self, switch: Switch) -> str:
+        if switch.place.blocked:
+            stands = f"{self.names(switch.place.agent)} cannot go on"
+        else:
+            stands = f"{self.names(switch.place.agent)} stops before {_where(switch.before)}"
+        return f"{stands}; {self.names(switch.to)} goes on{f' with {_where(switch.next_op)}' if switch.next_op else ''}"
+
+
+def _where(op: Op | None) -> str:
+    if op is None:
+        return "its first step"
+    name = op.attrs["atom"].mnemonic() if op.opcode == "call" else op.opcode
+    return f"{name} {place(op)}"
+
+
+@dataclass
+class Explored:
+    """What the exploration of one launch gave. ``schedules``: how many were run; ``steps``: of the plain one, or
+    of the longest. ``complete``: whether a systematic exploration has come to its end; ``claim``: what it has shown."""
+
+    kernel: str
+    config: LaunchConfig
+    schedules: int = 0
+    steps: int = 0
+    failure: Failure | None = None
+    claim: str = ""
+    complete: bool = False
+
+    def __str__(self) -> str:
+        head = f"kernel {self.kernel!r}, grid {self.config.grid}, block {self.config.block}"
+        if self.failure is not None:
+            return f"{head}: {self.failure}"
+        return f"{head}: {self.claim or f'no failing schedule among {self.schedules}'}"
+
+
+class Runs:
+    """The runs of one launch: each begins with the memory that it was given."""
+
+    def __init__(self, replay: Replay, compare: bool) -> None:
+        self.replay = replay
+        self.compare = compare
+        self.before = replay.memory()
+        self.result: Memory | None = None
+        self.last: Planned | None = None
+
+    def own(self, explored: Explored) -> bool:
+        """Run it under the simulator's own schedule; whether that did not fail."""
+        try:
+            self.replay.run()
+        except SimulationError as error:
+            explored.failure = Failure(kind(error), str(error), error=error)
+            return False
+        self.result = self.replay.memory()
+        return True
+
+    def run(
+        self, make: Callable[..., Planned], observers: Sequence[Any] = (), program: Program | None = None
+    ) -> Failure | None:
+        """Run it once; the failure, if it fails."""
+        self.replay.restore(self.before)
+
+        def keep(*arguments: Any) -> Planned:
+            self.last = make(*arguments)
+            return self.last
+
+        own = program or with_stops(self.replay.kernel.program)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.replay.run(own, [*observers, Issues()], keep)
+        except SimulationError as error:
+            return Failure(kind(error), str(error), error=error, names=self.planned.who)
+        if self.compare and self.result is not None:
+            pairs = zip(self.replay.memory(), self.result, strict=True)
+            different = sum(int(np.count_nonzero(now != own)) for now, own in pairs)
+            if different:
+                text = f"{different} bytes of the result differ from those of the simulator's own schedule"
+                return Failure(OTHER_RESULT, text, names=self.planned.who)
+        return None
+
+    @property
+    def planned(self) -> Planned:
+        assert self.last is not None
+        return self.last
+
+    def under(self, plan: Plan, program: Program | None = None) -> Failure | None:
+        return self.run(lambda *arguments: Planned(*arguments, plan=plan), program=program)
+
+    def end(self) -> None:
+        """Leave the result of the own schedule."""
+        if self.result is not None:
+            self.replay.restore(self.result)
