@@ -19,7 +19,9 @@ def run(
         compare=compare, limit=limit,
     )  # fmt: skip
     console = Console(stderr=True)
-    for launch in found.launches or [found]:
-        style = "green" if getattr(launch, "failure", None) is None else "red"
+    for launch in found.launches:
+        style = "green" if launch.failure is None else "red"
         console.print(str(launch), style=style, markup=False, highlight=False, soft_wrap=True)
+    if not found.launches:
+        console.print(str(found))
     return 0 if found else 1
