@@ -16,7 +16,8 @@ class DevicePointer(NamedTuple):
     """The run-time value of a pointer parameter.
 
     ``address`` is in bytes; ``[low, high)`` are the bytes of the array behind it (bounds for the simulator);
-    ``device`` is ``"cpu"`` or ``"cuda:N"``; ``owner`` keeps the memory alive.
+    ``device`` is ``"cpu"`` or ``"cuda:N"``; ``owner`` keeps the memory alive; ``readonly``: its owner does not let it be
+    written.
     """
 
     address: int
@@ -24,6 +25,7 @@ class DevicePointer(NamedTuple):
     low: int
     high: int
     owner: Any
+    readonly: bool = False
 
     def __add__(self, distance: int) -> DevicePointer:  # type: ignore[override]
         """The pointer so many bytes further on, as a plain address would be."""

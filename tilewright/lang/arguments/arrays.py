@@ -18,7 +18,8 @@ from tilewright.lang.numbers.numeric import TFloat32, class_of
 
 
 class Array(NamedTuple):
-    """One array: ``address`` in bytes, ``stride`` in elements, ``device`` ``"cpu"`` or ``"cuda:N"``."""
+    """One array: ``address`` in bytes, ``stride`` in elements, ``device`` ``"cpu"`` or ``"cuda:N"``; ``readonly`` where
+    its owner does not let it be written."""
 
     address: int
     device: str
@@ -26,6 +27,7 @@ class Array(NamedTuple):
     stride: tuple[int, ...]
     dtype: Any
     owner: Any
+    readonly: bool = False
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -93,7 +95,8 @@ def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
                 f"the strides {tuple(strides)} (bytes) are no multiples of the element's {dtype.itemsize} bytes"
             )
         stride = tuple(int(s) // dtype.itemsize for s in strides)
-    return Array(int(interface["data"][0]), device, shape, stride, numeric_of_dtype(dtype), x)
+    address, readonly = interface["data"]
+    return Array(int(address), device, shape, stride, numeric_of_dtype(dtype), x, bool(readonly) or _immutable(x))
 
 
 def _cuda_device(x: Any) -> str:
@@ -133,22 +136,58 @@ class _Tensor(ctypes.Structure):
     ]
 
 
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned, of DLPack 1."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    ]
+
+
+_READ_ONLY = 1  # among the flags
+
+
+def _exported(x: Any) -> Any:
+    """A capsule of ``x``, of DLPack 1 (which says whether it may be written) from those who know it."""
+    try:
+        return x.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        return x.__dlpack__()
+
+
+def _immutable(x: Any) -> bool:
+    """JAX's arrays never change, and do not say so in any of the protocols."""
+    return type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
 _CPU_KINDS, _CUDA_KINDS = (1, 3), (2, 13)
 _CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "i", 10: "e4m3", 12: "e5m2"}
 
 
 def _capsule(x: Any) -> Array:
-    capsule = x.__dlpack__()
+    capsule = _exported(x)
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = _Tensor.from_address(get(capsule, b"dltensor"))  # a DLManagedTensor begins with its DLTensor
+    valid = ctypes.pythonapi.PyCapsule_IsValid
+    valid.restype, valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+    readonly = _immutable(x)
+    if valid(capsule, b"dltensor_versioned"):
+        managed = _Versioned.from_address(get(capsule, b"dltensor_versioned"))
+        tensor, readonly = managed.tensor, readonly or bool(managed.flags & _READ_ONLY)
+    else:
+        tensor = _Tensor.from_address(get(capsule, b"dltensor"))  # a DLManagedTensor begins with its DLTensor
     if tensor.device.kind not in _CPU_KINDS + _CUDA_KINDS:
         raise ArgumentError(f"the array lives on a DLPack device of kind {tensor.device.kind}; CPU and CUDA are known")
     device = "cpu" if tensor.device.kind in _CPU_KINDS else f"cuda:{tensor.device.index}"
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     stride = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else _compact(shape)
     address = (tensor.data or 0) + tensor.byte_offset
-    return Array(address, device, shape, stride, _dlpack_type(tensor.dtype), (x, capsule))
+    return Array(address, device, shape, stride, _dlpack_type(tensor.dtype), (x, capsule), readonly)
 
 
 def _dlpack_type(dtype: _Type) -> Any:

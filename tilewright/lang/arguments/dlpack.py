@@ -298,7 +298,7 @@ def tensor_over(array: Array, assumed_align: int | None = None, wide: bool = Fal
             f"from_dlpack: the address {array.address:#x} is not a multiple of assumed_align={align} bytes"
         )
     low, high = array.bounds
-    place = DevicePointer(array.address, array.device, low, high, array.owner)
+    place = DevicePointer(array.address, array.device, low, high, array.owner, array.readonly)
     pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, wide or array.is_wide)
     return HostTensor(pointer, _layout(array.shape, array.stride), array)
 

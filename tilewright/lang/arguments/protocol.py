@@ -75,7 +75,7 @@ class Protocol(Argument):
         for kind, leaf in zip(self.type_list, found, strict=True):
             if isinstance(kind, PtrType) and isinstance(leaf, DevicePointer) and leaf.address % kind.align:
                 raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{leaf.address:#x}")
-        if isinstance(value, HostTensor):
+        if isinstance(value, HostTensor) and not value.array.readonly:  # else every call checks that it is not written
             value.passed = (self.token, found)
         return found
 
@@ -101,7 +101,7 @@ class Protocol(Argument):
         if array.address % kind.align:
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{array.address:#x}")
         low, high = array.bounds
-        return [DevicePointer(array.address, array.device, low, high, array.owner), *leaves]
+        return [DevicePointer(array.address, array.device, low, high, array.owner, array.readonly), *leaves]
 
     def release(self) -> None:
         if isinstance(self.template, HostTensor):

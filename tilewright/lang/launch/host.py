@@ -16,6 +16,7 @@ from tilewright.errors import ArgumentError, MachineError, StagingError
 from tilewright.ir.arithmetic import TABLE, action, convert, evaluate, normalise
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.ops import ELEMENTWISE
+from tilewright.ir.passes.written import written_by_host
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
 from tilewright.ir.types import BOOL, F32, F64, PtrType, ScalarType, element_of
 from tilewright.lang.launch.machine import machine_of
@@ -68,12 +69,19 @@ class HostCode:
         self.only_launches = not writer.segments  # what touches memory on the host needs more than addresses
         self.loaded: dict[str, list[Any]] = {}
         self.pointers = [i for i, p in enumerate(function.params) if isinstance(p.type, PtrType)]
+        self.written = written_by_host(function)
         exec(compile(self.source, f"{GENERATED}host code of {function.name}>", "exec"), writer.scope)
         self.body: Callable[..., tuple[Any, ...]] = writer.scope["body"]
 
     def run(self, values: list[Any]) -> tuple[Any, ...]:
         """Run with the values of all arguments, on the machine where the arrays among them are."""
         devices = dict.fromkeys(values[i].device for i in self.pointers)
+        for i, op in self.written.items():
+            if values[i].readonly:
+                raise ArgumentError(
+                    f"argument '{self.function.params[i].hint}': the array is read-only, and {op.loc or 'the kernel'} "
+                    "writes to it. JAX's arrays never change: let cutlass.jax.cutlass_call make the outputs"
+                )
         if len(devices) > 1:
             found = ", ".join(devices)
             raise ArgumentError(f"the arrays of one call lie on several devices ({found}); move them to one")

@@ -7,6 +7,9 @@ from typing import Any
 
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.effects import SCOPES, Access
+from tilewright.ir.passes.written import SHARED_SPACES as SHARED_SPACES
+from tilewright.ir.passes.written import origin as origin
+from tilewright.ir.passes.written import writes
 from tilewright.ir.types import MemSpace, PtrType, VecType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.access import Access as Width
@@ -14,7 +17,6 @@ from tilewright.sim.checks.initialised import doubtful
 from tilewright.sim.program import Program
 
 MOST_SITES = 4095  # what an epoch has bits for; further ones share the last number
-SHARED_SPACES = (MemSpace.SMEM, MemSpace.DSMEM)
 THREAD = SCOPES.index("thread")
 
 
@@ -115,34 +117,11 @@ def _widths(op: Op) -> list[tuple[Value, int]]:
 def written(function: Function) -> set[int] | None:
     """The parameters (numbers) through which a kernel writes to global memory; None where that is not known."""
     found: set[int] = set()
-    for op in function.walk():
-        for pointer in _targets(op):
-            if isinstance(pointer.type, PtrType) and pointer.type.space in SHARED_SPACES:
-                continue
-            root = origin(pointer)
-            if root not in function.params:
-                return None
-            found.add(function.params.index(root))
+    for root, _ in writes(function):
+        if root not in function.params:
+            return None
+        found.add(function.params.index(root))
     return found
-
-
-def _targets(op: Op) -> list[Value]:
-    if op.opcode == "store":
-        return [op.operands[0]]
-    if op.opcode != "call":
-        return []
-    accessed = op.attrs["atom"].accessed(op)
-    return [v for v, access in accessed if access.writes and access.memories and access.role != "mbarrier"
-            and not (access.registers and not isinstance(v.type, PtrType))]  # fmt: skip
-
-
-def origin(pointer: Value) -> Value:
-    """The value that a pointer was made from by moving and casting."""
-    while True:
-        op = pointer.op
-        if op is None or op.opcode not in ("ptr.add", "ptr.cast"):
-            return pointer
-        pointer = op.operands[0]
 
 
 class Facts:
