@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
     (
-        "base_dsl", "compat", "cuda", "cute", "cutlass_dsl", "errors", "gemm", "layout", "pipeline", "sim", "testing",
+        "base_dsl", "compat", "cuda", "cute", "cutlass_dsl", "errors", "gemm", "jax", "layout", "pipeline", "sim", "testing",
         "torch", "utils", "viz",
     ),  # fmt: skip
 )
