@@ -16,8 +16,8 @@ class DevicePointer(NamedTuple):
     """The run-time value of a pointer parameter.
 
     ``address`` is in bytes; ``[low, high)`` are the bytes of the array behind it (bounds for the simulator);
-    ``device`` is ``"cpu"`` or ``"cuda:N"``; ``owner`` keeps the memory alive; ``readonly``: its owner does not let it be
-    written.
+    ``device`` is ``"cpu"`` or ``"cuda:N"``; ``owner`` keeps the memory alive; ``readonly``: the owner does not let it
+    be written.
     """
 
     address: int
