@@ -395,6 +395,23 @@ def test_threads_do_not_mix_their_arguments(driver: Driver) -> None:
     assert address == number * 16 and driver.last.grid[0] == number
 
 
+def test_each_launch_has_its_own_addresses_and_numbers(driver: Driver) -> None:
+    k = Kernel("two", None, x=pointer(F32), y=pointer(F32))
+    k.store(k.x, k.load(k.y))
+    kernel, scaled = gpu.machine().load(k.done()), gpu.machine().load(small())
+    driver.expect(8, 8)
+    for i, (x, y) in enumerate([(16, 32), (16, 32), (32, 16), (48, 48), (16, 32), (16, 32), (48, 48)]):
+        if i == 4:
+            with gpu.machine().profile():
+                kernel(config(), [at(64), at(80)])
+        kernel(config(), [at(x), at(y)])
+        assert struct.unpack_from("<2Q", bytes(driver.last.parameters)) == (x, y)
+    driver.expect(8, 4)
+    for number in (1, 1, 2, True, 0):
+        scaled(config(), [at(16), number])
+        assert struct.unpack_from("<Qi", bytes(driver.last.parameters)) == (16, number)
+
+
 def test_a_launch_is_a_handful_of_calls(driver: Driver) -> None:
     kernel = gpu.machine().load(small())
     where, args = config((4, 1, 1)), [at(16), 5]

@@ -182,7 +182,9 @@ class Placed:
         self._stream: int | None = None
         self._driver_config = LaunchConfiguration()
         self._go: Callable[[], int] = int
+        self._packed: Sequence[Any] | None = None
         self._lock = threading.Lock()
+        self._acquire, self._release = self._lock.acquire, self._lock.release
 
     def launch(self, config: LaunchConfig, values: Sequence[Any]) -> None:
         """Launch with ``values`` (addresses and numbers, one a parameter)."""
@@ -191,14 +193,19 @@ class Placed:
         stream = config[4]
         if stream is None:
             stream = (_raw_stream or _current_stream)(self.device)
-        with self._lock:  # the parameters and the configuration are shared by all threads
+        self._acquire()  # the parameters and the configuration are shared by all threads; `with` takes twice the time
+        try:
             if config is not self._config and config != self._config:
                 self._choose(config)
             if stream != self._stream:
                 self._driver_config.stream = self._stream = stream
-            self.parameters.pack(values)
+            if values != self._packed:
+                self.parameters.pack(values)
+                self._packed = values if self.parameters.only_addresses else None
             if code := self._go():
                 self._again(code, config)
+        finally:
+            self._release()
 
     def _choose(self, config: LaunchConfig) -> None:
         """Make ``config`` the one that ``_go`` launches with."""
@@ -228,6 +235,7 @@ class Placed:
             self._choose(config)
             self._driver_config.stream = self._stream = stream
             self.parameters.pack(values)
+            self._packed = None
             if code := self._go():
                 self._again(code, config)
 
@@ -245,8 +253,8 @@ class Placed:
             result.count = len(attributes)
         if len(self._configurations) >= REMEMBERED_CONFIGURATIONS:
             self._configurations.clear()
-        handle = ctypes.c_void_p(self.handle)
-        go = functools.partial(self._submit, ctypes.byref(result), handle, self.parameters.pointers, None)
+        pointers = map(ctypes.c_void_p.from_param, (self.handle, self.parameters.pointers.value))  # ready to be passed
+        go = functools.partial(self._submit, ctypes.byref(result), *pointers, None)
         self._configurations[config] = (result, go)
         return result, go
 

@@ -48,8 +48,8 @@ class Parameters:
         start = ctypes.addressof(self.buffer)
         self._array = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
         self.pointers = ctypes.c_void_p(ctypes.addressof(self._array))
-        only_pointers = all(isinstance(param.type, PtrType) for param in params)
-        self._addresses = (ctypes.c_uint64 * len(params)).from_buffer(self.buffer) if params and only_pointers else None
+        self.only_addresses = bool(params) and all(isinstance(param.type, PtrType) for param in params)
+        self._addresses = (ctypes.c_uint64 * len(params)).from_buffer(self.buffer) if self.only_addresses else None
 
     def pack(self, values: Sequence[Any]) -> None:
         """Write the arguments; ArgumentError names the one that does not fit its parameter."""

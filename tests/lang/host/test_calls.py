@@ -17,6 +17,7 @@ import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
+from tilewright.lang.arguments import arrays
 from tilewright.lang.launch.machine import register_machine
 
 
@@ -122,6 +123,54 @@ def test_tensors_changed_in_place_are_seen(machine: SimpleNamespace) -> None:
     x.t_()
     with pytest.raises(ArgumentError, match="argument 'x'"):
         compiled(x, y, 1.0, 0)
+
+
+def turned(x: torch.Tensor) -> None:
+    x.data = x.data.t()
+
+
+def of_integers(x: torch.Tensor) -> None:
+    x.data = x.data.view(torch.int32)
+
+
+CHANGES = {
+    "t_": lambda x: x.t_(), "resize_": lambda x: x.resize_(4, 6),
+    "as_strided_": lambda x: x.as_strided_((6, 2), (4, 2)),
+    "data of other strides": turned, "data of another type": of_integers,
+    "set_": lambda x: x.set_(torch.zeros(12, 8)[::2, ::2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_changed_tensor_is_no_longer_like_itself(
+    change: str, guarded: bool, machine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tensor object and its address stay; what it was compiled for does not hold any more."""
+    if not guarded:  # a PyTorch without the test that its compiler uses
+        monkeypatch.setattr(arrays, "_guards", lambda: None)
+    x, y = torch.zeros(6, 4), torch.zeros(6, 4)
+    compiled = cute.compile(scale, from_dlpack(x), from_dlpack(y), 1.0, 0)
+    for _ in range(3):
+        compiled(x, y, 1.0, 0)
+    count = len(machine.short)
+    assert count == 2
+    CHANGES[change](x)
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="argument 'x'"):
+            compiled(x, y, 1.0, 0)
+    compiled(y, y, 1.0, 0)
+    assert len(machine.short) == count + 1
+
+
+def test_what_looks_alike() -> None:
+    x, y = torch.zeros(6, 4), torch.zeros(6, 4)
+    alike = arrays.looks_like([x, y])
+    assert alike(x, y) and alike(y, x) and alike(torch.ones(6, 4), x)
+    others = [torch.zeros(4, 6), torch.zeros(4, 6).t(), torch.zeros(6, 4, dtype=torch.float64), x.numpy(), 3, x[0]]
+    assert not any(alike(x, other) or alike(other, x) for other in others)
+    assert not arrays.looks_like([x.numpy()])(x.numpy()), "PyTorch knows its own tensors only"
+    assert not arrays.looks_like([x, x])(x, y), "one tensor twice"
 
 
 def test_alignment_is_checked_at_every_call(machine: SimpleNamespace) -> None:

@@ -7,7 +7,9 @@ knows the types that DLPack does not; anything else comes through ``__cuda_array
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
@@ -198,3 +200,35 @@ def _dlpack_type(dtype: _Type) -> Any:
             f"kernels do not know DLPack's type (code {dtype.code}, {dtype.bits} bits, {dtype.lanes} lanes)"
         )
     return TFloat32 if name == "tf32" else class_of(SCALARS[name])
+
+
+def looks_like(arrays: Sequence[Any]) -> Callable[..., bool]:
+    """A quick test whether other arrays have the types, dtypes, devices, shapes and strides of these; it may be False
+    of some that do. PyTorch has one, with which its compiler guards what it has compiled; of other arrays it is
+    always False."""
+    guards = _guards() if "torch" in sys.modules else None
+    if guards is None or not all(isinstance(array, sys.modules["torch"].Tensor) for array in arrays):
+        return unlike
+    shapes, strides = [list(array.shape) for array in arrays], [list(array.stride()) for array in arrays]
+    test: Callable[..., bool] = guards(*arrays, dynamic_dims_sizes=shapes, dynamic_dims_strides=strides).check
+    return test if test(*arrays) else unlike
+
+
+def unlike(*_: Any) -> bool:
+    return False
+
+
+@functools.cache
+def _guards() -> Any:
+    """PyTorch's class of such tests, where it tells what matters here apart (no documented interface says so)."""
+    import torch
+
+    try:
+        guards: Any = torch._C._dynamo.guards.TensorGuards
+        empty = functools.partial(torch.empty, device="cpu")
+        first = empty(2, 3)
+        same = guards(first, dynamic_dims_sizes=[[2, 3]], dynamic_dims_strides=[[3, 1]]).check
+        others = (empty(3, 2), empty(3, 2).t(), empty(2, 3, dtype=torch.int32), empty(6), empty(2, 3).numpy(), None)
+        return guards if same(first) and same(empty(2, 3)) and not any(map(same, others)) else None
+    except (TypeError, AttributeError, RuntimeError):
+        return None

@@ -3,8 +3,10 @@
 Every argument reads itself, with all its checks (:meth:`~tilewright.lang.arguments.kinds.Argument.read`): the long way.
 Most calls repeat another one with other addresses. What a machine is handed follows from each array's dtype, shape,
 strides, device and address. The first four were checked when such a call was made before; from then on one look-up of
-them replaces the checks, and the address alone is checked for its alignment. This short way is one generated function
-for each list of parameters; whatever is unusual takes the long way, which converts it or says what is wrong.
+them replaces the checks, and the address alone is checked for its alignment. Arrays that look like those of the call
+before need no look-up either (:func:`~tilewright.lang.arguments.arrays.looks_like`). This short way is one generated
+function for each list of parameters, host code included; whatever is unusual takes the long way, which converts it or
+says what is wrong.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
+from tilewright.lang.arguments.arrays import looks_like, unlike
 from tilewright.lang.arguments.dlpack import HostTensor
 from tilewright.lang.arguments.kinds import Argument, Fixed, Scalar, StreamArgument
 from tilewright.lang.arguments.protocol import Protocol, implicit_tensor
@@ -45,12 +48,12 @@ class Calls:
     def __init__(self, code: HostCode, parameters: list[Parameter], exact: bool = False) -> None:
         self.code, self.parameters, self.exact = code, parameters, exact
         self.known: dict[Any, tuple[Any, ...]] = {}
-        """What was seen of the arrays of a call, to its plan: what else :meth:`HostCode.body` takes. Of an array these
-        are its bounds, relative to its address, and its run-time extents and strides."""
+        """What was seen of the arrays of a call, to its plan: a test for arrays that look like them, and what else host
+        code reads. Of an array these are its bounds, relative to its address, and its run-time extents and strides."""
         self.call: Callable[..., Any] = self.general
         scope: dict[str, Any] = {
-            "body": code.body, "general": self.general, "learn": self.learn, "known": self.known,
-            "HostTensor": HostTensor, "DevicePointer": DevicePointer,
+            **code.scope, "general": self.general, "learn": self.learn, "known": self.known,
+            "HostTensor": HostTensor, "DevicePointer": DevicePointer, "last": (unlike,),
         }  # fmt: skip
         if text := self._short(scope):
             exec(compile(text, f"{GENERATED}calls of {code.function.name}>", "exec"), scope)
@@ -73,9 +76,9 @@ class Calls:
         if result is not MISS:
             if len(self.known) >= REMEMBERED:
                 self.known.clear()
-            pairs = zip(self.parameters, args, strict=True)
-            reads = [p.argument.read(a) for p, a in pairs if isinstance(p.argument, Protocol)]
-            plan = self.code.ready(reads[0][0].device)
+            tensors = [(p.argument, a) for p, a in zip(self.parameters, args, strict=True) if _is_tensor(p.argument)]
+            reads = [argument.read(array) for argument, array in tensors]
+            plan = (looks_like([array for _, array in tensors]), *self.code.ready(reads[0][0].device))
             for pointer, *leaves in reads:
                 plan += (pointer.low - pointer.address, pointer.high - pointer.address, *leaves)
             self.known[seen] = plan
@@ -85,14 +88,16 @@ class Calls:
         """``call(a0, a1, ...)``, whose constants go into ``scope``; '' where an argument is of a kind that has no short
         way, or none is an array."""
         reads: list[str] = []
+        looks: list[str] = []
+        addresses: list[str] = []
         checks: list[str] = ["not plan"]
-        seen: list[str] = []
         pointers: list[str] = []
-        planned = ["kernels", "device"]
-        passed: list[str] = []
+        planned = ["_", "kernels", "device"]
+        arrays: list[int] = []
+        passed = iter(self.code.names)
+        args = ", ".join(f"a{i}" for i in range(len(self.parameters)))
         for i, (_, argument, _) in enumerate(self.parameters):
-            values = [f"v{len(passed) + k}" for k in range(len(argument.types()))]
-            passed += values
+            values = [next(passed) for _ in argument.types()]
             if isinstance(argument, Fixed):
                 scope[f"fixed{i}"] = argument.value
                 checks.append(f"a{i} is not fixed{i}")
@@ -102,40 +107,48 @@ class Calls:
             elif isinstance(argument, StreamArgument):
                 scope[f"read{i}"] = argument.read
                 reads.append(f"{values[0]} = a{i} if type(a{i}) is int else read{i}(a{i})[0]")
-            elif isinstance(argument, Protocol) and _is_tensor(argument):
+            elif _is_tensor(argument):
                 kind: Any = argument.types()[0]
-                scope[f"token{i}"] = argument.token
+                scope[f"token{i}"] = argument.token  # type: ignore[attr-defined]
                 at = values[0]
-                reads += [
+                looks += [
                     f"if type(a{i}) is HostTensor:",
-                    f"    t{i}, l{i} = a{i}.passed",
-                    f"    {at}, s{i} = l{i}[0].address, (l{i}[0].device, *l{i}[1:])",
+                    f"    token, leaves = a{i}.passed",
+                    f"    if token is not token{i}: return general({args})",
+                    f"    {at}, s{i} = leaves[0].address, (leaves[0].device, *leaves[1:])",
                     "else:",
-                    f"    t{i}, {at} = token{i}, a{i}.data_ptr()",
-                    f"    s{i} = a{i}.dtype, a{i}.shape, a{i}.stride(), a{i}.get_device()",
+                    f"    {at}, s{i} = a{i}.data_ptr(), (a{i}.dtype, a{i}.shape, a{i}.stride(), a{i}.get_device())",
                 ]
-                seen.append(f"s{i}, ")
-                checks += [f"t{i} is not token{i}", f"{at} & {kind.align - 1}"]
+                addresses.append(f"{at} = a{i}.data_ptr()")
+                if kind.align > 1:
+                    checks.append(f"{at} & {kind.align - 1}")
                 planned += [f"low{i}", f"high{i}", *values[1:]]
                 pointers.append(f"{at} = DevicePointer({at}, device, {at} + low{i}, {at} + high{i}, a{i})")
+                arrays.append(i)
             else:
                 return ""
-        if not seen:
+        if not arrays:
             return ""
-        args = ", ".join(f"a{i}" for i in range(len(self.parameters)))
+        seen = "".join(f"s{i}, " for i in arrays)
         return "\n".join([
             f"def call({args}):",
+            "    global last",
+            "    plan = last",
             "    try:",
             *(f"        {line}" for line in reads),
-            f"        seen = ({''.join(seen)})",
-            "        plan = known.get(seen)",
+            f"        if plan[0]({', '.join(f'a{i}' for i in arrays)}):",
+            *(f"            {line}" for line in addresses),
+            "        else:",
+            *(f"            {line}" for line in looks),
+            f"            plan = known.get(({seen}))",
+            "            if plan: last = plan",
             "    except Exception: plan = ()",  # general() runs outside the handler: its errors stand alone
-            f"    if plan is None: return learn(seen, ({args}, ))",
+            f"    if plan is None: return learn(({seen}), ({args}, ))",
             f"    if {' or '.join(checks)}: return general({args})",
             f"    {', '.join(planned)} = plan",
             "    if device is not None:",
             *(f"        {line}" for line in pointers),
-            f"    return body({', '.join(['kernels', 'device', *passed])})",
+            *self.code.lines,
             "",
         ])  # fmt: skip
 
@@ -150,6 +163,7 @@ def _needs_no_conversion(i: int, argument: Scalar) -> str:
     return f"type(a{i}) is int and {low} <= a{i} <= {high}"
 
 
-def _is_tensor(argument: Protocol) -> bool:
+def _is_tensor(argument: Argument) -> bool:
     """Whether the argument is a tensor of the library, or an array that becomes one in the usual way."""
-    return argument.convert in (None, implicit_tensor) and isinstance(argument.template, HostTensor)
+    usual = isinstance(argument, Protocol) and argument.convert in (None, implicit_tensor)
+    return usual and isinstance(argument.template, HostTensor)  # type: ignore[attr-defined]

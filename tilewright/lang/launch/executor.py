@@ -51,7 +51,8 @@ class Executor:
         try:
             if kwargs or len(args) != self._count:
                 args = self.arrange(args, kwargs)
-            return self.result(self._call(*args))
+            values = self._call(*args)
+            return None if self._result is None else self.result(values)
         except Exception as error:
             show_users_frames(error)
             raise

@@ -66,12 +66,14 @@ class HostCode:
         writer = HostWriter(function)
         self.function, self.options = function, options
         self.source, self.kernels = writer.write(), writer.kernels
+        self.names, self.lines = [writer.name(p) for p in function.params], writer.lines
         self.only_launches = not writer.segments  # what touches memory on the host needs more than addresses
         self.loaded: dict[str, list[Any]] = {}
         self.pointers = [i for i, p in enumerate(function.params) if isinstance(p.type, PtrType)]
         self.written = written_by_host(function)
-        exec(compile(self.source, f"{GENERATED}host code of {function.name}>", "exec"), writer.scope)
-        self.body: Callable[..., tuple[Any, ...]] = writer.scope["body"]
+        self.scope = writer.scope
+        exec(compile(self.source, f"{GENERATED}host code of {function.name}>", "exec"), self.scope)
+        self.body: Callable[..., tuple[Any, ...]] = self.scope["body"]
 
     def run(self, values: list[Any]) -> tuple[Any, ...]:
         """Run with the values of all arguments, on the machine where the arrays among them are."""
