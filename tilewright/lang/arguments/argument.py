@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.arrays import is_array
 from tilewright.lang.arguments.kinds import (
+    Absent,
     Argument,
     Fixed,
     Group,
@@ -20,7 +21,7 @@ from tilewright.lang.arguments.kinds import (
 )
 from tilewright.lang.arguments.protocol import ADAPTERS, Protocol, implicit_tensor
 from tilewright.lang.arguments.signature import is_constexpr, is_integer_tree, numeric_annotation
-from tilewright.lang.arguments.streams import is_stream, wants_stream
+from tilewright.lang.arguments.streams import EnvironmentStream, is_stream, wants_stream
 from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
@@ -33,6 +34,8 @@ def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     if is_constexpr(annotation) or value is None or (type(value) is int and is_integer_tree(annotation)):
         return Fixed(name, value)
     _check_annotation(name, value, annotation)
+    if isinstance(value, EnvironmentStream):
+        return Absent(name, None)  # what `launch(stream=None)` means
     if wants_stream(annotation) or is_stream(value):
         return StreamArgument(name)
     if type(value) in ADAPTERS:

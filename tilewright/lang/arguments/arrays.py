@@ -71,12 +71,17 @@ def is_array(x: Any) -> bool:
     return any(hasattr(type(x), name) for name in ("__dlpack__", "__array_interface__", "__cuda_array_interface__"))
 
 
+_WITHOUT_MEMORY = ("FakeTensor", "FunctionalTensor")  # what PyTorch traces with: shapes and dtypes
+
+
 def _torch(x: Any) -> Array:
     if x.device.type not in ("cpu", "cuda"):
         raise ArgumentError(f"tensors on {x.device} cannot be used: move it to the CPU or to a CUDA device")
     if x.layout is not sys.modules["torch"].strided:
         raise ArgumentError(f"a torch tensor of layout {x.layout} has no strides")
     device = "cpu" if x.device.type == "cpu" else f"cuda:{x.device.index or 0}"
+    if type(x).__name__ in _WITHOUT_MEMORY:
+        return Array(0, device, tuple(map(int, x.shape)), tuple(map(int, x.stride())), numeric_of_dtype(x.dtype), None)
     return Array(x.data_ptr(), device, tuple(x.shape), tuple(x.stride()), numeric_of_dtype(x.dtype), x)
 
 

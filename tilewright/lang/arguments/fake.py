@@ -9,6 +9,7 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arguments.arrays import Array
 from tilewright.lang.arguments.dlpack import HostTensor, _dynamic, _layout
+from tilewright.lang.arguments.streams import ENVIRONMENT_STREAM, default_stream
 from tilewright.lang.numbers.numeric import Int32 as Int32
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.pointer import HostPointer, element_bytes
@@ -57,11 +58,13 @@ def make_fake_compact_tensor(
     return make_fake_tensor(dtype, shape, tuple(stride), assumed_align=assumed_align)
 
 
-def make_fake_stream(*, loc: Any = None, ip: Any = None) -> Any:
-    """The default stream, to compile with."""
-    from tilewright.lang.arguments.streams import default_stream
+def make_fake_stream(*, use_tvm_ffi_env_stream: bool = False, loc: Any = None, ip: Any = None) -> Any:
+    """A stream to compile with.
 
-    return default_stream()
+    With ``use_tvm_ffi_env_stream`` the compiled function has no stream among its arguments: it launches on the current
+    stream of the framework whose arrays it is given.
+    """
+    return ENVIRONMENT_STREAM if use_tvm_ffi_env_stream else default_stream()
 
 
 class SymInt:

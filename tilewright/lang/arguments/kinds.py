@@ -79,6 +79,13 @@ class Fixed(Argument):
         return objects.StaticKey(self.value)
 
 
+class Absent(Fixed):
+    """A value that is part of the program and that calls do not pass."""
+
+    def read(self, value: Any) -> list[Any]:
+        return []
+
+
 class Scalar(Argument):
     """A number."""
 

@@ -15,6 +15,13 @@ class StreamHandle(int):
         return int(self)
 
 
+class EnvironmentStream:
+    """Stands for a stream that calls do not pass: whatever is current when they are made."""
+
+
+ENVIRONMENT_STREAM = EnvironmentStream()
+
+
 def default_stream() -> StreamHandle:
     """The device's default stream."""
     return StreamHandle(0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
-from tilewright.lang.arguments.kinds import Argument
+from tilewright.lang.arguments.kinds import Absent, Argument, Fixed
 from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.calls import Calls, Parameter
 from tilewright.lang.launch.host import HostCode
@@ -65,8 +65,11 @@ class Executor:
                 f"{self.host.name} was compiled to take {len(self.parameters)} arguments ({names}), got {len(args)}; "
                 "Constexpr arguments are part of the compiled function and are not passed again"
             )
-        values = list(args)
-        rest = dict(kwargs)
+        values, rest = list(args), dict(kwargs)
+        passed = [p for p in self.parameters if not (isinstance(p.argument, Fixed) and p.argument.value is None)]
+        if not rest and len(args) == len(passed) < len(self.parameters):  # arguments that were None need not be passed
+            given = iter(args)
+            return tuple([next(given) if p in passed else None for p in self.parameters])
         for parameter in self.parameters[len(args) :]:
             if parameter.name in rest:
                 values.append(rest.pop(parameter.name))
@@ -145,6 +148,8 @@ def _runtime_parameters(
         if i < skip or name.partition("[")[0] in signature.constexpr:
             if argument.types():
                 raise ArgumentError(f"argument '{name}': a bound object with run-time parts cannot be compiled")
+            continue
+        if isinstance(argument, Absent):
             continue
         declared = signature.python.parameters.get(name)
         default = declared.default if declared is not None else inspect.Parameter.empty
