@@ -48,7 +48,7 @@ def test_a_buffer_that_is_written_before_it_was_read() -> None:
 
 
 def test_a_buffer_that_is_not_fenced() -> None:
-    with pytest.raises(SimulationError, match=r"reads shared memory that warp \d wrote and has not fenced"):
+    with sim.options(check="proxies"), pytest.raises(SimulationError, match="proxy-fence: TMA reads shared memory"):
         run(OnMachine("cpu"), Doubled(bug="no fence"))
 
 

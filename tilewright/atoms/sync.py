@@ -191,8 +191,6 @@ class FenceProxy(Instruction):
         return f"{self.name}.{self.kind}{'.' if self.space else ''}{self.space}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        if self.kind == "async" and self.space != "global":
-            lanes.fence_proxy()
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

@@ -150,13 +150,6 @@ class StoreEngine(Engine):
         for leader, tensor_map in self.maps():
             for (_, *coordinates), places in zip(copies, sources, strict=True):
                 self.aligned(places[[leader]], tensor_map)
-                if writer := self.lanes.unfenced(int(places[leader]), whole_rows(tensor_map.box_bytes)):
-                    raise self.lanes.fault(
-                        f"{self.name} reads shared memory that {writer} wrote and has not fenced: TMA may read what "
-                        "was there before",
-                        fix="after writing, and before the barrier that the issuing warp waits at: "
-                        'cute.arch.fence_proxy("async.shared", space="cta")',
-                    )
                 where = self.coordinates(coordinates, leader, tensor_map)
                 store = _Store(self, tensor_map, where, int(places[leader]), reduction)
                 self.lanes.beside(BulkGroups).add(self.lanes, leader, store.read, store.write)

@@ -210,15 +210,6 @@ class Lanes(Protocol):
         to fix it."""
         ...
 
-    def fence_proxy(self) -> None:
-        """What these warps wrote to shared memory is ordered before later accesses by the async proxy."""
-        ...
-
-    def unfenced(self, place: int, size: int) -> str:
-        """The warp that wrote some of these bytes of shared memory (:meth:`places`) and has not fenced them for the
-        async proxy; empty if there is none."""
-        ...
-
     def registers_at_entry(self) -> int:
         """Registers of each thread when its block begins, as the launch bounds allow."""
         ...

@@ -40,14 +40,11 @@ class Effect:
         lanes.mask, lanes.op = self.mask, self.op
         if events is not None:
             events.land(self, True)
-        shared = lanes.group.wave.shared
-        landing, shared.landing = shared.landing, True
         try:
             action()
         except Fault as fault:
             raise lanes.group.wave.launch.error(fault, lanes.group, self.op, self.mask) from None
         finally:
-            shared.landing = landing
             lanes.mask, lanes.op = before, before_op
             if events is not None:
                 events.land(self, False)

@@ -225,20 +225,6 @@ class GroupLanes:
             kept[make] = make()
         return kept[make]
 
-    def fence_proxy(self) -> None:
-        unfenced = self.group.wave.shared.unfenced
-        if unfenced is not None:
-            active = self.active().reshape(-1, WARP).any(1)
-            unfenced.fence(self.group.warps[active])
-
-    def unfenced(self, place: int, size: int) -> str:
-        wave = self.group.wave
-        if wave.shared.unfenced is None:
-            return ""
-        start = (place >> 32) * wave.shared.stride + (place & 0xFFFFFFFF)
-        warp = wave.shared.unfenced.writer_of(start, size)
-        return "" if warp < 0 else f"warp {warp % wave.geometry.warps}"
-
     def registers_at_entry(self) -> int:
         launch = self.group.wave.launch
         return registers_at_entry(launch.geometry.threads, launch.program.min_blocks)

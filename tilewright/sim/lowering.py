@@ -24,7 +24,6 @@ from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
 from tilewright.sim.program import Closure, Enclosing, Label, Node, Program, stop
-from tilewright.sim.proxies import needed
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of
 
@@ -59,7 +58,6 @@ class Lowering:
         self.block(self.function.body)
         program = Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
         program.function, program.slots = self.function, self.slots
-        program.fences = needed(self.function)
         program.min_blocks = self.function.attrs.get("min_blocks") or 1
         return program
 

@@ -11,8 +11,6 @@ from tilewright.ir.types import ScalarType
 from tilewright.sim.access import Access
 from tilewright.sim.faults import Fault
 from tilewright.sim.memory import U64, AddressSpace, Buffer, Mask
-from tilewright.sim.proxies import Unfenced
-from tilewright.sim.values import Ptr
 
 RANK_SHIFT = 24  # an offset with (rank + 1) << 24 added reaches into block `rank` of the cluster (mapa)
 # 0xFF and 0x7F in turns are a NaN in every float type, and neither 0 nor -1 in any integer type; what is known to hold
@@ -37,15 +35,6 @@ class SharedBuffer(Buffer):
         super().__init__(data.reshape(-1), 0, size, AddressSpace.WINDOW, space)
         self.cluster = cluster
         self.ended: Any = np.zeros(blocks, bool)  # blocks all of whose threads have ended
-        self.unfenced: Unfenced | None = None  # what the async proxy may not see yet, where the kernel needs it
-        self.landing = False  # an asynchronous effect writes, not a thread
-
-    def _quick(
-        self, group: Any, pointer: Ptr, access: Access, verb: str, mask: Mask, each: Access | None
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        if verb != "load" and self.unfenced is not None and not self.landing:
-            return None  # who wrote is noted place by place
-        return super()._quick(group, pointer, access, verb, mask, each)
 
     def _base(self, group: Any) -> Any:
         return group.smem_base
@@ -61,10 +50,7 @@ class SharedBuffer(Buffer):
         super().store(group, off, value, access, mask)
 
     def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask, value: Any = None) -> int:
-        at = super()._one(group, off, access, verb, mask, value) + int(group.smem_base)
-        if self.unfenced is not None and verb != "load" and not self.landing:
-            self.unfenced.wrote(group, at, access.nbytes, mask)
-        return at
+        return super()._one(group, off, access, verb, mask, value) + int(group.smem_base)
 
     def _many(
         self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask, value: Any = None
@@ -83,8 +69,6 @@ class SharedBuffer(Buffer):
             self.complain(off, access, verb, mask)
         if group.events is not None:
             group.events.access(verb, self, group, named, access, mask, value)
-        if self.unfenced is not None and verb != "load" and not self.landing:
-            self.unfenced.wrote(group, off + base, access.nbytes, mask)
         return self._items(off + base, access)
 
     def places(self, group: Any, off: Any, access: Access, mask: Mask, rank: Any = None) -> np.ndarray:

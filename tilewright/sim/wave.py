@@ -11,7 +11,6 @@ from tilewright.sim.agents import Queues
 from tilewright.sim.barriers import Barriers
 from tilewright.sim.cluster_barrier import ClusterBarriers
 from tilewright.sim.group import Group
-from tilewright.sim.proxies import Unfenced
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ class Wave:
         self.clusters = ClusterBarriers(self.geometry, len(coords))
         self.remaining = np.full(len(coords), self.geometry.warps)  # warps of each block that have not ended
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
-        if launch.program.fences:
-            self.shared.unfenced = Unfenced(len(coords) * self.shared.stride)
         self.kept: dict[Any, Any] = {}  # what families of instructions keep beside shared memory
         self.clock = 0
         self.left: list[Queues] = []  # what warps that have ended did not wait for

@@ -220,7 +220,8 @@ class MbarrierRules(Checker):
         self._left_over("when the kernel ends")
 
     def error(self, launch: Launch, error: SimulationError) -> None:
-        self._left_over("when nothing can go on")
+        if str(error).startswith("deadlock"):
+            self._left_over("when nothing can go on")
 
     def _left_over(self, when: str) -> None:
         for wave, barriers in self.known.items():

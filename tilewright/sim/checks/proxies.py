@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 Array = np.ndarray[Any, Any]
-GRANULE = 4  # log2 of the bytes that are told apart: boxes and tiles are made of 16 bytes
 RULE = "proxy-fence"
+OP, FENCES, CLOCK = 10, 16, 20  # bits of a write: the op, how often its warp had fenced, its clock; above, the lane + 1
 
 
 class Fence(NamedTuple):
@@ -40,12 +40,19 @@ class Fence(NamedTuple):
     known: Array
 
 
-class Written:
-    """For each 16 bytes of a wave's shared memory the lane (number in the wave, plus 1) that wrote them last, when
-    (its warp's clock, and how often the warp had fenced), and by which op."""
+def _packed(lane: Array, clock: Array, fences: Any, op: int) -> Array:
+    """One write as 64 bits. ``lane``: its number in the wave."""
+    high = (lane.astype(np.uint64) + np.uint64(1)) << np.uint64(CLOCK + FENCES + OP)
+    low = ((clock.astype(np.int64) & ((1 << CLOCK) - 1)) << FENCES | np.minimum(fences, (1 << FENCES) - 1)) << OP | op
+    packed: Array = high | low.astype(np.uint64)
+    return packed
 
-    def __init__(self, size: int) -> None:
-        self.who, self.clock, self.fences, self.op = np.zeros((4, (size >> GRANULE) + 1), np.int32)
+
+def _unpacked(write: int) -> tuple[int, int, int, int]:
+    """(lane, clock, fences, op)."""
+    rest, op = write >> OP, write & ((1 << OP) - 1)
+    rest, fences = rest >> FENCES, rest & ((1 << FENCES) - 1)
+    return (rest >> CLOCK) - 1, rest & ((1 << CLOCK) - 1), fences, op
 
 
 class Proxies(Checker):
@@ -60,15 +67,17 @@ class Proxies(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        self.allocations = facts(launch.program).allocations
-        self.written: dict[Wave, Written] = {}
+        known = facts(launch.program)
+        self.allocations, self.shift = known.allocations, known.granules[True].bit_length() - 1
+        # For each cell of a wave's shared memory the last write by a thread that no asynchronous write has replaced.
+        self.written: dict[Wave, Array] = {}
         self.fences: dict[Wave, dict[int, list[Fence]]] = {}
         self.ops: list[Op | None] = [None]
         self.numbers: dict[int, int] = {}
         self.later: list[tuple[Wave, int, int, Finding]] = []
 
     def wave(self, wave: Wave) -> None:
-        self.written[wave] = Written(wave.shared.bytes.size)
+        self.written[wave] = np.zeros((wave.shared.bytes.size >> self.shift) + 1, np.uint64)
         self.fences[wave] = {}
 
     def end(self, launch: Launch) -> None:
@@ -88,20 +97,18 @@ class Proxies(Checker):
         written, fences = self.written[wave], self.fences[wave]
         number = self.numbers.get(id(op))
         if number is None:
-            number = self.numbers[id(op)] = len(self.ops)
+            number = self.numbers[id(op)] = min(len(self.ops), (1 << OP) - 1)
             self.ops.append(op)
         lanes = lanes_of(group, mask)
         rows = lanes // WARP
         warps = group.warps[rows]
-        at = flat_offsets(buffer, group, off, mask)
-        clock = self.order.waves[wave].now[warps]
         count: Any = 0
         if fences:
             count = np.array([len(fences.get(int(w), ())) for w in group.warps])[rows]
-        for step in range(0, access.nbytes, 1 << GRANULE):
-            cells = (at + step) >> GRANULE
-            written.who[cells] = warps * WARP + lanes % WARP + 1
-            written.clock[cells], written.fences[cells], written.op[cells] = clock, count, number
+        write = _packed(warps * WARP + lanes % WARP, self.order.waves[wave].now[warps], count, number)
+        cells = flat_offsets(buffer, group, off, mask) >> self.shift
+        for step in range(max(1, access.nbytes >> self.shift)):
+            written[cells + step] = write
 
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
@@ -124,16 +131,17 @@ class Proxies(Checker):
             a.role == "destination" and any(s in SHARED_SPACES for s in a.memories) for a in op.attrs["atom"].accesses
         )
         effect, written = self.order.landing[-1], self.written[group.wave]
-        cells = np.arange(start >> GRANULE, (start + int(np.prod(shape)) + 15) >> GRANULE)
+        cells = np.arange(start >> self.shift, (start + int(np.prod(shape))) >> self.shift)
         lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
         self._check(group, op, effect, [lane // WARP], cells, "overwrites" if into else "reads")
         if into:
-            written.who[cells] = 0
+            written[cells] = 0
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
         written = self.written[group.wave]
-        cells = start.reshape(start.shape[0], -1) >> GRANULE
-        if not self.order.landing or not written.who[cells].any():
+        cells = (start.reshape(start.shape[0], -1) >> self.shift)[..., None] + np.arange(16 >> self.shift)
+        cells = cells.reshape(start.shape[0], -1)
+        if not self.order.landing or not written[cells].any():
             return
         per = max(1, group.warps.size // len(rows)) if len(rows) else 1
         for unit, row in enumerate(map(int, rows)):
@@ -143,18 +151,17 @@ class Proxies(Checker):
     def _check(self, group: Group, op: Op, effect: Effect, rows: list[int], cells: Array, does: str) -> None:
         """An effect that the warps ``rows`` of a group issued touches cells: each write there must be fenced."""
         wave = group.wave
-        written = self.written[wave]
-        mine = cells[written.who[cells] > 0]
-        if not mine.size:
+        writes = self.written[wave][cells]
+        there = writes > 0
+        if not there.any():
             return
-        writes = np.stack([written.who[mine] - 1, written.clock[mine], written.fences[mine], written.op[mine]], 1)
-        _, first = np.unique(writes, axis=0, return_index=True)
-        for k in first:
-            lane, clock, fences, number = map(int, writes[k])
+        distinct, first = np.unique(writes[there], return_index=True)
+        for write, k in zip(distinct, np.flatnonzero(there)[first], strict=True):
+            lane, clock, fences, number = _unpacked(int(write))
             verdict = self._verdict(wave, effect, rows, lane, clock, fences)
             if verdict == "fenced":
                 continue
-            finding = self._finding(group, op, effect, rows[0], lane, number, int(mine[k]), does, verdict)
+            finding = self._finding(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
             if verdict == "by the issuer":
                 self.later.append((wave, lane, fences, finding))
             else:
@@ -203,7 +210,7 @@ class Proxies(Checker):
                 Party("issued", op, actor(self.launch, wave.coords[issuer // per], issuer % per, None, "")),
                 Party("after a write", self.ops[number], actor(self.launch, wave.coords[block], warp, lane % WARP)),
             ],
-            shared_memory((cell << GRANULE) % wave.shared.stride, 1 << GRANULE, self.allocations), why,
+            shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.allocations), why,
             "cute.arch.fence_view_async_shared() (fence_proxy(\"async.shared\", space=\"cta\")) by every thread that "
             "writes, after its writes and before the barrier that the issuing warp waits at",
         )  # fmt: skip
