@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tilewright.sim.events import Observer
+import numpy as np
+
+from tilewright.sim.events import Mask, Observer
+from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.findings import Findings
     from tilewright.sim.checks.order import HappensBefore
     from tilewright.sim.checks.sites import Facts
+    from tilewright.sim.group import Group
 
 
 class Checker(Observer):
@@ -40,3 +44,12 @@ class Checker(Observer):
         """Whether the kernel has anything for this checker to look at. A checker of mbarriers costs a kernel without
         them nothing."""
         return True
+
+
+class SharedChecker(Checker):
+    """One whose ``access`` looks at shared memory only: the simulator's quick way to global memory stays quick."""
+
+    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask) -> None:
+        if isinstance(buffer, SharedBuffer):
+            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+            self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import actor, lanes_of
-from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import flat_offsets, shared_memory
 from tilewright.sim.checks.sites import Facts, facts
@@ -36,7 +36,7 @@ class Remote(NamedTuple):
     offset: int
 
 
-class Exits(Checker):
+class Exits(SharedChecker):
     name, cost, uses_order = "exits", "default", True
 
     @classmethod

@@ -16,7 +16,7 @@ from tilewright.atoms.sync import FenceProxy
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import actor, lanes_of, thread_of
-from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
 from tilewright.sim.checks.sites import Facts, facts
@@ -47,7 +47,7 @@ class Barrier:
         self.brings: Op | None = None
 
 
-class MbarrierRules(Checker):
+class MbarrierRules(SharedChecker):
     name, cost, uses_order = "mbarriers", "default", True
 
     @classmethod

@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.atoms.sync import FenceProxy
 from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import actor, lanes_of
-from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import flat_offsets, shared_memory
 from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
@@ -55,7 +55,7 @@ def _unpacked(write: int) -> tuple[int, int, int, int]:
     return (rest >> CLOCK) - 1, rest & ((1 << CLOCK) - 1), fences, op
 
 
-class Proxies(Checker):
+class Proxies(SharedChecker):
     name, cost, uses_order = "proxies", "default", True
 
     @classmethod

@@ -219,7 +219,8 @@ class Races(Checker):
                 self.off = True
                 self.shadows.clear()
                 assert group.events is not None
-                group.events.dismiss([self, self.order])
+                others = [o for o in group.events.observers if o is not self and getattr(o, "uses_order", False)]
+                group.events.dismiss([self] if others else [self, self.order])
                 return
         entry = epoch(acting.identity, number, acting.clock)
         before = shadow.written[cells]

@@ -22,7 +22,7 @@ from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.types import BOOL, FragType, PtrType, VecType
 from tilewright.sim.checks.actors import lanes_of, thread_of
-from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
@@ -54,7 +54,7 @@ class Origin(NamedTuple):
     memory: Memory | None
 
 
-class Uninitialised(Checker):
+class Uninitialised(SharedChecker):
     name = "uninitialised"
 
     @classmethod
