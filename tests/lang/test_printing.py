@@ -32,6 +32,9 @@ def test_formats_are_checked() -> None:
         cute.printf("{} {}", 1)
     with pytest.raises(ArgumentError, match="no field"):
         cute.printf("{}", 1, 2)
+    for text in ("{n} {}", "{", "n }", "{0x} {}"):
+        with pytest.raises(ArgumentError, match="a brace of the text is written twice"):
+            cute.printf(text, 1)
     with pytest.raises(ArgumentError, match="2 fields for 1 values"):
         cute.printf("%d %d", 1)
 

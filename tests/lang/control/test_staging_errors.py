@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
-from tilewright.errors import StagingError
+from tilewright.errors import ArgumentError, StagingError
 
 
 def refuse(program, staged, *args, match, marker=None):
@@ -473,18 +473,44 @@ def test_variables_that_outlive_the_program(staged):
 
 
 def test_texts_that_are_made_while_staging(staged, capfd):
-    def in_a_format(n):
-        cute.printf(f"n = {n:>3} {{of}} {4}", n)  # here
+    """printf prints the run-time values of an f-string; what else Python would do with the text it does too early."""
+
+    def of_another_length(n):
+        label = f"n = {n}"
+        cute.printf(label.rjust(10))  # here
         return n
 
-    def known(n):
-        width = 8
-        cute.printf(f"n = {{}} of {width}", n)
+    def too_many_fields(n):
+        cute.printf(f"n = {n} {{}}")  # here
         return n
 
-    refuse(in_a_format, staged, 3, match=r"its number is known; write its place into the format: printf")
-    staged(known, 3)
-    assert capfd.readouterr().out == "n = 3 of 8\n"
+    def printed(n):
+        width, half = 8, n / 2
+        label = f"n = {n:3d} {{}} of {width!r}"
+        cute.printf(label, n + 1)
+        cute.printf(f"{label}; " + f"{half:.2f}" + " {{of}}" + f" {n=} {(n, 2)}", n + 2)
+        label = f"{n}"
+        if n > 0:
+            label = f"{n + 5}"
+            cute.printf(label)
+        print(f"{n} is not known")
+        return n
+
+    refuse(of_another_length, staged, 3, match="a text with run-time numbers in it can only be printed, or added to")
+    with pytest.raises(ArgumentError, match=r"has more fields than its 1 values\n  at .*# here"):
+        staged(too_many_fields, 3)
+    def one_of_two(n):
+        label = f"{n}"
+        if n > 0:
+            label = f"{n + 5}"
+        cute.printf(label)  # here
+        return n
+
+    refuse(one_of_two, staged, 3, match="'label' has no value here: the branches of the run-time if at .* leave it")
+    staged(printed, 3)
+    assert capfd.readouterr().out.splitlines() == [
+        "? is not known", "n =   3 4 of 8", "n =   3 5 of 8; 1.50 {of} n=3 (3,2)", "8",
+    ]  # fmt: skip
 
 
 def test_match(staged):

@@ -11,13 +11,9 @@ import ast
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.lang.staging.nodes import TOOL, called_name, name, names, spread, texts, thunk, tool
+from tilewright.lang.staging.nodes import TOOL, name, names, spread, texts, thunk, tool
 from tilewright.lang.staging.scopes import Uses
 
-_IN_TEXT = (
-    "in a text that is made while staging, before its number is known; write its place into the format: "
-    "printf('n = {}', n)"
-)
 _IN_COMPREHENSION = (
     "has no truth value while staging, when a comprehension chooses its items: write a `for` loop with an `if`, or "
     "choose values, `[x if p else 0 for ...]`"
@@ -114,20 +110,23 @@ class Expressions(ast.NodeTransformer):
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        if called_name(node) == "printf" and node.args:
-            self.printed(node)
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
             node.func = tool("builtin", node.func, node.func)
         return node
 
-    def printed(self, node: ast.Call) -> None:
-        """Look at what goes into a text that ``printf`` gets ready-made: ``printf(f"i = {i}")``."""
-        text = node.args[0]
-        if isinstance(text, ast.JoinedStr):
-            for part in text.values:
-                if isinstance(part, ast.FormattedValue):
-                    part.value = tool("known", part.value, part.value, ast.Constant(_IN_TEXT))
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        """An f-string, as its parts: ``printf`` prints the run-time values in it."""
+        self.generic_visit(node)
+        if not any(isinstance(part, ast.FormattedValue) for part in node.values):
+            return node
+        parts: list[ast.expr] = []
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                spec = part.format_spec or ast.Constant("")
+                part = ast.Tuple([part.value, ast.Constant(part.conversion), spec], ast.Load())
+            parts.append(part)
+        return tool("text", node, *parts)
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         self.generic_visit(node)

@@ -10,13 +10,14 @@ from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, not_, or_
 from tilewright.lang.staging.for_loop import For, range_
 from tilewright.lang.staging.refusals import known, leave
+from tilewright.lang.staging.text import text
 from tilewright.lang.staging.undefined import Undefined, undefined
 from tilewright.lang.staging.while_loop import While
 from tilewright.lang.staging.with_block import With
 
 __all__ = [
     "For", "If", "Undefined", "While", "With", "and_", "assert_", "builtin", "contains", "depth", "excludes", "if_",
-    "known", "leave", "named", "names", "not_", "or_", "range_", "undefined",
+    "known", "leave", "named", "names", "not_", "or_", "range_", "text", "undefined",
 ]  # fmt: skip
 
 

@@ -32,7 +32,7 @@ _DUNDERS = (
     "add sub mul matmul truediv floordiv mod pow lshift rshift and or xor radd rsub rmul rmatmul rtruediv "
     "rfloordiv rmod "
     "rpow rlshift rrshift rand ror rxor neg pos abs invert lt le gt ge eq ne bool call getitem setitem iter len int "
-    "float index contains enter exit"
+    "float index contains enter exit str"
 )
 for _dunder in _DUNDERS.split():
     setattr(Undefined, f"__{_dunder}__", Undefined._use)

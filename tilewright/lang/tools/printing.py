@@ -7,6 +7,7 @@ notation with the run-time numbers in them.
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -15,6 +16,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import element_of
 from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
+from tilewright.lang.staging.text import Text
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
@@ -38,9 +40,9 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
     """
     if not args:
         raise ArgumentError("printf needs a format or a value")
-    template, values = (
-        (args[0], list(args[1:])) if isinstance(args[0], str) else (" ".join("{}" for _ in args), list(args))
-    )
+    template, *values = args if isinstance(args[0], str) else (" ".join("{}" for _ in args), *args)
+    if isinstance(template, Text):
+        template, values = _with_fields(template, values)
     template = template if template.endswith("\n") or not end else template + end
     python = _is_python(template, values)
     text, operands = _expand(template, values) if python else _expand_c(template, values)
@@ -51,10 +53,27 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
     Builder.current().emit("printf", [_operand(v) for v in operands], (), {"format": text})
 
 
+def _with_fields(text: Text, given: list[Any]) -> tuple[str, list[Any]]:
+    """An f-string with run-time values as a format and all its values; those ``given`` belong to its own fields."""
+    template, values, rest = "", [], iter(given)
+    for part in text.parts:
+        if isinstance(part, str):
+            template += part
+            values += [value for _ in _fields(part) for value in itertools.islice(rest, 1)]
+        else:
+            template += f"{{:{part.spec}}}" if part.spec else "{}"
+            values.append(part.value)
+    return template, [*values, *rest]
+
+
+def _fields(template: str) -> list[re.Match[str]]:
+    """Python's fields of a format."""
+    return [match for match in _FIELD.finditer(template) if match.group(0) not in ("{{", "}}")]
+
+
 def _is_python(template: str, values: list[Any]) -> bool:
     """Whether the fields are Python's; a format without any field is taken as it is."""
-    found = [m for m in _FIELD.finditer(template) if m.group(0) not in ("{{", "}}")]
-    return bool(found) or not _C_FIELD.search(template)
+    return bool(_fields(template)) or not _C_FIELD.search(template)
 
 
 def _expand(template: str, values: list[Any]) -> tuple[str, list[Any]]:
@@ -72,6 +91,8 @@ def _expand(template: str, values: list[Any]) -> tuple[str, list[Any]]:
             raise ArgumentError(f"printf: {template!r} has more fields than its {len(values)} values")
         return _written(values[position], match.group(2) or "", operands)
 
+    if "{" in (rest := _FIELD.sub("", template)) or "}" in rest:
+        raise ArgumentError(f"printf: {template!r}: fields are {{}} or {{0}}, a brace of the text is written twice")
     text = _FIELD.sub(field, template)
     if taken < len(values):
         raise ArgumentError(f"printf: {template!r} has no field for {len(values) - taken} of its {len(values)} values")

@@ -1,0 +1,63 @@
+"""f-strings of staged functions: texts that remember the run-time values in them; ``printf`` prints the numbers.
+
+Python formats such a value while staging, when its number is not known; ``print`` shows a question mark for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tilewright.lang.staging.location import fail, here
+
+
+class Field(NamedTuple):
+    """A value in a text, and its format."""
+
+    value: Any
+    spec: str
+
+
+class Text(str):
+    """A text with run-time values: ``parts`` are texts and :class:`Field`."""
+
+    parts: tuple[str | Field, ...]
+
+    __eq__ = object.__eq__  # two of them differ where their numbers do, which is not known
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> str:
+        return NotImplemented if not isinstance(other, str) else joined(self, other)
+
+    def __radd__(self, other: Any) -> str:
+        return joined(other, self)
+
+    def _fixed(self, *_: Any, **__: Any) -> Any:
+        raise fail("a text with run-time numbers in it can only be printed, or added to another one", here(3))
+
+
+for _name in (*(name for name in dir(str) if not name.startswith("_")), "__mod__", "__mul__", "__getitem__"):
+    setattr(Text, _name, Text._fixed)
+
+
+def joined(*parts: str | Field) -> str:
+    """Texts and fields as one text; a plain one where nothing in it is run-time."""
+    flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, Text) else (part,)))
+    made = Text("".join([str(p) if isinstance(p, str) else "?" for p in flat]))
+    made.parts = flat
+    return made if any(isinstance(part, Field) for part in flat) else str(made)
+
+
+def text(*parts: Any) -> str:
+    """What an f-string gives: of its texts, and of a value, conversion (``!r``) and format for each of its fields."""
+    return joined(*[part if isinstance(part, str) else _field(*part) for part in parts])
+
+
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("r"): repr, ord("s"): str, ord("a"): ascii}
+
+
+def _field(value: Any, conversion: int, spec: str) -> str | Field:
+    if isinstance(value, Text):
+        return value
+    shown = format(_CONVERSIONS[conversion](value) if conversion in _CONVERSIONS else value, spec)
+    return Field(value, spec) if "?" in shown and not isinstance(value, str) else shown
