@@ -25,16 +25,16 @@ Array = np.ndarray[Any, Any]
 
 
 class Meeting:
-    """What is known of one barrier: who has come in this phase (warp: op), and who waited in the last one (warp: its
-    clock when it went on)."""
+    """What is known of one barrier: who has come in this phase and in the last one (warp: op, and the warp's clock when
+    it goes on, 0 where it does not wait), and who waited in the last one."""
 
     __slots__ = ("phase", "came", "waited", "last")
 
     def __init__(self) -> None:
         self.phase = 0
-        self.came: dict[int, tuple[Op, bool]] = {}
+        self.came: dict[int, tuple[Op, int]] = {}
         self.waited: dict[int, int] = {}
-        self.last: dict[int, tuple[Op, bool]] = {}
+        self.last: dict[int, tuple[Op, int]] = {}
 
 
 class Divergence(Checker):
@@ -65,15 +65,14 @@ class Divergence(Checker):
             meeting = self.meetings.setdefault(key, Meeting())
             phase = int(target[k])
             if phase != meeting.phase:
-                now = self.order.waves[wave].now
                 meeting.last = meeting.came
-                meeting.waited = {w: int(now[w]) for w, (_, waited) in meeting.came.items() if waited}
+                meeting.waited = {w: clock for w, (_, clock) in meeting.came.items() if clock}
                 meeting.phase, meeting.came = phase, {}
             if warp in meeting.came:
                 self._twice(group, int(row), op, meeting, int(keys[k]) % NAMED)
             elif not whole and meeting.last and not self._knows(wave, meeting, warp, meetings.before[k]):
                 self._shared(group, int(row), op, meeting, int(keys[k]) % NAMED)
-            meeting.came[warp] = (op, waits)
+            meeting.came[warp] = (op, int(self.order.waves[wave].now[warp]) if waits else 0)
             if whole:
                 self._elsewhere(group, int(row), op, meeting)
 
