@@ -270,13 +270,14 @@ def a_flag_that_nobody_raises(bug: bool) -> None:
     launch(kernel, np.zeros(1, I32), numbers(64))
 
 
-@pair("kernel 'kernel' hangs", "while cute.arch.atomic_cas(lock.iterator, cmp=cutlass.Int32(0), val=cutlass.Int32(1)) != 0:")
+@pair("kernel 'kernel' hangs", "while cute.arch.atomic_cas(lock.iterator, cmp=zero, val=zero + 1) != 0:")
 def a_lock_that_is_not_given_back(bug: bool) -> None:
     @cute.kernel
     def kernel(lock: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
+        zero = cutlass.Int32(0)
         if t == 0:
-            while cute.arch.atomic_cas(lock.iterator, cmp=cutlass.Int32(0), val=cutlass.Int32(1)) != 0:
+            while cute.arch.atomic_cas(lock.iterator, cmp=zero, val=zero + 1) != 0:
                 pass
             if cutlass.const_expr(not bug):
                 cute.arch.atomic_exch(lock.iterator, cutlass.Int32(0))

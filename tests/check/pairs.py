@@ -1,8 +1,8 @@
 """Pairs of small kernels: one with a bug that the checks must report, and its repaired twin, which they must not.
 
-A pair is a function of ``bug`` (True, False) that launches its kernel. ``rule`` is the finding's, or how the simulator's
-own error begins (``|`` between two, where the schedule decides which comes first); ``lines`` are texts of the Python
-lines that it must name.
+A pair is a function of ``bug`` (True, False) that launches its kernel. ``rule`` is the finding's, or how the
+simulator's own error begins (``|`` between two, where the schedule decides which comes first); ``lines`` are texts of
+the Python lines that it must name.
 """
 
 from __future__ import annotations
