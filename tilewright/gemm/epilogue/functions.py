@@ -39,12 +39,22 @@ class EpilogueFunction(Protocol):
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None: ...
 
 
+def partitionable(function: Any) -> bool:
+    """Whether a function has ``set_k_partition(k, partitions)``, which serial split-K calls for each part of K: it gives
+    the function for part ``k``, whose C is what D has by then (from the second part on)."""
+    return hasattr(function, "set_k_partition") and all(map(partitionable, getattr(function, "functions", ())))
+
+
 @dataclass(frozen=True)
 class LinearCombination:
     """acc = alpha * acc + beta * C. C is read only where ``beta`` is not 0."""
 
     alpha: cutlass.Numeric
     beta: cutlass.Numeric
+
+    def set_k_partition(self, k: Any, partitions: Any) -> LinearCombination:
+        """The first part adds beta * C; the others, what D has."""
+        return LinearCombination(self.alpha, cute.where(k > 0, type(self.beta)(1), self.beta))
 
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
@@ -58,6 +68,9 @@ class Bias:
     """acc += vector[n]."""
 
     vector: cute.Tensor
+
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        return OnLast(self, k + 1 == partitions)
 
     def check(self, m: int, n: int) -> None:
         shape = getattr(getattr(self.vector, "array", None), "shape", None)
@@ -73,6 +86,9 @@ class Bias:
 class Relu:
     """acc = max(acc, 0)."""
 
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        return OnLast(self, k + 1 == partitions)
+
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         values = acc.load()
@@ -85,6 +101,9 @@ class Chain:
 
     functions: tuple[Any, ...]
 
+    def set_k_partition(self, k: Any, partitions: Any) -> Chain:
+        return Chain(tuple(function.set_k_partition(k, partitions) for function in self.functions))
+
     def check(self, m: int, n: int) -> None:
         for function in self.functions:
             if hasattr(function, "check"):
@@ -93,3 +112,16 @@ class Chain:
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         for function in self.functions:
             function(acc, tile)
+
+
+@dataclass(frozen=True)
+class OnLast:
+    """A function that belongs to the last part of a split K alone: where ``last`` is true."""
+
+    function: Any
+    last: Any
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        if self.last:
+            self.function(acc, tile)

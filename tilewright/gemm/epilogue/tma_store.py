@@ -107,6 +107,12 @@ class TmaStoreEpilogue:
         if cute.arch.make_warp_uniform(tidx // 32) == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
 
+    @cute.jit
+    def written(self, tidx: Any) -> None:
+        """Wait until D has what this warpgroup stored: the warp that issued the stores."""
+        if cute.arch.make_warp_uniform(tidx // 32) == 0:
+            cute.arch.cp_async_bulk_wait_group(0)
+
     def parts(self, acc: cute.Tensor) -> list[tuple[Any, cute.Tensor]]:
         """All parts of a warpgroup's accumulators ((2, 2, part's columns / 8), MMA_M, 1)."""
         apart = self.config.part[1] // 2

@@ -35,10 +35,9 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel") -> Function:
         data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
         tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
     plan = StreamK.of(config.tile, config.tile, multiprocessors=1, occupancy=1, fragments=1, split=2)
-    how = decomposition_of(
-        plan if decomposition == "stream_k" else None, config, lambda n, dtype: np.zeros(n, dtype.dtype), 1,
-        decomposition == "dynamic",
-    )  # fmt: skip
+    memory = np.zeros(4, config.acc_dtype.ir_type.dtype), np.zeros(4, np.int32)
+    shared = plan if decomposition == "stream_k" else None
+    how = decomposition_of(shared, config, *memory, 1, decomposition == "dynamic")
     args = [*tensors, LinearCombination(config.acc_dtype(1), config.acc_dtype(0)), how]
     kernel: Function = cute.compile(kernel_of(config), *args).kernels[0]
     return kernel

@@ -12,14 +12,17 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute, utils
 from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.store import epilogue_of
 from tilewright.gemm.mainloop.math import math_of
 from tilewright.gemm.mainloop.multistage import MultistageMainloop, Slices
-from tilewright.gemm.schedule.decomposition import DataParallel, SharedTiles
+from tilewright.gemm.schedule.decomposition import DataParallel
 from tilewright.gemm.schedule.fixup import Fixup
+from tilewright.gemm.schedule.launch import Decomposition
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
+from tilewright.gemm.schedule.shared import SharedTiles
 from tilewright.gemm.tiles import aligned, global_to_shared
 from tilewright.lang.device.rematerialize import rematerialize
 
@@ -41,15 +44,16 @@ class MultistageGemm:
         self.raster = raster_of(config)
         self.epilogue = epilogue_of(config)
         bM, bN, _ = config.tile
-        self.fixup = Fixup(Partials(config.threads, bM * bN // config.threads, config.acc_dtype))
+        self.partials = Partials(config.threads, bM * bN // config.threads, config.acc_dtype)
+        self.fixup = Fixup(self.partials)
 
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: EpilogueFunction, decomposition: DataParallel | SharedTiles = DATA_PARALLEL,
-        stream: Any = None,
+        function: EpilogueFunction, decomposition: Decomposition = DATA_PARALLEL, stream: Any = None,
     ) -> None:  # fmt: skip
-        """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0."""
+        """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0; of one that keeps its slices
+        D is a stack of as many."""
         config = self.config
         bM, bN, bK = config.tile
         mA, mB, mC, mD = (
@@ -66,7 +70,7 @@ class MultistageGemm:
             global_to_shared(config.b, (bN, bK), config.threads),
             self.math.tiled_mma(),
         ).launch(
-            grid=(decomposition.blocks(tiles_m * tiles_n), 1, cute.size(mD, mode=[2])),
+            grid=decomposition.grid(tiles_m * tiles_n, cute.size(mD, mode=[2])),
             block=(config.threads, 1, 1),
             stream=stream,
         )  # fmt: skip
@@ -74,12 +78,15 @@ class MultistageGemm:
     @cute.kernel
     def kernel(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: EpilogueFunction, decomposition: DataParallel | SharedTiles,
+        function: EpilogueFunction, decomposition: Decomposition,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
-        bidx, _, bidz = cute.arch.block_idx()
-        mA, mB, mC, mD = (tensor[None, None, bidz] for tensor in (mA, mB, mC, mD))
+        bidx, bidy, bidz = cute.arch.block_idx()
+        output = bidy if decomposition.sums == "kept" else bidz
+        mA, mB, mC, mD = (
+            tensor[None, None, batch] for tensor, batch in ((mA, bidz), (mB, bidz), (mC, bidz), (mD, output))
+        )
 
         # The main loop's stages and the epilogue's tile take turns in the same bytes.
         bytes_A = cute.cosize(sA_layout) * self.config.a.dtype.width // 8
@@ -95,11 +102,18 @@ class MultistageGemm:
         k_tiles = decomposition.k_tiles(cute.size(mA, mode=[1]), self.config.tile[2])
         piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, k_tiles)
         decomposition.run(bidx, None, k_tiles, piece)
+        if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
+            write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition)
+            steps = cute.size(tiled_mma.get_slice(0).partition_shape_C(self.config.tile[:2]), mode=[2])
+            accumulators = self.partials.accumulators
+            self.fixup.reduce(
+                decomposition, cute.arch.thread_idx()[0], steps, accumulators // steps, accumulators, write
+            )
 
     @cute.jit
     def piece(
         self, tiled_mma: cute.TiledMma, slices: Any, mC: cute.Tensor, mD: cute.Tensor, smem: Any,
-        function: EpilogueFunction, decomposition: DataParallel | SharedTiles, k_tiles: Any,
+        function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any,
         tile: Any, k_begin: Any, k_end: Any, state: None = None,
     ) -> None:  # fmt: skip
         """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""
@@ -110,22 +124,56 @@ class MultistageGemm:
         shape = tiled_mma.get_slice(0).partition_shape_C((bM, bN))  # (MMA, MMA_M, MMA_N)
         acc = cute.make_rmem_tensor(shape, self.config.acc_dtype)
         acc.fill(0)
-        A, B = slices(*self.raster.tile(tile, *(rematerialize(n) for n in tiles)))
+        A, B = slices(*decomposition.place(self.raster, tile, *(rematerialize(n) for n in tiles)))
         self.mainloop.run(tiled_mma, rematerialize(tidx), acc, A, B, k_begin, k_end)
         cute.arch.sync_threads()
 
         # Where the results go is computed again: during the main loop no register holds it.
         tidx = rematerialize(tidx)
-        where = self.raster.tile(rematerialize(tile), *(rematerialize(n) for n in tiles))
-        gC, gD, cD = (
-            cute.local_tile(tensor, (bM, bN), where) for tensor in (mC, mD, cute.make_identity_tensor(extent))
-        )  # (bM, bN)
-        if cutlass.const_expr(not decomposition.partial):
-            self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, function)
+        where = decomposition.place(self.raster, rematerialize(tile), *(rematerialize(n) for n in tiles))
+        gC, gD, cD = self.tiles(mC, mD, extent, where)
+        write = partial(self.epilogue.run, tiled_mma, tidx, acc)
+        if cutlass.const_expr(decomposition.sums == "in_turn"):
+            decomposition.wait(tile, tidx, cute.arch.sync_threads)
+            turn, turns = decomposition.turn(), decomposition.slices
+            if turn == 0:
+                write(gC, gD, cD, smem, extent, function.set_k_partition(0, turns))
+            else:
+                write(gD, gD, cD, smem, extent, function.set_k_partition(turn, turns))
+            decomposition.release(tile, tidx, cute.arch.sync_threads)
+        elif cutlass.const_expr(decomposition.sums != "exchanged"):
+            write(gC, gD, cD, smem, extent, function)
+        elif cutlass.const_expr(decomposition.separate):
+            if (k_begin > 0) | (k_end < k_tiles):
+                self.fixup.give(decomposition, tile, k_begin, tidx, acc)
+            else:
+                write(gC, gD, cD, smem, extent, function)
+                cute.arch.sync_threads()
         elif k_end < k_tiles:
-            self.fixup.give(decomposition, tidx, acc)
+            self.fixup.give(decomposition, tile, k_begin, tidx, acc)
         else:
             if k_begin > 0:
                 self.fixup.take(decomposition, tile, tidx, acc)
-            self.epilogue.run(tiled_mma, tidx, acc, gC, gD, cD, smem, extent, function)
+            write(gC, gD, cD, smem, extent, function)
             cute.arch.sync_threads()
+
+    def tiles(self, mC: cute.Tensor, mD: cute.Tensor, extent: tuple, where: tuple) -> tuple[Any, Any, Any]:
+        """C's, D's and the coordinates' part at tile ``where``: (bM, bN)."""
+        gC, gD, cD = (
+            cute.local_tile(tensor, self.config.tile[:2], where)
+            for tensor in (mC, mD, cute.make_identity_tensor(extent))
+        )
+        return gC, gD, cD
+
+    @cute.jit
+    def write_part(
+        self, tiled_mma: cute.TiledMma, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        decomposition: SharedTiles, tile: Any, step: Any, sums: cute.Tensor,
+    ) -> None:  # fmt: skip
+        """A reduction block's sums of one step of the instruction along N to D."""
+        bM, bN, _ = self.config.tile
+        extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
+        where = decomposition.place(self.raster, tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
+        gC, gD, cD = self.tiles(mC, mD, extent, where)
+        tidx = cute.arch.thread_idx()[0]
+        FragmentEpilogue(self.config).run(tiled_mma, tidx, sums, step, gC, gD, cD, extent, function)

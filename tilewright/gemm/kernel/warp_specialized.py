@@ -26,6 +26,8 @@ from tilewright.gemm.schedule.fixup import Fixup
 from tilewright.gemm.schedule.launch import Decomposition
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
+from tilewright.gemm.schedule.semaphore import SerialSplitK
+from tilewright.gemm.schedule.shared import SharedTiles
 from tilewright.gemm.schedule.splitk import ClusterSlices
 from tilewright.gemm.tiles import aligned, allocate_swizzled, swizzled_tensor
 
@@ -65,14 +67,16 @@ class WarpSpecializedGemm:
         mC = aligned(mC, config.c)
         m, n, batch = (cute.size(mD, mode=[mode]) for mode in range(3))
         k = cute.size(mA, mode=[1])
+        batch = 1 if decomposition.sums == "kept" else batch  # slices of K are dealt out beside the tiles
         tiles = cute.ceil_div(m, bM * cM), cute.ceil_div(n, bN * cN), batch
-        clusters = decomposition.blocks(tiles[0] * tiles[1] * tiles[2])
+        clusters, slices, _ = decomposition.grid(tiles[0] * tiles[1] * batch, 1)
+        read = aligned(mD, config.c) if decomposition.sums == "in_turn" else None
         self.kernel(
-            tma_A, tA, tma_B, tB, tma_D, tD, mC, function, decomposition, tiles, decomposition.k_tiles(k, bK),
+            tma_A, tA, tma_B, tB, tma_D, tD, mC, read, function, decomposition, tiles, decomposition.k_tiles(k, bK),
             sA_layout, sB_layout, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
         ).launch(
-            grid=(clusters * config.cluster_size, 1, 1),
+            grid=(clusters * config.cluster_size, slices, 1),
             block=(config.threads, 1, 1),
             cluster=(config.cluster_size, 1, 1),
             stream=stream,
@@ -80,7 +84,7 @@ class WarpSpecializedGemm:
 
     def check(self, decomposition: Decomposition) -> None:
         """Raise ConstraintError where the warpgroups cannot follow the decomposition."""
-        if self.config.pingpong and decomposition.partial:
+        if self.config.pingpong and decomposition.sums != "alone":
             raise ConstraintError(
                 f"{type(decomposition).__name__} deals out parts of tiles, and warpgroups that take turns (pingpong) "
                 "skip each other's tiles, which must have the same number of k tiles: take PersistentTiles, or "
@@ -95,7 +99,7 @@ class WarpSpecializedGemm:
     @cute.kernel
     def kernel(
         self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
-        tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, function: EpilogueFunction,
+        tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, mD: Any, function: EpilogueFunction,
         decomposition: Decomposition, tiles: tuple, k_tiles: Any,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
@@ -135,15 +139,18 @@ class WarpSpecializedGemm:
         count = tiles[0] * tiles[1] * tiles[2]
         cluster = cute.arch.block_idx()[0] // config.cluster_size
         walk = partial(decomposition.run, cluster, count, k_tiles, feed=feed)
-        where = partial(self.tile_of, tiles, place)
+        where = partial(self.tile_of, decomposition, tiles, place)
 
         operands = partial(self.operands, tma_A, tA, sA, tma_B, tB, sB, cluster_layout, place)
         fragments = partial(self.fragments, tiled_mma, sA, sB)
         finish = partial(
-            self.finish, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, k_tiles,
+            self.finish, epilogue_mma, where, tma_D, tD, mC, mD, sD, function, decomposition, k_tiles,
             cute.recast_ptr(stages, dtype=config.acc_dtype), rank,
         )  # fmt: skip
         self.roles(warp, warpgroup, walk, ring, order, k_tiles, where, operands, fragments, finish, tiled_mma)
+        if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
+            if warpgroup >= config.producers:
+                self.reduce(epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, warpgroup)
 
     def order(self, warpgroup: Any) -> Any:
         """Whose turn it is among the consumer warpgroups: section 0 is the main loop, 1 the epilogue."""
@@ -209,12 +216,12 @@ class WarpSpecializedGemm:
         shape = (self.config.part[mode], self.config.tile[2], self.config.stages)
         return cute.local_tile(stages[None, None, 0, None], shape, (index, 0, 0))
 
-    def tile_of(self, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
+    def tile_of(self, decomposition: Decomposition, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
         """(tile_m, tile_n, batch) of this block for cluster tile ``index``."""
         tiles_m, tiles_n, _ = tiles
         per_batch = tiles_m * tiles_n
         batch = index // per_batch
-        m, n = self.raster.tile(index - batch * per_batch, tiles_m, tiles_n)
+        m, n = decomposition.place(self.raster, index - batch * per_batch, tiles_m, tiles_n)
         return m * self.config.cluster[0] + place[0], n * self.config.cluster[1] + place[1], batch
 
     @cute.jit
@@ -264,28 +271,77 @@ class WarpSpecializedGemm:
     @cute.jit
     def finish(
         self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
-        sD: cute.Tensor, function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any, scratch: Any,
+        mD: Any, sD: cute.Tensor, function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any, scratch: Any,
         rank: Any, mine: Any, part: tuple, acc: cute.Tensor, tile: Any, k_begin: Any, k_end: Any,
     ) -> None:  # fmt: skip
         """Write warpgroup ``mine``'s sums, or hand them to the worker that finishes the tile."""
         sD = sD[None, None, None, mine]
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
-        write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD, function, mine, part)
+        to = where if decomposition.sums != "kept" else partial(self.slice_of_tile, where)
+        write = partial(self.write, epilogue_mma, to, tma_D, tD, mC, sD, function, mine, part, tile)
         if cutlass.const_expr(self.config.cluster_k > 1):
-            self.exchange(write, tidx, acc, tile, scratch, rank)
-        elif cutlass.const_expr(decomposition.partial):
-            # All warpgroups of the block go the same way, and exchange sums thread by thread.
-            if k_end < k_tiles:
-                self.fixup.give(decomposition, tidx, acc)
+            self.exchange(write, tidx, acc, scratch, rank)
+        elif cutlass.const_expr(decomposition.sums == "in_turn"):
+            first = partial(self.write, epilogue_mma, to, tma_D, tD, mC, sD)
+            others = partial(self.write, epilogue_mma, to, tma_D, tD, mD, sD)
+            self.add_in_turn(first, others, tidx, acc, function, decomposition, mine, part, tile)
+        elif cutlass.const_expr(decomposition.sums != "exchanged"):
+            write(self.epilogue.parts(acc))
+        elif cutlass.const_expr(decomposition.separate):
+            if (k_begin > 0) | (k_end < k_tiles):
+                self.fixup.give(decomposition, tile, k_begin, tidx, acc)
             else:
-                if k_begin > 0:
-                    self.fixup.take(decomposition, tile, tidx, acc)
-                write(tile, self.epilogue.parts(acc))
+                write(self.epilogue.parts(acc))
+        elif k_end < k_tiles:
+            # All warpgroups of the block go the same way, and exchange sums thread by thread.
+            self.fixup.give(decomposition, tile, k_begin, tidx, acc)
         else:
-            write(tile, self.epilogue.parts(acc))
+            if k_begin > 0:
+                self.fixup.take(decomposition, tile, tidx, acc)
+            write(self.epilogue.parts(acc))
+
+    def slice_of_tile(self, where: Any, tile: Any) -> tuple[Any, Any, Any]:
+        """(tile_m, tile_n, slice): where the sums of a slice of K go that is an output of its own."""
+        m, n, _ = where(tile)
+        return m, n, cute.arch.block_idx()[1]
 
     @cute.jit
-    def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, tile: Any, scratch: Any, rank: Any) -> None:
+    def add_in_turn(
+        self, first: Any, others: Any, tidx: Any, acc: cute.Tensor, function: EpilogueFunction,
+        decomposition: SerialSplitK, mine: Any, part: tuple, tile: Any,
+    ) -> None:  # fmt: skip
+        """Add this block's sums to D when the block before has done so."""
+        turn, turns = decomposition.turn(), decomposition.slices
+        sync = self.together.arrive_and_wait
+        decomposition.wait(tile, tidx, sync)
+        if turn == 0:
+            first(function.set_k_partition(0, turns), mine, part, tile, self.epilogue.parts(acc))
+        else:
+            others(function.set_k_partition(turn, turns), mine, part, tile, self.epilogue.parts(acc))
+        self.epilogue.written(cute.arch.thread_idx()[0] % 128)
+        decomposition.release(tile, tidx, sync)
+
+    @cute.jit
+    def reduce(
+        self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
+        sD: cute.Tensor, function: EpilogueFunction, decomposition: SharedTiles, warpgroup: Any,
+    ) -> None:  # fmt: skip
+        """What the warpgroups that multiply do in a block that only adds up the sums of others."""
+        config = self.config
+        mine = warpgroup - config.producers
+        part = (mine // config.split[1], mine % config.split[1])
+        tidx = cute.arch.thread_idx()[0] - 128 * config.producers
+        write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD[None, None, None, mine], function, mine, part)
+        columns, apart = config.epilogue_columns // 2, config.part[1] // 2
+        self.fixup.reduce(decomposition, tidx, config.parts, columns, apart, partial(self.write_reduced, write))
+        self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
+
+    def write_reduced(self, write: Any, tile: Any, index: Any, sums: cute.Tensor) -> None:
+        """One part of the epilogue, added up."""
+        write(tile, [(index, self.epilogue.part(sums, 0, self.config.epilogue_columns // 2))])
+
+    @cute.jit
+    def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, scratch: Any, rank: Any) -> None:
         """Each block of the cluster adds up, and writes, its share of the parts of the epilogue; ``scratch`` is the
         shared memory of the stages, which nobody needs any more."""
         config = self.config
@@ -302,7 +358,7 @@ class WarpSpecializedGemm:
             )  # fmt: skip
             parts.append((index, self.epilogue.part(sums, 0, config.epilogue_columns // 2)))
         cute.arch.cluster_arrive()  # a block stays until the others have read its sums
-        write(tile, parts)
+        write(parts)
         cute.arch.cluster_wait()
 
     @cute.jit

@@ -4,8 +4,13 @@ A decomposition is an argument of the kernel. It counts the workers of a launch 
 share operands) and, inside the kernel, calls ``state = piece(tile, k_begin, k_end, state)`` for each part of its
 worker's share; ``state`` is what the caller carries from piece to piece, say the state of a pipeline. ``feed`` is what
 its own ``feed`` made at the start of the kernel: None, unless the warps of a worker learn of their tiles as they go;
-then ``draws`` says that the caller is the warp that gets them for the others. Where ``partial``
-is true a piece may have some of the k tiles only: its sums then go to the worker that finishes the tile.
+then ``draws`` says that the caller is the warp that gets them for the others. Where ``sums`` is not "alone" a piece may
+have some of the k tiles only, and ``sums`` says what becomes D:
+
+    alone      a piece has all k tiles of its tile
+    exchanged  pieces hand their sums to the block that finishes the tile (schedule/fixup.py)
+    in_turn    a tile's pieces add themselves to D, one after the other (schedule/semaphore.py)
+    kept       each piece is an output of its own, which another kernel adds up (kernel/reduce.py)
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from typing import Any, ClassVar
 from tilewright import Int32, const_expr, cute, range
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.schedule.feed import TileFeed, first_place
-from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.gemm.schedule.raster import Raster
 from tilewright.lang.tensors.choose import select
 
 Piece = Callable[[Any, Any, Any, Any], Any]
@@ -27,21 +32,31 @@ Piece = Callable[[Any, Any, Any, Any], Any]
 class Decided:
     """Which worker makes which tiles is decided before the launch: its warps compute the numbers themselves."""
 
+    sums: ClassVar[str] = "alone"
+
     def feed(self, config: HopperConfig, rank: Any) -> Any:
         return None
+
+    def blocks(self, tiles: Any) -> Any:
+        """Workers of a launch for so many output tiles."""
+        return tiles
+
+    def grid(self, tiles: Any, batch: Any) -> tuple[Any, Any, Any]:
+        """The grid of a kernel whose blocks each find their batch in z: so many output tiles in each."""
+        return self.blocks(tiles), 1, batch
+
+    def k_tiles(self, K: Any, bK: int) -> Any:
+        """Those of an output tile."""
+        return cute.ceil_div(K, bK)
+
+    def place(self, raster: Raster, tile: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+        """(tile_m, tile_n) of a tile's number: the kernel's raster says, unless the decomposition has its own."""
+        return raster.tile(tile, tiles_m, tiles_n)
 
 
 @dataclass(frozen=True)
 class DataParallel(Decided):
     """One block for each output tile."""
-
-    partial: ClassVar[bool] = False
-
-    def blocks(self, tiles: Any) -> Any:
-        return tiles
-
-    def k_tiles(self, K: Any, bK: int) -> Any:
-        return cute.ceil_div(K, bK)
 
     @cute.jit
     def run(
@@ -62,13 +77,8 @@ class PersistentTiles(Decided):
 
     workers: Int32
 
-    partial: ClassVar[bool] = False
-
     def blocks(self, tiles: Any) -> Any:
         return cute.min(self.workers, tiles)
-
-    def k_tiles(self, K: Any, bK: int) -> Any:
-        return cute.ceil_div(K, bK)
 
     @cute.jit
     def run(
@@ -128,82 +138,3 @@ class DynamicTiles(PersistentTiles):
         if tile == tiles + self.blocks(tiles) - 1:
             cute.arch.store(self.counter.iterator, Int32(0))
         return tile
-
-
-@dataclass(frozen=True)
-class SharedTiles(Decided):
-    """Stream-K: the k tiles of the first tiles, laid end to end, are dealt out in even shares to as many blocks as the
-    GPU holds; every other tile has a block of its own. ``plan`` has the numbers.
-
-    ``workspace`` holds a tile of accumulators for each Stream-K block, ``flags`` an Int32, zero between launches. A
-    block works through its share from the end, so that what others wait for, the beginning of a tile that the next
-    block finishes, comes first. Blocks are numbered without the plan's padding, and each of them after the Stream-K
-    blocks makes one tile; where tile i lies is the raster's business, not the plan's.
-    """
-
-    workspace: cute.Tensor
-    flags: cute.Tensor
-    plan: StreamK
-
-    partial: ClassVar[bool] = True
-
-    def blocks(self, tiles: Any) -> Any:
-        return self.plan.sk_blocks + tiles - self.plan.sk_tiles
-
-    def k_tiles(self, K: Any, bK: int) -> Any:
-        # As an argument of the kernel the number costs no register where it is not needed.
-        return self.plan.iters_per_tile
-
-    @cute.jit
-    def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
-        draws: bool = False,
-    ) -> Any:  # fmt: skip
-        begin, end = self.share(block, k_tiles)
-        while end > begin:
-            tile = self.plan.get_sk_tile_idx(end - 1)
-            start = tile * k_tiles
-            state = piece(tile, cute.max(begin - start, 0), end - start, state)
-            end = cute.max(begin, start)
-        return state
-
-    @cute.jit
-    def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any]:
-        """The k tiles [begin, end) of a block, counted through all tiles."""
-        begin = (self.plan.sk_tiles + block - self.plan.sk_blocks) * k_tiles
-        end = begin + k_tiles
-        if block < self.plan.sk_blocks:
-            begin, end = self.plan.get_iter_extents(block)
-        return begin, end
-
-    def first_block(self, tile: Any) -> Any:
-        """The block that starts a tile which several share."""
-        return self.plan.get_sk_block_idx(tile * self.plan.iters_per_tile)
-
-
-@dataclass(frozen=True)
-class PersistentSharedTiles(SharedTiles):
-    """Stream-K on as many workers as the GPU holds: each works through its share of the shared tiles first, and then
-    takes one of the other tiles after another."""
-
-    workers: Int32
-
-    def blocks(self, tiles: Any) -> Any:
-        return self.workers
-
-    @cute.jit
-    def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any]:
-        begin, end = Int32(0), Int32(0)
-        if block < self.plan.sk_blocks:
-            begin, end = self.plan.get_iter_extents(block)
-        return begin, end
-
-    @cute.jit
-    def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
-        draws: bool = False,
-    ) -> Any:  # fmt: skip
-        state = SharedTiles.run(self, block, tiles, k_tiles, piece, state)
-        for tile in range(self.plan.sk_tiles + block, tiles, self.workers, unroll=1):
-            state = piece(tile, 0, k_tiles, state)
-        return state

@@ -2,46 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright import Int32
 from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm.config import AnyConfig, HopperConfig
-from tilewright.gemm.schedule.decomposition import (
-    DataParallel,
-    DynamicTiles,
-    PersistentSharedTiles,
-    PersistentTiles,
-    SharedTiles,
-)
+from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, PersistentTiles
 from tilewright.gemm.schedule.residency import clusters_at_once
-from tilewright.gemm.schedule.splitk import ClusterSlices
-from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
+from tilewright.gemm.schedule.shared import PersistentSharedTiles, SharedTiles
+from tilewright.gemm.schedule.splitk import ClusterSlices, SplitK
+from tilewright.gemm.schedule.streamk import CACHE_LINE, StreamK
 
-Decomposition = DataParallel | PersistentTiles | DynamicTiles | SharedTiles | PersistentSharedTiles | ClusterSlices
+Decomposition = (
+    DataParallel | PersistentTiles | DynamicTiles | SharedTiles | PersistentSharedTiles | ClusterSlices | SerialSplitK
+    | KeptSlices
+)  # fmt: skip
+Plan = StreamK | SplitK | None
+"""How tiles are shared; None: not at all."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Device memory of a launch: ``partials`` accumulators of ``dtype``, then ``flags`` Int32, zero between launches."""
+
+    partials: int
+    dtype: Any
+    flags: int
+
+    @property
+    def flags_offset(self) -> int:
+        """Bytes from the beginning to the flags: whole cache lines."""
+        return -(-self.partials * self.dtype.width // 8 // CACHE_LINE) * CACHE_LINE
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of it."""
+        return self.flags_offset + -(-4 * self.flags // CACHE_LINE) * CACHE_LINE
+
+
+def workspace_of(plan: Plan, config: AnyConfig, shape: tuple[int, int, int, int], dynamic: bool = False) -> Workspace:
+    """What a launch needs for an (M, N, K, L) problem, as the kernel sees it."""
+    (bM, bN, _), (m, n, _, _) = config.tile, shape
+    partials, flags = 0, int(dynamic)
+    if isinstance(plan, StreamK):
+        separate = plan.reduction_blocks > 0
+        partials = plan.sk_blocks * bM * bN * (2 if separate else 1)
+        flags = max(plan.sk_blocks, plan.reduction_blocks)
+    elif isinstance(plan, SplitK) and plan.mode == "serial":
+        flags = -(-m // bM) * -(-n // bN)
+    elif isinstance(plan, SplitK) and plan.mode == "parallel":
+        partials = plan.slices * m * padded(n, config.acc_dtype)
+    return Workspace(partials, config.acc_dtype, flags)
+
+
+def padded(n: int, dtype: Any) -> int:
+    """Elements from one row of a slice of parallel split-K to the next: rows begin at multiples of 16 bytes."""
+    vector = 128 // int(dtype.width)
+    return -(-n // vector) * vector
 
 
 def decomposition_of(
-    plan: StreamK | None, config: AnyConfig, zeros: Callable[[int, Any], Any], multiprocessors: int,
-    dynamic: bool = False,
+    plan: Plan, config: AnyConfig, partials: Any, flags: Any, multiprocessors: int, dynamic: bool = False,
+    reduction: str = "mixed",
 ) -> Decomposition:  # fmt: skip
-    """The kernel's argument; ``zeros(n, dtype)`` makes an array on the machine that runs it. ``dynamic``: tiles are
+    """The kernel's argument, with the arrays of a :class:`Workspace` (any where it needs none). ``dynamic``: tiles are
     dealt at run time."""
+    hopper = isinstance(config, HopperConfig)
     if isinstance(config, HopperConfig) and config.cluster_k > 1:
         return ClusterSlices(config.cluster_k)
-    if plan is None and isinstance(config, HopperConfig):
-        workers = Int32(clusters_at_once(multiprocessors, config.cluster_size))
-        if not dynamic:
-            return PersistentTiles(workers)
-        return DynamicTiles(workers, from_dlpack(zeros(1, Int32)).mark_layout_dynamic())
-    if plan is None:
-        return DataParallel()
-    bM, bN, _ = config.tile
-    workspace, flags = (
-        from_dlpack(array, assumed_align=16).mark_layout_dynamic()
-        for array in (zeros(plan.sk_blocks * bM * bN, config.acc_dtype), zeros(plan.sk_blocks, Int32))
-    )
+    if isinstance(plan, SplitK):
+        slices = Int32(plan.slices)
+        return KeptSlices(slices) if plan.mode == "parallel" else SerialSplitK(slices, tensor(flags))
+    if isinstance(plan, StreamK):
+        shared = tensor(partials), tensor(flags), plan, reduction, plan.reduction_blocks > 0
+        if hopper:
+            return PersistentSharedTiles(*shared, workers=Int32(max(plan.avail_sms, plan.sk_blocks)))
+        return SharedTiles(*shared)
     if isinstance(config, HopperConfig):
-        return PersistentSharedTiles(workspace, flags, plan, Int32(max(plan.avail_sms, plan.sk_blocks)))
-    return SharedTiles(workspace, flags, plan)
+        workers = Int32(clusters_at_once(multiprocessors, config.cluster_size))
+        return DynamicTiles(workers, tensor(flags)) if dynamic else PersistentTiles(workers)
+    return DataParallel()
+
+
+def tensor(array: Any) -> Any:
+    return from_dlpack(array, assumed_align=16).mark_layout_dynamic()

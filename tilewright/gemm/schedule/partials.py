@@ -65,15 +65,34 @@ class Partials:
             sums = cute.local_tile(ours, at_once, (0, part))
             sums.store(sums.load() + fetched.load())
 
-    def piece(self, base: Any, tidx: Any, index: Any, run: int, apart: int) -> cute.Tensor:
-        """Those of this thread's accumulators in the slot at ``base`` that belong to part ``index`` of the tile: of
-        every ``apart`` accumulators the ``run`` from ``index * run`` on. (vector, vectors of a run, runs)"""
+    def piece(self, base: Any, tidx: Any, index: Any, run: int, apart: int, number: Any = None) -> cute.Tensor:
+        """Those of this thread's accumulators in a slot that belong to part ``index`` of the tile: of every ``apart``
+        accumulators the ``run`` from ``index * run`` on. (vector, vectors of a run, runs)"""
         step = self.vector * self.threads
         layout = cute.make_layout(
             (self.vector, run // self.vector, self.accumulators // apart), stride=(1, step, apart // self.vector * step)
         )
         start = index * (run // self.vector * step)
-        return cute.make_tensor((base + tidx * self.vector + start).align(16), layout)
+        offset = tidx * self.vector + start
+        if number is not None:
+            offset = number * self.elements + offset
+        return cute.make_tensor((base + offset).align(16), layout)
+
+    @cute.jit
+    def fetch(self, base: Any, tidx: Any, index: Any, run: int, apart: int, number: Any = None) -> cute.Tensor:
+        """The same in registers."""
+        theirs = self.piece(base, tidx, index, run, apart, number)
+        here = cute.make_rmem_tensor(theirs.shape, self.dtype)
+        cute.autovec_copy(theirs, here)
+        return here
+
+    @cute.jit
+    def add_atomically(self, base: Any, tidx: Any, acc: cute.Tensor, number: Any = None) -> None:
+        """Add this thread's accumulators to a slot, while other blocks may do so, too."""
+        slot = self.slot(base, tidx, number)
+        ours = cute.make_tensor(acc.iterator, cute.make_layout(slot.shape))
+        for i in cutlass.range_constexpr(cute.size(slot)):
+            cute.arch.atomic_add(slot.iterator + slot.layout(i), ours[i])
 
     @cute.jit
     def add_up(
@@ -83,10 +102,7 @@ class Partials:
         (vector, vectors of a run, runs). All are fetched before the first is added."""
         fetched = []
         for peer in cutlass.range_constexpr(count):
-            theirs = self.piece(bases(peer), tidx, index, run, apart)
-            here = cute.make_rmem_tensor(theirs.shape, self.dtype)
-            cute.autovec_copy(theirs, here)
-            fetched.append(here)
+            fetched.append(self.fetch(bases(peer), tidx, index, run, apart))
         sums = fetched[0]
         for peer in cutlass.range_constexpr(1, count):
             sums.store(sums.load() + fetched[peer].load())

@@ -6,11 +6,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute
+from tilewright.errors import ArgumentError
 from tilewright.gemm.schedule.decomposition import Decided, Piece
+from tilewright.gemm.schedule.streamk_blocks import positive
+
+MODES = ("serial", "parallel", "cluster")
+
+
+@dataclass(frozen=True)
+class SplitK:
+    """Each output tile's k tiles in ``slices`` parts, for as many blocks.
+
+    ``mode`` says how their sums become D:
+
+    ==========  ====================================================================================================
+    serial      blocks add themselves to D one after the other, by turns (a semaphore for each tile in the workspace)
+    parallel    each has an output of its own in the workspace, which another kernel adds up
+    cluster     the blocks are a cluster, and add up through each other's shared memory (Hopper, at most 8)
+    ==========  ====================================================================================================
+    """
+
+    slices: int
+    mode: str = "serial"
+
+    def __post_init__(self) -> None:
+        positive("slices", self.slices)
+        if self.mode not in MODES:
+            raise ArgumentError(f"mode must be one of {', '.join(MODES)}, got {self.mode!r}")
 
 
 def slice_of(k_tiles: Any, slices: Any, index: Any) -> tuple[Any, Any]:
@@ -33,14 +59,6 @@ class ClusterSlices(Decided):
     """
 
     slices: cutlass.Constexpr
-
-    partial: ClassVar[bool] = False
-
-    def blocks(self, tiles: Any) -> Any:
-        return tiles
-
-    def k_tiles(self, K: Any, bK: int) -> Any:
-        return cute.ceil_div(K, bK)
 
     @cute.jit
     def run(

@@ -1,0 +1,145 @@
+"""Stream-K as an argument of a kernel: blocks that take even shares of the k tiles of some output tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import tilewright as cutlass
+from tilewright import Int32, const_expr, cute, range
+from tilewright.gemm.schedule.decomposition import Decided, Piece
+from tilewright.gemm.schedule.raster import Raster
+from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.lang.tensors.choose import select
+
+REDUCTIONS = ("mixed", "atomic")
+"""How the sums of a tile's blocks come together, the names of CUTLASS's ReductionStrategy. ``none`` is no sharing."""
+
+
+@dataclass(frozen=True)
+class SharedTiles(Decided):
+    """Stream-K as CUTLASS 2.x has it: the k tiles of the first tiles, laid end to end, are dealt out in even shares to
+    as many blocks as the GPU holds; the other tiles have a block each. ``plan`` has the numbers, and blocks and tiles
+    are numbered as it says: regions interleaved, first waves remapped, tiles in cohorts.
+
+    ``workspace`` holds accumulators, ``flags`` Int32, zero between launches (``fixup.py``). ``reduction`` "mixed" adds
+    up in a fixed order, "atomic" as blocks come. ``separate``: the plan has reduction blocks, which add up the tiles
+    that many blocks share, a part of a tile each; otherwise the block that finishes a tile does.
+
+    A block works through its share from the end, so that what others wait for, the beginning of a tile that the next
+    block finishes, comes first.
+    """
+
+    workspace: cute.Tensor
+    flags: cute.Tensor
+    plan: StreamK
+    reduction: cutlass.Constexpr = "mixed"
+    separate: cutlass.Constexpr = False
+
+    sums: ClassVar[str] = "exchanged"
+
+    def blocks(self, tiles: Any) -> Any:
+        return self.plan.num_blocks
+
+    def k_tiles(self, K: Any, bK: int) -> Any:
+        # As an argument of the kernel the number costs no register where it is not needed.
+        return self.plan.iters_per_tile
+
+    def place(self, raster: Raster, tile: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+        offset: tuple[Any, Any] = self.plan.get_tile_offset(tile)
+        return offset
+
+    def number(self, block: Any) -> Any:
+        """The place in the plan's order of the block that the hardware numbers ``block``."""
+        return self.plan.get_block_idx(block)
+
+    @cute.jit
+    def run(
+        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        draws: bool = False,
+    ) -> Any:  # fmt: skip
+        begin, end, last = self.share(self.number(block), k_tiles)
+        while end > begin:
+            tile = self.plan.get_sk_tile_idx(end - 1)
+            start = tile * k_tiles
+            state = piece(tile, cute.max(begin - start, 0), end - start, state)
+            end = cute.max(begin, start)
+            if (end == begin) & (begin < last):  # the next of a semi-persistent block's tiles
+                begin += self.plan.avail_sms * k_tiles
+                end = begin + k_tiles
+        return state
+
+    @cute.jit
+    def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any, Any]:
+        """[begin, end) of the k tiles of a block, counted through all tiles; where it has several tiles apart from each
+        other, those of the first, and where the last one begins."""
+        plan = self.plan
+        begin, end, last = Int32(0), Int32(0), Int32(0)
+        if block < plan.sk_blocks:
+            begin, end = plan.get_iter_extents(block)
+        elif (block >= plan.dp_start_block_idx) & (block < plan.reduce_start_block_idx):
+            tile, count = plan.dp_tiles(block - plan.dp_start_block_idx)
+            begin = tile * k_tiles
+            end = begin + select(plan.is_dp_tile(tile), k_tiles, 0)
+            last = begin + (count - 1) * plan.avail_sms * k_tiles
+        return begin, end, last
+
+    @property
+    def reduce_start(self) -> Any:
+        """The number of the first reduction block."""
+        return self.plan.reduce_start_block_idx
+
+    def first_block(self, tile: Any) -> Any:
+        """The block that starts a tile which several share."""
+        return self.plan.get_sk_block_idx(tile * self.plan.iters_per_tile)
+
+    def last_block(self, tile: Any) -> Any:
+        """The block that finishes it."""
+        return self.plan.get_last_block_idx(tile)
+
+
+@dataclass(frozen=True)
+class PersistentSharedTiles(SharedTiles):
+    """Stream-K on as many workers as the GPU holds: each works through its share of the shared tiles first, and then
+    takes one of the other tiles after another. Blocks keep the hardware's numbers, and tiles the kernel's raster."""
+
+    workers: Int32 = field(kw_only=True)
+
+    def blocks(self, tiles: Any) -> Any:
+        # Reduction blocks come after the workers: when they run, those that they wait for have begun.
+        return self.workers + (self.plan.reduction_blocks if self.separate else 0)
+
+    def place(self, raster: Raster, tile: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+        return raster.tile(tile, tiles_m, tiles_n)
+
+    def number(self, block: Any) -> Any:
+        return block
+
+    @property
+    def reduce_start(self) -> Any:
+        return self.workers
+
+    @cute.jit
+    def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any, Any]:
+        begin, end = Int32(0), Int32(0)
+        if block < self.plan.sk_blocks:
+            begin, end = self.plan.get_iter_extents(block)
+        return begin, end, begin
+
+    @cute.jit
+    def run(
+        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        draws: bool = False,
+    ) -> Any:  # fmt: skip
+        begin, end, _ = self.share(block, k_tiles)
+        while end > begin:
+            tile = self.plan.get_sk_tile_idx(end - 1)
+            start = tile * k_tiles
+            state = piece(tile, cute.max(begin - start, 0), end - start, state)
+            end = cute.max(begin, start)
+        first = self.plan.sk_tiles + block
+        if const_expr(self.separate):
+            first = select(block < self.workers, first, tiles)
+        for tile in range(first, tiles, self.workers, unroll=1):
+            state = piece(tile, 0, k_tiles, state)
+        return state
