@@ -30,7 +30,7 @@ def test_exact_for_integers(tile: tuple[int, int], changes: dict[str, Any], mach
     """Uneven slices, ragged edges along M, N and K, a C."""
     m, n, k = 136, 200, 64 * 9 + 16
     a, b = operands("hopper_f16", m, n, k)
-    c = np.arange(m * n).reshape(m, n).astype(np.float16) % 7
+    c = (np.arange(m * n).reshape(m, n) % 7).astype(np.float16)
     entry = sized(tile, **changes)
     report = gemm(a, b, c, beta=2.0, kernel=entry, machine=machine)
     assert report.decomposition == "split_k"

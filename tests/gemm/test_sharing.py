@@ -38,7 +38,7 @@ def test_split_tiles_of_every_kernel(name: str, split: int, machine: str) -> Non
     c = integers(rng, (m, n), OUT[name])
     shares = plan((m, n, k), entry, split=split)
     report = gemm(a, b, c, beta=1.0, kernel=entry, machine=machine, decomposition=shares)
-    assert report.decomposition == "stream_k" and report.grid[0] == shares.sk_blocks
+    assert report.decomposition == "stream_k" and report.grid[0] == shares.num_blocks
     expected = a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)
     np.testing.assert_array_equal(report.d.astype(np.float64), expected.astype(OUT[name]).astype(np.float64))
 

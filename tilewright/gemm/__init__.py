@@ -7,6 +7,7 @@ from tilewright.gemm.host.gemm import GemmReport, gemm, launcher
 from tilewright.gemm.kernel.compile import cross_compile, stage
 from tilewright.gemm.kernel.multistage import MultistageGemm
 from tilewright.gemm.operators.matmul import matmul
+from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Major",
     "MultistageGemm",
     "Operand",
+    "SplitK",
     "StreamK",
     "cross_compile",
     "gemm",

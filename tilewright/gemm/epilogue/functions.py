@@ -40,8 +40,8 @@ class EpilogueFunction(Protocol):
 
 
 def partitionable(function: Any) -> bool:
-    """Whether a function has ``set_k_partition(k, partitions)``, which serial split-K calls for each part of K: it gives
-    the function for part ``k``, whose C is what D has by then (from the second part on)."""
+    """Whether a function has ``set_k_partition(k, partitions)``, which serial split-K calls for each part of K: it
+    gives the function for part ``k``, whose C is what D has by then (from the second part on)."""
     return hasattr(function, "set_k_partition") and all(map(partitionable, getattr(function, "functions", ())))
 
 

@@ -15,6 +15,7 @@ from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem, machine_name
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.transfer import fetch_result, transfer
+from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.launch.machine import machine_of
 
@@ -39,7 +40,7 @@ class GemmReport:
 
 def gemm(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None,
-    machine: str = "auto", out: Any = None, decomposition: str | StreamK = "auto",
+    machine: str = "auto", out: Any = None, decomposition: str | StreamK | SplitK = "auto", reduction: str = "mixed",
     epilogue: EpilogueFunction | None = None, progress: Callable[[float], None] | None = None,
 ) -> GemmReport:  # fmt: skip
     """D = alpha * a @ b + beta * c, or what ``epilogue`` makes of the sums (``gemm.epilogue.functions``).
@@ -56,7 +57,7 @@ def gemm(
     problem = Problem.of(a, b, c, out, entries[0].config.c.dtype)
     where = machine_name(machine, problem)
     function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
-    plan = Plan.of(problem, entries, decomposition, where)
+    plan = Plan.of(problem, entries, decomposition, where, reduction)
     report = GemmReport(problem.D.source, plan.entry.name, where, plan.config.tile, plan.decomposition)
     report.passed_over = plan.passed_over
     if problem.is_empty:
@@ -76,7 +77,7 @@ def gemm(
 
 def launcher(
     a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
-    kernel: str | KernelEntry | None = None, decomposition: str | StreamK = "auto",
+    kernel: str | KernelEntry | None = None, decomposition: str | StreamK | SplitK = "auto", reduction: str = "mixed",
     epilogue: EpilogueFunction | None = None,
 ) -> Callable[[], None]:  # fmt: skip
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
@@ -91,7 +92,8 @@ def launcher(
     if problem.is_empty:
         raise ArgumentError(f"out is empty ({problem.D.shape[:2]}): there is nothing to launch")
     target = machine_of("cpu" if problem.machine == "cpu" else "cuda")
-    return Handle.of(Plan.of(problem, entries, decomposition, problem.machine), problem, function, target).bound()
+    plan = Plan.of(problem, entries, decomposition, problem.machine, reduction)
+    return Handle.of(plan, problem, function, target).bound()
 
 
 def epilogue_of(

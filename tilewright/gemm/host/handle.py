@@ -3,60 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright import Int32, cute
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.config import Major, Operand
+from tilewright.gemm.epilogue.functions import EpilogueFunction, LinearCombination, partitionable
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.kernel.select import kernel_of
-from tilewright.gemm.schedule.launch import decomposition_of, workspace_of
+from tilewright.gemm.schedule.launch import decomposition_of, padded, workspace_of
+from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.lang.arguments.argument import argument_of
+from tilewright.lang.arguments.arrays import array_of
 
 _COMPILED: dict[Any, Any] = {}
+
+Zeros = Callable[[int, Any], Any]
 
 
 @dataclass(frozen=True)
 class Handle:
-    """``executor`` takes ``args``, the tensors, the epilogue function and the decomposition."""
+    """``executor`` takes ``args``: the tensors, the epilogue function and the decomposition. ``then`` is launched after
+    it: what adds up the slices of parallel split-K."""
 
     executor: Any
     args: tuple[Any, ...]
+    then: Handle | None = None
 
     @classmethod
     def of(
-        cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any,
-        zeros: Callable[[int, Any], Any] | None = None,
-    ) -> Handle:  # fmt: skip
+        cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any, zeros: Zeros | None = None
+    ) -> Handle:
         """The kernel of the plan, compiled at first sight. ``target`` is the machine where the operands are; ``zeros``
-        gives its workspace (n elements of a dtype, zero), which it leaves as it found it but for partial sums."""
+        gives its workspace (n elements of a dtype, zero), which it leaves as it found it but for partial sums: first
+        the partial sums, then the flags."""
+        if isinstance(plan.shares, SplitK) and plan.shares.mode == "serial" and not partitionable(function):
+            raise ArgumentError(
+                f"{type(function).__name__} has no set_k_partition(k, partitions): serial split-K applies the epilogue "
+                "to each part of K. Say what it is for a part, or take SplitK(..., mode='parallel')"
+            )
         config = plan.config
-        A, B, C, D = problem.oriented(config.transposed).read_as(config.a.dtype).matrices
-        operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
-        tensors = [matrix.tensor(operand) for matrix, operand in operands]
+        seen = problem.oriented(config.transposed).read_as(config.a.dtype)
+        A, B, C, D = seen.matrices
         zeros = zeros or zeros_beside(target, D)
-        needed = workspace_of(plan.shares, config, problem.oriented(config.transposed).shape, plan.dynamic)
-        memory = zeros(max(1, needed.partials), needed.dtype), zeros(max(1, needed.flags), Int32)
-        decomposition = decomposition_of(plan.shares, config, *memory, plan.multiprocessors, plan.dynamic)
-        args = (*tensors, function, decomposition)
-        backwards = tuple(stride < 0 for matrix in (A, B, C, D) for stride in matrix.stride)
-        key = config, argument_of("function", function).key(), kind_of(decomposition), backwards
-        if key not in _COMPILED:
-            _COMPILED[key] = cute.compile(kernel_of(config), *args)
-        return cls(_COMPILED[key], args)
+        needed = workspace_of(plan.shares, config, seen.shape, plan.dynamic)
+        partials, flags = zeros(max(1, needed.partials), needed.dtype), zeros(max(1, needed.flags), Int32)
+        how = decomposition_of(
+            plan.shares, config, partials, flags, plan.multiprocessors, plan.dynamic, plan.reduction
+        )
+        then = None
+        if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":
+            slices = stack(partials, seen.shape, plan.shares.slices, config.acc_dtype)
+            kept = Operand(config.acc_dtype, Major.K, 128)
+            tensors: Any = slices.tensor(kept), C.tensor(config.c), D.tensor(config.c)
+            then = made(ReduceSplitK(config.acc_dtype, config.transposed), tensors, (function,), config, (C, D))
+            function, config, C, D = unchanged(config.acc_dtype), replace(config, c=kept), slices, slices
+        operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
+        tensors = tuple(matrix.tensor(operand) for matrix, operand in operands)
+        first = made(kernel_of(config), tensors, (function, how), config, (A, B, C, D))
+        return first if then is None else replace(first, then=then)
 
     def __call__(self) -> None:
         self.executor(*self.args)
+        if self.then is not None:
+            self.then()
 
     def bound(self) -> Callable[[], None]:
         """A callable that launches and does nothing else: arguments are read and checked now."""
         launch: Callable[[], None] = self.executor.bind(*self.args)
-        return launch
+        if self.then is None:
+            return launch
+        then = self.then.bound()
+
+        def both() -> None:
+            launch()
+            then()
+
+        return both
 
 
-def kind_of(decomposition: Any) -> tuple[Any, ...]:
-    """What of a decomposition is compiled into the kernel."""
-    static = (value for value in vars(decomposition).values() if isinstance(value, str | bool | int))
-    return (type(decomposition), *static)
+def made(
+    kernel: Any, tensors: tuple[Any, ...], objects: tuple[Any, ...], config: Any, matrices: tuple[Matrix, ...]
+) -> Handle:  # fmt: skip
+    """The kernel with its arguments, compiled at first sight: for all arguments that it reads in the same way. How it
+    reads the ``tensors`` follows from ``config`` and from which way the ``matrices`` lie."""
+    backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)
+    key = type(kernel), config, tuple(argument_of("argument", x).key() for x in objects), backwards
+    if key not in _COMPILED:
+        _COMPILED[key] = cute.compile(kernel, *tensors, *objects)
+    return Handle(_COMPILED[key], (*tensors, *objects))
+
+
+def stack(partials: Any, shape: tuple[int, int, int, int], slices: int, dtype: Any) -> Matrix:
+    """The workspace of parallel split-K as a matrix for each slice, of whole vectors of columns."""
+    m, n, _, _ = shape
+    row = padded(n, dtype)
+    array = array_of(partials)._replace(shape=(m, row, slices), stride=(row, 1, m * row))
+    return Matrix("the workspace", partials, array)
+
+
+def unchanged(dtype: Any) -> LinearCombination:
+    """The epilogue function that writes the sums as they are."""
+    return LinearCombination(dtype(1), dtype(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
@@ -11,6 +12,8 @@ from tilewright.gemm.choice.choose import best
 from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.config import AnyConfig, HopperConfig, Major
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.schedule.shared import REDUCTIONS
+from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
 from tilewright.lang.tools.hardware import HardwareInfo
@@ -24,32 +27,63 @@ class Plan:
 
     entry: KernelEntry
     config: AnyConfig
-    shares: StreamK | None
+    shares: StreamK | SplitK | None
     multiprocessors: int
     passed_over: dict[str, str]
     dynamic: bool = False
+    reduction: str = "mixed"
 
     @classmethod
     def of(
-        cls, problem: Problem, entries: list[KernelEntry], decomposition: str | StreamK, machine: str
+        cls, problem: Problem, entries: list[KernelEntry], decomposition: str | StreamK | SplitK, machine: str,
+        reduction: str = "mixed",
     ) -> Plan:  # fmt: skip
         """The first of ``entries`` that can take the operands, in the size that suits the problem."""
         where = limits(machine)
+        check_reduction(reduction, decomposition)
         passed_over: dict[str, str] = {}
         for candidate in entries:
             candidate.config.check()
             reason = refusal(candidate, problem, decomposition, arch(machine))
             if reason is None:
                 suited = suited_entry(candidate, problem)
+                if isinstance(decomposition, SplitK):
+                    return cls.split(decomposition, suited, problem, where, passed_over)
+                if reduction == "none" and decomposition in ("auto", "stream_k"):
+                    decomposition = "data_parallel"
                 entry, shares = best(suited, decomposition, problem.shape, where)
                 config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
-                return cls(entry, config, shares, where[0], passed_over, dynamic)
+                return cls(entry, config, shares, where[0], passed_over, dynamic, reduction)
             passed_over[candidate.name] = reason
         raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
 
+    @classmethod
+    def split(
+        cls, how: SplitK, entry: KernelEntry, problem: Problem, where: tuple[int, int], passed_over: dict[str, str]
+    ) -> Plan:  # fmt: skip
+        """Every tile in so many slices, or as many as it has k tiles, in the size that suits a batch of as many
+        products with a part of K."""
+        m, n, k, _ = problem.shape
+        entry, _ = best(entry, "data_parallel", (m, n, max(1, -(-k // how.slices)), how.slices), where)
+        config = with_operands(entry, problem)
+        slices = max(1, min(how.slices, -(-k // config.tile[2])))
+        if isinstance(config, HopperConfig) and config.cluster_k > 1:
+            raise ArgumentError(f"the kernel splits K within clusters (cluster_k = {config.cluster_k}) already")
+        if how.mode != "cluster":
+            return cls(entry, config, SplitK(slices, how.mode), where[0], passed_over)
+        assert isinstance(config, HopperConfig)
+        narrower = (
+            replace(config, cluster_k=slices, cluster=(1, 1), epilogue_columns=columns)
+            for columns in (64, 32, 16, 8)
+            if columns <= config.epilogue_columns and config.part[1] % (columns * slices) == 0
+        )
+        config = next(narrower, replace(config, cluster_k=slices, cluster=(1, 1)))
+        config.check()
+        return cls(entry.only(config), config, None, where[0], passed_over)
+
     @property
     def decomposition(self) -> str:
-        if isinstance(self.config, HopperConfig) and self.config.cluster_k > 1:
+        if isinstance(self.shares, SplitK) or (isinstance(self.config, HopperConfig) and self.config.cluster_k > 1):
             return "split_k"
         if self.shares is not None:
             return "stream_k"
@@ -74,8 +108,23 @@ def arch(machine: str) -> int:
     return 10 * major + minor
 
 
-def refusal(entry: KernelEntry, problem: Problem, decomposition: str | StreamK, version: int) -> str | None:
+def check_reduction(reduction: str, decomposition: Any) -> None:
+    """ArgumentError for reductions that do not exist, or that do not go with the plan."""
+    if reduction not in ("none", *REDUCTIONS):
+        raise ArgumentError(f"reduction must be one of none, {', '.join(REDUCTIONS)}, got {reduction!r}")
+    if reduction == "none" and isinstance(decomposition, StreamK) and decomposition.sk_tiles:
+        raise ArgumentError(f"reduction 'none' with a plan whose blocks share {decomposition.sk_tiles} tiles")
+
+
+def refusal(
+    entry: KernelEntry, problem: Problem, decomposition: str | StreamK | SplitK, version: int
+) -> str | None:
     """Why the kernel cannot multiply these operands; None where it can."""
+    if isinstance(decomposition, SplitK):
+        if problem.shape[3] != 1:
+            return f"split-K is for a single product, not for a batch of {problem.shape[3]}"
+        if decomposition.mode == "cluster" and not isinstance(entry.config, HopperConfig):
+            return "its blocks do not form clusters: split-K of mode 'cluster' wants a Hopper kernel"
     if decomposition == "dynamic" and not (isinstance(entry.config, HopperConfig) and entry.config.producers):
         return "its blocks have no warp that could draw tiles for the others: warp-specialised Hopper kernels have"
     if not isinstance(entry.config, HopperConfig):

@@ -78,7 +78,7 @@ class MultistageGemm:
     @cute.kernel
     def kernel(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: EpilogueFunction, decomposition: Decomposition,
+        function: Any, decomposition: Any,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -113,7 +113,7 @@ class MultistageGemm:
     @cute.jit
     def piece(
         self, tiled_mma: cute.TiledMma, slices: Any, mC: cute.Tensor, mD: cute.Tensor, smem: Any,
-        function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any,
+        function: Any, decomposition: Any, k_tiles: Any,
         tile: Any, k_begin: Any, k_end: Any, state: None = None,
     ) -> None:  # fmt: skip
         """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""

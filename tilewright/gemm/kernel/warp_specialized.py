@@ -100,7 +100,7 @@ class WarpSpecializedGemm:
     def kernel(
         self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
         tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, mD: Any, function: EpilogueFunction,
-        decomposition: Decomposition, tiles: tuple, k_tiles: Any,
+        decomposition: Any, tiles: tuple, k_tiles: Any,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -216,7 +216,7 @@ class WarpSpecializedGemm:
         shape = (self.config.part[mode], self.config.tile[2], self.config.stages)
         return cute.local_tile(stages[None, None, 0, None], shape, (index, 0, 0))
 
-    def tile_of(self, decomposition: Decomposition, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
+    def tile_of(self, decomposition: Any, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
         """(tile_m, tile_n, batch) of this block for cluster tile ``index``."""
         tiles_m, tiles_n, _ = tiles
         per_batch = tiles_m * tiles_n
@@ -271,7 +271,7 @@ class WarpSpecializedGemm:
     @cute.jit
     def finish(
         self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
-        mD: Any, sD: cute.Tensor, function: EpilogueFunction, decomposition: Decomposition, k_tiles: Any, scratch: Any,
+        mD: Any, sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, k_tiles: Any, scratch: Any,
         rank: Any, mine: Any, part: tuple, acc: cute.Tensor, tile: Any, k_begin: Any, k_end: Any,
     ) -> None:  # fmt: skip
         """Write warpgroup ``mine``'s sums, or hand them to the worker that finishes the tile."""
@@ -307,7 +307,7 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def add_in_turn(
-        self, first: Any, others: Any, tidx: Any, acc: cute.Tensor, function: EpilogueFunction,
+        self, first: Any, others: Any, tidx: Any, acc: cute.Tensor, function: Any,
         decomposition: SerialSplitK, mine: Any, part: tuple, tile: Any,
     ) -> None:  # fmt: skip
         """Add this block's sums to D when the block before has done so."""
@@ -331,7 +331,8 @@ class WarpSpecializedGemm:
         mine = warpgroup - config.producers
         part = (mine // config.split[1], mine % config.split[1])
         tidx = cute.arch.thread_idx()[0] - 128 * config.producers
-        write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD[None, None, None, mine], function, mine, part)
+        sD = sD[None, None, None, mine]
+        write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD, function, mine, part)
         columns, apart = config.epilogue_columns // 2, config.part[1] // 2
         self.fixup.reduce(decomposition, tidx, config.parts, columns, apart, partial(self.write_reduced, write))
         self.epilogue.finish(cute.arch.thread_idx()[0] % 128)

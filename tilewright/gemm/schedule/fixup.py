@@ -90,9 +90,11 @@ class Fixup:
                 self.partials.add_to(acc, shared.workspace.iterator, tidx, block)
 
     @cute.jit
-    def reduce(self, shared: SharedTiles, tidx: Any, parts: int, run: int, apart: int, write: Callable[..., None]) -> None:
-        """What a reduction block does: wait for the blocks of its tile, and ``write(tile, part, sums)`` its share of the
-        tile's ``parts``, each ``run`` of every ``apart`` accumulators. Blocks of other kinds do nothing."""
+    def reduce(
+        self, shared: SharedTiles, tidx: Any, parts: int, run: int, apart: int, write: Callable[..., None]
+    ) -> None:
+        """What a reduction block does: wait for the blocks of its tile, and ``write(tile, part, sums)`` its share of
+        the tile's ``parts``, each ``run`` of every ``apart`` accumulators. Blocks of other kinds do nothing."""
         number = shared.number(cute.arch.block_idx()[0]) - shared.reduce_start
         if (number >= 0) & (number < shared.plan.reduction_blocks):
             each = self.parts(shared)

@@ -25,7 +25,8 @@ Plan = StreamK | SplitK | None
 
 @dataclass(frozen=True)
 class Workspace:
-    """Device memory of a launch: ``partials`` accumulators of ``dtype``, then ``flags`` Int32, zero between launches."""
+    """Device memory of a launch: ``partials`` accumulators of ``dtype``, then ``flags`` Int32 that are zero between
+    launches."""
 
     partials: int
     dtype: Any
@@ -76,7 +77,7 @@ def decomposition_of(
         slices = Int32(plan.slices)
         return KeptSlices(slices) if plan.mode == "parallel" else SerialSplitK(slices, tensor(flags))
     if isinstance(plan, StreamK):
-        shared = tensor(partials), tensor(flags), plan, reduction, plan.reduction_blocks > 0
+        shared = tensor(partials), tensor(flags), plan, reduction, reduction == "mixed" and plan.reduction_blocks > 0
         if hopper:
             return PersistentSharedTiles(*shared, workers=Int32(max(plan.avail_sms, plan.sk_blocks)))
         return SharedTiles(*shared)

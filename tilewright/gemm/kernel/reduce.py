@@ -1,0 +1,69 @@
+"""The second kernel of parallel split-K: adds up the slices' outputs, and makes D of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.tile import EpilogueTile
+
+THREADS = 128
+READ_AT_ONCE = 8
+"""Slices that are on their way before the first is added."""
+
+
+class ReduceSplitK:
+    """D = f(the sum of the slices, C), element by element: slices (M, N, S) with rows that begin at multiples of 16
+    bytes, C and D (M, N, 1).
+
+    The slices are added in order, so results do not change from run to run. A warp reads a row's 32 vectors of 16
+    bytes; what it writes need not be aligned. ``transposed``: M and N are the user's N and M.
+    """
+
+    def __init__(self, acc_dtype: Any, transposed: bool = False) -> None:
+        self.acc_dtype, self.transposed = acc_dtype, transposed
+        self.vector = 128 // int(acc_dtype.width)
+
+    @cute.jit
+    def __call__(
+        self, slices: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction, stream: Any = None
+    ) -> None:
+        rows, columns = THREADS // 32, 32 * self.vector
+        grid = cute.ceil_div(cute.size(mD, mode=[1]), columns), cute.ceil_div(cute.size(mD, mode=[0]), rows), 1
+        self.kernel(slices, mC, mD, function).launch(grid=grid, block=(THREADS, 1, 1), stream=stream)
+
+    @cute.kernel
+    def kernel(self, slices: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction) -> None:
+        tidx, _, _ = cute.arch.thread_idx()
+        bidx, bidy, _ = cute.arch.block_idx()
+        extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
+        vector = self.vector
+        m, group = bidy * (THREADS // 32) + tidx // 32, bidx * 32 + tidx % 32
+        if (m < extent[0]) & (group * vector < extent[1]):
+            at = (m, group)
+            cD = cute.local_tile(cute.make_identity_tensor(extent), (1, vector), at)  # (1, vector)
+            gC, gD = (cute.local_tile(x[None, None, 0], (1, vector), at) for x in (mC, mD))  # (1, vector)
+            sums = cute.make_rmem_tensor((1, vector), self.acc_dtype)
+            sums.fill(0)
+            base, (row, _, apart) = slices.iterator, slices.stride
+            for number in cutlass.range(0, cute.size(slices, mode=[2]), unroll=READ_AT_ONCE):
+                offset = cutlass.Int64(number) * apart + (cutlass.Int64(m) * row + group * vector)
+                here = cute.make_tensor((base + offset).align(16), cute.make_layout((1, vector)))
+                fetched = cute.make_rmem_tensor((1, vector), self.acc_dtype)
+                cute.autovec_copy(here, fetched)
+                sums.store(sums.load() + fetched.load())
+
+            def read_source() -> Any:
+                source = cute.make_rmem_tensor((1, vector), mC.element_type)
+                source.fill(0)
+                for i in cutlass.range_constexpr(vector):
+                    if group * vector + i < extent[1]:
+                        source[i] = gC[i]
+                return source.load()
+
+            function(sums, EpilogueTile(cD, extent, read_source, self.transposed))
+            for i in cutlass.range_constexpr(vector):
+                if group * vector + i < extent[1]:
+                    gD[i] = mD.element_type(sums[i])
