@@ -56,6 +56,8 @@ class MmaAtom(Atom):
       TV Layout C:     ((4,8),(2,2)):((32,1),(16,8))
     """
 
+    __carry_immutable__ = False  # set() changes it
+
     def __init__(self, op: Any) -> None:
         make = getattr(op, "instruction", None)
         instruction = make() if make is not None else None
