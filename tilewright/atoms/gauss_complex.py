@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.atoms.mma import Plan
+from tilewright.atoms.mma import Plan, gather
 from tilewright.atoms.mma_sync import MmaSync
 from tilewright.atoms.mma_sync_text import helper_source, operand_registers
 from tilewright.ir.core import Op
@@ -33,7 +33,7 @@ class GaussComplexMma(MmaSync):
     def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
         import numpy as np
 
-        left, right = a.take(plan.a, axis=1), b.take(plan.b, axis=1)  # (warp, group, M, K) and (warp, group, K, N)
+        left, right = gather("a", a, plan.a), gather("b", b, plan.b).swapaxes(-1, -2)  # (warp, group, M K and K N)
         products = np.stack(
             [
                 np.matmul(left.real, right.real),

@@ -109,9 +109,10 @@ class MatrixCopy(CopyInstruction):
     def _to_registers(self, rows: Array) -> Array:
         """16-bit cells ``[warps, 32, 8]`` of the memory side as ``[lanes, 2 * num_matrices]`` of the register side."""
         n = self.num_matrices
-        cells = rows[:, : 8 * n].reshape(-1, n, 8, 8)
-        if self.transpose:
-            cells = cells.swapaxes(2, 3)
+        if not self.transpose:  # neighbours stay together: half as many items of twice the width
+            pairs = rows.view("u4")[:, : 8 * n].reshape(-1, n, 8, 4)
+            return pairs.transpose(0, 2, 3, 1).reshape(-1, n).view(rows.dtype)
+        cells = rows[:, : 8 * n].reshape(-1, n, 8, 8).swapaxes(2, 3)
         return cells.reshape(-1, n, 8, 4, 2).transpose(0, 2, 3, 1, 4).reshape(-1, 2 * n)
 
     def _to_rows(self, registers: Array) -> Array:

@@ -8,7 +8,9 @@ every (m, n, k) of the rest modes.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from tilewright.atoms.value_types import shown
 from tilewright.errors import ConstraintError
@@ -19,19 +21,24 @@ from tilewright.ir.types import F32, TF32, FragType, MemSpace, ScalarType
 from tilewright.layout import Layout
 from tilewright.layout.tuples import product
 
-if TYPE_CHECKING:
-    import numpy as np
+Array = np.ndarray[Any, Any]
 
-    Array = np.ndarray[Any, Any]
+
+class Gather(NamedTuple):
+    """``index [..., columns / per]``: which items of ``per`` neighbouring registers make the rows of a matrix."""
+
+    index: Array
+    per: int
 
 
 class Plan(NamedTuple):
-    """Precomputed indices of one call: ``a [G, M, K]``, ``b [G, K, N]`` and ``d [G, M, N]`` into ``32 * registers``."""
+    """Precomputed indices of one call into ``32 * registers``: ``a`` makes ``[G, M, K]``, ``b`` ``[G, N, K]``;
+    ``d [G, M, N]``; ``scatter`` makes the registers of D from ``[G, M, N]``, where that is all of them."""
 
-    a: Array
-    b: Array
+    a: Gather
+    b: Gather
     d: Array
-    scatter: Array | None
+    scatter: Gather | None
     steps: int
 
 
@@ -170,8 +177,6 @@ def _same_registers(given: ScalarType, wanted: ScalarType) -> bool:
 
 def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
     """None when every warp is active, else ``bool [warps]``; an error when a warp is only partly active."""
-    import numpy as np
-
     mask = lanes.mask
     if mask is None:
         return None
@@ -194,8 +199,6 @@ def make_plan(
     d_registers: int, a_registers: int, b_registers: int,
 ) -> Plan:  # fmt: skip
     """The indices of a call. They depend on static data only, so that one call costs one gather an operand."""
-    import numpy as np
-
     m, n, k = atom.shape_mnk
     a = _operand_index(atom, atom.layout_a, m, k, a_layout, a_offset, a_registers)
     b = _operand_index(atom, atom.layout_b, n, k, b_layout, b_offset, b_registers)
@@ -204,7 +207,33 @@ def make_plan(
     if d.size == 32 * d_registers:
         scatter = np.empty(d.size, dtype=np.intp)
         scatter[d.reshape(-1)] = np.arange(d.size)
-    return Plan(a, np.ascontiguousarray(b.transpose(0, 2, 1)), d, scatter, product(a_layout[2].shape))
+        scatter = neighbours(scatter)
+    return Plan(neighbours(a), neighbours(b), d, scatter, product(a_layout[2].shape))
+
+
+def neighbours(index: Array) -> Gather:
+    """Pairs, and pairs of pairs, that stand together in the registers and in the matrix are moved as one item."""
+    per = 1
+    while per < 4 and not index.shape[-1] % 2:
+        first = index[..., 0::2]
+        if (first % 2).any() or (index[..., 1::2] != first + 1).any():
+            break
+        index, per = first // 2, 2 * per
+    return Gather(np.ascontiguousarray(index), per)
+
+
+def gather(purpose: str, registers: Array, where: Gather) -> Array:
+    """``[warps, ...]`` the registers in the order of ``where``; valid until the next request for the same purpose."""
+    from tilewright.atoms.scratch import scratch
+
+    width = registers.itemsize * where.per
+    items = registers if where.per == 1 or width > 8 else registers.view(f"u{width}")
+    index = where.index
+    if items is registers and where.per > 1:
+        index = (index[..., None] * where.per + range(where.per)).reshape(*index.shape[:-1], -1)
+    out = scratch(purpose, (len(registers), *index.shape), items.dtype)
+    found: Array = items.take(index, axis=1, out=out, mode="clip").view(registers.dtype)
+    return found
 
 
 def _operand_index(atom: Mma, tv: Layout, rows: int, columns: int, registers: Layout, offset: int, count: int) -> Array:

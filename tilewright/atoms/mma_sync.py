@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tilewright.atoms.mma import Mma, Plan
+from tilewright.atoms.mma import Gather, Mma, Plan, gather
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
@@ -142,18 +142,16 @@ class MmaSync(Mma):
         if self.type_d == F16 or self.saturate:
             step = self.shape_mnk[2]
             for k in range(0, plan.steps * step, step):
-                self._add(d, self._multiply(left[..., k : k + step], right[..., k : k + step, :]), plan)
+                self._add(d, self._multiply(left[..., k : k + step], right[..., k : k + step]), plan)
         else:
             self._add(d, self._multiply(left, right), plan)
 
-    def _gather(self, side: str, registers: Array, index: Array, type_: ScalarType) -> Array:
-        """The operand's matrices ``[warps, G, rows, columns]`` as numbers that multiply exactly."""
+    def _gather(self, side: str, registers: Array, where: Gather, type_: ScalarType) -> Array:
+        """The operand's matrices ``[warps, G, rows, K]`` as numbers that multiply exactly."""
         from tilewright.atoms import numbers
-        from tilewright.atoms.scratch import scratch
 
         patterns = numbers.raw(registers, type_)  # also sees registers of another type of this width as this one
-        gathered = scratch(side, (len(registers), *index.shape), patterns.dtype)
-        return numbers.widen(patterns.take(index, axis=1, out=gathered, mode="clip"), type_)
+        return numbers.widen(gather(side, patterns, where), type_)
 
     def _multiply(self, a: Array, b: Array) -> Array:
         import numpy as np
@@ -163,22 +161,20 @@ class MmaSync(Mma):
 
         exact = numbers.exact_float(a.shape[-1], self.type_a, self.type_b) if self.type_d == I32 else a.dtype
         a, b = a.astype(exact, copy=False), b.astype(exact, copy=False)
-        both = np.matmul(a, b, out=scratch("products", (*a.shape[:-1], b.shape[-1]), exact))
+        both = np.matmul(a, b.swapaxes(-1, -2), out=scratch("products", (*a.shape[:-1], b.shape[-2]), exact))
         if self.type_d != I32:
             return both
         if self.bit_op == "xor":
-            both = a.sum(axis=-1, keepdims=True) + b.sum(axis=-2, keepdims=True) - 2 * both
+            both = a.sum(axis=-1, keepdims=True) + b.sum(axis=-1)[..., None, :] - 2 * both
         return both.astype(np.int64 if self.saturate else np.int32)
 
     def _add(self, d: Array, products: Array, plan: Plan) -> None:
         import numpy as np
 
-        from tilewright.atoms.scratch import scratch
-
         flat = products.reshape(len(d), -1)
         if plan.scatter is not None:
             where: Any = slice(None)
-            flat = flat.take(plan.scatter, axis=1, out=scratch("scattered", flat.shape, flat.dtype), mode="clip")
+            flat = gather("scattered", flat, plan.scatter)
         else:
             where = plan.d.reshape(-1)
         if self.saturate:

@@ -40,7 +40,24 @@ def widen(patterns: Array, type_: ScalarType) -> Array:
         return (patterns.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     if type_.is_float and type_.width == 8:
         return _byte_table(type_)[patterns]
-    return patterns.astype(np.float32) if type_.numpy_name == "float16" else patterns
+    return widen_half(patterns) if type_.numpy_name == "float16" else patterns
+
+
+_SIGN_AND_REST = np.int32(-0x70000001)  # all bits but the three between the sign and a half's exponent
+_BIAS = np.float32(2.0**112)
+
+
+def widen_half(values: Array) -> Array:
+    """float16 as float32, several times faster than NumPy's own conversion."""
+    # A half's bits, moved up by 13, are a float32 whose exponent is too small by 112; the multiplication is exact, for
+    # subnormal numbers, too. Infinities and NaNs are the exception.
+    wide = values.view(np.int16).astype(np.int32)
+    np.left_shift(wide, 13, out=wide)
+    np.bitwise_and(wide, _SIGN_AND_REST, out=wide)
+    if wide.size and int(np.maximum.reduce(wide & 0x0FFFFFFF, axis=None)) >= 0x0F800000:
+        return values.astype(np.float32)
+    found: Array = wide.view(np.float32)
+    return np.multiply(found, _BIAS, out=found)
 
 
 def exact_float(k: int, *types: ScalarType) -> Any:
