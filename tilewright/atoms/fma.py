@@ -44,41 +44,41 @@ class ThreadMma(Mma):
     def layout_b(self) -> Layout:  # type: ignore[override]
         return self.layout_a
 
-    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        """All of M, N and K at once for all lanes: one outer product for each k."""
+    def simulate_run(self, lanes: Lanes, ops: list[Op], operands: list[Any]) -> None:
+        """All of M, N and K at once for all lanes."""
         import numpy as np
 
         from tilewright.atoms.scratch import scratch
 
         d, a, b = operands
-        attrs = op.attrs
-        plan = thread_plan(
-            attrs["d_layout"],
-            attrs["a_layout"],
-            attrs["b_layout"],
-            attrs["d_offset"],
-            attrs["a_offset"],
-            attrs["b_offset"],
-        )
+        attrs = ops[0].attrs
+        calls = tuple((o.attrs["a_layout"], o.attrs["a_offset"], o.attrs["b_layout"], o.attrs["b_offset"]) for o in ops)
+        plan = thread_plan(attrs["d_layout"], attrs["d_offset"], calls)
         ks, m = plan.a.shape
         n = plan.b.shape[1]
         direct = isinstance(plan.d, slice) and lanes.mask is None and self._in_place
         total = d[:, plan.d] if direct else self._widen(d[:, plan.d])
         products = scratch("outer", (len(d), n, m), total.dtype)
         flat = products.reshape(len(d), n * m)
+        if ks > 1 and self._sums_first:
+            np.matmul(b[:, plan.b.T], a[:, plan.a.T].swapaxes(1, 2), out=products)
+            ks = 0
         for k in range(ks):
             left, right = self._widen(a[:, plan.a[k]]), self._widen(b[:, plan.b[k]])
             np.multiply(right[:, :, None], left[:, None, :], out=products)
-            if direct or k:
-                np.add(total, flat, out=total)
-            else:
-                total = total + flat
+            if k < ks - 1:
+                total = np.add(total, flat, out=total if direct or k else None)
+        total = np.add(total, flat, out=total if direct else None)
         if not direct:
             rows = slice(None) if lanes.mask is None else lanes.mask.nonzero()[0]
             if not isinstance(rows, slice):
                 total, rows = total[rows], rows if isinstance(plan.d, slice) else rows[:, None]
             d[rows, plan.d] = total
-        return ()
+
+    @property
+    def _sums_first(self) -> bool:
+        """Whether the products of a thread are summed before they are added, as NumPy's matmul does it: wide floats."""
+        return False
 
     _in_place = True
 
@@ -91,9 +91,10 @@ class ThreadMma(Mma):
 
 @lru_cache(maxsize=1024)
 def thread_plan(
-    d_layout: Layout, a_layout: Layout, b_layout: Layout, d_offset: int, a_offset: int, b_offset: int
+    d_layout: Layout, d_offset: int, calls: tuple[tuple[Layout, int, Layout, int], ...]
 ) -> ThreadPlan:
-    """Register numbers with K (the instruction's own, then the rest mode) outermost."""
+    """Register numbers with K (the instruction's own, then the rest mode, call after call) outermost; ``calls``: layout
+    and offset of A and of B."""
     import numpy as np
 
     from tilewright.atoms.tables import offsets
@@ -106,13 +107,16 @@ def thread_plan(
     d = d_offset + (offsets(d_layout[1])[None, :] + offsets(d_layout[2])[:, None]).reshape(-1)
     run = bool((d == d[0] + np.arange(d.size)).all())
     return ThreadPlan(
-        grid(a_layout, a_offset), grid(b_layout, b_offset), slice(int(d[0]), int(d[0]) + d.size) if run else d
+        np.concatenate([grid(a, at) for a, at, _, _ in calls]), np.concatenate([grid(b, at) for _, _, b, at in calls]),
+        slice(int(d[0]), int(d[0]) + d.size) if run else d,
     )
 
 
 @dataclass(frozen=True, repr=False)
 class UniversalFma(ThreadMma):
-    """``d = a * b + d`` on one number each. The simulator rounds the product before it adds; the GPU fuses them.
+    """``d = a * b + d`` on one number each. The GPU fuses multiplication and addition. The simulator sums the products
+    of all k of a stretch of straight code first (``sim/fusion.py``), with NumPy's matmul, and adds the sum; a single
+    product it rounds before it adds.
 
     >>> UniversalFma(F32).layout_c, UniversalFma(F32).shape_mnk
     ((1,1):(0,0), (1, 1, 1))
@@ -141,6 +145,10 @@ class UniversalFma(ThreadMma):
     @property
     def _in_place(self) -> bool:  # type: ignore[override]
         return self.type_d not in (F16, BF16)
+
+    @property
+    def _sums_first(self) -> bool:
+        return self.type_d in (F32, F64)
 
     def _widen(self, values: Array) -> Array:
         """Half types are computed in float32 and rounded once."""

@@ -7,7 +7,9 @@ the next; transposed, the two rows ``2 (l % 4)`` and the next of column ``l / 4`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from tilewright.atoms.copy import REGISTERS, CopyInstruction, check_fragment, check_pointer, check_width, split_operands
 from tilewright.atoms.mma import active_warps
@@ -18,10 +20,7 @@ from tilewright.ir.instruction import Lanes
 from tilewright.ir.types import MemSpace
 from tilewright.layout import Layout
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 
 class MatrixCopy(CopyInstruction):
@@ -110,15 +109,13 @@ class MatrixCopy(CopyInstruction):
         """16-bit cells ``[warps, 32, 8]`` of the memory side as ``[lanes, 2 * num_matrices]`` of the register side."""
         n = self.num_matrices
         if not self.transpose:  # neighbours stay together: half as many items of twice the width
-            pairs = rows.view("u4")[:, : 8 * n].reshape(-1, n, 8, 4)
-            return pairs.transpose(0, 2, 3, 1).reshape(-1, n).view(rows.dtype)
+            pairs = np.ascontiguousarray(rows).view("u4")[:, : 8 * n].reshape(-1, n, 8, 4)
+            return np.ascontiguousarray(pairs.transpose(0, 2, 3, 1).reshape(-1, n)).view(rows.dtype)
         cells = rows[:, : 8 * n].reshape(-1, n, 8, 8).swapaxes(2, 3)
         return cells.reshape(-1, n, 8, 4, 2).transpose(0, 2, 3, 1, 4).reshape(-1, 2 * n)
 
     def _to_rows(self, registers: Array) -> Array:
         """The inverse: ``[lanes, 2 * num_matrices]`` as ``[lanes, 8]``, zero for idle lanes."""
-        import numpy as np
-
         n = self.num_matrices
         cells = registers.reshape(-1, 8, 4, n, 2).transpose(0, 3, 1, 2, 4).reshape(-1, n, 8, 8)
         if self.transpose:

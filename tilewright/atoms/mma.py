@@ -148,12 +148,16 @@ class Mma(Instruction):
     # -- action --------------------------------------------------------------------------------------------------
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        self.simulate_run(lanes, [op], operands)
+        return ()
+
+    def simulate_run(self, lanes: Lanes, ops: list[Op], operands: list[Any]) -> None:
+        """Several calls with the same fragments and the same accumulators, one after the other: ``K`` is that of all of
+        them."""
         d, a, b = operands
-        attrs = op.attrs
-        plan = make_plan(
-            self, attrs["d_layout"], attrs["a_layout"], attrs["b_layout"],
-            attrs["d_offset"], attrs["a_offset"], attrs["b_offset"], d.shape[1], a.shape[1], b.shape[1],
-        )  # fmt: skip
+        attrs = ops[0].attrs
+        calls = tuple((o.attrs["a_layout"], o.attrs["a_offset"], o.attrs["b_layout"], o.attrs["b_offset"]) for o in ops)
+        plan = make_plan(self, attrs["d_layout"], attrs["d_offset"], calls, d.shape[1], a.shape[1], b.shape[1])
         warps = d.shape[0] // 32
         d2, a2, b2 = (x.reshape(warps, -1) for x in (d, a, b))
         chosen = active_warps(lanes, self)
@@ -163,7 +167,6 @@ class Mma(Instruction):
             part = d2[chosen]
             self.accumulate(part, a2[chosen], b2[chosen], plan)
             d2[chosen] = part
-        return ()
 
     def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
         """``d += a * b`` on ``[warps, 32 * registers]`` arrays: gather both, multiply, scatter."""
@@ -195,20 +198,22 @@ def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
 
 @lru_cache(maxsize=2048)
 def make_plan(
-    atom: Mma, d_layout: Layout, a_layout: Layout, b_layout: Layout, d_offset: int, a_offset: int, b_offset: int,
+    atom: Mma, d_layout: Layout, d_offset: int, calls: tuple[tuple[Layout, int, Layout, int], ...],
     d_registers: int, a_registers: int, b_registers: int,
 ) -> Plan:  # fmt: skip
-    """The indices of a call. They depend on static data only, so that one call costs one gather an operand."""
+    """The indices of some calls, each with layout and offset of A and of B. They depend on static data only, so that
+    all of them cost one gather an operand."""
     m, n, k = atom.shape_mnk
-    a = _operand_index(atom, atom.layout_a, m, k, a_layout, a_offset, a_registers)
-    b = _operand_index(atom, atom.layout_b, n, k, b_layout, b_offset, b_registers)
+    a = [_operand_index(atom, atom.layout_a, m, k, a, at, a_registers) for a, at, _, _ in calls]
+    b = [_operand_index(atom, atom.layout_b, n, k, b, at, b_registers) for _, _, b, at in calls]
     d = _operand_index(atom, atom.layout_c, m, n, d_layout, d_offset, d_registers)
     scatter = None
     if d.size == 32 * d_registers:
-        scatter = np.empty(d.size, dtype=np.intp)
-        scatter[d.reshape(-1)] = np.arange(d.size)
-        scatter = neighbours(scatter)
-    return Plan(neighbours(a), neighbours(b), d, scatter, product(a_layout[2].shape))
+        order = np.empty(d.size, dtype=np.intp)
+        order[d.reshape(-1)] = np.arange(d.size)
+        scatter = neighbours(order)
+    steps = sum(product(a_layout[2].shape) for a_layout, *_ in calls)
+    return Plan(neighbours(np.concatenate(a, axis=2)), neighbours(np.concatenate(b, axis=2)), d, scatter, steps)
 
 
 def neighbours(index: Array) -> Gather:

@@ -23,6 +23,7 @@ from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
+from tilewright.sim.fusion import fuse
 from tilewright.sim.program import Closure, Enclosing, Label, Node, Program, stop
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of
@@ -56,6 +57,8 @@ class Lowering:
     def program(self) -> Program:
         params = [self.slot(p) for p in self.function.params]
         self.block(self.function.body)
+        if self.stops is None:  # else every op is looked at by itself
+            fuse(self.nodes, self.function, self.slot)
         program = Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
         program.function, program.slots = self.function, self.slots
         program.min_blocks = self.function.attrs.get("min_blocks") or 1

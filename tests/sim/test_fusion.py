@@ -1,0 +1,175 @@
+"""Matrix instructions that are done together give what they give one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tilewright import cute, sim
+from tilewright.cute.runtime import from_dlpack
+from tilewright.sim import fusion
+from tilewright.sim.events import Observer, observing
+
+M, N, K = 2, 3, 4
+
+
+@pytest.fixture
+def fused(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many instructions each run had."""
+    found: list[int] = []
+    runs = fusion._runs
+
+    def noted(ops: Any) -> Any:
+        made = runs(ops)
+        found.extend(len(run.ops) for run in made)
+        return made
+
+    monkeypatch.setattr(fusion, "_runs", noted)
+    return found
+
+
+class Registers:
+    """One thread's ``acc (1, M, N)``, ``a (1, M, K)`` and ``b (1, N, K)``, with numbers of its own; ``mul`` adds the
+    product of one k block."""
+
+    def __init__(self, t: Any, dtype: Any) -> None:
+        self.t = t
+        self.mma = cute.make_tiled_mma(cute.nvgpu.MmaUniversalOp(dtype))
+        self.acc, self.a, self.b = (
+            cute.make_rmem_tensor(shape, dtype) for shape in ((1, M, N), (1, M, K), (1, N, K))
+        )
+        self.acc.fill(0)
+        for i in range(M * K):
+            self.a[i] = (t + i).to(dtype)
+        for i in range(N * K):
+            self.b[i] = (t % 5 - i).to(dtype)
+
+    def mul(self, k: int) -> None:
+        cute.gemm(self.mma, self.acc, self.a[None, None, k], self.b[None, None, k], self.acc)
+
+
+def run(body: Callable[[Registers], None], dtype: Any = cutlass.Float32, check: str = "none") -> np.ndarray:
+    """``[64, M, N]`` the accumulators of each thread after ``body``."""
+
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        registers = Registers(t, dtype)
+        body(registers)
+        for i in cutlass.range_constexpr(M * N):
+            out[t, i] = registers.acc[i]
+
+    @cute.jit
+    def host(out: cute.Tensor):
+        kernel(out).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+    out = np.zeros((64, M * N), dtype.ir_type.dtype)
+    with sim.options(check=check):
+        host(from_dlpack(out))
+    return out.reshape(64, N, M).transpose(0, 2, 1)
+
+
+def operands() -> tuple[np.ndarray, np.ndarray]:
+    t = np.arange(64)[:, None]
+    a = (t + np.arange(M * K)).reshape(64, K, M).transpose(0, 2, 1)
+    b = (t % 5 - np.arange(N * K)).reshape(64, K, N).transpose(0, 2, 1)
+    return a.astype(float), b.astype(float)
+
+
+def every(x: Registers) -> None:
+    for k in range(K):
+        x.mul(k)
+
+
+@pytest.mark.parametrize("dtype", [cutlass.Float32, cutlass.Float64, cutlass.Int32], ids=str)
+def test_all_of_k(dtype: Any, fused: list[int]) -> None:
+    a, b = operands()
+    np.testing.assert_array_equal(run(every, dtype), a @ b.transpose(0, 2, 1))
+    assert fused == [K]
+
+
+def test_registers_of_a_later_block_may_be_written_between(fused: list[int]) -> None:
+    def body(x: Registers) -> None:
+        for k in range(K):
+            x.mul(k)
+            if k + 1 < K:
+                x.a[0, 0, k + 1] = cutlass.Float32(k)
+
+    a, b = operands()
+    a[:, 0, 1:] = np.arange(K - 1)
+    np.testing.assert_array_equal(run(body), a @ b.transpose(0, 2, 1))
+    assert fused == [K]
+
+
+@pytest.mark.parametrize("which", ["a", "b"])
+def test_registers_that_were_read_end_a_run_when_they_are_written(which: str, fused: list[int]) -> None:
+    def body(x: Registers) -> None:
+        x.mul(0)
+        x.mul(1)
+        getattr(x, which)[0, 1, 0] = cutlass.Float32(100)
+        x.mul(2)
+
+    a, b = operands()
+    np.testing.assert_array_equal(run(body), a[..., :3] @ b[..., :3].transpose(0, 2, 1))
+    assert fused == [2, 1]
+
+
+def test_accumulators_that_are_read_or_written_end_a_run(fused: list[int]) -> None:
+    def body(x: Registers) -> None:
+        x.mul(0)
+        x.mul(1)
+        x.acc.store(x.acc.load() * 2)
+        x.mul(2)
+        x.mul(3)
+
+    a, b = operands()
+    early, late = (a[..., s] @ b[..., s].transpose(0, 2, 1) for s in (slice(0, 2), slice(2, 4)))
+    np.testing.assert_array_equal(run(body), 2 * early + late)
+    assert fused == [2, 2]
+
+
+def test_two_sets_of_accumulators_in_turns(fused: list[int]) -> None:
+    def body(x: Registers) -> None:
+        other = cute.make_rmem_tensor((1, M, N), cutlass.Float32)
+        other.fill(0)
+        for k in range(K):
+            x.mul(k)
+            cute.gemm(x.mma, other, x.a[None, None, k], x.b[None, None, k], other)
+        x.acc.store(x.acc.load() - other.load() * 3)
+
+    a, b = operands()
+    np.testing.assert_array_equal(run(body), -2 * (a @ b.transpose(0, 2, 1)))
+    assert fused == [K, K]
+
+
+def test_under_a_mask() -> None:
+    @cute.jit
+    def body(x: Any):
+        if x.t % 3 == 1:
+            for k in cutlass.range_constexpr(K):
+                x.mul(k)
+
+    a, b = operands()
+    want = (a @ b.transpose(0, 2, 1)) * (np.arange(64) % 3 == 1)[:, None, None]
+    np.testing.assert_array_equal(run(body), want)
+
+
+def test_who_listens_changes_no_bit() -> None:
+    class Everything(Observer):
+        def executed(self, group: Any, op: Any) -> None: ...
+
+        def access(self, verb: Any, buffer: Any, group: Any, off: Any, access: Any, mask: Any, values: Any) -> None: ...
+
+    def body(x: Registers) -> None:
+        x.a.store(x.a.load() / 7)
+        every(x)
+
+    quietly = run(body)
+    with observing(lambda name, config: Everything()):
+        heard = run(body)
+    np.testing.assert_array_equal(quietly, heard)
+    np.testing.assert_array_equal(quietly, run(body, check="all"))
