@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.atoms.copy import move_each
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op, Value
 from tilewright.ir.types import FragType, MemSpace, PtrType, ScalarType
@@ -46,6 +47,9 @@ class FakeLanes:
         memory, index = pointer
         mask = self.active() if mask is None else mask
         memory.values[index[mask, None] + np.arange(values.shape[1])] = values[mask]
+
+    def move(self, *repetitions: Any) -> None:
+        move_each(self, *repetitions)  # type: ignore[arg-type]
 
     def defer(self, agent: str, effect: Callable[[], None]) -> None:
         assert agent == "cp.async"

@@ -10,6 +10,7 @@ predicates. Between registers they are ``[destination, source]`` with attributes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.errors import ConstraintError
@@ -223,6 +224,18 @@ def read_registers(fragment: Array, registers: tuple[int, ...]) -> Array:
     per = width // fragment.itemsize
     found = fragment.view(ITEMS[width])[:, where.start // per : where.stop // per].copy()
     return found.view(fragment.dtype)
+
+
+def move_each(
+    lanes: Lanes, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Any],
+    masks: Sequence[Array | None], store: bool,
+) -> None:  # fmt: skip
+    """What :meth:`Lanes.move` means: one load or store after the other."""
+    for chosen, pointer, mask in zip(registers, pointers, masks, strict=True):
+        if store:
+            lanes.store(pointer, read_registers(fragment, chosen), mask)
+        else:
+            write_registers(fragment, chosen, lanes.load(pointer, len(chosen), mask), mask)
 
 
 def _common_width(fragment: Array, where: slice, values: Array) -> int:

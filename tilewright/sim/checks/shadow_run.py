@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.copy import read_registers, write_registers
+from tilewright.atoms.copy import move_each
 from tilewright.ir.core import Op
 from tilewright.sim.checks.taint import ORIGIN, Origins
 
@@ -59,12 +59,8 @@ class ShadowLanes:
     def store(self, pointer: Any, values: Array, mask: Any = None) -> None:
         self._write(pointer, undefined(values), self._both(mask))
 
-    def move(self, fragment: Array, registers: Any, pointers: Any, masks: Any, store: bool) -> None:
-        for chosen, pointer, mask in zip(registers, pointers, masks, strict=True):
-            if store:
-                self.store(pointer, read_registers(fragment, chosen), mask)
-            else:
-                write_registers(fragment, chosen, self.load(pointer, len(chosen), mask), mask)
+    def move(self, *repetitions: Any) -> None:
+        move_each(self, *repetitions)  # type: ignore[arg-type]
 
     def defer(self, agent: str, effect: Callable[[], None]) -> None:
         effect()
