@@ -25,9 +25,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Gather(NamedTuple):
-    """``index [..., columns / per]``: which items of ``per`` neighbouring registers make the rows of a matrix."""
+    """``items [..., columns / per]``: which items of ``per`` neighbouring registers make the rows of a matrix."""
 
-    index: Array
+    items: Array
     per: int
 
 
@@ -233,7 +233,7 @@ def gather(purpose: str, registers: Array, where: Gather) -> Array:
 
     width = registers.itemsize * where.per
     items = registers if where.per == 1 or width > 8 else registers.view(f"u{width}")
-    index = where.index
+    index = where.items
     if items is registers and where.per > 1:
         index = (index[..., None] * where.per + range(where.per)).reshape(*index.shape[:-1], -1)
     out = scratch(purpose, (len(registers), *index.shape), items.dtype)
