@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tilewright.errors import ArgumentError
+from tilewright.ir.target import architecture
 from tilewright.sim.checks.registry import chosen
 
 SCHEDULES = ("seeded", "lockstep")
@@ -19,7 +20,9 @@ class Options:
     order) or ``"lockstep"`` (all warps together; fastest). ``checks``: bounds and alignment of memory accesses.
     ``lanes``: about how many threads are resident at once; blocks beyond them run in waves. ``turns``: of while loops
     that a warp may make before it counts as hung. ``check``: ``"all"`` looks at every access for data races and their
-    like, ``"default"`` at as many as cost little, ``"none"`` at none."""
+    like, ``"default"`` at as many as cost little, ``"none"`` at none. ``sms``: multiprocessors of the simulated GPU: a
+    block must not wait for one that need not be resident. ``arch``: the architecture that kernels are meant for
+    (``"sm_80"``): instructions that it has not are errors; ``""``: any."""
 
     seed: int = 0
     schedule: str = "seeded"
@@ -27,23 +30,29 @@ class Options:
     lanes: int = 16384
     turns: int = 1 << 21
     check: str = "none"
+    sms: int = 132
+    arch: str = ""
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
         chosen(self.check)
-        for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int)):
+        for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int), ("sms", int)):
             value = getattr(self, name)
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
                 raise ArgumentError(f"{name}={value!r}; it is {'True or False' if kind is bool else 'an int'}")
         if self.lanes < 1:
             raise ArgumentError(f"lanes={self.lanes}; the simulator needs at least one lane")
+        if self.sms < 1:
+            raise ArgumentError(f"sms={self.sms}; a GPU has at least one multiprocessor")
+        if self.arch:
+            architecture(self.arch, bare=True)
         if self.turns < 1:
             raise ArgumentError(f"turns={self.turns}; a loop needs at least one turn")
 
 
 def _from_environment() -> Options:
-    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _CHECK (none, default, all)."""
+    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _CHECK (none, default, all), _SMS, _ARCH."""
     found: dict[str, object] = {}
     readers: dict[str, Callable[[str], object]] = {
         "seed": int,
@@ -52,6 +61,8 @@ def _from_environment() -> Options:
         "lanes": int,
         "turns": int,
         "check": str,
+        "sms": int,
+        "arch": str,
     }
     for name, read in readers.items():
         text = os.environ.get(f"TILEWRIGHT_SIM_{name.upper()}")

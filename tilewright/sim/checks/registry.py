@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tilewright.errors import ArgumentError, nearest
+from tilewright.sim.checks.architectures import Architectures
+from tilewright.sim.checks.arithmetic import Arithmetic
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.divergence import Divergence
 from tilewright.sim.checks.exits import Exits
@@ -10,6 +12,7 @@ from tilewright.sim.checks.flying import Flying
 from tilewright.sim.checks.mbarriers import MbarrierRules
 from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.races import Races
+from tilewright.sim.checks.residency import Residency
 from tilewright.sim.checks.uninitialised import Uninitialised
 
 # In the order in which they hear of an event. Names are unique.
@@ -21,6 +24,9 @@ CHECKERS: tuple[type[Checker], ...] = (
     MbarrierRules,
     Exits,
     Divergence,
+    Residency,
+    Arithmetic,
+    Architectures,
 )  # fmt: skip
 
 SETS = ("none", "default", "all")
@@ -32,8 +38,8 @@ def chosen(check: str) -> dict[str, bool]:
     ``check`` is words with commas between them: ``none``, ``default``, ``all``, names of checkers, or ``-name`` to
     leave one out.
 
-    >>> chosen("default"), chosen("races"), chosen("all,-races") == chosen("all"), chosen("none")
-    ({'races': False}, {'races': True}, False, {})
+    >>> chosen("races"), chosen("none"), "uninitialised" in chosen("default")
+    ({'races': True}, {}, False)
     """
     names = [checker.name for checker in CHECKERS]
     found: dict[str, bool] = {}

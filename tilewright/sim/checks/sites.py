@@ -14,6 +14,7 @@ from tilewright.ir.types import MemSpace, PtrType, VecType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.access import Access as Width
 from tilewright.sim.checks.initialised import doubtful
+from tilewright.sim.checks.kinds import SIGNED, concerned, polls
 from tilewright.sim.program import Program
 
 MOST_SITES = 4095  # what an epoch has bits for; further ones share the last number
@@ -146,6 +147,8 @@ class Facts:
             [self.granules[True]] + [v.type.elem.bytes for op in ops for v in (*op.operands, *op.results)
                                      if isinstance(v.type, PtrType) and v.type.space in SHARED_SPACES]
         )  # fmt: skip
+        self.polls = polls(ops)  # what a block waits for others with
+        self.arithmetic = {op for op in ops if op.opcode in ("cast", "shr", *SIGNED) and concerned(op)}
         self.sites = Sites()
 
 

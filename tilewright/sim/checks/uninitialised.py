@@ -122,7 +122,7 @@ class Uninitialised(SharedChecker):
         origins[lanes_of(group, mask)] = found
         self.pending = origins if self.pending is None else np.maximum(self.pending, origins)
         if verb == "atomic":
-            if op.attrs["atom"].mnemonic().split(".")[1:2] == ["exch"]:
+            if getattr(op.attrs["atom"], "kind", "") == "exch":
                 memory[cells] = 0
             self._update(group, op, memory, cells, mask)
 

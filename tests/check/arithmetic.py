@@ -1,0 +1,78 @@
+"""Integers that leave their range."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilewright as cutlass
+from tests.check.pairs import launch, pair
+from tilewright import cute
+
+I32, I64 = np.int32, np.int64
+RULE = "overflow"
+
+
+def compute(function, dtype: type = I32, values: tuple[float, ...] = (1.0,)) -> None:  # type: ignore[no-untyped-def]
+    """``y[t] = function(t, x[0])`` in one warp."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        y[t] = function(t, x[0])
+
+    launch(kernel, np.array(values, np.float32), np.zeros(32, dtype), block=32)
+
+
+@pair(RULE, "return cutlass.Int64(n * n)")
+def a_product_that_leaves_32_bits(bug: bool) -> None:
+    def function(t, x):  # type: ignore[no-untyped-def]
+        n = t + 100_000
+        if cutlass.const_expr(bug):
+            return cutlass.Int64(n * n)
+        return cutlass.Int64(n) * cutlass.Int64(n)
+
+    compute(function, I64)
+
+
+@pair(RULE, "compute(lambda t, x: x.to(cutlass.Int32) + (8 * t if bug else t), I32, (2147483520.0,))")
+def a_sum_that_leaves_32_bits(bug: bool) -> None:
+    compute(lambda t, x: x.to(cutlass.Int32) + (8 * t if bug else t), I32, (2147483520.0,))
+
+
+@pair(RULE, "compute(lambda t, x: cutlass.Int32(1) << (t if bug else t % 31))")
+def a_bit_shifted_into_the_sign(bug: bool) -> None:
+    compute(lambda t, x: cutlass.Int32(1) << (t if bug else t % 31))
+
+
+@pair(RULE, "compute(lambda t, x: cutlass.Int32(1) << (t + 8 if bug else t % 16))")
+def a_shift_by_the_width(bug: bool) -> None:
+    compute(lambda t, x: cutlass.Int32(1) << (t + 8 if bug else t % 16))
+
+
+@pair(RULE, "compute(lambda t, x: cutlass.Int32(1024) >> (t - 1 if bug else t))")
+def a_shift_by_a_negative_number(bug: bool) -> None:
+    compute(lambda t, x: cutlass.Int32(1024) >> (t - 1 if bug else t))
+
+
+@pair(RULE, "compute(lambda t, x: (x * 3.0e9).to(cutlass.Int32), I32, (1.0 if bug else 0.5,))")
+def a_float_that_no_int_holds(bug: bool) -> None:
+    compute(lambda t, x: (x * 3.0e9).to(cutlass.Int32), I32, (1.0 if bug else 0.5,))
+
+
+@pair(RULE, 'compute(lambda t, x: x.to(cutlass.Int32), I32, (float("nan") if bug else 2.0,))')
+def a_nan_converted_to_an_integer(bug: bool) -> None:
+    compute(lambda t, x: x.to(cutlass.Int32), I32, (float("nan") if bug else 2.0,))
+
+
+@pair(RULE, "compute(lambda t, x: -(x.to(cutlass.Int32)), I32, (-2147483648.0 if bug else -2147483520.0,))")
+def the_least_integer_negated(bug: bool) -> None:
+    compute(lambda t, x: -(x.to(cutlass.Int32)), I32, (-2147483648.0 if bug else -2147483520.0,))
+
+
+@pair(RULE, "return n * n")
+def a_product_that_leaves_64_bits(bug: bool) -> None:
+    def function(t, x):  # type: ignore[no-untyped-def]
+        n = cutlass.Int64(t) + (1 << (33 if bug else 30))
+        return n * n
+
+    compute(function, I64)

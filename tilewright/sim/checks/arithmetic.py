@@ -1,0 +1,119 @@
+"""Integers that do not hold their result: sums, differences, products and shifts of signed numbers that leave 32 or 64
+bits, shifts by the width or more, and floats converted to integers that do not hold them.
+
+The simulator and the printed code wrap; but an index that has wrapped is wrong, and C++ leaves signed overflow open.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.ir.core import Constant, Op
+from tilewright.ir.types import element_of
+from tilewright.sim.checks.actors import thread_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.kinds import is_signed
+from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.lowering import constant_value
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "neg": "-", "shl": "<<"}
+Array = np.ndarray[Any, Any]
+
+
+class Arithmetic(Checker):
+    name = "arithmetic"
+
+    @classmethod
+    def concerns(cls, known: Facts) -> bool:
+        return bool(known.arithmetic)
+
+    def begin(self, launch: Launch) -> None:
+        self.ops = facts(launch.program).arithmetic
+        self.slots = launch.program.slots
+
+    def executed(self, group: Group, op: Op) -> None:
+        if op not in self.ops:
+            return
+        values = [
+            np.asarray(constant_value(v) if isinstance(v, Constant) else group.slots[self.slots[v]])
+            for v in op.operands
+        ]
+        bad = _wrong(op, values, np.asarray(group.slots[self.slots[op.result]]))
+        if not np.any(bad):
+            return
+        if np.ndim(bad) and np.shape(bad)[0] == group.lanes_count:
+            lanes = bad.reshape(group.lanes_count, -1).any(1)
+            if group.mask is not None:
+                lanes &= group.mask
+            if not lanes.any():
+                return
+            lane = int(np.argmax(lanes))
+            shown = [_shown(v, lane, bad, group.lanes_count) for v in values]
+            count = int(lanes.sum())
+        else:
+            lane, count = 0 if group.mask is None else int(np.argmax(group.mask)), 1
+            shown = [v.reshape(-1)[0] for v in values]
+        self._found(group, op, lane, shown, count)
+
+    def _found(self, group: Group, op: Op, lane: int, shown: list[Any], count: int) -> None:
+        elem = element_of(op.result.type)
+        if op.opcode == "cast":
+            what = f"the {element_of(op.operands[0].type)} {shown[0]} is converted to {elem}, which does not hold it"
+            fix = "bound the number first, or convert to a wider integer"
+        elif op.opcode in ("shl", "shr") and not 0 <= int(shown[1]) < elem.width:
+            what = f"a shift of {elem} by {int(shown[1])}; it is 0 to {elem.width - 1}"
+            fix = "bound the distance; a shift by the width or more is undefined in C++"
+        else:
+            sign = SIGNS[op.opcode]
+            text = f"{sign}{shown[0]}" if len(shown) == 1 else f"{shown[0]} {sign} {shown[1]}"
+            what = f"{text} does not fit into {elem}"
+            fix = "compute in Int64, or in Uint32 or Uint64 where wrapping around is meant"
+        self.findings.add(
+            Finding("overflow", what, [Party("computed", op, thread_of(group, lane))], None,
+                    "signed numbers that leave their range wrap around here, and are undefined in C++", fix, count),
+            ("overflow", str(op.loc or id(op)), op.opcode),
+        )  # fmt: skip
+
+
+def _shown(value: Array, lane: int, bad: Array, lanes: int) -> Any:
+    """The operand of the first element that is wrong in a lane."""
+    if not value.ndim:
+        return value[()]
+    if bad.ndim == 2:
+        column = int(np.argmax(bad[lane]))
+        return value[lane, column] if value.ndim == 2 else value[column] if value.shape[0] != lanes else value[lane]
+    return value[lane] if value.shape[0] == lanes else value.reshape(-1)[0]
+
+
+def _wrong(op: Op, values: list[Array], result: Array) -> Any:
+    """Which results are wrong."""
+    if op.opcode == "cast":
+        elem = element_of(op.result.type)
+        info = np.iinfo(elem.dtype)
+        x = np.trunc(values[0].astype(np.float64))
+        return ~((x >= float(info.min)) & (x < float(info.max) + 1.0))
+    a = values[0]
+    if op.opcode == "neg":
+        return (a == np.iinfo(a.dtype).min) & (result == a)
+    b = values[1]
+    if op.opcode in ("shl", "shr"):
+        elem = element_of(op.result.type)
+        out = (b < 0) | (b >= elem.width) if op.attrs.get("wraps") else np.zeros(np.shape(b), bool)
+        if op.opcode == "shl" and is_signed(elem):
+            distance = np.where(out, 0, b)
+            out = out | ((result >> distance) != a) & ~out
+        return out
+    if op.opcode == "add":
+        return ((a ^ result) & (b ^ result)) < 0
+    if op.opcode == "sub":
+        return ((a ^ b) & (a ^ result)) < 0
+    if a.dtype.itemsize == 4:
+        return a.astype(np.int64) * b != result
+    return np.abs(a.astype(np.float64) * b - result) > np.abs(result.astype(np.float64)) + 2.0**62

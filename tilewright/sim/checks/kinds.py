@@ -1,0 +1,47 @@
+"""What kinds of ops single checkers look at, found once for each kernel."""
+
+from __future__ import annotations
+
+from tilewright.atoms.atomic import Atomic
+from tilewright.ir.core import Constant, Op
+from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
+
+SIGNED = ("add", "sub", "mul", "neg", "shl")
+
+
+def concerned(op: Op) -> bool:
+    """Whether the op may overflow, as far as the front could tell."""
+    if op.opcode == "cast":
+        source, to = element_of(op.operands[0].type), element_of(op.result.type)
+        return source.is_float and to.is_integer and to.kind != "bool"
+    if op.opcode in ("shl", "shr"):
+        return bool(op.attrs.get("wraps")) or is_signed(element_of(op.result.type))
+    return op.opcode in SIGNED and bool(op.attrs.get("wraps")) and is_signed(element_of(op.result.type))
+
+
+def is_signed(elem: ScalarType) -> bool:
+    return elem.kind == "int" and elem.width in (32, 64)
+
+
+def polls(ops: list[Op]) -> set[Op]:
+    """The ops in while loops that read global memory and change nothing: what a block waits with."""
+    found = set()
+    for loop in ops:
+        if loop.opcode != "while":
+            continue
+        for op in loop.walk():
+            pointer = op.operands[0].type if op.operands else None
+            if not isinstance(pointer, PtrType) or pointer.space not in (MemSpace.GMEM, MemSpace.GENERIC):
+                continue
+            if op.opcode == "load":
+                found.add(op)
+            elif op.opcode == "call":
+                atom, value = op.attrs["atom"], op.operands[-1]
+                nothing = isinstance(value, Constant) and not value.value
+                if isinstance(atom, Atomic):
+                    if atom.kind in ("add", "or", "xor") and nothing:
+                        found.add(op)
+                elif op.results and any(a.reads and not a.writes for a in atom.accesses):
+                    found.add(op)
+    return found
+

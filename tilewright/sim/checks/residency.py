@@ -1,0 +1,138 @@
+"""Waiting for a block that need not be resident.
+
+A GPU begins the blocks of a grid in order, as many as it holds at once; the others begin when earlier ones end. A block
+that waits for one of those may keep it from ever beginning. So a loop that polls global memory may wait for blocks that
+are resident with it from the start, or that come before it. The simulated GPU has ``sim.options(sms=...)``
+multiprocessors; how many blocks each holds, threads and shared memory decide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.atoms.atomic import Atomic
+from tilewright.ir.core import Op
+from tilewright.ir.target import MOST_SMEM, SMEM_RESERVED
+from tilewright.sim.checks.actors import actor, lanes_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.places import global_memory
+from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.geometry import WARP
+from tilewright.sim.shared import SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+MOST_BLOCKS, MOST_THREADS = 32, 2048  # of a multiprocessor
+CELL = 2  # log2 of the bytes that flags are told apart by
+LARGEST = 1 << 26  # bytes of an array that is looked at
+
+
+class Poll:
+    """Who waits, and who writes, at the cells of one array: numbers of blocks, plus 1."""
+
+    def __init__(self, size: int) -> None:
+        cells = (size >> CELL) + 1
+        self.writer, self.waiter = np.zeros((2, cells), np.int32)
+        self.locks = np.zeros(cells, bool)  # exchanged: who waits there waits for one that runs
+        self.wrote: dict[int, tuple[Op, int, int]] = {}  # by block: its last write, warp and lane
+        self.waits: dict[int, tuple[Op, int, int]] = {}
+
+
+class Residency(Checker):
+    name, cost = "residency", "default"
+
+    @classmethod
+    def concerns(cls, known: Facts) -> bool:
+        return bool(known.polls)
+
+    def begin(self, launch: Launch) -> None:
+        self.launch, geometry = launch, launch.geometry
+        self.polls = facts(launch.program).polls
+        per = min(
+            MOST_BLOCKS, MOST_THREADS // (geometry.warps * WARP),
+            (MOST_SMEM + SMEM_RESERVED) // (launch.smem + SMEM_RESERVED),
+        )  # fmt: skip
+        self.held = max(geometry.cluster_size, launch.options.sms * max(1, per))
+        self.off = geometry.blocks <= self.held
+        self.first: dict[Wave, int] = {}
+        self.blocks = 0
+        self.places: dict[Any, Poll] = {}
+
+    def wave(self, wave: Wave) -> None:
+        self.first[wave] = self.blocks
+        self.blocks += len(wave.coords)
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        if self.off or isinstance(buffer, SharedBuffer) or buffer.bytes.size > LARGEST:
+            return
+        op = group.lanes.op
+        poll = self.places.get(buffer)
+        polling = op in self.polls
+        if verb == "load" and not polling:
+            return
+        if poll is None:
+            poll = self.places[buffer] = Poll(buffer.bytes.size)
+        lanes, cells = lanes_of(group, mask), off >> CELL
+        blocks = self.first[group.wave] + group.warps[lanes // WARP] // group.wave.geometry.warps
+        if polling:
+            self._read(group, op, poll, buffer, off, lanes, cells, blocks)
+        else:
+            self._wrote(group, op, poll, buffer, off, lanes, cells, blocks, verb)
+
+    def _read(
+        self, group: Group, op: Op, poll: Poll, buffer: Any, off: Array, lanes: Array, cells: Array, blocks: Array
+    ) -> None:
+        before = poll.waiter[cells]
+        poll.waiter[cells] = np.where(before == 0, blocks + 1, np.minimum(before, blocks + 1))
+        for block, k in zip(*np.unique(blocks, return_index=True), strict=True):
+            poll.waits[int(block)] = op, int(lanes[k]) // WARP, int(lanes[k]) % WARP
+        writer = poll.writer[cells] - 1
+        bad = np.flatnonzero((writer > blocks) & (writer >= self.held) & ~poll.locks[cells])
+        if bad.size:
+            k = int(bad[0])
+            self._found(op, poll.wrote[int(writer[k])][0], int(blocks[k]), int(writer[k]), poll, buffer, int(off[k]))
+
+    def _wrote(
+        self, group: Group, op: Op, poll: Poll, buffer: Any, off: Array, lanes: Array, cells: Array, blocks: Array,
+        verb: str,
+    ) -> None:  # fmt: skip
+        if verb == "atomic" and isinstance(op.attrs["atom"], Atomic) and op.attrs["atom"].kind in ("cas", "exch"):
+            poll.locks[cells] = True
+        poll.writer[cells] = np.maximum(poll.writer[cells], blocks + 1)
+        for block, k in zip(*np.unique(blocks, return_index=True), strict=True):
+            poll.wrote[int(block)] = op, int(group.warps[lanes[k] // WARP]), int(lanes[k]) % WARP
+        waiter = poll.waiter[cells] - 1
+        bad = np.flatnonzero((waiter >= 0) & (waiter < blocks) & (blocks >= self.held) & ~poll.locks[cells])
+        if bad.size:
+            k = int(bad[0])
+            waits = poll.waits[int(waiter[k])][0]
+            self._found(waits, op, int(waiter[k]), int(blocks[k]), poll, buffer, int(off[k]))
+
+    def _found(self, waits: Op, writes: Op, waiter: int, writer: int, poll: Poll, buffer: Any, off: int) -> None:
+        grid = self.launch.geometry
+        who = []
+        for block, known in ((waiter, poll.waits), (writer, poll.wrote)):
+            x, rest = block % grid.grid[0], block // grid.grid[0]
+            coords = (x, rest % grid.grid[1], rest // grid.grid[1])
+            _, warp, lane = known[block]
+            who.append(actor(self.launch, coords, warp % grid.warps, lane))
+        self.findings.add(
+            Finding(
+                "residency", f"block {who[0].block} waits for block {who[1].block}, which need not be resident",
+                [Party("waits", waits, who[0]), Party("written", writes, who[1])],
+                global_memory(waits, buffer, off, 1 << CELL),
+                f"the grid has {grid.blocks} blocks, of which the GPU ({self.launch.options.sms} multiprocessors) "
+                f"holds {self.held} at once; a later block begins when an earlier one ends",
+                "wait for earlier blocks only, let the last one that arrives do the work (a ticket), or launch no more "
+                "blocks than are resident (persistent blocks); sim.options(sms=...) says how large the GPU is",
+            )
+        )  # fmt: skip
