@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.errors import StagingError
 from tilewright.ir import fold
 from tilewright.ir.arithmetic import may_overflow
-from tilewright.ir.core import Block, Constant, Location, Op, Value
+from tilewright.ir.core import Block, Constant, Location, Op, Value, Variable
 from tilewright.ir.types import (
     BOOL,
     I32,
@@ -55,6 +55,7 @@ class Builder:
         self.block_shape: tuple[int | None, ...] | None = None
         self.smem_bytes = 0
         self.regions: list[Any] = []
+        self.variables: list[Variable] = []  # of the user's, as they are assigned
 
     # -- where ---------------------------------------------------------------------------------------------------
 

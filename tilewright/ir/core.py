@@ -80,18 +80,31 @@ class Block:
             yield from op.walk()
 
 
+class Variable(NamedTuple):
+    """A variable of the user's and what was assigned to it at ``loc``: a number or tensor of the language front (it has
+    ``value``, or ``engine`` and ``linear``), or a Python number. ``after``: the op staged last before."""
+
+    name: str
+    thing: Any
+    loc: Location
+    after: Op | None = None
+
+
 @dataclass(eq=False, slots=True)
 class Function:
     """A kernel (``kind == "kernel"``) or a host function (``kind == "host"``).
 
     Kernel attributes: ``smem_bytes`` (dynamic shared memory that the body's allocations need), ``max_threads`` and
     ``min_blocks`` (launch bounds), ``cluster`` (static cluster shape or None), ``source`` (file of the user's kernel).
+    ``variables`` are a kernel's in the order of assignment, ``replaced`` the values that others stand for.
     """
 
     name: str
     kind: str
     body: Block
     attrs: dict[str, Any] = field(default_factory=dict)
+    variables: list[Variable] = field(default_factory=list, repr=False)
+    replaced: dict[Value, Value] = field(default_factory=dict, repr=False)
 
     @property
     def params(self) -> list[Value]:

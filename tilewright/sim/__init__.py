@@ -18,6 +18,7 @@ from tilewright.sim.settings import Options, current_options, options, set_optio
 from tilewright.sim.tracing import Trace, trace
 
 if TYPE_CHECKING:
+    from tilewright.sim import debug
     from tilewright.sim.exploration import explore
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Trace",
     "conceal",
     "current_options",
+    "debug",
     "explore",
     "expose",
     "options",
@@ -37,10 +39,13 @@ __all__ = [
 ]
 
 
-_ON_DEMAND = {"explore": "tilewright.sim.exploration"}  # what most programs never use, and need not import
+# What most programs never use, and need not import.
+_ON_DEMAND = {"explore": "tilewright.sim.exploration"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "debug":
+        return import_module("tilewright.sim.debug")
     if name not in _ON_DEMAND:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ON_DEMAND[name]), name)

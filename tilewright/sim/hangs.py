@@ -22,7 +22,7 @@ def deadlock(launch: Launch) -> str:
     group = launch.groups[0]
     first = int(group.warps[0]) // launch.geometry.warps
     size = launch.geometry.cluster_size
-    blocks = [_block(launch, group.wave, slot) for slot in range(first // size * size, first // size * size + size)]
+    blocks = [block(launch, group.wave, slot) for slot in range(first // size * size, first // size * size + size)]
     chain = cycle(launch, group)
     return "\n  ".join((
         f"deadlock in kernel {launch.program.name!r}: no warp can go on; {blocks[0]}",
@@ -38,7 +38,7 @@ def hang(launch: Launch, spinning: list[Group]) -> str:
     first = min(spinning, key=lambda g: int(g.warps[0]))
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",
-        _block(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
+        block(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
         "to fix: something must set what the loop waits for; all blocks of the grid are resident here, but lanes that "
         "leave a loop wait for those of their warp that still turn in it",
     ))  # fmt: skip
@@ -47,12 +47,12 @@ def hang(launch: Launch, spinning: list[Group]) -> str:
 def endless(launch: Launch, group: Group) -> str:
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",
-        _block(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
+        block(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
         "to fix: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
     ))  # fmt: skip
 
 
-def _block(launch: Launch, wave: Wave, slot: int) -> str:
+def block(launch: Launch, wave: Wave, slot: int) -> str:
     """The block in ``slot`` of the wave, and a line for each of its warps (equal neighbours share one)."""
     per_block = launch.geometry.warps
     states = ["no longer in the kernel"] * per_block

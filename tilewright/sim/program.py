@@ -101,6 +101,7 @@ class Program:
         self.slots: dict[Any, int] = {}  # the register of each value
         self.facts: Any = None  # what the checks know of it
         self.with_stops: Program | None = None  # as the exploration of schedules runs it
+        self.by_lines: Program | None = None  # as the debugger runs it
         self.min_blocks = 1  # that share a multiprocessor, as the launch bounds say
         self._exact = exact
         self._live = _liveness(nodes)

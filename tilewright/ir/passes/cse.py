@@ -12,7 +12,7 @@ Key = tuple[Hashable, ...]
 
 
 def eliminate_common_subexpressions(function: Function) -> None:
-    _scope(function.body, {}, {})
+    _scope(function.body, {}, function.replaced)
 
 
 def _scope(block: Block, outer: dict[Key, Op], replaced: dict[Value, Value]) -> None:

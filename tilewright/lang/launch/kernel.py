@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.errors import StagingError, VerifyError
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block, Constant, Function, Value
+from tilewright.ir.core import Block, Constant, Function, Location, Value, Variable
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.runtime import cluster_fault
@@ -253,8 +253,13 @@ def _trace(
     host.dependencies.append(kernel.function)
     builder = StagingBuilder(function.body, host.dependencies, (*block_shape, 1, 1)[:3] if block_shape else None)
     rest = iter(params)
+    code = kernel.function.__code__
+    start = Location(code.co_filename, code.co_firstlineno)
+    function.variables = builder.variables
     with builder.activate():
-        result = kernel.signature.call(kernel.code, bound, [kernel.received(spec.rebuild(rest)) for spec in shapes])
+        received = [kernel.received(spec.rebuild(rest)) for spec in shapes]
+        builder.variables += [Variable(name, x, start) for (name, _, _), x in zip(given, received, strict=True)]
+        result = kernel.signature.call(kernel.code, bound, received)
     if result is not None:
         raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
     function.attrs.update(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from tilewright.ir.core import Constant, Op, Value
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Constant, Location, Op, Value, Variable
 from tilewright.lang.staging.branch import If
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, not_, or_
@@ -23,6 +25,12 @@ __all__ = [
 
 def named(name: str, thing: Any) -> Any:
     """Tell a fresh run-time value, or the registers of a tensor, the name of the variable that it is assigned to."""
+    _tell(name, thing)
+    _note(name, thing, 2)
+    return thing
+
+
+def _tell(name: str, thing: Any) -> None:
     value = getattr(thing, "value", None)
     if not isinstance(value, Value):
         value = getattr(getattr(thing, "engine", None), "frag", None)
@@ -31,7 +39,16 @@ def named(name: str, thing: Any) -> Any:
         of_register = isinstance(op, Op) and op.opcode == "sreg" and value.hint == op.attrs["name"].replace(".", "_")
         if value.hint is None or of_register:
             value.hint = name
-    return thing
+
+
+def _note(name: str, thing: Any, depth: int) -> None:
+    """Keep what a variable stands for, for the simulator's debugger."""
+    if Builder.active() and (isinstance(thing, (int, float)) or hasattr(thing, "engine") or hasattr(thing, "value")):
+        frame = sys._getframe(depth)
+        where = Location(frame.f_code.co_filename, frame.f_lineno)
+        builder = Builder.current()
+        after = builder.block.ops[-1] if builder.block.ops else None
+        builder.variables.append(Variable(name, thing, where, after))
 
 
 def names(wanted: tuple[str, ...], things: Any) -> Any:
@@ -39,5 +56,6 @@ def names(wanted: tuple[str, ...], things: Any) -> Any:
     if type(things) is tuple and len(things) == len(wanted):
         for name, thing in zip(wanted, things, strict=True):
             if name and name != "_":
-                named(name, thing)
+                _tell(name, thing)
+                _note(name, thing, 2)
     return things

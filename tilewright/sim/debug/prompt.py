@@ -1,0 +1,31 @@
+"""The Python debugger at a line of a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import TilewrightError
+from tilewright.sim.debug.frame import Frame
+
+
+class Names(dict[str, Any]):
+    """The names that the debugger sees: ``frame``, and the kernel's variables by what they hold."""
+
+
+def names(frame: Frame) -> Names:
+    """What can be shown is there under its own name; the rest says why under ``frame.value``."""
+    found = Names(frame=frame)
+    for name in frame.names():
+        try:
+            found.setdefault(name, frame[name])
+        except TilewrightError:
+            continue
+    return found
+
+
+def prompt(frame: Frame) -> None:
+    """Open what ``breakpoint()`` opens (``pdb``, or what PYTHONBREAKPOINT says), at the kernel's own line."""
+    print(frame)
+    # Code that seems to stand at the kernel's line: the debugger then shows the kernel's source around it.
+    text = "\n" * (frame.location.line - 1) + "breakpoint()"
+    exec(compile(text, frame.location.file, "exec"), {"__name__": frame.kernel, **names(frame)})  # noqa: S102

@@ -1,0 +1,246 @@
+"""The user's variables at a place of a running kernel: numbers from registers, tensors from memory through their
+layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentError, nearest
+from tilewright.ir.core import Block, Constant, Function, Op, Value, Variable
+from tilewright.ir.ops import PURE
+from tilewright.ir.types import FragType, PtrType, element_of
+from tilewright.sim.access import Access
+from tilewright.sim.geometry import WARP
+from tilewright.sim.group import Group
+from tilewright.sim.lowering import constant_value
+from tilewright.sim.memory import Anywhere
+from tilewright.sim.program import Program
+from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.steps import STEPS
+from tilewright.sim.values import Ptr
+
+
+class Missing(Exception):  # noqa: N818 - says why a value cannot be shown
+    """The machine does not hold the value here."""
+
+
+class Variables:
+    """Of the warp in ``row`` of a group that stands before ``op``; ``lane`` of it, or None: all 32.
+
+    The language front notes each assignment to a variable, with the op staged last before it: that is its place in the
+    program. Loops and branches give their values the names of the variables that they carry.
+    """
+
+    def __init__(self, program: Program, group: Group, op: Op, row: int, lane: int | None) -> None:
+        self.function: Function = program.function
+        self.slots: dict[Value, int] = program.slots
+        self.template = program.template
+        self.group, self.op, self.row, self.lane = group, op, row, lane
+        self.positions = {each: k for k, each in enumerate(self.function.walk())}
+        self.here = self.positions[op]
+        self.around = _around(self.function.body, op) or []
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Those assigned so far, in alphabetical order."""
+        assigned = {v.name for v in self.function.variables if _is_shown(v.thing) and self._at(v) < self.here}
+        return sorted(assigned | {name for name, _, _ in self._carried()})
+
+    def find(self, name: str) -> Any:
+        """What ``name`` stands for here: what was assigned to it last, in this file if it was there, or what a loop or
+        a branch has made of it."""
+        notes = [v for v in self.function.variables if v.name == name and _is_shown(v.thing)]
+        file = self.op.loc.file if self.op.loc is not None else ""
+        notes = [v for v in notes if v.loc.file == file] or notes
+        before: list[tuple[float, int, Any]] = [(self._at(v), k, v.thing) for k, v in enumerate(notes)]
+        before += [(at, -1, value) for known, at, value in self._carried() if known == name]
+        before = [found for found in before if found[0] < self.here]
+        if before:
+            return max(before, key=lambda found: found[:2])[2]
+        if notes:
+            return notes[-1].thing
+        known = sorted({v.name for v in self.function.variables})
+        raise ArgumentError(f"kernel {self.function.name!r} has no variable {name!r}{nearest(name, known)}")
+
+    def _at(self, variable: Variable) -> float:
+        """Where in the program a variable was assigned; behind everything, if that is in a region that is over."""
+        values = [self.function.replaced.get(v, v) for v in _values(variable.thing)]
+        owners = [v.op for v in values if v.op is not None]
+        if any(o in self.positions and not self._open(o) for o in owners):
+            return float("inf")
+        if variable.after is not None and variable.after in self.positions:
+            owners.append(variable.after)
+        return max((self.positions.get(o, -1) for o in owners), default=-1)
+
+    def _open(self, op: Op) -> bool:
+        """Whether ``op`` stands in a block around the place."""
+        return any(op in block.ops for block, _ in self.around)
+
+    def _carried(self) -> Iterator[tuple[str, float, Value]]:
+        """The names that loops around the place carry, and that loops and branches before it have left: where, and as
+        which value."""
+        for block, owner in self.around:
+            at = self.positions[owner] if owner is not None else -1
+            for value in block.args if owner is not None else ():
+                if value.hint:
+                    yield value.hint, at + 0.5, value
+            for op in block.ops:
+                if self.positions[op] >= self.here:
+                    break
+                if op.regions or op.opcode == "select":  # what a branch leaves may be chosen without one
+                    end = self.positions[list(op.walk())[-1]]
+                    for value in op.results:
+                        if value.hint:
+                            yield value.hint, end + 0.5, value
+
+    # -- numbers -------------------------------------------------------------------------------------------------------
+
+    def register(self, value: Value) -> Any:
+        """What a value of the IR holds: a number or an array ``[..]`` of the lane, or ``[32, ..]`` of the warp."""
+        return self._rows(self._held(value), value)
+
+    def _held(self, value: Value) -> Any:
+        """The same for all lanes of the group, as registers hold it."""
+        value = self.function.replaced.get(value, value)
+        if isinstance(value, Constant):
+            return constant_value(value)
+        slot = self.slots.get(value)
+        if slot is None:
+            return self._computed(value)
+        held = self.group.slots[slot]
+        if held is None:
+            raise Missing("it has no value here: not yet assigned, or not used any more")
+        return held
+
+    def _computed(self, value: Value) -> Any:
+        """A value that the kernel itself does not compute, because nothing needs it."""
+        op = value.op
+        if op is None or op.opcode not in PURE | {"sreg"}:
+            raise Missing("the kernel never uses it when it runs, so that it is not computed")
+        registers = [*map(self._held, op.operands), None]
+        STEPS[op.opcode](op, list(range(len(op.operands))), [len(op.operands)])(self.group, registers)
+        return registers[-1]
+
+    def _rows(self, held: Any, value: Value) -> Any:
+        if isinstance(held, Ptr):
+            off = self._lanes(np.asarray(held.off), 1)
+            return Ptr(held.buf, off if np.ndim(off) else int(off))
+        wide = 1 if isinstance(value.type, FragType) or hasattr(value.type, "n") else 0
+        return self._lanes(np.asarray(held), 1 + wide)
+
+    def _lanes(self, array: np.ndarray, per_lane: int) -> Any:
+        """The rows of the lane or warp of an array whose first axis is lanes, if it has ``per_lane`` axes."""
+        if array.ndim == per_lane:
+            first = self.row * WARP
+            array = array[first : first + WARP] if self.lane is None else array[first + self.lane]
+        return array.copy() if array.ndim else array[()]
+
+    def number(self, thing: Any) -> Any:
+        """A number of the language, or a Python number."""
+        if isinstance(thing, (int, float, str)) or thing is None:
+            return thing
+        value = getattr(thing, "value", thing)
+        return self.register(value) if isinstance(value, Value) else value
+
+    # -- tensors -------------------------------------------------------------------------------------------------------
+
+    def tensor(self, thing: Any) -> np.ndarray:
+        """The elements of a tensor as this lane sees them: an array with the extents of the layout's modes."""
+        if self.lane is None:
+            raise ArgumentError("a tensor is seen by one lane: choose it")
+        engine, linear = thing.engine, thing.linear
+        try:
+            offsets = self._offsets(linear)
+        except Missing:
+            return self._whole(engine, linear)
+        if hasattr(engine, "frag"):
+            held = np.asarray(self.register(engine.frag))
+            found: np.ndarray = held[offsets + int(self.number(engine.offset))]
+            return found
+        if not hasattr(engine, "base"):
+            raise ArgumentError("a tensor of coordinates has no elements in memory")
+        pointer = self.register(engine.base)
+        start = int(self.number(engine.const)) + int(self.number(engine.pending))
+        size = element_of(engine.base.type).bytes
+        moved = (offsets + start) * size
+        if engine.swizzle is not None:
+            moved = engine.swizzle.of(moved)
+        return self._loaded(pointer, moved, engine.base.type)
+
+    def _whole(self, engine: Any, linear: Any) -> np.ndarray:
+        """The caller's array behind a tensor whose extents the kernel was not given, because it does not use them."""
+        pointer = self.register(engine.base) if isinstance(getattr(engine, "base", None), Value) else None
+        owner = getattr(getattr(pointer, "buf", None), "owner", None)
+        rank = len(linear.shape) if isinstance(linear.shape, tuple) else 1
+        if not isinstance(owner, np.ndarray) or owner.ndim != rank or int(pointer.off) != pointer.buf.low:
+            raise Missing("the kernel does not use its extents when it runs, so that they are not known")
+        return owner.copy()
+
+    def _loaded(self, pointer: Ptr, moved: np.ndarray, kind: Any) -> np.ndarray:
+        assert isinstance(kind, PtrType)
+        buffer, off = pointer.buf, int(pointer.off) + moved
+        if isinstance(buffer, Anywhere):
+            found = [b for b in buffer.space.exposed() if b.base + b.low <= int(pointer.off) < b.base + b.high]
+            if not found:
+                raise Missing("it points to no array that the launch knows")
+            buffer, off = found[0], off - found[0].base
+        if isinstance(buffer, SharedBuffer):
+            block = int(self.group.warps[self.row]) // self.group.wave.geometry.warps
+            off = off + block * buffer.stride
+            low, high = block * buffer.stride, (block + 1) * buffer.stride
+        else:
+            low, high = buffer.low, buffer.high
+        access = Access(kind.elem, 1, kind.elem.bytes, True)
+        inside = (off >= low) & (off <= high - access.nbytes)
+        flat = np.where(inside, off, low).reshape(-1)
+        raw = buffer.bytes[flat[:, None] + np.arange(access.nbytes)]
+        values = (raw[:, 0] != 0) if access.bool_ else np.ascontiguousarray(raw).view(access.dtype)[:, 0]
+        values = values.reshape(off.shape)
+        return values if inside.all() else np.ma.masked_array(values, ~inside)
+
+    def _offsets(self, layout: Any) -> np.ndarray:
+        """The offset of each element, an axis for each mode of the layout."""
+        shape, stride = getattr(layout, "shape", None), getattr(layout, "stride", None)
+        if shape is None or stride is None:
+            raise ArgumentError(f"the layout {layout} cannot be followed here")
+        modes = list(zip(shape, stride, strict=True)) if isinstance(shape, tuple) else [(shape, stride)]
+        found = np.zeros((), np.int64)
+        for mode in modes:
+            found = found[..., None] + self._mode(*mode)
+        return found
+
+    def _mode(self, shape: Any, stride: Any) -> np.ndarray:
+        if isinstance(shape, tuple):
+            found = np.zeros(1, np.int64)
+            for part in zip(shape, stride, strict=True):
+                found = (self._mode(*part)[:, None] + found).reshape(-1)  # the first mode moves fastest
+            return found
+        return np.arange(int(self.number(shape)), dtype=np.int64) * int(self.number(stride))
+
+
+def _around(block: Block, op: Op, owner: Op | None = None) -> list[tuple[Block, Op | None]]:
+    """The blocks that ``op`` stands in, outermost first, each with the op that it is a region of; empty if none."""
+    if op in block.ops:
+        return [(block, owner)]
+    for inner in block.ops:
+        for region in inner.regions:
+            found = _around(region, op, inner)
+            if found:
+                return [(block, owner), *found]
+    return []
+
+
+def _is_shown(thing: Any) -> bool:
+    if isinstance(thing, (int, float)):
+        return True
+    return isinstance(getattr(thing, "value", None), Value) or hasattr(thing, "linear")
+
+
+def _values(thing: Any) -> list[Value]:
+    engine = getattr(thing, "engine", None)
+    found = [getattr(thing, "value", None), getattr(engine, "frag", None), getattr(engine, "base", None)]
+    return [value for value in found if isinstance(value, Value)]
