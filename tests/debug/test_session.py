@@ -28,7 +28,7 @@ def test_numbers_and_tensors_of_one_lane() -> None:
 def test_registers_and_the_end() -> None:
     seen = []
     with Session(lambda: seen.append(p.act())) as session:
-        frame = session.run_until("looked_at:%d" % p.line("last"), block=0, warp=0, lane=5)
+        frame = session.run_until(f"looked_at:{p.line('last')}", block=0, warp=0, lane=5)
         held = frame.tensor("held")
         assert held.shape == (2, 2)
         s = p.inputs()[0].reshape(8, 8)
