@@ -47,7 +47,7 @@ def swizzled(x: cute.Tensor, y: cute.Tensor):
 def changing(y: cute.Tensor):
     t, _, _ = cute.arch.thread_idx()
     total = cutlass.Int32(0)
-    for i in cutlass.range(3, unroll=1):
+    for _ in cutlass.range(3, unroll=1):
         y[t] = total  # carried
         total = total + t
         y[t] = total  # changed
