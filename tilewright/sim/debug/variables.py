@@ -173,11 +173,14 @@ class Variables:
 
     def _whole(self, engine: Any, linear: Any) -> np.ndarray:
         """The caller's array behind a tensor whose extents the kernel was not given, because it does not use them."""
-        pointer = self.register(engine.base) if isinstance(getattr(engine, "base", None), Value) else None
-        owner = getattr(getattr(pointer, "buf", None), "owner", None)
+        unknown = Missing("the kernel does not use its extents when it runs, so that they are not known")
+        if not isinstance(getattr(engine, "base", None), Value):
+            raise unknown
+        pointer = self.register(engine.base)
+        owner = getattr(pointer.buf, "owner", None)
         rank = len(linear.shape) if isinstance(linear.shape, tuple) else 1
         if not isinstance(owner, np.ndarray) or owner.ndim != rank or int(pointer.off) != pointer.buf.low:
-            raise Missing("the kernel does not use its extents when it runs, so that they are not known")
+            raise unknown
         return owner.copy()
 
     def _loaded(self, pointer: Ptr, moved: np.ndarray, kind: Any) -> np.ndarray:
