@@ -43,6 +43,10 @@ class ArgumentError(TilewrightError, ValueError):
     """A host-side argument (shape, dtype, alignment, device, file) is not acceptable."""
 
 
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument is of another kind than the compiled function takes."""
+
+
 class CompileError(TilewrightError):
     """The device compiler rejected the emitted text."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -122,3 +123,110 @@ def test_fake_tensors_of_pytorch_are_compiled_with_and_have_no_memory() -> None:
         assert (c == a + 2 * b).all()
     check(lambda *x: run(*x, None, 0), False)
 
+
+
+class Device(NamedTuple):
+    a: cute.Tensor
+    b: cute.Tensor
+    c: cutlass.Float32 = cutlass.Float32(1)
+
+
+class Host(NamedTuple):
+    a: Any
+    b: Any
+    c: float = 1
+
+
+@cute.kernel
+def one_kernel(a: cute.Tensor, b: cute.Tensor, c: cutlass.Float32) -> None:
+    t, _, _ = cute.arch.thread_idx()
+    if t < a.shape[0]:
+        b[t] = a[t] + c
+
+
+@cute.jit
+def by_tuple(given: tuple[cute.Tensor, cute.Tensor, cutlass.Float32]) -> None:
+    one_kernel(*given).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+@cute.jit
+def by_name(given: Device) -> None:
+    one_kernel(given.a, given.b, given.c).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+@cute.jit
+def by_position(a: cute.Tensor, b: cute.Tensor, /, c: cutlass.Float32 = cutlass.Float32(1)) -> None:  # noqa: B008
+    one_kernel(a, b, c).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+def fakes(divisor: int = 1) -> tuple[Any, Any]:
+    n = cute.sym_int(divisibility=divisor)
+    space = cute.AddressSpace.gmem
+    a, b = (make_fake_compact_tensor(cute.Float32, (n,), memspace=space, assumed_align=16) for _ in "ab")
+    return a, b
+
+
+def test_tuples_named_tuples_and_defaults() -> None:
+    a, b = np.arange(10, dtype=np.float32), np.zeros(10, np.float32)
+    for run, args, expected in (
+        (cute.compile(by_tuple, (*fakes(), cute.Float32(4))), ((a, b, 5),), a + 5),
+        (cute.compile(by_name, Device(*fakes())), (Host(a, b),), a + 1),
+        (cute.compile(by_name, Device(*fakes())), ((a, b, 3.0),), a + 3),
+        (cute.compile(by_position, *fakes()), (a, b), a + 1),
+        (cute.compile(by_position, *fakes()), (a, b, 7), a + 7),
+    ):
+        b[:] = 0
+        run(*args)
+        np.testing.assert_array_equal(b, expected)
+    cute.compile(by_position, *fakes())(a, b, c=2)
+    np.testing.assert_array_equal(b, a + 2)
+    with pytest.raises(ArgumentError, match="argument 'given': expected"):
+        cute.compile(by_tuple, (*fakes(), cute.Float32(4)))((a, b))
+
+
+def test_what_fake_tensors_promise_is_checked() -> None:
+    run = cute.compile(by_position, *fakes(16), options="--enable-tvm-ffi")
+    whole = np.zeros(132, np.float32)
+    start = -(whole.ctypes.data // 4) % 4
+    a, b = whole[start : start + 128], np.zeros(128, np.float32)
+    with pytest.raises(TypeError, match="argument 'b': expected"):
+        run(a, 1)
+    with pytest.raises(ValueError, match="'b_shape.*': 112.*'a_shape.*' is 128|one symbol"):
+        run(a, b[:112])
+    with pytest.raises(ValueError, match="divisors|known divisors"):
+        run(a[:126], b[:126])
+    with pytest.raises(ValueError, match="multiple of 16 bytes"):
+        run(whole[start + 1 : start + 129], b)
+    run(a, b)
+    assert (b[:32] == 1).all()
+    pair = cute.compile(by_tuple, (*fakes(), cute.Float32(4)))
+    with pytest.raises(ValueError, match="one symbol"):
+        pair((a, b[:64], 1))
+
+
+def test_addresses_of_other_kinds() -> None:
+    class Opaque:
+        def __init__(self, address: int) -> None:
+            self.address = address
+
+        def __tvm_ffi_opaque_ptr__(self) -> int:
+            return self.address
+
+    @cute.kernel
+    def kernel(x: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        x[t] = t
+
+    @cute.jit
+    def fill(p: cute.Pointer) -> None:
+        kernel(cute.make_tensor(p, cute.make_layout(8))).launch(grid=(1, 1, 1), block=(8, 1, 1))
+
+    run = cute.compile(fill, make_ptr(cutlass.Int32, 16, cute.AddressSpace.gmem, 4))
+    for kind in (ctypes.c_void_p, Opaque):
+        memory = np.zeros(8, np.int32)
+        run(kind(memory.ctypes.data))
+        assert memory.tolist() == list(range(8))
+    with pytest.raises(TypeError, match="argument 'p': expected"):
+        run("here")
+    with pytest.raises(ArgumentError, match="multiple of 4 bytes"):
+        run(ctypes.c_void_p(memory.ctypes.data + 2))

@@ -29,12 +29,14 @@ from tilewright.layout.tuples import flatten_to_tuple
 class HostTensor(Tensor):
     """A tensor over an array of the host program. ``mark_...`` change it in place and return it."""
 
-    __slots__ = ("_guard", "array", "passed")
+    __slots__ = ("_guard", "array", "passed", "symbols")
 
     def __init__(self, iterator: HostPointer, layout: Layout, array: Array) -> None:
         super().__init__(iterator, layout)
         self.array = array
         self._guard = _guard(array.owner)
+        self.symbols: tuple[Any, ...] = ()
+        """Of a stand-in tensor: for each run-time extent and stride the ``SymInt`` that it is, or None."""
         self.passed: tuple[object, list[Any]] = (None, [])
         """The compiled function's argument that last took this tensor, and the values that it read from it."""
 
@@ -60,7 +62,9 @@ class HostTensor(Tensor):
         pointer = HostPointer(
             base, self.engine.dtype, self.engine._kind.space, self.engine._kind.align, self.engine.wide
         )
-        return HostTensor(pointer, self.linear, self.array._replace(owner=None))
+        made = HostTensor(pointer, self.linear, self.array._replace(owner=None))
+        made.symbols = self.symbols
+        return made
 
     @property
     def device(self) -> str:

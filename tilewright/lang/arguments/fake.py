@@ -12,7 +12,7 @@ from tilewright.lang.arguments.dlpack import HostTensor, _dynamic, _layout
 from tilewright.lang.arguments.streams import ENVIRONMENT_STREAM, default_stream
 from tilewright.lang.numbers.numeric import Int32 as Int32
 from tilewright.lang.numbers.numeric import Integer
-from tilewright.lang.tensors.pointer import HostPointer, element_bytes
+from tilewright.lang.tensors.pointer import AddressSpace, HostPointer, element_bytes
 
 
 def make_fake_tensor(
@@ -20,11 +20,17 @@ def make_fake_tensor(
     shape: tuple[Any, ...],
     stride: tuple[Any, ...],
     *,
+    memspace: AddressSpace = AddressSpace.gmem,
     assumed_align: int | None = None,
     loc: Any = None,
     ip: Any = None,
 ) -> HostTensor:
-    """A tensor to compile with; in ``shape`` and ``stride``, ints are static and ``SymInt`` is passed at each call."""
+    """A tensor to compile with; in ``shape`` and ``stride``, ints are static and ``SymInt`` is passed at each call.
+
+    One ``SymInt`` in several places (also of several tensors) is one number: a call with others is an error.
+    """
+    if memspace not in (AddressSpace.gmem, AddressSpace.generic):
+        raise ArgumentError(f"make_fake_tensor: arguments lie in global memory (gmem), not in {memspace}")
     if len(shape) != len(stride):
         raise ArgumentError(f"make_fake_tensor: shape {shape} and stride {stride} differ in rank")
     align = assumed_align or element_bytes(dtype)
@@ -32,7 +38,9 @@ def make_fake_tensor(
     numbers = [tuple(int(x.value) if isinstance(x, Integer) else x for x in part) for part in leaves]
     array = Array(0, "cpu", numbers[0], numbers[1], dtype, None)
     pointer = HostPointer(DevicePointer(0, "cpu", 0, 0, None), dtype, MemSpace.GMEM, align)
-    return HostTensor(pointer, _layout(*leaves), array)
+    made = HostTensor(pointer, _layout(*leaves), array)
+    made.symbols = tuple(x if isinstance(x, SymInt) else None for x in (*shape, *stride) if _open(x))
+    return made
 
 
 def make_fake_compact_tensor(
@@ -40,6 +48,7 @@ def make_fake_compact_tensor(
     shape: tuple[Any, ...],
     *,
     stride_order: tuple[int, ...] | None = None,
+    memspace: AddressSpace = AddressSpace.gmem,
     assumed_align: int | None = None,
     loc: Any = None,
     ip: Any = None,
@@ -55,7 +64,7 @@ def make_fake_compact_tensor(
             if _open(step) or _open(shape[mode])
             else step * shape[mode]
         )
-    return make_fake_tensor(dtype, shape, tuple(stride), assumed_align=assumed_align)
+    return make_fake_tensor(dtype, shape, tuple(stride), memspace=memspace, assumed_align=assumed_align)
 
 
 def make_fake_stream(*, use_tvm_ffi_env_stream: bool = False, loc: Any = None, ip: Any = None) -> Any:

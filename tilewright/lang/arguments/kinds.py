@@ -12,7 +12,7 @@ import numbers
 from collections.abc import Iterator
 from typing import Any
 
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.ir.core import Value
 from tilewright.ir.types import I64, Type
 from tilewright.lang.arguments.arrays import is_array
@@ -58,6 +58,9 @@ class Argument:
 
     def wrong(self, expected: str, value: Any) -> ArgumentError:
         return ArgumentError(f"argument '{self.name}': expected {expected}, got {describe(value)}")
+
+    def wrong_kind(self, expected: str, value: Any) -> ArgumentError:
+        return ArgumentTypeError(str(self.wrong(expected, value)))
 
 
 class Fixed(Argument):
@@ -156,9 +159,13 @@ class Group(Argument):
         return self.spec.make([part.rebuild(values) for part in self.parts])
 
     def read(self, value: Any) -> list[Any]:
-        if type(value) is not self.spec.type or objects.labels_of(value) != self.spec.labels:
-            raise self.wrong(describe(self.value), value)
-        return [leaf for part, item in zip(self.parts, self.spec.split(value), strict=True) for leaf in part.read(item)]
+        if issubclass(self.spec.type, tuple) and isinstance(value, tuple) and len(value) == len(self.parts):
+            items = list(value)  # tuples and named tuples are passed by position
+        elif type(value) is self.spec.type and objects.labels_of(value) == self.spec.labels:
+            items = self.spec.split(value)
+        else:
+            raise self.wrong_kind(describe(self.value), value)
+        return [leaf for part, item in zip(self.parts, items, strict=True) for leaf in part.read(item)]
 
     def exact(self, value: Any) -> list[Any]:
         if type(value) is not self.spec.type or objects.labels_of(value) != self.spec.labels:

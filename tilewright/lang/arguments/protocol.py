@@ -15,6 +15,7 @@ from tilewright.lang.arguments.kinds import Argument, Values, describe
 from tilewright.lang.numbers.numeric import Integer, Numeric
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
+from tilewright.lang.tensors.pointer import AddressSpace, HostPointer, make_ptr
 
 ADAPTERS: dict[type, Callable[[Any], Any]] = {}
 
@@ -65,7 +66,7 @@ class Protocol(Argument):
         if type(value) is not type(self.template):
             if isinstance(self.template, HostTensor) and is_array(value):
                 return self._read_array(value)
-            raise self.wrong(describe(self.template), value)
+            value = self._pointer(value)
         types = list(value.__get_mlir_types__())
         if value is not self.template and not self._fits(value, types):
             raise self.wrong(describe(self.template), value)
@@ -78,6 +79,18 @@ class Protocol(Argument):
         if isinstance(value, HostTensor) and not value.array.readonly:  # else every call checks that it is not written
             value.passed = (self.token, found)
         return found
+
+    def _pointer(self, value: Any) -> HostPointer:
+        """An address that others keep, ctypes or TVM FFI, for a parameter that was compiled with a pointer."""
+        address = getattr(value, "__tvm_ffi_opaque_ptr__", None)
+        if not isinstance(self.template, HostPointer) or not (address or isinstance(value, ctypes.c_void_p)):
+            raise self.wrong_kind(describe(self.template), value)
+        kind = self.template._kind
+        place = address() if address else value.value
+        if place % kind.align:
+            raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{place:#x}")
+        found: Any = make_ptr(self.template.dtype, place, AddressSpace(kind.space.value), kind.align)
+        return found  # type: ignore[no-any-return]
 
     def _read_array(self, value: Any) -> list[Any]:
         """A plain array for a parameter that was compiled with a tensor: it must be what the tensor's layout says."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
-from tilewright.lang.arguments.kinds import Absent, Argument, Fixed
+from tilewright.lang.arguments.kinds import Absent, Argument, Fixed, Group
 from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.calls import Calls, Parameter
 from tilewright.lang.launch.host import HostCode
@@ -38,6 +38,7 @@ class Executor:
         self.signature = signature
         self._program = program
         self._code = HostCode(self.host, options)
+        self._code.equal = _equal_values(program.arguments)
         self._loaded = self._code.loaded
         self.source = self._code.source
         self.parameters = _runtime_parameters(signature, bound, program.arguments, skip)
@@ -137,6 +138,24 @@ class Executor:
     def __mlir__(self) -> str:
         """The IR of the host function and its kernels as text."""
         return "\n".join(map(str, (self.host, *self.kernels)))
+
+
+def _equal_values(arguments: list[Argument]) -> list[tuple[int, int]]:
+    """Pairs of run-time values (by position) that are one symbol of stand-in tensors."""
+    first: dict[int, int] = {}
+    found: list[tuple[int, int]] = []
+    at = 0
+    for argument in [leaf for given in arguments for leaf in _leaves(given)]:
+        symbols = getattr(getattr(argument, "template", None), "symbols", ())
+        for k, symbol in enumerate(symbols, at + 1):  # the first value is the pointer
+            if symbol is not None and first.setdefault(id(symbol), k) != k:
+                found.append((first[id(symbol)], k))
+        at += len(argument.types())
+    return found
+
+
+def _leaves(argument: Argument) -> list[Argument]:
+    return [leaf for part in argument.parts for leaf in _leaves(part)] if isinstance(argument, Group) else [argument]
 
 
 def _runtime_parameters(

@@ -71,6 +71,8 @@ class HostCode:
         self.loaded: dict[str, list[Any]] = {}
         self.pointers = [i for i, p in enumerate(function.params) if isinstance(p.type, PtrType)]
         self.written = written_by_host(function)
+        self.equal: list[tuple[int, int]] = []
+        """Pairs of values that a stand-in's symbol says are one number."""
         self.scope = writer.scope
         exec(compile(self.source, f"{GENERATED}host code of {function.name}>", "exec"), self.scope)
         self.body: Callable[..., tuple[Any, ...]] = self.scope["body"]
@@ -87,6 +89,13 @@ class HostCode:
         if len(devices) > 1:
             found = ", ".join(devices)
             raise ArgumentError(f"the arrays of one call lie on several devices ({found}); move them to one")
+        for i, j in self.equal:
+            if values[i] != values[j]:
+                first, second = (self.function.params[k].hint for k in (i, j))
+                raise ArgumentError(
+                    f"'{second}' is {values[j]}, and '{first}' is {values[i]}: the function was compiled with one "
+                    "symbol (SymInt) for both"
+                )
         device = next(iter(devices), "cpu")
         return self.body(self.loaded.get(device) or self.load(device), device, *values)
 

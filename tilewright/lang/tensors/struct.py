@@ -166,6 +166,9 @@ class Scalar:
     def to(self, dtype: Any) -> Any:
         return self.load().to(dtype)
 
+    def ir_value(self, *, loc: Any = None, ip: Any = None) -> Any:
+        return self.load().ir_value()
+
     def __repr__(self) -> str:
         return f"{self.ptr.dtype} at {self.ptr}"
 
