@@ -3,7 +3,9 @@
 from tilewright.gemm.choice.registry import KernelEntry, kernels
 from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, LinearCombination, Relu
+from tilewright.gemm.host.arguments import GemmUniversalMode
 from tilewright.gemm.host.gemm import GemmReport, gemm, launcher
+from tilewright.gemm.host.universal import GemmUniversal
 from tilewright.gemm.kernel.compile import cross_compile, stage
 from tilewright.gemm.kernel.multistage import MultistageGemm
 from tilewright.gemm.operators.matmul import matmul
@@ -18,6 +20,8 @@ __all__ = [
     "Relu",
     "GemmConfig",
     "GemmReport",
+    "GemmUniversal",
+    "GemmUniversalMode",
     "KernelEntry",
     "Major",
     "MultistageGemm",

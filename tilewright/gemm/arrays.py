@@ -6,10 +6,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tilewright.errors import ArgumentError
 from tilewright.gemm.config import Major, Operand
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.arguments.dlpack import tensor_over
+
+MOST_COUNTED = 1 << 22
+"""Elements whose places are counted one by one to see whether two are the same."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,24 @@ class Matrix:
     def overlaps(self, other: Matrix) -> bool:
         (low, high), (other_low, other_high) = self.array.bounds, other.array.bounds
         return self.device == other.device and low < other_high and other_low < high
+
+    def overlaps_itself(self) -> bool:
+        """Whether two elements share one place, as far as extents and strides tell: where each mode steps over all
+        that the finer ones reach, none do; otherwise places are counted, or, of very many, taken to be shared."""
+        modes = sorted((abs(d), n) for n, d in zip(self.shape, self.stride, strict=True) if n > 1)
+        if 0 in self.shape:
+            return False
+        reach = 0
+        for step, extent in modes:
+            if step <= reach:
+                break
+            reach += step * (extent - 1)
+        else:
+            return False
+        if modes[0][0] == 0 or math.prod(self.shape) > MOST_COUNTED:
+            return True
+        places = sum(np.ix_(*(np.arange(extent) * step for step, extent in modes)))
+        return len(np.unique(places)) < math.prod(self.shape)
 
     def same_view(self, other: Matrix) -> bool:
         return (self.array.address, self.shape, self.stride) == (other.array.address, other.shape, other.stride)

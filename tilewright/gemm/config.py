@@ -82,6 +82,12 @@ class GemmConfig:
     def threads(self) -> int:
         return 32 * self.warps[0] * self.warps[1]
 
+    @property
+    def fragments(self) -> int:
+        """Steps of the instruction along N in a tile: as many reduction blocks can share one."""
+        columns = 8 * self.warps[1] if self.math == "tensorop" else self.threads // 4
+        return max(1, self.tile[1] // columns)
+
     def blocks_at_once(self, smem: int) -> int:
         """Thread blocks that one multiprocessor with ``smem`` bytes of shared memory holds: registers (up to 255 a
         thread), shared memory (1 KiB of it is the system's for each block) and 2048 threads allow so many."""
@@ -205,6 +211,11 @@ class HopperConfig:
         if not self.producers:
             return None
         return {1: None, 2: (40, 232), 3: (32, 160)}[self.warpgroups]
+
+    @property
+    def fragments(self) -> int:
+        """As many reduction blocks can share a tile."""
+        return self.parts
 
     def blocks_at_once(self, smem: int) -> int:
         return 1

@@ -10,11 +10,9 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.host.handle import Handle
-from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem, machine_name
-from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.transfer import fetch_result, transfer
+from tilewright.gemm.host.universal import GemmUniversal
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.launch.machine import machine_of
@@ -53,25 +51,27 @@ def gemm(
     that pays, "auto" chooses between the first and the last; or a :class:`StreamK` of your own for the kernel's tile.
     Raises ArgumentError for operands that do not fit together.
     """
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress must be called with a fraction of the work, got {progress!r}")
     entries = candidates(Matrix.of("a", a).dtype, kernel)
     problem = Problem.of(a, b, c, out, entries[0].config.c.dtype)
     where = machine_name(machine, problem)
-    function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
-    plan = Plan.of(problem, entries, decomposition, where, reduction)
+    ready = GemmUniversal(kernel, decomposition, reduction).ready(problem, alpha, beta, epilogue, where)
+    plan = ready.plan
     report = GemmReport(problem.D.source, plan.entry.name, where, plan.config.tile, plan.decomposition)
     report.passed_over = plan.passed_over
     if problem.is_empty:
         return report
     target = machine_of("cpu" if where == "cpu" else "cuda")
     moved = transfer(problem, target) if where != problem.machine else problem
-    handle = Handle.of(plan, moved, function, target)
+    ready.compile(None, moved, where)
     with target.profile(progress) as profile:
-        handle()
+        ready.handle()
     if moved is not problem:
         fetch_result(target, moved, problem)
     report.seconds, report.bank_conflicts = profile.seconds, profile.bank_conflicts
     report.instructions = profile.instructions or {}
-    report.grid = profile.launches[-1][1].grid
+    report.grid = profile.launches[0][1].grid
     return report
 
 
@@ -86,30 +86,9 @@ def launcher(
     must stay alive, and so must the callable while a graph has captured it; extents must not be 0. Launches of one
     callable must not overlap: blocks that share or draw tiles do so through the callable's workspace.
     """
-    entries = candidates(Matrix.of("a", a).dtype, kernel)
     problem = Problem.of(a, b, c, out)
-    function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
+    ready = GemmUniversal(kernel, decomposition, reduction).ready(problem, alpha, beta, epilogue, problem.machine)
     if problem.is_empty:
         raise ArgumentError(f"out is empty ({problem.D.shape[:2]}): there is nothing to launch")
-    target = machine_of("cpu" if problem.machine == "cpu" else "cuda")
-    plan = Plan.of(problem, entries, decomposition, problem.machine, reduction)
-    return Handle.of(plan, problem, function, target).bound()
-
-
-def epilogue_of(
-    entry: KernelEntry, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None
-) -> EpilogueFunction:
-    """The user's function, or alpha and beta as one."""
-    check_result(entry, problem)
-    if epilogue is None:
-        return linear_combination(entry, problem, alpha, beta)
-    if (alpha, beta) != (1.0, 0.0):
-        raise ArgumentError(
-            f"alpha = {alpha} and beta = {beta} beside an epilogue of your own: put them into it, for instance as "
-            "Chain((LinearCombination(alpha, beta), yours))"
-        )
-    if not callable(epilogue):
-        raise ArgumentError(f"epilogue must be called with (accumulators, tile), got {epilogue!r}")
-    if hasattr(epilogue, "check"):
-        epilogue.check(*problem.shape[:2])
-    return epilogue
+    ready.compile()
+    return ready.handle.bound()

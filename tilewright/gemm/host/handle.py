@@ -19,7 +19,8 @@ from tilewright.gemm.kernel.select import kernel_of
 from tilewright.gemm.schedule.launch import decomposition_of, padded, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.lang.arguments.argument import argument_of
-from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.arrays import Array, array_of
+from tilewright.lang.arguments.streams import StreamHandle, stream_handle
 
 _COMPILED: dict[Any, Any] = {}
 
@@ -33,6 +34,8 @@ class Handle:
 
     executor: Any
     args: tuple[Any, ...]
+    kernel: Any = None
+    key: Any = None
     then: Handle | None = None
 
     @classmethod
@@ -68,10 +71,14 @@ class Handle:
         first = made(kernel_of(config), tensors, (function, how), config, (A, B, C, D))
         return first if then is None else replace(first, then=then)
 
-    def __call__(self) -> None:
-        self.executor(*self.args)
+    def __call__(self, stream: Any = None) -> None:
+        """Launch on ``stream``; None: on the current one."""
+        if stream is None:
+            self.executor(*self.args)
+        else:
+            compiled(self.kernel, self.key, self.args, True)(*self.args, StreamHandle(stream_handle(stream)))
         if self.then is not None:
-            self.then()
+            self.then(stream)
 
     def bound(self) -> Callable[[], None]:
         """A callable that launches and does nothing else: arguments are read and checked now."""
@@ -94,16 +101,24 @@ def made(
     reads the ``tensors`` follows from ``config`` and from which way the ``matrices`` lie."""
     backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)
     key = type(kernel), config, tuple(argument_of("argument", x).key() for x in objects), backwards
-    if key not in _COMPILED:
-        _COMPILED[key] = cute.compile(kernel, *tensors, *objects)
-    return Handle(_COMPILED[key], (*tensors, *objects))
+    args = *tensors, *objects
+    return Handle(compiled(kernel, key, args, False), args, kernel, key)
+
+
+def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> Any:
+    """The kernel for arguments of this kind; ``streamed``: with a stream as its last one."""
+    if (key, streamed) not in _COMPILED:
+        more = {"stream": StreamHandle(0)} if streamed else {}
+        _COMPILED[key, streamed] = cute.compile(kernel, *args, **more)
+    return _COMPILED[key, streamed]
 
 
 def stack(partials: Any, shape: tuple[int, int, int, int], slices: int, dtype: Any) -> Matrix:
     """The workspace of parallel split-K as a matrix for each slice, of whole vectors of columns."""
     m, n, _, _ = shape
     row = padded(n, dtype)
-    array = array_of(partials)._replace(shape=(m, row, slices), stride=(row, 1, m * row))
+    flat = partials if isinstance(partials, Array) else array_of(partials)
+    array = flat._replace(shape=(m, row, slices), stride=(row, 1, m * row))
     return Matrix("the workspace", partials, array)
 
 

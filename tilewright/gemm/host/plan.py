@@ -36,9 +36,10 @@ class Plan:
     @classmethod
     def of(
         cls, problem: Problem, entries: list[KernelEntry], decomposition: str | StreamK | SplitK, machine: str,
-        reduction: str = "mixed",
+        reduction: str = "mixed", split: int = 1, available: int = -1,
     ) -> Plan:  # fmt: skip
-        """The first of ``entries`` that can take the operands, in the size that suits the problem."""
+        """The first of ``entries`` that can take the operands, in the size that suits the problem. ``split`` and
+        ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors)."""
         where = limits(machine)
         check_reduction(reduction, decomposition)
         passed_over: dict[str, str] = {}
@@ -52,6 +53,8 @@ class Plan:
                 if reduction == "none" and decomposition in ("auto", "stream_k"):
                     decomposition = "data_parallel"
                 entry, shares = best(suited, decomposition, problem.shape, where)
+                if decomposition == "stream_k" and (split, available) != (1, -1):
+                    shares = shares_of(entry.config, problem, where, split, available)
                 config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
                 return cls(entry, config, shares, where[0], passed_over, dynamic, reduction)
             passed_over[candidate.name] = reason
@@ -64,7 +67,9 @@ class Plan:
         """Every tile in so many slices, or as many as it has k tiles, in the size that suits a batch of as many
         products with a part of K."""
         m, n, k, _ = problem.shape
-        entry, _ = best(entry, "data_parallel", (m, n, max(1, -(-k // how.slices)), how.slices), where)
+        alone = tuple(c for c in entry.small if not isinstance(c, HopperConfig) or c.cluster_k == 1)
+        part = m, n, max(1, -(-k // how.slices)), how.slices
+        entry, _ = best(replace(entry, small=alone), "data_parallel", part, where)
         config = with_operands(entry, problem)
         slices = max(1, min(how.slices, -(-k // config.tile[2])))
         if isinstance(config, HopperConfig) and config.cluster_k > 1:
@@ -106,6 +111,31 @@ def arch(machine: str) -> int:
         return 90
     major, minor = HardwareInfo().get_compute_capability()
     return 10 * major + minor
+
+
+def shares_of(
+    config: AnyConfig, problem: Problem, where: tuple[int, int], split: int, available: int
+) -> StreamK | None:
+    """Stream-K's plan with ``split`` blocks a tile, or balanced over ``available`` multiprocessors."""
+    m, n, k, batch = problem.oriented(config.transposed).shape
+    if batch != 1 or k == 0:
+        return None
+    plan = StreamK.of(
+        (m, n, k), config.tile, multiprocessors=where[0], occupancy=config.blocks_at_once(where[1]), split=split,
+        fragments=config.fragments, available=None if available == -1 else min(available, where[0]),
+    )  # fmt: skip
+    return plan if plan.sk_tiles else None
+
+
+def alignment_of(entry: KernelEntry, problem: Problem) -> list[tuple[str, int, int]]:
+    """(operand, elements of one access that the kernel needs, elements that its memory allows) of A, B and D."""
+    wanted = entry.config
+    config = with_operands(entry, problem)
+    found = []
+    for name, need, has in (("A", wanted.a, config.a), ("B", wanted.b, config.b), ("D", wanted.c, config.c)):
+        needed = 128 // need.dtype.width if isinstance(wanted, HopperConfig) else 1
+        found.append((name, needed, has.vector))
+    return found
 
 
 def check_reduction(reduction: str, decomposition: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.host.arguments import GemmUniversalArguments, GemmUniversalMode
 
 MACHINES = ("auto", "cpu", "gpu")
 
@@ -36,6 +37,34 @@ class Problem:
         D = Matrix.of("out", out)
         check_output(A, B, C, D, (m, n, batch))
         return cls(A, B, C if C is not None else D, D, C is not None)
+
+    @classmethod
+    def of_arguments(cls, arguments: GemmUniversalArguments) -> Problem:
+        """The operands of :class:`GemmUniversal`, checked against its mode."""
+        mode, count = arguments.mode, arguments.batch_count
+        if arguments.indices or mode is GemmUniversalMode.kArray:
+            raise ArgumentError("not yet")
+        problem = cls.of(arguments.A, arguments.B, arguments.C, arguments.D)
+        batch = problem.shape[3]
+        if mode is GemmUniversalMode.kBatched:
+            if len(arguments.A.shape) != 3:
+                raise ArgumentError(f"mode 'batched' wants stacks of matrices (3 dimensions), not {problem.describe()}")
+            if count not in (1, batch):
+                raise ArgumentError(f"batch_count is {count}; the operands have {batch} matrices each")
+        elif len(arguments.A.shape) != 2:
+            raise ArgumentError(f"mode {mode.value!r} is for a single product; a stack of {batch} is mode 'batched'")
+        return problem
+
+    def geometry(self) -> tuple[Any, ...]:
+        """What a plan depends on: extents, strides, types, alignment, device."""
+        arrays = [matrix.array for matrix in self.matrices]
+        where = [(array.shape, array.stride, array.dtype, array.address % 16, array.device) for array in arrays]
+        return (*where, self.has_c)
+
+    def describe(self) -> str:
+        """M x N x K, and L where it is not 1."""
+        m, n, k, batch = self.shape
+        return f"{m} x {n} x {k}" + (f" x {batch}" if batch != 1 else "")
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -109,8 +138,13 @@ def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple
             raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
     if C is not None and D.overlaps(C) and not D.same_view(C):
         raise ArgumentError("out overlaps c without being the same matrix; give it memory of its own or pass c itself")
-    if 0 not in D.shape and any(s == 0 and extent > 1 for s, extent in zip(D.stride, D.shape, strict=True)):
-        raise ArgumentError("out has a broadcast (zero) stride: several elements would share one place")
+    if D.array.readonly:
+        raise ArgumentError("out is read-only: give an array that can be written")
+    if D.overlaps_itself():
+        raise ArgumentError(
+            f"several elements of out share one place: it is {_shape(shape)} with strides {_shape(D.stride)} (0 is a "
+            "broadcast mode). Give it memory of its own"
+        )
     devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
     if len(devices) > 1:
         raise ArgumentError(f"the matrices live on different devices: {', '.join(sorted(devices))}")

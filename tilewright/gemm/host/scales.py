@@ -23,6 +23,8 @@ def linear_combination(entry: KernelEntry, problem: Problem, alpha: float, beta:
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not isinstance(value, (numbers.Real, np.number)):
             raise ArgumentError(f"{name} must be a number, got {value!r}")
+        if value != value:
+            raise ArgumentError(f"{name} is {value}: a scale must be finite")
         if abs(value) > LARGEST.get("int" if acc.is_integer else acc.width, 3e38):
             raise ArgumentError(f"{name} is beyond what {acc} holds")
         if acc.is_integer and not float(value).is_integer():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import Int32
-from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, PersistentTiles
 from tilewright.gemm.schedule.residency import clusters_at_once
@@ -14,6 +13,8 @@ from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
 from tilewright.gemm.schedule.shared import PersistentSharedTiles, SharedTiles
 from tilewright.gemm.schedule.splitk import ClusterSlices, SplitK
 from tilewright.gemm.schedule.streamk import CACHE_LINE, StreamK
+from tilewright.lang.arguments.arrays import Array, array_of
+from tilewright.lang.arguments.dlpack import tensor_over
 
 Decomposition = (
     DataParallel | PersistentTiles | DynamicTiles | SharedTiles | PersistentSharedTiles | ClusterSlices | SerialSplitK
@@ -88,4 +89,5 @@ def decomposition_of(
 
 
 def tensor(array: Any) -> Any:
-    return from_dlpack(array, assumed_align=16).mark_layout_dynamic()
+    """A vector of the workspace: the user's array, or a part of one."""
+    return tensor_over(array if isinstance(array, Array) else array_of(array), 16).mark_layout_dynamic()

@@ -79,6 +79,11 @@ def _torch(x: Any) -> Array:
         raise ArgumentError(f"tensors on {x.device} cannot be used: move it to the CPU or to a CUDA device")
     if x.layout is not sys.modules["torch"].strided:
         raise ArgumentError(f"a torch tensor of layout {x.layout} has no strides")
+    if x.is_neg() or x.is_conj():
+        what, how = ("negative", "resolve_neg") if x.is_neg() else ("conjugate", "resolve_conj")
+        raise ArgumentError(
+            f"a torch tensor with the {what} bit: its memory has other numbers than it shows. Give .{how}()"
+        )
     device = "cpu" if x.device.type == "cpu" else f"cuda:{x.device.index or 0}"
     if type(x).__name__ in _WITHOUT_MEMORY:
         return Array(0, device, tuple(map(int, x.shape)), tuple(map(int, x.stride())), numeric_of_dtype(x.dtype), None)

@@ -1,0 +1,216 @@
+"""``GemmUniversal``: a reusable handle of products, with CUTLASS's steps: can_implement, workspace_size, initialize,
+update, run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.errors import ArgumentError, TilewrightError
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.choice.registry import KernelEntry, candidates
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.host.arguments import SUCCESS, GemmUniversalArguments, GemmUniversalMode, Status
+from tilewright.gemm.host.handle import Handle
+from tilewright.gemm.host.plan import Plan, alignment_of
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.scales import check_result, linear_combination
+from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.gemm.host.workspace import Memory, check_stream, own_memory, workspace_memory
+from tilewright.gemm.schedule.launch import Workspace, workspace_of
+from tilewright.gemm.schedule.splitk import SplitK
+from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.lang.launch.machine import machine_of
+
+Mode = GemmUniversalMode
+
+
+class GemmUniversal:
+    """A product that is checked, planned and compiled once, and launched as often as wanted.
+
+    Args:
+        kernel: the name of a kernel of the library, an entry of ``kernels()``, or None for the best that can take the
+            operands.
+        decomposition: "auto", "data_parallel", "dynamic", "stream_k", a :class:`StreamK` or a :class:`SplitK`.
+        reduction: how blocks that share a tile add up: "mixed" (in a fixed order), "atomic", or "none": they share
+            none.
+
+    ::
+
+        gemm = GemmUniversal(decomposition="stream_k")
+        arguments = GemmUniversal.Arguments(A=a, B=b, D=d, alpha=2.0)
+        workspace = torch.empty(gemm.workspace_size(arguments), dtype=torch.uint8, device="cuda")
+        gemm.initialize(arguments, workspace)
+        gemm.run()                         # as often as wanted, in order
+        gemm.update(other_arguments)       # other matrices in the same shapes and strides, other scales
+        gemm()
+
+    Launches of one handle must follow each other (on one stream, say): their blocks use the same workspace. The arrays
+    must stay alive as long as launches use them.
+    """
+
+    Arguments = GemmUniversalArguments
+
+    def __init__(
+        self, kernel: str | KernelEntry | None = None, decomposition: str | StreamK | SplitK = "auto",
+        reduction: str = "mixed",
+    ) -> None:  # fmt: skip
+        self.kernel, self.decomposition, self.reduction = kernel, decomposition, reduction
+        self._ready: Ready | None = None
+
+    def can_implement(self, arguments: GemmUniversalArguments) -> Status:
+        """Whether the kernel can compute this; a :class:`Status` that is true or says why not. Nothing is launched."""
+        try:
+            self._plan(arguments)
+        except TilewrightError as error:
+            found = self._misaligned(arguments)
+            return found[0] if found else Status("kErrorInvalidProblem", str(error))
+        return SUCCESS
+
+    def workspace_size(self, arguments: GemmUniversalArguments) -> int:
+        """Bytes of device memory that :meth:`initialize` wants for these arguments; 0 where it wants none."""
+        return self._plan(arguments).needed.size
+
+    def initialize(self, arguments: GemmUniversalArguments, workspace: Any = None, stream: Any = None) -> None:
+        """Check, plan and compile; set the workspace's flags to zero, on ``stream``.
+
+        ``workspace``: a contiguous array on the operands' device, of at least :meth:`workspace_size` bytes, which
+        begins at a multiple of 16. Raises ArgumentError, and launches nothing, for operands that do not go together
+        and for a workspace that is missing, too small or elsewhere.
+        """
+        ready = self._plan(arguments)
+        check_stream(stream, ready.problem.D.device)
+        memory = workspace_memory(workspace, ready.needed, ready.problem.D.device)
+        memory.clear(stream)
+        ready.compile(memory)
+        self._ready = ready
+
+    def update(self, arguments: GemmUniversalArguments) -> None:
+        """Go on with other matrices in the same shapes, strides and alignment, and other scales: nothing is planned,
+        and the workspace stays. Raises ArgumentError for another geometry."""
+        ready = self._need_ready("update")
+        problem = Problem.of_arguments(arguments)
+        if problem.geometry() != ready.problem.geometry():
+            raise ArgumentError(
+                f"update wants the geometry that initialize had, {ready.problem.describe()}; this is "
+                f"{problem.describe()}. Call initialize"
+            )
+        function = epilogue_of(ready.plan.entry, problem, arguments.alpha, arguments.beta, arguments.epilogue)
+        made = Ready(problem, function, ready.plan)
+        made.compile(ready.memory)
+        self._ready = made
+
+    def run(self, stream: Any = None) -> None:
+        """Launch, on ``stream`` (PyTorch's, CUstream, or its handle; None: the current one)."""
+        ready = self._need_ready("run")
+        check_stream(stream, ready.problem.D.device)
+        ready.handle(stream)
+
+    def __call__(
+        self, arguments: GemmUniversalArguments | None = None, workspace: Any = None, stream: Any = None
+    ) -> None:
+        """Launch; with ``arguments``, initialize first."""
+        if arguments is not None:
+            self.initialize(arguments, workspace, stream)
+        self.run(stream)
+
+    def bound(self) -> Callable[[], None]:
+        """A callable that launches on the current stream and does nothing else."""
+        return self._need_ready("bound").handle.bound()
+
+    @property
+    def plan(self) -> Plan:
+        """What :meth:`initialize` chose: kernel, size, decomposition."""
+        return self._need_ready("plan").plan
+
+    def _need_ready(self, what: str) -> Ready:
+        if self._ready is None:
+            raise ArgumentError(f"{what}: call initialize first")
+        return self._ready
+
+    def _plan(self, arguments: GemmUniversalArguments) -> Ready:
+        problem, how = Problem.of_arguments(arguments), self.decomposition
+        split = 1
+        if arguments.mode is Mode.kGemmSplitKParallel:
+            how = SplitK(arguments.batch_count, "parallel")
+        elif arguments.mode is Mode.kGemm and arguments.batch_count > 1:
+            if how in ("auto", "data_parallel"):
+                how = SplitK(arguments.batch_count, "serial")
+            elif how != "stream_k":
+                raise ArgumentError(f"batch_count = {arguments.batch_count} splits K; so does, or cannot, {how!r}")
+            split = arguments.batch_count
+        if problem.is_empty:
+            raise ArgumentError(f"D is empty ({problem.describe()}): there is nothing to launch")
+        return self.ready(
+            problem, arguments.alpha, arguments.beta, arguments.epilogue, problem.machine, how, split,
+            arguments.avail_sms,
+        )  # fmt: skip
+
+    def ready(
+        self, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None, machine: str,
+        decomposition: str | StreamK | SplitK | None = None, split: int = 1, avail_sms: int = -1,
+    ) -> Ready:  # fmt: skip
+        """A problem that was read, with its epilogue function and its plan for ``machine``."""
+        entries = candidates(problem.A.dtype, self.kernel)
+        function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
+        how = self.decomposition if decomposition is None else decomposition
+        plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms)
+        return Ready(problem, function, plan)
+
+    def _misaligned(self, arguments: GemmUniversalArguments) -> list[Status]:
+        """The operand, if there is one, whose memory does not allow the accesses of the one kernel that was asked
+        for."""
+        try:
+            problem = Problem.of_arguments(arguments)
+            (entry,) = candidates(problem.A.dtype, self.kernel)
+        except (TilewrightError, ValueError):
+            return []
+        found = []
+        for name, needed, has in alignment_of(entry, problem):
+            if has < needed:
+                text = f"operand {name} needs accesses of {needed} elements; its strides and base allow {has}"
+                found.append(Status("kErrorMisalignedOperand", text, name, needed, has))
+        return found
+
+
+class Ready:
+    """A problem with its epilogue function and its plan; once compiled, with its memory and its handle."""
+
+    memory: Memory
+    handle: Handle
+
+    def __init__(self, problem: Problem, function: EpilogueFunction, plan: Plan) -> None:
+        self.problem, self.function, self.plan = problem, function, plan
+
+    @property
+    def needed(self) -> Workspace:
+        plan, config = self.plan, self.plan.config
+        return workspace_of(plan.shares, config, self.problem.oriented(config.transposed).shape, plan.dynamic)
+
+    def compile(self, memory: Memory | None = None, moved: Problem | None = None, machine: str | None = None) -> None:
+        """Make the handle: with memory of its own unless ``memory`` is given, for the operands where they are, or as
+        they were ``moved`` to ``machine``."""
+        problem = moved or self.problem
+        target = machine_of("cpu" if (machine or problem.machine) == "cpu" else "cuda")
+        self.memory = memory or own_memory(self.needed, zeros_beside(target, problem.D))
+        self.handle = Handle.of(self.plan, problem, self.function, target, self.memory.parts())
+
+
+def epilogue_of(
+    entry: KernelEntry, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None
+) -> EpilogueFunction:
+    """The user's function, or alpha and beta as one."""
+    check_result(entry, problem)
+    if epilogue is None:
+        return linear_combination(entry, problem, alpha, beta)
+    if (alpha, beta) != (1.0, 0.0):
+        raise ArgumentError(
+            f"alpha = {alpha} and beta = {beta} beside an epilogue of your own: put them into it, for instance as "
+            "Chain((LinearCombination(alpha, beta), yours))"
+        )
+    if not callable(epilogue):
+        raise ArgumentError(f"epilogue must be called with (accumulators, tile), got {epilogue!r}")
+    if hasattr(epilogue, "check"):
+        epilogue.check(*problem.shape[:2])
+    return epilogue
