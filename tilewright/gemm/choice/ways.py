@@ -48,7 +48,7 @@ class Way:
             return None
         return StreamK.of(
             (m, n, k), self.config.tile, multiprocessors=workers, occupancy=self.config.blocks_at_once(limits[1]),
-            fragments=1, shared=(shared, blocks),
+            fragments=self.config.fragments, shared=(shared, blocks),
         )  # fmt: skip
 
 

@@ -76,7 +76,8 @@ class GemmUniversalArguments:
                 if value is None and name == "C":
                     continue
                 if not isinstance(value, Sequence) or not value:
-                    raise ArgumentError(f"{name} must be a list of matrices in mode 'array', got {type(value).__name__}")
+                    found = type(value).__name__
+                    raise ArgumentError(f"{name} must be a list of matrices in mode 'array', got {found}")
                 lengths.add(len(value))
             if len(lengths) > 1:
                 raise ArgumentError(f"the lists have different lengths: {sorted(lengths)}")

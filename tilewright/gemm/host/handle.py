@@ -76,7 +76,7 @@ class Handle:
         if stream is None:
             self.executor(*self.args)
         else:
-            compiled(self.kernel, self.key, self.args, True)(*self.args, StreamHandle(stream_handle(stream)))
+            compiled(self.kernel, self.key, self.args, True)(*self.args, StreamHandle(stream_handle(stream) or 0))
         if self.then is not None:
             self.then(stream)
 

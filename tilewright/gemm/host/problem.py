@@ -52,7 +52,8 @@ class Problem:
             if count not in (1, batch):
                 raise ArgumentError(f"batch_count is {count}; the operands have {batch} matrices each")
         elif len(arguments.A.shape) != 2:
-            raise ArgumentError(f"mode {mode.value!r} is for a single product; a stack of {batch} is mode 'batched'")
+            name = GemmUniversalMode(mode).value
+            raise ArgumentError(f"mode {name!r} is for a single product; a stack of {batch} is mode 'batched'")
         return problem
 
     def geometry(self) -> tuple[Any, ...]:

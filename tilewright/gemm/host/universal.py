@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
-from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.host.arguments import SUCCESS, GemmUniversalArguments, GemmUniversalMode, Status

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tilewright.errors import ArgumentError
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
@@ -94,6 +95,8 @@ class Prepared:
         beside = zeros_beside(machine_of(self.device), self.problem.D)
         zeros = WORKSPACES.zeros((self.device, stream), beside) if stream is not CAPTURED else beside
         handle = Handle.of(self.plan, self.problem, self.function, machine_of(self.device), zeros)
+        if handle.then is not None:
+            raise ArgumentError("parallel split-K launches two kernels, matmul one: take gemm or GemmUniversal")
         code = handle.executor._code
         if self.device not in code.loaded:
             code.load(self.device)
