@@ -10,7 +10,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 Getter = Callable[[str], Any]
 
@@ -73,6 +73,36 @@ def missing(module: str, name: str, known: Iterable[str], asker: FrameType) -> E
     return MissingNameError(text)
 
 
+T = TypeVar("T", bound=type)
+
+
+def explained(cls: T) -> T:
+    """Decorator of a class whose objects say of an attribute that they do not have whether it is documented. (A
+    ``__getattr__`` in the class would let type checkers believe in any attribute.)"""
+
+    def refuse(self: Any, name: str) -> Any:
+        if name.startswith("_"):  # Python and other libraries ask for such names
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from tilewright.errors import MissingAttributeError
+
+        raise MissingAttributeError(self, name)
+
+    cls.__getattr__ = refuse  # type: ignore[attr-defined]
+    return cls
+
+
+def attribute_text(thing: Any, name: str) -> str:
+    """What is wrong with ``thing.name``: not here yet, or unknown (with the nearest name)."""
+    cls = thing if isinstance(thing, type) else type(thing)
+    known = [n for n in dir(thing) if not n.startswith("_")]
+    classes = {module.rpartition(".")[2]: names for module, names in _documented() if _is_class(module)}
+    if any(name in classes.get(base.__name__, ()) for base in cls.__mro__):
+        return f"{cls.__name__} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
+    from tilewright.errors import nearest
+
+    return f"{cls.__name__} has no attribute {name!r}{nearest(name, known)}"
+
+
 class _DocumentedModules(MetaPathFinder):
     """The last finder of modules: one that the CuTe DSL documents and that is not here is an error that says so."""
 
@@ -107,7 +137,12 @@ def _is_documented(path: str) -> bool:
 
 def documented_modules() -> list[str]:
     """The modules that the CuTe DSL documents, without their ``cutlass.``"""
-    return [module for module, _ in _documented() if module != "."]
+    return [module for module, _ in _documented() if module != "." and not _is_class(module)]
+
+
+def _is_class(path: str) -> bool:
+    """Whether a line of names is of a class: they are its attributes."""
+    return path.rpartition(".")[2][:1].isupper()
 
 
 def _documented() -> list[tuple[str, list[str]]]:

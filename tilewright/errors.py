@@ -72,6 +72,21 @@ class MissingNameError(TilewrightError, AttributeError):
     """A module was asked for a name that it does not have."""
 
 
+class MissingAttributeError(TilewrightError, AttributeError):
+    """An object or class of the library was asked for an attribute that it does not have."""
+
+    def __init__(self, thing: Any, name: str) -> None:
+        AttributeError.__init__(self, name=name, obj=thing)
+
+    def __str__(self) -> str:
+        """Made when it is asked for: most of these errors are those of ``hasattr``."""
+        if not self.args:
+            from tilewright._lazy import attribute_text
+
+            self.args = (attribute_text(self.obj, str(self.name)),)
+        return str(self.args[0])
+
+
 class MissingImportError(TilewrightError, ModuleNotFoundError):
     """An import names a module, or a name of a module, that is not there."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright._lazy import explained
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import add_coords
 from tilewright.layout.drawn import Drawn
@@ -17,6 +18,7 @@ from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import Coord, Shape, is_static, same_tree
 
 
+@explained
 class ComposedLayout(Drawn):
     """``inner o offset o outer``, with the three parts as attributes.
 

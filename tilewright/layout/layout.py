@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tilewright._lazy import explained
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, make_basis_like
 from tilewright.layout.coords import compact, compact_order, compact_right, coord_of, crd2crd, offset_of
@@ -24,6 +25,7 @@ from tilewright.layout.tuples import (
 )
 
 
+@explained
 class Layout(Drawn):
     """``shape:stride``. Immutable; hashable when everything in it is static.
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numbers
 from typing import Any, ClassVar
 
+from tilewright._lazy import explained
 from tilewright.errors import StagingError
 from tilewright.ir import types as ir
 from tilewright.ir.arithmetic import convert, normalise
@@ -34,6 +35,7 @@ from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.layout.ints import RuntimeInt
 
 
+@explained
 class Numeric(metaclass=NumericMeta):
     """Base of all numerics. ``value`` is a Python number or an ``ir.Value``."""
 

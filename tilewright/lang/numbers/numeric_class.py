@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright._lazy import explained
 from tilewright.errors import StagingError
 from tilewright.ir import types as ir
 from tilewright.ir.types import ScalarType
@@ -16,6 +17,7 @@ _TORCH = {
 }  # fmt: skip
 
 
+@explained
 class NumericMeta(type):
     """The class of numeric classes: what is known of a type as such (``Float16.width``, ``Int32.is_integer``)."""
 

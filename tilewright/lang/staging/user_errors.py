@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import linecache
 import os
 import re
@@ -12,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import NamedTuple
 
+from tilewright._lazy import attribute_text
 from tilewright.errors import StagingError, TilewrightError, nearest
 from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
 
@@ -77,8 +77,7 @@ def _explained(wrong: Exception, place: Place) -> str:
     if place.innermost and isinstance(wrong, AttributeError):
         if not type(wrong.obj).__module__.startswith("tilewright."):
             return ""
-        near = difflib.get_close_matches(str(wrong.name), dir(wrong.obj), 1)
-        return f"a {type(wrong.obj).__name__} has no attribute '{wrong.name}'{f'; there is .{near[0]}' if near else ''}"
+        return attribute_text(wrong.obj, str(wrong.name))
     if place.innermost and isinstance(wrong, TypeError) and _OF_OPERANDS.search(str(wrong)):
         if found := _OF_KEYWORD.search(str(wrong)):
             return f"{wrong}{nearest(found[2], _keywords_of(found[1]))}"

@@ -12,6 +12,7 @@ import math
 from enum import Enum
 from typing import Any
 
+from tilewright._lazy import explained
 from tilewright.errors import ArgumentError, ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -42,6 +43,7 @@ def element_bytes(dtype: Any) -> int:
     return dtype.ir_type.bytes  # type: ignore[no-any-return]
 
 
+@explained
 class Pointer:
     """A pointer to elements of ``dtype`` in memory.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from tilewright._lazy import explained
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -48,6 +49,7 @@ class TensorType(NamedTuple):
         return f'!cute.memref<{self.element_type}, {self.memspace}, align<{self.alignment}>, "{self.layout}">'
 
 
+@explained
 class Tensor:
     """Elements in memory, in registers, or coordinates, seen through a layout.
 

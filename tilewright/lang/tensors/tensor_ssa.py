@@ -10,6 +10,7 @@ import math
 from enum import Enum
 from typing import Any
 
+from tilewright._lazy import explained
 from tilewright.errors import ConstraintError
 from tilewright.ir import types as ir
 from tilewright.ir.builder import Builder
@@ -46,6 +47,7 @@ class ReductionOp(Enum):
     XOR = "xor"
 
 
+@explained
 class TensorSSA:
     """The elements ``value`` (an IR vector) of a tensor of static ``shape`` with elements of class ``dtype``."""
 

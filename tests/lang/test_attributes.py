@@ -1,0 +1,67 @@
+"""An attribute that tensors, layouts and numbers do not have: whether it is unknown, or documented and not here yet."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import MissingAttributeError, StagingError
+
+TENSOR = from_dlpack(np.zeros((4, 8), np.float32))
+LAYOUT = cute.make_layout((4, 8))
+
+LATER = "yet: the CuTe DSL has it, Tilewright does not"
+OUTSIDE = [
+    (TENSOR, "layuot", "HostTensor has no attribute 'layuot'; did you mean 'layout'?"),
+    (TENSOR, "nonsense", "HostTensor has no attribute 'nonsense'$"),
+    (TENSOR, "dynamic_shapes_mask", f"HostTensor has no 'dynamic_shapes_mask' {LATER}"),
+    (LAYOUT, "shap", "Layout has no attribute 'shap'; did you mean 'shape'?"),
+    (cute.make_composed_layout(cute.make_swizzle(2, 4, 3), 0, LAYOUT), "outter", "did you mean 'outer'?"),
+    (cutlass.Int32, "widht", "Int32 has no attribute 'widht'; did you mean 'width'?"),
+    (cutlass.Int32(3), "foo", "Int32 has no attribute 'foo'$"),
+]
+
+
+@pytest.mark.parametrize(("thing", "name", "message"), OUTSIDE, ids=lambda x: x if isinstance(x, str) else "")
+def test_on_the_host(thing, name, message) -> None:
+    with pytest.raises(MissingAttributeError, match=message) as caught:
+        getattr(thing, name)
+    assert (caught.value.name, caught.value.obj) == (name, thing)
+    assert not hasattr(thing, name) and getattr(thing, name, 5) == 5
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda t: t.nonsense, "Tensor has no attribute 'nonsense'"),
+        (lambda t: t.layout.strid, "Layout has no attribute 'strid'; did you mean 'stride'?"),
+        (lambda t: t.load().apply_op, f"TensorSSA has no 'apply_op' {LATER}"),
+        (lambda t: t.iterator.size_in_bytes, f"Pointer has no 'size_in_bytes' {LATER}"),
+        (lambda t: t.iterator.toinnt, "Pointer has no attribute 'toinnt'; did you mean 'toint'?"),
+        (lambda t: t[0].foo, "Float32 has no attribute 'foo'"),
+        (lambda t: cutlass.Int32(t[0]).valeu, "Int32 has no attribute 'valeu'; did you mean 'value'?"),
+        (lambda t: cute.make_tiled_copy_tv(
+            cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32), cute.make_layout(8), cute.make_layout(1)
+        ).get_slise, "TiledCopy has no attribute 'get_slise'; did you mean 'get_slice'?"),
+    ],
+)  # fmt: skip
+def test_in_a_staged_function(read, message) -> None:
+    @cute.jit
+    def program(t: cute.Tensor):
+        read(t)  # here
+
+    with pytest.raises((AttributeError, StagingError), match=re.escape(message) + r"\n  at .*py:\d+"):
+        program(from_dlpack(np.zeros((8,), np.float32)))
+
+
+def test_objects_can_be_copied_all_the_same() -> None:
+    for thing in (LAYOUT, cutlass.Int32(3)):
+        assert copy.copy(thing) == copy.deepcopy(thing) == thing
+    assert pickle.loads(pickle.dumps(LAYOUT)) == LAYOUT
