@@ -40,9 +40,12 @@ def smem_padded(dtype: Any, tile: tuple[int, int], major: Major, stages: int) ->
     return cute.make_layout((*tile, stages), stride=(1, pitch, pitch * tile[1]))
 
 
-def global_to_shared(operand: Operand, tile: tuple[int, int], threads: int) -> Any:
+def global_to_shared(operand: Operand, tile: tuple[int, int], threads: int, granules: bool = False) -> Any:
     """The tiled copy of a (MN, K) tile: threads along the contiguous mode first, each with one vector; cp.async from 4
-    bytes up."""
+    bytes up. ``granules``: vectors of 16 bytes that come from registers."""
+    if granules:
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), operand.dtype, num_bits_per_copy=128)
+        return vectors_along(atom, tile, operand.major, 128 // operand.dtype.width, threads)
     vector = operand.vector
     if operand.copy_bits >= 32:
         cached = cute.nvgpu.LoadCacheMode.GLOBAL if operand.copy_bits == 128 else cute.nvgpu.LoadCacheMode.ALWAYS

@@ -66,8 +66,8 @@ class MultistageGemm:
             mA, mB, mC, mD, function, decomposition,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
-            global_to_shared(config.a, (bM, bK), config.threads),
-            global_to_shared(config.b, (bN, bK), config.threads),
+            global_to_shared(config.a, (bM, bK), config.threads, config.granular(config.a)),
+            global_to_shared(config.b, (bN, bK), config.threads, config.granular(config.b)),
             self.math.tiled_mma(),
         ).launch(
             grid=decomposition.grid(tiles_m * tiles_n, cute.size(mD, mode=[2])),

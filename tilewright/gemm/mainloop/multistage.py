@@ -21,7 +21,8 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.errors import ConstraintError
-from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.config import GemmConfig, Operand
+from tilewright.gemm.mainloop.granules import GranuleLoader
 from tilewright.gemm.mainloop.loader import TileLoader
 from tilewright.gemm.mainloop.math import SimtMath, TensorOpMath
 
@@ -29,8 +30,9 @@ from tilewright.gemm.mainloop.math import SimtMath, TensorOpMath
 @dataclass(frozen=True)
 class Slices:
     """One operand seen by a thread block: its tile's k slices (MN, K, k tiles) and their coordinates, the true extent
-    of MN, the shared-memory stages (MN, K, stages) and the copy that fills them."""
+    of MN, the shared-memory stages (MN, K, stages) and the copy that fills them; ``matrix`` is the whole (MN, K)."""
 
+    matrix: Any
     g: Any
     c: Any
     extent: Any
@@ -47,7 +49,7 @@ class Slices:
             cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None))
             for tensor in (matrix, cute.make_identity_tensor(matrix.shape))
         )  # (MN, K, k tiles)
-        return Slices(g, c, extent, stages, copy)
+        return Slices(matrix, g, c, extent, stages, copy)
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,8 @@ class MultistageMainloop:
     ) -> None:  # fmt: skip
         """Multiply k tiles ``k_begin`` to ``k_end``; shared memory must be free and is so again in the end."""
         stages = self.config.stages
-        loader_A = TileLoader(self.config.a, A.copy, tidx, A.g, A.c, A.s, A.extent, k_begin)
-        loader_B = TileLoader(self.config.b, B.copy, tidx, B.g, B.c, B.s, B.extent, k_begin)
+        loader_A = self.loader(self.config.a, A, tidx, k_begin)
+        loader_B = self.loader(self.config.b, B, tidx, k_begin)
         thr_mma = tiled_mma.get_slice(tidx)
         tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(A.s[None, None, 0]))  # (MMA, MMA_M, MMA_K)
         tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(B.s[None, None, 0]))  # (MMA, MMA_N, MMA_K)
@@ -118,6 +120,13 @@ class MultistageMainloop:
                         cute.arch.cp_async_commit_group()
                     cute.gemm(tiled_mma, acc, tCrA[None, None, k_block], tCrB[None, None, k_block], acc)
             cute.arch.cp_async_wait_group(0)
+
+
+    def loader(self, operand: Operand, slices: Slices, tidx: Any, k_begin: Any) -> TileLoader | GranuleLoader:
+        g, c, s, extent = slices.g, slices.c, slices.s, slices.extent
+        if self.config.granular(operand):
+            return GranuleLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.matrix)
+        return TileLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin)
 
 
 def double_buffered(k_blocks: int, bK: int) -> int:
