@@ -65,33 +65,25 @@ class GranuleLoader:
 
     @cute.jit
     def begin(self, k_tile: Any, stage: Any) -> None:
-        """Start a load that ``finish`` completes; the MMAs between the two hide the wait for memory.
-
-        One test for all vectors of a thread, so that all loads are on their way together. What lies outside along MN
-        is read from the matrix's beginning: it makes elements of the product that are not written.
-        """
-        starts = []
-        whole = self.high - self.low >= 4 * GRANULE
+        """Start a load that ``finish`` completes; the MMAs between the two hide the wait for memory."""
+        self.raw.fill(0)
         for i in range_constexpr(len(self.vectors)):
             row, column = self.vectors[i]
-            first = self.source[None, row, column, k_tile].iterator.toint()
-            first = cute.where(self.inside[i], first, self.low + GRANULE)
-            start = first & -GRANULE
-            self.shift[i] = Int32(first - start)
-            whole = whole & (start >= self.low) & (start + 2 * GRANULE <= self.high)
-            starts.append(start)
-        if whole:
-            for i in range_constexpr(len(self.vectors)):
-                granules = cute.make_ptr(Uint32, starts[i], cute.AddressSpace.gmem, assumed_align=GRANULE)
-                cute.autovec_copy(cute.make_tensor(granules, cute.make_layout(2 * WORDS)), self.raw[None, i])
-        else:
-            for i in range_constexpr(len(self.vectors)):
-                words = self._elements(starts[i])
-                for w in range_constexpr(2 * WORDS):
-                    self.raw[w, i] = words[w]
+            if self.inside[i]:
+                first = self.source[None, row, column, k_tile].iterator
+                start = (first - (self.elements - 1)).align(GRANULE)
+                address = start.toint()
+                self.shift[i] = Int32(first.toint() - address)
+                if (address >= self.low) & (address + 2 * GRANULE <= self.high):
+                    granules = cute.make_tensor(cute.recast_ptr(start, dtype=Uint32), cute.make_layout(2 * WORDS))
+                    cute.autovec_copy(granules, self.raw[None, i])
+                else:
+                    words = self._elements(start, address)
+                    for w in range_constexpr(2 * WORDS):
+                        self.raw[w, i] = words[w]
 
     @cute.jit
-    def _elements(self, start: Any) -> list[Any]:
+    def _elements(self, start: Any, address: Any) -> list[Any]:
         """The words of two granules at an end of the matrix, with those elements that are the matrix's.
 
         The last element first: each pushes those after it up. The loop is short code for what few threads do.
@@ -99,10 +91,10 @@ class GranuleLoader:
         pairs, width = cute.make_rmem_tensor((WORDS,), Uint64), self.dtype.width
         pairs.fill(0)
         for e in range(2 * self.elements - 1, -1, -1, unroll=1):
-            at = start + e * self.bytes
+            at = address + e * self.bytes
             element = self.unsigned(0)
             if (at >= self.low) & (at < self.high):
-                element = cute.make_ptr(self.unsigned, at, cute.AddressSpace.gmem)[0]
+                element = cute.recast_ptr(start, dtype=self.unsigned)[e]
             for p in range_constexpr(WORDS - 1, 0, -1):
                 pairs[p] = (pairs[p] << width) | (pairs[p - 1] >> (64 - width))
             pairs[0] = (pairs[0] << width) | Uint64(element)
