@@ -14,8 +14,8 @@ RASTERS = ("m", "n", "hilbert")
 """Orders of tiles: in groups along M or along N, or along the Hilbert curve (``schedule.raster``)."""
 
 
-MOST_GRANULAR = 128
-"""Bits of an access from which on an operand is read by such accesses, not in granules."""
+LEAST_ASYNCHRONOUS = 32
+"""Bits of an access from which on cp.async copies an operand to shared memory."""
 
 
 class Major(Enum):
@@ -47,8 +47,8 @@ class GemmConfig:
     ``tile`` is (M, N, K) of a thread block; ``stages`` the number of shared-memory buffers; ``warps`` how the tile's M
     and N are spread over warps (tensor cores) or, for SIMT, the number of warps in all. ``raster`` is the order of
     tiles, so that the blocks that run at once share operands in L2: ``group`` tiles of M ("m") or of N ("n") are walked
-    together, or all tiles along the Hilbert curve ("hilbert"). ``granules``: operands that 16-byte accesses cannot read
-    are read in aligned 16 bytes all the same, and shifted into place; their strides must not be negative.
+    together, or all tiles along the Hilbert curve ("hilbert"). ``granules``: K-major operands that cp.async cannot
+    copy are read in aligned 16 bytes all the same, and shifted into place; their strides must not be negative.
     """
 
     math: str  # "tensorop" or "simt"
@@ -66,9 +66,9 @@ class GemmConfig:
     transposed = False
 
     def granular(self, operand: Operand) -> bool:
-        """Whether A or B is read in granules."""
-        turned = self.shared_major(operand) is not operand.major
-        return self.granules and self.math == "tensorop" and not turned and operand.copy_bits < MOST_GRANULAR
+        """Whether A or B is read in granules: rows of K that cp.async cannot copy."""
+        narrow = operand.copy_bits < min(LEAST_ASYNCHRONOUS, operand.dtype.width + 1)
+        return self.granules and self.math == "tensorop" and operand.major is Major.K and narrow
 
     def shared_major(self, operand: Operand) -> Major:
         """How A or B lies in shared memory. Where the instructions cannot read the source's major, tiles are turned on

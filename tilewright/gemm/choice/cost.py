@@ -24,6 +24,9 @@ SHARING = 2.0  # what the shared loop costs once
 NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in accesses of so many bits, not of 128
 
 
+GRANULAR, GRANULES = 1.08, 2.6  # a k tile of granules: how much slower than of 16 bytes, and microseconds at least
+
+
 class AmpereModel:
     """The options ``ways`` of one kernel on a GPU of ``limits``."""
 
@@ -78,7 +81,10 @@ def k_tile_us(config: GemmConfig, smem: int) -> tuple[float, float]:
     rate = SIMT_RATE if config.math == "simt" else RATES[width]
     flops = 2 * bM * bN * bK / (FLOPS_PER_US * rate)
     loads = (bM + bN) * bK * width / 8 / BYTES_PER_US
-    slower = NARROW.get(min(config.a.copy_bits, config.b.copy_bits), 1.0)
     at_once = min(2, config.blocks_at_once(smem))
+    if config.granular(config.a) or config.granular(config.b):
+        flops *= GRANULAR
+        return max(flops * at_once, GRANULES), max(flops / FOUR_WARPS if at_once > 1 else flops, GRANULES)
+    slower = NARROW.get(min(config.a.copy_bits, config.b.copy_bits), 1.0)
     full = max(flops, loads) * slower * at_once
     return full, max(flops / FOUR_WARPS, 0.9 * loads) * slower if at_once > 1 else full

@@ -18,7 +18,8 @@ class KernelEntry:
 
     Other sizes of it, each for problems where it does better: ``large`` has a bigger tile, which moves fewer bytes;
     ``small`` have smaller ones, which are done sooner. Where thread blocks share tiles, ``shared`` takes the place of
-    ``config``; where operands cannot be read 16 bytes at a time, ``narrow``.
+    ``config``; where operands cannot be read 16 bytes at a time, ``narrow``; ``granular`` are sizes for rows of K that
+    begin at any element.
     """
 
     name: str
@@ -28,6 +29,7 @@ class KernelEntry:
     small: tuple[AnyConfig, ...] = ()
     shared: AnyConfig | None = None
     narrow: AnyConfig | None = None
+    granular: tuple[AnyConfig, ...] = ()
 
     def __hash__(self) -> int:
         # Of the many sizes the first is enough to tell most entries apart.
@@ -43,6 +45,11 @@ class KernelEntry:
         if self.narrow is None:
             return self
         return replace(self.only(self.narrow), small=self.small[:1])
+
+    @property
+    def for_granules(self) -> KernelEntry:
+        """The sizes for rows of K that begin at any element."""
+        return replace(self.only(self.granular[0]), small=self.granular[1:])
 
     @property
     def min_arch(self) -> int:
@@ -97,6 +104,14 @@ def small(dtype: Any, acc: Any = Float32) -> tuple[GemmConfig, ...]:
     return tuple(tensorop(dtype, acc=acc, tile=tile) for tile in ((64, 64, 64), (64, 128, 64)))
 
 
+def granular(dtype: Any, acc: Any = Float32) -> tuple[GemmConfig, ...]:
+    """Two stages, as registers hold the third; deep k tiles, as each waits for memory once."""
+    tiles = {(128, 128, 64): (2, 4), (64, 128, 64): (2, 4), (64, 64, 64): (2, 2), (32, 64, 64): (2, 2),
+             (64, 32, 64): (2, 2), (32, 32, 128): (2, 2)}  # fmt: skip
+    sizes = (tensorop(dtype, acc=acc, tile=tile, warps=warps) for tile, warps in tiles.items())
+    return tuple(replace(size, stages=2, granules=True) for size in sizes)
+
+
 def simt() -> GemmConfig:
     # Row-major A needs one 4-byte cp.async an element (shared memory holds it M-major); B and C move 16 bytes at once.
     return GemmConfig(
@@ -120,7 +135,8 @@ def four_warps(name: str, title: str, config: GemmConfig, **others: Any) -> Kern
 
 def all_sizes(name: str, title: str, dtype: Any, acc: Any = Float32) -> KernelEntry:
     config = tensorop(dtype, acc=acc)
-    return four_warps(name, f"{title}: {TENSOR_CORES}", config, large=large(dtype, acc), small=small(dtype, acc))
+    return four_warps(name, f"{title}: {TENSOR_CORES}", config, large=large(dtype, acc), small=small(dtype, acc),
+                      granular=granular(dtype, acc))  # fmt: skip
 
 
 TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"

@@ -10,7 +10,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.choice.choose import best
 from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.config import AnyConfig, HopperConfig, Major
+from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.shared import REDUCTIONS
 from tilewright.gemm.schedule.splitk import SplitK
@@ -198,10 +198,20 @@ def with_operands(entry: KernelEntry, problem: Problem) -> AnyConfig:
 
 
 def suited_entry(entry: KernelEntry, problem: Problem) -> KernelEntry:
-    """The entry for matrices that lie as the problem's do; in its form for narrow accesses where they force these."""
+    """The entry for matrices that lie as the problem's do; in its form for narrow accesses or for granules where they
+    force these."""
     config = with_operands(entry, problem)
     if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:
         return entry
-    narrow = entry.for_narrow
+    narrow = entry.for_granules if wants_granules(entry, problem, config) else entry.for_narrow
     config, *small = (with_operands(narrow.only(c), problem) for c in (narrow.config, *narrow.small))
     return replace(narrow, config=config, small=tuple(small))
+
+
+def wants_granules(entry: KernelEntry, problem: Problem, config: AnyConfig) -> bool:
+    """Whether an operand has rows of K that begin at any element, and none steps backwards through memory."""
+    if not entry.granular or not isinstance(config, GemmConfig):
+        return False
+    forwards = min(*problem.A.stride, *problem.B.stride) >= 0
+    size = replace(config, granules=True)
+    return forwards and (size.granular(config.a) or size.granular(config.b))
