@@ -75,6 +75,25 @@ def gemm(
 
 
 @app.command()
+def tune(
+    m: Annotated[int, typer.Argument(metavar="M", min=1, help="rows of A")],
+    n: Annotated[int, typer.Argument(metavar="N", min=1, help="columns of B")],
+    k: Annotated[int, typer.Argument(metavar="K", min=1, help="columns of A")],
+    dtype: Annotated[str, typer.Option(help="of A and B: float16, bfloat16, float8_e4m3fn, int8, ...")] = "float16",
+    out_dtype: Annotated[str | None, typer.Option(help="of the result, if not the usual one")] = None,
+    a_major: Annotated[str, typer.Option(help="k: rows of A are contiguous; m: its columns")] = "k",
+    b_major: Annotated[str, typer.Option(help="n: rows of B are contiguous; k: its columns")] = "n",
+    batch: Annotated[int, typer.Option(help="how many products", min=1)] = 1,
+    candidates: Annotated[int, typer.Option(help="how many ways to measure", min=1)] = 48,
+    seconds: Annotated[float, typer.Option(help="the bound on the whole", min=1.0)] = 120.0,
+) -> None:
+    """Measure which size and decomposition multiplies fastest on this GPU, and remember it for matmul."""
+    from tilewright.cli.tune import run
+
+    run((m, n, k, batch), dtype, out_dtype, a_major, b_major, candidates, seconds)
+
+
+@app.command()
 def show(
     kernel: Annotated[str | None, typer.Argument(help="name of a kernel; without it, they are listed")] = None,
     ir: Annotated[bool, typer.Option("--ir", help="the staged program")] = False,

@@ -18,12 +18,10 @@ import json
 import math
 import os
 import re
-import stat
 import sys
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
+from tilewright import own_files
 from tilewright.errors import ArgumentError
 
 FORMAT = b"tilewright-cubin-2\n"
@@ -34,10 +32,7 @@ DEFAULT_MB = 512
 
 def folder() -> Path:
     """Where entries live: a folder that holds nothing else."""
-    if chosen := os.environ.get("TILEWRIGHT_CACHE_DIR"):
-        return Path(chosen) / OWN_FOLDER
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "tilewright" / OWN_FOLDER
+    return own_files.folder(OWN_FOLDER)
 
 
 def limit() -> int:
@@ -66,21 +61,8 @@ def read(name: str) -> dict[str, bytes] | None:
     """The named parts of an entry (``name`` is a :func:`key`), or None if there is no sound one."""
     if limit() <= 0:
         return None
-    place = folder()
-    # Opening a pipe must not wait for a writer, nor may a link lead to other files.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    try:
-        if not _is_own(os.lstat(place), stat.S_ISDIR):
-            return None
-        path = place / f"{name}.bin"
-        with open(os.open(path, flags), "rb") as file:
-            if not _is_own(os.fstat(file.fileno()), stat.S_ISREG):
-                return None
-            data = file.read()
-        os.utime(path)  # the oldest use is evicted first
-    except OSError:
-        return None
-    return _unpack(name, data)
+    data = own_files.read(folder() / f"{name}.bin", touch=True)  # the oldest use is evicted first
+    return None if data is None else _unpack(name, data)
 
 
 def write(name: str, parts: dict[str, bytes]) -> None:
@@ -90,38 +72,8 @@ def write(name: str, parts: dict[str, bytes]) -> None:
         return
     data = _pack(name, parts)
     with contextlib.suppress(OSError):
-        place = folder()
-        _make_own(place)
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=place)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, place / f"{name}.bin")
-        except OSError:
-            os.unlink(temporary)
-            raise
-        _evict(place, bound)
-
-
-def _is_own(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
-    """Whether a file is of the kind asked for, belongs to this user and can be written by no other."""
-    if not is_kind(found.st_mode):
-        return False
-    if not hasattr(os, "geteuid"):  # Windows: the folder lies in the user's profile
-        return True
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _make_own(place: Path) -> None:
-    """Make the folder and those above it that are missing, all of them closed to others whatever the umask says."""
-    for missing in [p for p in (*reversed(place.parents), place) if not p.exists()]:
-        with contextlib.suppress(FileExistsError):  # another process was faster
-            missing.mkdir(mode=0o700)
-    found = os.lstat(place)
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o077:
-        os.chmod(place, 0o700)  # fails in a folder of another user
-    if not _is_own(os.lstat(place), stat.S_ISDIR):
-        raise PermissionError(f"{place} belongs to another user")
+        own_files.write(folder() / f"{name}.bin", data)
+        _evict(folder(), bound)
 
 
 def _evict(place: Path, bound: int) -> None:

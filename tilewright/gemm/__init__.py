@@ -11,6 +11,7 @@ from tilewright.gemm.kernel.multistage import MultistageGemm
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.gemm.tuning.tune import Tuned, tune
 
 __all__ = [
     "Bias",
@@ -28,10 +29,12 @@ __all__ = [
     "Operand",
     "SplitK",
     "StreamK",
+    "Tuned",
     "cross_compile",
     "gemm",
     "kernels",
     "launcher",
     "matmul",
     "stage",
+    "tune",
 ]

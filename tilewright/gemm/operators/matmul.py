@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.choice.registry import KERNELS, KernelEntry, candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
-from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.plan import Plan, limits
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.operators.arrays import Operands, framework, new_result, operands, view_of
 from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.gemm.tuning import store
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 from tilewright.lang.launch.machine import machine_of
@@ -241,6 +243,14 @@ class Request:
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
+        """As tuning found it, if nothing was asked for; else by the model."""
+        if self.kernel is None and self.decomposition == "auto":
+            found = store.find(problem)
+            if found is not None and found.kernel in [entry.name for entry in entries]:
+                # What the file says may be a size of another version of the library.
+                with contextlib.suppress(TilewrightError):
+                    how = found.decomposition(problem.shape, *limits(problem.machine))
+                    return Plan.of(problem, [found.entry], how, problem.machine)
         return Plan.of(problem, entries, self.decomposition, problem.machine)
 
 

@@ -43,6 +43,24 @@ class HardwareInfo:
             self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR", 0),
         )
 
+    def get_device_name(self) -> str:
+        """The GPU's name, of an H100 where there is none."""
+        if self._driver is None:
+            return "NVIDIA H100 80GB HBM3"
+        error, device = self._driver.cuDeviceGet(self.device_id)
+        if not int(error):
+            error, name = self._driver.cuDeviceGetName(256, device)
+        if int(error):
+            raise MachineError(f"there is no CUDA device {self.device_id}")
+        return str(name.split(b"\0")[0].decode())
+
+    def get_driver_version(self) -> int:
+        """The newest CUDA that the driver knows: 13000 for 13.0; 0 where there is none."""
+        if self._driver is None:
+            return 0
+        error, version = self._driver.cuDriverGetVersion()
+        return 0 if int(error) else int(version)
+
     def _attribute(self, name: str, otherwise: int) -> int:
         if self._driver is None:
             return otherwise

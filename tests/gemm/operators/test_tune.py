@@ -1,0 +1,162 @@
+"""Tuning: what is measured, what is remembered, and that no candidate can stop it. A program stands in for the process
+that measures: it takes times from the candidates' names."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.cli import main
+from tilewright.errors import ArgumentError, ConstraintError, MachineError
+from tilewright.gemm import matmul, tune
+from tilewright.gemm.operators import matmul as module
+from tilewright.gemm.tuning import store
+from tilewright.gemm.tuning.candidate import Candidate
+from tilewright.gemm.tuning.tune import best_by_model, stand_in
+
+WORKER = """
+import json, os, sys, time
+spec = json.loads(sys.stdin.readline())
+print(json.dumps({"ready": True}), flush=True)
+for number, line in enumerate(sys.stdin):
+    one = json.loads(line)
+    tile = one["size"].get("tile", [128, 256, 64])
+    rows = tile[0]
+    if MODE == "hang" and tile == BAD: time.sleep(600)
+    if MODE == "crash" and tile == BAD: os._exit(3)
+    if MODE == "wrong" and tile == BAD: print(json.dumps({"failure": "the result is wrong"}), flush=True); continue
+    us = 10.0 if tile == BEST and one["shares"] is None else 20.0 + tile[1] / 1000
+    print(json.dumps({"us": us}), flush=True)
+"""
+
+
+@pytest.fixture
+def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(store, "_READ", {})
+    return tmp_path
+
+
+def worker(tmp_path: Path, mode: str, best: list[int], bad: list[int]) -> list[str]:
+    path = tmp_path / "worker.py"
+    path.write_text(f"MODE, BEST, BAD = {mode!r}, {best!r}, {bad!r}\n{WORKER}")
+    return [sys.executable, str(path)]
+
+
+def ways(count: int = 12) -> list[Candidate]:
+    return best_by_model(stand_in((512, 512, 1024), "float16", None, "k", "n"), count)
+
+
+def tile(candidate: Candidate) -> list[int]:
+    return list(candidate.entry.config.tile)
+
+
+@pytest.mark.parametrize("mode", ["fine", "hang", "crash", "wrong"])
+def test_the_fastest_is_found_remembered_and_used(
+    mode: str, remembered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = ways()
+    best = next(way for way in reversed(listed) if way.shares is None and tile(way) != tile(listed[0]))
+    bad = next(tile(way) for way in listed if tile(way) not in (tile(best), tile(listed[0]), [128, 256, 64]))
+    monkeypatch.setattr("tilewright.gemm.tuning.tune.STOPPED_AFTER", 3.0)
+    command = worker(remembered, mode, tile(best), bad)
+    found = tune((512, 512, 1024), candidates=12, seconds=60.0, progress=False, command=command)
+    assert tile(found.best) == tile(best) and found.best.shares is None and found.us == 10.0
+    assert found.default == listed[0] and found.default_us > 20.0 and found.complete
+    reasons = {"hang": "stopped after 3 seconds", "crash": "exit code 3", "wrong": "the result is wrong"}
+    expected = {str(way) for way in listed if tile(way) == bad} if mode != "fine" else set()
+    assert set(found.failed) == expected
+    assert all(reasons[mode] in reason for reason in found.failed.values())
+
+    monkeypatch.setattr(store, "_READ", {})  # as in another process
+    taken: list[Any] = []
+    plan_of = module.Plan.of
+    monkeypatch.setattr(module.Plan, "of", lambda *args: taken.append(plan_of(*args)) or taken[-1])
+    a, b = (np.random.default_rng(0).integers(-2, 3, s).astype(np.float16) for s in ((512, 1024), (1024, 512)))
+    d = matmul(a, b)
+    np.testing.assert_array_equal(d.astype(float), a.astype(float) @ b.astype(float))
+    assert list(taken[0].config.tile) == tile(best)
+
+
+def test_candidates_are_the_models_best_and_can_be_written_down() -> None:
+    listed = ways(40)
+    assert len(set(listed)) == 40 and len({str(way) for way in listed}) == 40
+    for way in listed:
+        again = Candidate.from_json(json.loads(json.dumps(way.to_json())))
+        assert again == way and again.entry.config == way.entry.config
+        plan = way.decomposition((512, 512, 1024, 1), 132, 232448)
+        assert (plan == "data_parallel") == (way.shares is None)
+        assert way.shares is None or (plan.sk_tiles, plan.sk_blocks) == way.shares  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data.replace(b"64", b"32", 1), lambda data: data[:-5], lambda data: b"", lambda data: b"\xff\n{}",
+    ],
+)  # fmt: skip
+def test_a_damaged_file_counts_as_empty(damage: Any, remembered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = store.keep("x", ways(1)[0])
+    assert store.read(path) == {"x": ways(1)[0]}
+    assert os.stat(path.parent).st_mode & 0o77 == 0
+    path.write_bytes(damage(path.read_bytes()))
+    assert store.read(path) == {}
+    other = path.with_name("0" * 32 + ".json")  # another GPU's
+    store.keep("x", ways(1)[0])
+    path.rename(other)
+    assert store.read(other) == {}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        {"kernel": "none", "size": {}, "shares": None},
+        {"kernel": "hopper_f16", "size": {"tile": [1, 2]}, "shares": None},
+        {"kernel": "hopper_f16", "size": {"tile": [64, 65, 64]}, "shares": None},
+        {"kernel": "hopper_f16", "size": {"a": 1}, "shares": None},
+        {"kernel": "hopper_f16", "size": {"stages": -1}, "shares": None},
+        {"kernel": "hopper_f16", "size": {"roles": "none"}, "shares": None},
+        {"kernel": "hopper_f16", "shares": None},
+        7,
+    ],
+)  # fmt: skip
+def test_what_is_no_way_to_multiply_is_refused(one: Any) -> None:
+    with pytest.raises((ArgumentError, ConstraintError)):
+        _ = Candidate.from_json(one).entry
+
+
+def test_mistakes(remembered: Path) -> None:
+    for shape, words, message in (
+        ((512, 512), {}, "shape must be"), ((512, 512, 0), {}, "positive integer"),
+        ((512, 512, 512), {"dtype": "nonsense"}, "there is no dtype"), ((512, 512, 512), {"b_major": "m"}, "b_major"),
+        ((512, 512, 512), {"dtype": "complex64"}, "complex64"), ((512, 512, 512), {"candidates": 0}, "candidates"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=message):
+            tune(shape, progress=False, **words)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="multiples of 16 bytes"):
+        tune((512, 511, 513), progress=False, command=worker(remembered, "fine", [64, 64, 64], []))
+    with pytest.raises(MachineError, match="exit code 7"):
+        tune((512, 512, 512), progress=False, command=[sys.executable, "-c", "raise SystemExit(7)"])
+
+
+def test_the_command_says_where_it_cannot_measure(remembered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert main(["tune", "512", "512", "512"]) == 2
+    assert "PyTorch sees none" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+def test_on_a_gpu(remembered: Path) -> None:
+    torch = pytest.importorskip("torch")
+    found = tune((320, 1736, 6592), candidates=6, seconds=90.0, progress=False)
+    assert not found.failed and found.us <= found.default_us
+    a, b = torch.randn(320, 6592, device="cuda").half(), torch.randn(6592, 1736, device="cuda").half()
+    torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-2, atol=1e-1)

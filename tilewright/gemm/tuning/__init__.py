@@ -1,0 +1,1 @@
+"""Measuring configurations on a GPU, and remembering the fastest."""

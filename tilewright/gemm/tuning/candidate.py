@@ -1,0 +1,97 @@
+"""A way to multiply that can be written down: the name of a kernel, the numbers of its size, its shared tiles."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.registry import KERNELS, KernelEntry
+from tilewright.gemm.choice.ways import along
+from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.schedule.streamk import StreamK
+
+Problem = tuple[int, int, int, int]  # M, N, K, L
+TYPED = ("a", "b", "c", "acc_dtype", "math")
+"""Fields of a configuration that its kernel decides."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """``size`` has the fields of the configuration in which it differs from the kernel's first; ``shares`` (tiles,
+    blocks) the shared tiles and the blocks that share them, None where each block makes a tile of its own."""
+
+    kernel: str
+    size: tuple[tuple[str, Any], ...]
+    shares: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, entry: KernelEntry, plan: StreamK | None) -> Candidate:
+        """``entry`` in the size of its configuration."""
+        first = KERNELS[entry.name].config
+        differing = ((f.name, getattr(entry.config, f.name)) for f in fields(first) if f.name not in TYPED)
+        size = tuple((name, value) for name, value in differing if value != getattr(first, name))
+        return cls(entry.name, size, None if plan is None else (plan.sk_tiles, plan.sk_blocks))
+
+    @property
+    def entry(self) -> KernelEntry:
+        """The kernel in this size. Raises ArgumentError or ConstraintError for what is no size of a known kernel."""
+        if self.kernel not in KERNELS:
+            raise ArgumentError(f"there is no kernel {self.kernel!r}")
+        entry = KERNELS[self.kernel]
+        known = {f.name: getattr(entry.config, f.name) for f in fields(entry.config) if f.name not in TYPED}
+        for name, value in self.size:
+            if name not in known or not same_kind(known[name], value):
+                raise ArgumentError(f"kernel {self.kernel} has no size with {name} = {value!r}")
+        config: AnyConfig = replace(entry.config, **dict(self.size))  # type: ignore[arg-type]
+        config.check()
+        return entry.only(config)
+
+    def decomposition(self, problem: Problem, multiprocessors: int, smem: int) -> str | StreamK:
+        """What :func:`~tilewright.gemm.gemm` takes as its ``decomposition``."""
+        if self.shares is None:
+            return "data_parallel"
+        config = self.entry.config
+        m, n = along(config, problem[:2])
+        return StreamK.of(
+            (m, n, problem[2]), config.tile, multiprocessors=multiprocessors,
+            occupancy=config.blocks_at_once(smem), fragments=1, shared=self.shares,
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "size": dict(self.size)}
+
+    @classmethod
+    def from_json(cls, read: Any) -> Candidate:
+        """Raises ArgumentError for what :meth:`to_json` did not make."""
+        try:
+            size = tuple((str(name), tuplewise(value)) for name, value in read["size"].items())
+            shares = read["shares"]
+            if shares is not None:
+                tiles, blocks = (int(number) for number in shares)
+                shares = (tiles, blocks)
+            return cls(str(read["kernel"]), size, shares)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ArgumentError(f"{read!r} is no way to multiply: {error}") from None
+
+    def __str__(self) -> str:
+        config = self.entry.config
+        parts = [self.kernel, "x".join(map(str, config.tile)), f"{config.stages} stages"]
+        parts += [f"{name} {value}" for name, value in self.size if name not in ("tile", "stages", "epilogue_columns")]
+        if self.shares is not None:
+            parts.append(f"{self.shares[0]} tiles shared by {self.shares[1]} blocks")
+        return ", ".join(parts)
+
+
+def tuplewise(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def same_kind(known: Any, value: Any) -> bool:
+    """Whether ``value`` may stand where ``known`` does: positive integers, tuples of as many, words, truth values."""
+    if isinstance(known, tuple):
+        pairs = isinstance(value, tuple) and len(value) == len(known)
+        return pairs and all(same_kind(x, y) for x, y in zip(known, value, strict=True))
+    if type(value) is not type(known):
+        return False
+    return not isinstance(value, int) or isinstance(value, bool) or 0 <= value < 4096

@@ -1,0 +1,104 @@
+"""What tuning found, on disk: one file for each kind of GPU, driver and version of the library.
+
+A file is a checksum and, on the next line, JSON. A file whose checksum does not hold counts as empty, as does one of
+other users (``own_files``). What stands in it can only choose among the sizes of known kernels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tilewright import own_files
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import operand_of
+from tilewright.gemm.config import Major
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.tuning.candidate import Candidate
+from tilewright.lang.tools.hardware import HardwareInfo
+
+OWN_FOLDER = "tilewright-tuned"
+_LOCK = threading.Lock()
+_READ: dict[Path, dict[str, Candidate]] = {}
+
+
+def problem_key(problem: Problem) -> str | None:
+    """What tuned results are kept by: types, extents and majors. None where rows do not begin at multiples of 16 bytes:
+    such problems are not tuned."""
+    matrices = (problem.A, problem.B.transposed(), problem.D)
+    operands = [operand_of((matrix,), {Major.K: 128, Major.MN: 128}) for matrix in matrices]
+    if any(operand.copy_bits != 128 for operand in operands):
+        return None
+    extents = "x".join(map(str, problem.shape))
+    return " ".join([extents, *(f"{operand.dtype.__name__} {operand.major.value}" for operand in operands)])
+
+
+def find(problem: Problem) -> Candidate | None:
+    """The fastest way that tuning found for the problem on this computer's GPU; None if it was not tuned."""
+    found = tuned()
+    if not found:
+        return None
+    key = problem_key(problem)
+    return None if key is None else found.get(key)
+
+
+def keep(key: str, candidate: Candidate) -> Path:
+    """Remember what was found; gives the file. Raises ArgumentError where it cannot be written."""
+    path = place()
+    with _LOCK:
+        found = {**read(path), key: candidate}  # another process may have written meanwhile
+        body = json.dumps({key: one.to_json() for key, one in sorted(found.items())}, indent=1).encode()
+        try:
+            own_files.write(path, checksum(path.name, body) + b"\n" + body)
+        except OSError as error:
+            raise ArgumentError(f"what tuning found cannot be written to {path}: {error}") from None
+        _READ[path] = found
+    return path
+
+
+def tuned() -> dict[str, Candidate]:
+    """All that was found for this GPU, read once."""
+    path = place()
+    found = _READ.get(path)
+    if found is None:
+        with _LOCK:
+            found = _READ[path] = read(path)
+    return found
+
+
+def read(path: Path) -> dict[str, Candidate]:
+    data = own_files.read(path)
+    if data is None:
+        return {}
+    check, _, body = data.partition(b"\n")
+    if check != checksum(path.name, body):
+        return {}
+    found = {}
+    listed: Any = json.loads(body)
+    for key, one in listed.items():
+        with contextlib.suppress(ArgumentError):
+            found[str(key)] = Candidate.from_json(one)
+    return found
+
+
+def place() -> Path:
+    return own_files.folder(OWN_FOLDER) / f"{gpu_digest()}.json"
+
+
+@cache
+def gpu_digest() -> str:
+    """Of what decides which way is fastest, beside the problem."""
+    info = HardwareInfo()
+    facts = [importlib.metadata.version("tilewright"), info.get_device_name(), str(info.get_driver_version())]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
+
+
+def checksum(name: str, body: bytes) -> bytes:
+    """Over the file's name, too: a file that was renamed is not taken for another GPU's."""
+    return hashlib.sha256(name.encode() + b"\n" + body).hexdigest().encode()

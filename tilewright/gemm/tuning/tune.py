@@ -1,0 +1,206 @@
+"""``tune``: which way to multiply a problem is fastest on this GPU, measured and remembered for ``matmul``."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.errors import ArgumentError, MachineError
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.choice.choose import Options
+from tilewright.gemm.choice.registry import KernelEntry, candidates
+from tilewright.gemm.host.plan import arch, limits, refusal, suited_entry
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.schedule.streamk_blocks import positive
+from tilewright.gemm.tuning import store
+from tilewright.gemm.tuning.candidate import Candidate
+from tilewright.gemm.tuning.worker import COMMAND, Failed, Worker
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
+
+FINALISTS = 5
+FINAL_ROUNDS = 3
+STOPPED_AFTER = 20.0
+"""Seconds that one candidate may take, its compilation included."""
+
+
+@dataclass
+class Tuned:
+    """What :func:`tune` found. ``default_us`` is the time of the model's choice, ``us`` of the fastest; ``failed``
+    names candidates that could not be measured, with the reason; ``complete`` is false where the time was up first."""
+
+    shape: tuple[int, int, int, int]
+    best: Candidate
+    us: float
+    default: Candidate
+    default_us: float
+    measured: int
+    failed: dict[str, str] = field(default_factory=dict)
+    complete: bool = True
+    file: Any = None
+
+
+def tune(
+    shape: Sequence[int], dtype: Any = "float16", *, out_dtype: Any = None, a_major: str = "k", b_major: str = "n",
+    candidates: int = 48, seconds: float = 120.0, progress: bool = True, command: Sequence[str] = COMMAND,
+) -> Tuned:  # fmt: skip
+    """Measure the ways to multiply that the model finds best, and remember the fastest for :func:`matmul`.
+
+    Args:
+        shape: (M, N, K), or (M, N, K, L) for L products.
+        dtype: of A and B, a framework's dtype or its name; ``out_dtype``: of the result, as :func:`matmul` would have
+            it by default.
+        a_major: "k" for row-major A, "m" for column-major; ``b_major``: "n" for row-major B, "k" for column-major.
+        candidates: how many ways to measure.
+        seconds: the bound on the whole; what was found until then counts.
+        progress: show a bar on standard error.
+        command: the program that measures, in a process of its own.
+
+    Operands begin at multiples of 16 bytes in every row. Needs a GPU and PyTorch. Raises ArgumentError for what is no
+    problem, and MachineError where nothing can be measured.
+    """
+    problem = stand_in(shape, dtype, out_dtype, a_major, b_major)
+    ways = best_by_model(problem, positive("candidates", candidates))
+    with bar(progress, len(ways)) as advance:
+        found = search(problem, ways, specification(problem, a_major, b_major), seconds, command, advance)
+    key = store.problem_key(problem)
+    if key is None:
+        raise ArgumentError(
+            f"the rows of a {problem.shape[0]} x {problem.shape[1]} x {problem.shape[2]} product of "
+            f"{problem.A.dtype.__name__} do not begin at multiples of 16 bytes: such problems are not tuned"
+        )
+    found.file = store.keep(key, found.best)
+    return found
+
+
+def search(
+    problem: Problem, ways: list[Candidate], spec: dict[str, Any], seconds: float, command: Sequence[str], advance: Any
+) -> Tuned:
+    """Each candidate once, then the best of them and the model's choice in turns."""
+    times: dict[Candidate, list[float]] = {}
+    failed: dict[str, str] = {}
+    end = time.monotonic() + seconds
+
+    def measure(way: Candidate) -> None:
+        left = end - time.monotonic()
+        if left <= 0 or str(way) in failed:
+            return
+        answer = worker.us(way, min(STOPPED_AFTER, max(left, 1.0)))
+        if isinstance(answer, Failed):
+            failed[str(way)] = answer.reason
+            times.pop(way, None)
+        else:
+            times.setdefault(way, []).append(answer)
+
+    with Worker(spec, command) as worker:
+        for way in ways:
+            measure(way)
+            advance()
+        first = sorted(times, key=lambda way: times[way][0])[:FINALISTS]
+        finalists = list(dict.fromkeys([*first, *(way for way in ways[:1] if way in times)]))
+        for _ in range(FINAL_ROUNDS):
+            for way in finalists:
+                measure(way)
+    us = {way: statistics.median(times[way]) for way in finalists if way in times}
+    if not us:
+        reasons = "; ".join(f"{way}: {reason}" for way, reason in list(failed.items())[:3])
+        raise MachineError(f"no candidate could be measured in {seconds:g} seconds: {reasons or 'none was tried'}")
+    best = min(us, key=us.__getitem__)
+    default = ways[0]
+    return Tuned(
+        problem.shape, best, us[best], default, us.get(default, float("nan")), len(times), failed,
+        complete=len(times) + len(failed) >= len(ways),
+    )  # fmt: skip
+
+
+def best_by_model(problem: Problem, count: int) -> list[Candidate]:
+    """The ways that the model finds best, its own choice first."""
+    machine = "gpu"
+    taken: KernelEntry | None = None
+    reasons = []
+    for entry in default_kernels(problem):
+        reason = refusal(entry, problem, "auto", arch(machine))
+        if reason is None:
+            taken = suited_entry(entry, problem)
+            break
+        reasons.append(f"{entry.name}: {reason}")
+    if taken is None:
+        raise ArgumentError("; ".join(reasons))
+    options = Options.of(taken, limits(machine))
+    times = options.model.times(problem.shape)
+    found = []
+    for index in times.argsort(kind="stable").tolist():
+        way = options.ways[index]
+        entry = options.entries[id(way.config)]
+        one = Candidate.of(entry, way.plan(problem.shape, options.limits))
+        if one not in found:
+            found.append(one)
+        if len(found) == count:
+            break
+    return found
+
+
+def default_kernels(problem: Problem) -> list[KernelEntry]:
+    return candidates(problem.A.dtype, None)
+
+
+def stand_in(shape: Sequence[int], dtype: Any, out_dtype: Any, a_major: str, b_major: str) -> Problem:
+    """The problem with matrices that have strides but take no memory."""
+    import numpy as np
+
+    numbers = [positive(f"shape[{i}]", extent) for i, extent in enumerate(shape)]
+    if len(numbers) not in (3, 4):
+        raise ArgumentError(f"shape must be (M, N, K) or (M, N, K, L), got {tuple(shape)}")
+    m, n, k, batch = (*numbers, 1)[:4]
+    if a_major not in ("k", "m") or b_major not in ("k", "n"):
+        raise ArgumentError(f"a_major is 'k' or 'm' and b_major 'k' or 'n', not {a_major!r} and {b_major!r}")
+    kind = numeric_class(dtype)
+    out = candidates(kind, None)[0].config.c.dtype if out_dtype is None else numeric_class(out_dtype)
+
+    def matrix(name: str, cls: Any, rows: int, columns: int, turned: bool) -> Matrix:
+        # One row of memory under all: nothing is read.
+        base = np.zeros(64, cls.dtype)
+        base = base[-base.ctypes.data % 64 // base.itemsize :][:1]
+        inner = (base.itemsize, rows * base.itemsize) if turned else (columns * base.itemsize, base.itemsize)
+        view = np.lib.stride_tricks.as_strided(base, (batch, rows, columns), (rows * columns * base.itemsize, *inner))
+        return Matrix.of(name, view)
+
+    A, B = matrix("a", kind, m, k, a_major == "m"), matrix("b", kind, k, n, b_major == "k")
+    D = matrix("out", out, m, n, False)
+    return Problem(A, B, D, D, False)
+
+
+def numeric_class(dtype: Any) -> Any:
+    """The numeric class of a dtype of NumPy or PyTorch, of its name, or of the class itself."""
+    if hasattr(dtype, "ir_type"):
+        return dtype
+    if isinstance(dtype, str):
+        import ml_dtypes
+        import numpy as np
+
+        try:
+            dtype = np.dtype(getattr(ml_dtypes, dtype, dtype))
+        except TypeError:
+            raise ArgumentError(f"there is no dtype {dtype!r}") from None
+    return numeric_of_dtype(dtype)
+
+
+def specification(problem: Problem, a_major: str, b_major: str) -> dict[str, Any]:
+    """What the process that measures is told of the problem."""
+    names = {
+        name: str(matrix.dtype.torch_dtype).removeprefix("torch.")
+        for name, matrix in (("dtype", problem.A), ("out_dtype", problem.D))
+    }
+    return {"shape": problem.shape, **names, "a_major": a_major, "b_major": b_major}
+
+
+def bar(shown: bool, total: int) -> Any:
+    """A context that gives the function to call after each candidate."""
+    if not shown:
+        return nullcontext(lambda: None)
+    from tilewright.gemm.tuning.progress import progress_bar
+
+    return progress_bar("tuning", total)
