@@ -63,15 +63,15 @@ def tune(
     problem, and MachineError where nothing can be measured.
     """
     problem = stand_in(shape, dtype, out_dtype, a_major, b_major)
-    ways = best_by_model(problem, positive("candidates", candidates))
-    with bar(progress, len(ways)) as advance:
-        found = search(problem, ways, specification(problem, a_major, b_major), seconds, command, advance)
     key = store.problem_key(problem)
     if key is None:
         raise ArgumentError(
             f"the rows of a {problem.shape[0]} x {problem.shape[1]} x {problem.shape[2]} product of "
             f"{problem.A.dtype.__name__} do not begin at multiples of 16 bytes: such problems are not tuned"
         )
+    ways = best_by_model(problem, positive("candidates", candidates))
+    with bar(progress, len(ways)) as advance:
+        found = search(problem, ways, specification(problem, a_major, b_major), seconds, command, advance)
     found.file = store.keep(key, found.best)
     return found
 
