@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tilewright.viz.banks import bank_figure
 from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.gantt import gantt
 from tilewright.viz.layouts import layout_figure, swizzle_figure
 from tilewright.viz.linked import composition_figure, divide_figure
 from tilewright.viz.raster import ORDERS, Reuse, l2_reuse, raster_figure, raster_order
@@ -58,6 +59,7 @@ __all__ = [
     "display_tv_layout",
     "divide_figure",
     "figure_of",
+    "gantt",
     "l2_reuse",
     "layout_figure",
     "mma_atom_figure",

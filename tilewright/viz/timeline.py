@@ -41,7 +41,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Timeline(Picture):
-    """Rows of bars against time, in cycles from ``start`` to ``end``."""
+    """Rows of bars against time, in ``unit`` from ``start`` to ``end``; ``height`` is that of a row, in pixels."""
 
     title: str
     rows: tuple[str, ...]
@@ -51,6 +51,8 @@ class Timeline(Picture):
     end: float
     legend: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = field(default=())
+    unit: str = "cycles"
+    height: float = 22.0
 
     def svg(self) -> str:
         from tilewright.viz.timeline_writers import timeline_to_svg

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tilewright.viz.timeline import Bar, Timeline
 
 WIDTH = 960.0  # pixels from the first to the last cycle
-ROW, BAR, SMALL = 22.0, 16.0, 9.0
+FULL, SMALL = 0.73, 9.0  # how much of a row a bar takes; font of its label
 COLUMNS = 96  # characters from the first to the last cycle
 MARKER = (
     '<defs><marker id="head" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6" orient="auto">'
@@ -37,21 +37,24 @@ def timeline_to_svg(timeline: Timeline) -> str:
     out.raw(MARKER)
     out.text(MARGIN, MARGIN + TITLE, timeline.title, "t")
     out.reach(left + WIDTH, top)
-    bottom = top + LINE * CAPTION + len(timeline.rows) * ROW
+    bottom = top + LINE * CAPTION + len(timeline.rows) * timeline.height
     for cycle in ticks(timeline.start, timeline.end):
         x = left + (cycle - timeline.start) * scale
         out.text(x, top + CAPTION - PADDING, f"{cycle:g}", "l m")
         out.raw(f'<path d="M{x:.1f} {top + CAPTION:.1f}V{bottom:.1f}" stroke="#e4e8ec" stroke-width=".8"/>')
     middles = []
+    thick = timeline.height * FULL
+    every = max(1, round(CAPTION / timeline.height))  # names of rows that are too thin for them stand at some of them
     for number, name in enumerate(timeline.rows):
-        middles.append(top + LINE * CAPTION + (number + 0.5) * ROW)
-        out.text(left - 2 * PADDING, middles[-1] + CAPTION * 0.36, name, "p r")
+        middles.append(top + LINE * CAPTION + (number + 0.5) * timeline.height)
+        if number % every == 0:
+            out.text(left - 2 * PADDING, middles[-1] + CAPTION * 0.36, name, "p r")
     for bar in timeline.bars:
-        _draw_bar(out, bar, left + (bar.start - timeline.start) * scale, middles[bar.row], scale)
+        _draw_bar(out, bar, left + (bar.start - timeline.start) * scale, middles[bar.row], scale, thick)
     for link in timeline.links:
         x1, x2 = (left + (time - timeline.start) * scale for time in (link.time, link.to_time))
         y1, y2 = middles[link.row], middles[link.to_row]
-        down = BAR / 2 if y2 > y1 else -BAR / 2
+        down = thick / 2 if y2 > y1 else -thick / 2
         out.raw(f'<path class="a" d="M{x1:.1f} {y1 + down:.1f}L{x2:.1f} {y2 - down:.1f}" fill="none" stroke="#a03020" '
                 'stroke-width=".7" stroke-opacity=".7" marker-end="url(#head)"/>')  # fmt: skip
     bottom = draw_legend(out, timeline.legend, bottom + CAPTION)
@@ -62,11 +65,11 @@ def timeline_to_svg(timeline: Timeline) -> str:
     return out.document(timeline.title)
 
 
-def _draw_bar(out: SvgWriter, bar: Bar, x: float, middle: float, scale: float) -> None:
+def _draw_bar(out: SvgWriter, bar: Bar, x: float, middle: float, scale: float, thick: float) -> None:
     width = (bar.end - bar.start) * scale
     out.open_group("c", (bar.row, 0), bar.remark)
-    out.rect(round(x, 1), middle - BAR / 2, round(max(width, 0.5), 1), BAR, bar.fill)
-    if len(bar.label) * SMALL * GLYPH + 2 <= width:
+    out.rect(round(x, 1), middle - thick / 2, round(max(width, 0.5), 1), thick, bar.fill)
+    if SMALL < thick + 3 and len(bar.label) * SMALL * GLYPH + 2 <= width:
         ink = text_colour(bar.fill)
         out.raw(f'<text x="{x + width / 2:.1f}" y="{middle + SMALL * 0.36:.1f}" style="font-size:{SMALL:g}px" '
                 f'fill="{ink}">{bar.label}</text>')  # fmt: skip
@@ -85,7 +88,7 @@ def timeline_to_text(timeline: Timeline) -> str:
         lines[bar.row][first:last] = mark * (min(last, COLUMNS) - first)
     width = max(map(len, timeline.rows), default=0)
     rows = [f"{name:>{width}} |{''.join(line)}|" for name, line in zip(timeline.rows, lines, strict=True)]
-    scale_line = f"{'':>{width}} {timeline.start:<{COLUMNS - 8}g}{timeline.end:>10g} cycles"
+    scale_line = f"{'':>{width}} {timeline.start:<{COLUMNS - 8}g}{timeline.end:>10g} {timeline.unit}"
     return "\n".join([timeline.title, scale_line, *rows, *timeline.notes])
 
 

@@ -1,0 +1,67 @@
+"""Schedules of thread blocks as Gantt charts: multiprocessors against time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.schedule.blocks import DATA_PARALLEL, REDUCTION, SPLIT_K, STREAM_K
+from tilewright.gemm.schedule.gantt import EPILOGUE, EXCHANGE, WAIT, Schedule, Span
+from tilewright.viz.timeline import Bar, Link, Timeline
+
+COLOURS = {
+    DATA_PARALLEL: "#9fc5e8", STREAM_K: "#f6b26b", SPLIT_K: "#93c47d", REDUCTION: "#b4a7d6", EXCHANGE: "#e06666",
+    EPILOGUE: "#b7b7b7", WAIT: "#ffffff",
+}  # fmt: skip
+PIXELS, THIN, THICK = 420.0, 3.0, 22.0  # of the rows of one schedule, of one row at least and at most
+MOST_ARROWS = 400
+
+
+def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", unit: str = "us") -> Timeline:
+    """Schedules, each with its name, one below the other on one scale of time.
+
+    A row stands for one place of a multiprocessor; bars are coloured by what the block does, with the number of the
+    output tile where it fits; an arrow leads from stored sums to where they are added. The name of a schedule stands
+    above its rows; below all are its time, its quantisation efficiency (how evenly k tiles are spread over places) and
+    its utilisation (the part of all places' time in which they multiply).
+
+    Raises:
+        ArgumentError: no schedule to draw, or none in which anything happens.
+    """
+    if not any(schedule.spans for _, schedule in schedules):
+        raise ArgumentError("there is no schedule with a block to draw")
+    rows: list[str] = []
+    bars: list[Bar] = []
+    links: list[Link] = []
+    notes = []
+    for name, schedule in schedules:
+        rows.append(name)
+        notes.append(
+            f"{name}: {schedule.time:.4g} {unit}, quantisation efficiency {schedule.quantisation_efficiency:.1%}, "
+            f"utilisation {schedule.utilisation:.1%}"
+        )
+        first = len(rows)
+        several = schedule.occupancy > 1
+        rows += [f"SM {sm}" + (f".{place}" if several else "")
+                 for sm in range(schedule.sms) for place in range(schedule.occupancy)]  # fmt: skip
+
+        def row(span: Span, first: int = first, places: int = schedule.occupancy) -> int:
+            return first + span.sm * places + span.place
+
+        bars += [Bar(row(s), s.start, s.end, COLOURS[s.kind], "" if s.kind == WAIT else str(s.tile), remark(s))
+                 for s in schedule.spans]  # fmt: skip
+        where = {span.block: row(span) for span in schedule.spans}
+        links += [Link(where[a.block], a.time, where[a.to_block], a.to_time) for a in schedule.arrows[:MOST_ARROWS]
+                  if where[a.block] != where[a.to_block]]  # fmt: skip
+    used = {span.kind for _, schedule in schedules for span in schedule.spans}
+    legend = tuple((colour, kind) for kind, colour in COLOURS.items() if kind in used)
+    end = max(schedule.time for _, schedule in schedules)
+    height = max(THIN, min(THICK, PIXELS * len(schedules) / len(rows)))
+    return Timeline(
+        title, tuple(rows), tuple(bars), tuple(links), 0.0, end, legend, (*notes, "modelled times"), unit, height
+    )  # fmt: skip
+
+
+def remark(span: Span) -> str:
+    multiplies = f", {span.k_tiles} k tiles" if span.k_tiles else ""
+    return f"{span.kind}: block {span.block}, tile {span.tile}{multiplies}, {span.start:.4g} to {span.end:.4g}"
