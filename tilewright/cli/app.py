@@ -94,6 +94,33 @@ def tune(
 
 
 @app.command()
+def streamk(
+    m: Annotated[int, typer.Argument(metavar="M", min=1, help="rows of A")] = 512,
+    n: Annotated[int, typer.Argument(metavar="N", min=1, help="columns of B")] = 512,
+    k: Annotated[int, typer.Argument(metavar="K", min=1, help="columns of A")] = 512,
+    sms: Annotated[int | None, typer.Option(help="multiprocessors to plan for; the GPU's, or 132", min=1)] = None,
+    avail_sms: Annotated[int | None, typer.Option(help="of them, how many Stream-K balances over", min=1)] = None,
+    tile: Annotated[str, typer.Option(help="of a block, MxNxK")] = "128x128x32",
+    split: Annotated[int, typer.Option(help="tile-splitting factor of split-K", min=2)] = 2,
+    iterations: Annotated[int, typer.Option(help="timed launches on a GPU", min=1)] = 10,
+    kernel: Annotated[str, typer.Option(help="tensorop_f16, or tensorop_f16_f16 with float16 sums")] = "tensorop_f16",
+    picture: Annotated[Path | None, typer.Option(help="draw the schedules into this SVG file")] = None,
+    machine: MachineOption = Machine.auto,
+) -> None:
+    """Compare data-parallel, split-K and Stream-K on one product of small integers.
+
+    Each result is compared bit by bit with a reference. On a GPU times are measured; without one the simulator
+    computes the results and times are modelled. The picture always shows the model.
+    """
+    from tilewright.cli.streamk import run
+
+    run(
+        (m, n, k), sms=sms, available=avail_sms, tile=tile, split=split, iterations=iterations, kernel=kernel,
+        picture=picture, machine=machine.value,
+    )  # fmt: skip
+
+
+@app.command()
 def show(
     kernel: Annotated[str | None, typer.Argument(help="name of a kernel; without it, they are listed")] = None,
     ir: Annotated[bool, typer.Option("--ir", help="the staged program")] = False,

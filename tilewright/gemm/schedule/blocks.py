@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.gemm.schedule.splitk import slice_of
 from tilewright.gemm.schedule.streamk import StreamK
 
 DATA_PARALLEL, STREAM_K, SPLIT_K, REDUCTION, NOTHING = "data-parallel", "Stream-K", "split-K", "reduction", "padding"
@@ -39,10 +40,9 @@ def data_parallel(tiles: int, k_tiles: int) -> list[Block]:
 
 
 def split_k(tiles: int, k_tiles: int, slices: int) -> list[Block]:
-    """CUTLASS's split-K: ``slices`` blocks for each tile, those of the first slice before those of the second."""
-    each = -(-k_tiles // slices)
-    parts = [(z * each, min((z + 1) * each, k_tiles)) for z in range(slices) if z * each < k_tiles]
-    return [Block(SPLIT_K, (Piece(tile, *part),)) for part in parts for tile in range(tiles)]
+    """``slices`` blocks for each tile, those of the first slice before those of the second."""
+    parts = [slice_of(k_tiles, slices, index) for index in range(slices)]
+    return [Block(SPLIT_K, (Piece(tile, *part),)) for part in parts for tile in range(tiles) if part[0] < part[1]]
 
 
 def stream_k(plan: StreamK) -> list[Block]:

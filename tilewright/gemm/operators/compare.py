@@ -1,0 +1,138 @@
+"""The decompositions of one product side by side, as CUTLASS's Stream-K example program compares them.
+
+Every one is run, on a GPU or in the simulator, and its result compared bit by bit with a reference; on a GPU it is
+timed, and everywhere it is modelled: when each block runs on which multiprocessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.cost import LARGEST, k_tile_us
+from tilewright.gemm.choice.registry import KERNELS, KernelEntry
+from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.host.gemm import gemm, launcher
+from tilewright.gemm.host.plan import limits
+from tilewright.gemm.schedule.blocks import Block, data_parallel, split_k, stream_k
+from tilewright.gemm.schedule.gantt import Costs, Schedule, schedule
+from tilewright.gemm.schedule.splitk import SplitK
+from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.lang.launch.machine import machine_of
+from tilewright.lang.numbers.numeric import Float16
+from tilewright.lang.tools.benchmark import JitArguments, benchmark
+
+SEED = 2024
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A decomposition of the comparison: ``how`` is what :func:`gemm` takes, ``blocks`` what the model times;
+    ``against`` names the variant that its speed-up refers to."""
+
+    name: str
+    how: str | StreamK | SplitK
+    blocks: list[Block]
+    against: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A variant's result: whether it was equal to the reference, the modelled schedule, the time on a GPU."""
+
+    variant: Variant
+    passed: bool
+    schedule: Schedule
+    seconds: float | None
+
+    @property
+    def us(self) -> float:
+        """The time that counts: measured on a GPU, else modelled."""
+        return self.seconds * 1e6 if self.seconds is not None else self.schedule.time
+
+
+class Comparison:
+    """``C = A @ B`` of small integers in float16, in each decomposition.
+
+    ``sms`` multiprocessors are planned for (by default those of the GPU, or 132), of which Stream-K balances over
+    ``available``; ``split`` is the factor of split-K, ``tile`` the kernel's.
+    """
+
+    def __init__(
+        self, problem: tuple[int, int, int], *, machine: str = "cpu", sms: int | None = None,
+        tile: tuple[int, int, int] | None = None, split: int = 2, available: int | None = None,
+        kernel: str = "tensorop_f16",
+    ) -> None:  # fmt: skip
+        self.problem, self.machine = problem, machine
+        self.entry = entry_of(kernel, tile)
+        config = self.entry.config
+        assert isinstance(config, GemmConfig)
+        (m, n, k), (bM, bN, bK) = problem, config.tile
+        here, smem = limits(machine)
+        self.sms, self.occupancy = sms or here, config.blocks_at_once(smem)
+        self.tiles, self.k_tiles = -(-m // bM) * -(-n // bN), -(-k // bK)
+
+        def plan(**numbers: Any) -> StreamK:
+            return StreamK.of(
+                problem, config.tile, multiprocessors=self.sms, occupancy=self.occupancy, fragments=1, **numbers
+            )  # fmt: skip
+
+        default, alone, split_plan = plan(available=available), plan(available=1), plan(split=split)
+        basic, basic_split = "Basic data-parallel GEMM", f"Basic split-K GEMM with tile-splitting factor {split}"
+        self.variants = [
+            Variant(basic, "data_parallel", data_parallel(self.tiles, self.k_tiles)),
+            Variant("StreamK GEMM with default load-balancing", default, stream_k(default), basic),
+            Variant("StreamK emulating basic data-parallel GEMM", alone, stream_k(alone), basic),
+            Variant(basic_split, SplitK(split), split_k(self.tiles, self.k_tiles, split)),
+            Variant(f"StreamK emulating Split-K GEMM with tile-splitting factor {split}", split_plan,
+                    stream_k(split_plan), basic_split),
+        ]  # fmt: skip
+        full, lone = k_tile_us(config, smem)
+        several = max(len(variant.blocks) for variant in self.variants) > self.sms
+        area = bM * bN / LARGEST
+        self.costs = Costs(k_tile=full if several else lone, exchange=0.5 + 0.7 * area, epilogue=2.0 + 2.5 * area)
+
+    def run(self, iterations: int = 10, progress: Callable[[float], None] | None = None) -> Iterator[Outcome]:
+        """Each variant's outcome; on a GPU the average time of ``iterations`` launches."""
+        m, n, k = self.problem
+        rng = np.random.default_rng(SEED)
+        a, b = (rng.integers(-2, 3, s, np.int8).astype(np.float16) for s in ((m, k), (k, n)))
+        # Sums of products of small integers are exact in float32, in whatever order.
+        expected = (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
+        for number, variant in enumerate(self.variants):
+
+            def part(fraction: float, number: int = number) -> None:
+                if progress is not None:
+                    progress((number + fraction) / len(self.variants))
+
+            report = gemm(a, b, kernel=self.entry, machine=self.machine, decomposition=variant.how, progress=part)
+            passed = bool(np.array_equal(report.d, expected))
+            seconds = self.time(a, b, variant, iterations) if self.machine == "gpu" else None
+            yield Outcome(variant, passed, schedule(variant.blocks, self.sms, self.occupancy, self.costs), seconds)
+
+    def time(self, a: Any, b: Any, variant: Variant, iterations: int) -> float:
+        """Seconds of a launch, on average, as the example program has it: one after the other on the same arrays."""
+        target: Any = machine_of("cuda")
+        arrays = [target.upload(x) for x in (a, b, np.zeros(self.problem[:2], np.float16))]
+        launch = launcher(*arrays, kernel=self.entry, decomposition=variant.how)
+        arguments = JitArguments(*arrays)
+        return 1e-6 * benchmark(
+            lambda *_: launch(), warmup_iterations=2, iterations=iterations, kernel_arguments=arguments
+        )
+
+
+def entry_of(name: str, tile: tuple[int, int, int] | None) -> KernelEntry:
+    """A kernel of float16 whose blocks make a tile each, in one size."""
+    fitting = {n: e for n, e in KERNELS.items() if isinstance(e.config, GemmConfig) and e.accepts(Float16)}
+    if name not in fitting:
+        raise ArgumentError(f"there is no kernel {name!r} of float16 on mma.sync; there are {', '.join(fitting)}")
+    entry = fitting[name]
+    if tile is None:
+        return entry.only(entry.config)
+    config = replace(entry.config, tile=tile)
+    config.check()
+    return entry.only(config)
