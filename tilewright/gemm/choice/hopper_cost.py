@@ -33,6 +33,7 @@ PART, STORE = 0.053, 7.5e-5  # the end of a tile: for each part and for each ele
 SHARED = 1.01  # how much slower the shared loop is
 SHARING, PEER_ELEMENT = 3.25, 5.7e-5  # exchanging sums: once, and for each element of each block of a tile
 SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
+LESS = 1 - 1e-12
 CLUSTER = 0.15  # the start of a cluster, for each doubling
 
 
@@ -47,9 +48,9 @@ class HopperModel:
         # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
         extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))
                    for c, way in zip(configs, ways, strict=True)]  # fmt: skip
-        self.extents = rows([along(c, e) for c, e in zip(configs, extents, strict=True)])  # (M N K, options)
-        # Waves of a tile; a little less, so that rounding never makes whole waves begin another one.
-        self.wave = (1 - 1e-12) * np.array([max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
+        # Tiles of an element, and waves of a tile: a little less, so that rounding never makes whole ones one more.
+        self.counts = LESS / rows([along(c, e) for c, e in zip(configs, extents, strict=True)])  # (M N K, options)
+        self.wave = LESS * np.array([max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
                                             for c, way in zip(configs, ways, strict=True)])  # fmt: skip
         sharing = np.array([way.parts != 1 for way in ways])
         slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
@@ -63,6 +64,7 @@ class HopperModel:
         self.once = sharing * SHARING + [p * way.parts if way.parts > 1 else 0.0
                                          for p, way in zip(peer, ways, strict=True)]  # fmt: skip
         self.begin = np.array([begin_us(config) for config in configs])
+        self.begin_and_exchange = self.begin + self.once
         self.peer = np.array(peer[self.even :])
         # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
         # their columns of B, from memory.
@@ -72,26 +74,36 @@ class HopperModel:
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         """Microseconds for an (M, N, K, L) problem, without what all options have in common: of each option, or
         without ``sharing`` of those that give each tile to one block."""
+        # Vectors are changed in place: to make new ones would take as long as the arithmetic.
         m, n, k, batch = problem
         last = None if sharing and batch == 1 and m and n and k else self.single
-        columns, lines, k_tiles = np.ceil(np.array(((m,), (n,), (k,)), float) / self.extents[:, :last])
-        full = columns * lines * self.wave[:last]
-        if batch != 1:
-            full *= batch
         loads, crowd, even = self.loads[:last], self.crowd[:last], slice(self.even, None)
         if k * self.bytes_in % 128:
             loads, crowd = loads * MISALIGNED, crowd * MISALIGNED
+        counts = self.counts[:, :last] * np.array(((m,), (n,), (k,)), float)
+        full, lines, k_tiles = np.ceil(counts, out=counts)
+        full *= lines
+        full *= self.wave[:last]
+        if batch != 1:
+            full *= batch
         busy = np.minimum(full, 1.0)
-        tile = k_tiles * (np.maximum(self.loop[:last], loads + crowd * busy) + self.together[:last])
+        time = crowd * busy
+        time += loads
+        np.maximum(time, self.loop[:last], out=time)
+        time += self.together[:last]
+        time *= k_tiles
         waves = np.ceil(full)
-        if last is None:
-            part = full[even]
-            shared = part - np.maximum(np.floor(part) - 1.0, 0.0)
-            waves[even] = part + (SHARED - 1.0) * shared
-        time = waves * tile + self.ends[:last] * np.maximum(waves, 1.0) + self.begin[:last]
         if last is not None:
-            return time
-        time += self.once
+            time *= waves
+            return time + self.ends[:last] * waves + self.begin[:last]
+        part = full[even]
+        shared = part - np.maximum(np.floor(part) - 1.0, 0.0)
+        waves[even] = part + (SHARED - 1.0) * shared
+        time *= waves
+        np.maximum(waves[even], 1.0, out=waves[even])
+        waves *= self.ends
+        time += waves
+        time += self.begin_and_exchange
         if not self.peer.size:  # a kernel whose warpgroups take turns shares no tiles
             return time
         time[even] += self.peer / busy[even]
