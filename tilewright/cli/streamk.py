@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from tilewright.cli.drawing import check_names
 from tilewright.cli.gemm import ProgressBar, where_to_run
 from tilewright.errors import ArgumentError, SimulationError
+
+if TYPE_CHECKING:
+    from tilewright.gemm.operators.compare import Outcome
 
 
 def run(
@@ -18,7 +22,7 @@ def run(
     """Print what the example program prints, and draw the schedules if asked. A wrong result ends in SimulationError,
     after all have been printed."""
     check_names(picture, None)
-    from tilewright.gemm.operators.compare import Comparison, Outcome
+    from tilewright.gemm.operators.compare import Comparison
 
     where = where_to_run(machine)
     comparison = Comparison(
@@ -44,11 +48,8 @@ def run(
         raise SimulationError(f"wrong results: {', '.join(failed)}")
 
 
-def show(console: Console, outcome: object, outcomes: dict[str, object], flops: float) -> None:
+def show(console: Console, outcome: Outcome, outcomes: dict[str, Outcome], flops: float) -> None:
     """One block of the example program's output."""
-    from tilewright.gemm.operators.compare import Outcome
-
-    assert isinstance(outcome, Outcome)
     modelled = "" if outcome.seconds is not None else " (modelled)"
     seen = outcome.schedule
     lines = [
@@ -60,7 +61,7 @@ def show(console: Console, outcome: object, outcomes: dict[str, object], flops: 
         f"  Blocks: {len(outcome.variant.blocks)}, quantisation efficiency {seen.quantisation_efficiency:.1%}",
     ]
     against = outcomes.get(outcome.variant.against or "")
-    if isinstance(against, Outcome):
+    if against is not None:
         short = "Basic-SplitK" if "split-K" in against.variant.name else "Basic-DP"
         lines.append(f"  Speedup vs {short}: {against.us / outcome.us:.3f}")
     for line in lines:

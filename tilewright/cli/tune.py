@@ -25,6 +25,6 @@ def run(
     console.print(table)
     time_up = "" if found.complete else "; the time was up before all were measured"
     console.print(f"{found.measured} ways measured, {len(found.failed)} failed{time_up}", highlight=False)
-    for way, reason in found.failed.items():
-        console.print(f"  {way}: {reason}", highlight=False, markup=False)
+    for failed, reason in found.failed.items():
+        console.print(f"  {failed}: {reason}", highlight=False, markup=False)
     console.print(f"remembered in {found.file}", highlight=False, markup=False, soft_wrap=True)

@@ -8,6 +8,7 @@ from tilewright.gemm.host.gemm import GemmReport, gemm, launcher
 from tilewright.gemm.host.universal import GemmUniversal
 from tilewright.gemm.kernel.compile import cross_compile, stage
 from tilewright.gemm.kernel.multistage import MultistageGemm
+from tilewright.gemm.operators.grouped import gemm_grouped
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
@@ -32,6 +33,7 @@ __all__ = [
     "Tuned",
     "cross_compile",
     "gemm",
+    "gemm_grouped",
     "kernels",
     "launcher",
     "matmul",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tilewright.sim.checks import observers
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import Observer, events
 from tilewright.sim.lowering import lower
-from tilewright.sim.memory import AddressSpace
+from tilewright.sim.memory import AddressSpace, exposed
 from tilewright.sim.profiling import SimProfile, profile
 from tilewright.sim.program import Program
 from tilewright.sim.replay import offer
@@ -124,6 +124,10 @@ class SimMachine:
     def profile(self, progress: Callable[[float], None] | None = None) -> Iterator[SimProfile]:
         with profile(progress) as report:
             yield report
+
+    def exposed(self, low: int, high: int) -> AbstractContextManager[None]:
+        """Inside of the context kernels may reach the bytes ``[low, high)`` by addresses that they find in memory."""
+        return exposed(low, high)
 
     def upload(self, array: Any) -> Any:
         return array

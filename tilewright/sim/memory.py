@@ -7,7 +7,8 @@ bytes is aligned; the readable bytes are ``[low, high)``.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -286,6 +287,17 @@ def expose(array: np.ndarray) -> np.ndarray:
 
 def conceal(array: np.ndarray) -> None:
     _exposed.pop(id(array), None)
+
+
+@contextmanager
+def exposed(low: int, high: int) -> Iterator[None]:
+    """The same for the bytes ``[low, high)`` inside of the context."""
+    key = object()
+    _exposed[id(key)] = (low, high)
+    try:
+        yield
+    finally:
+        del _exposed[id(key)]
 
 
 class Anywhere:

@@ -88,17 +88,8 @@ class MultistageGemm:
             tensor[None, None, batch] for tensor, batch in ((mA, bidz), (mB, bidz), (mC, bidz), (mD, output))
         )
 
-        # The main loop's stages and the epilogue's tile take turns in the same bytes.
-        bytes_A = cute.cosize(sA_layout) * self.config.a.dtype.width // 8
-        bytes_B = cute.cosize(sB_layout) * self.config.b.dtype.width // 8
-        smem = utils.SmemAllocator().allocate(max(bytes_A + bytes_B, self.epilogue.smem_bytes), 128)
-        sA = cute.make_tensor(cute.recast_ptr(smem, dtype=self.config.a.dtype), sA_layout)
-        sB = cute.make_tensor(cute.recast_ptr(smem + bytes_A, dtype=self.config.b.dtype), sB_layout)
-
-        def slices(tile_m: Any, tile_n: Any) -> tuple[Slices, Slices]:
-            bM, bN, bK = self.config.tile
-            return Slices.of(mA, (bM, bK), tile_m, sA, copy_A), Slices.of(mB, (bN, bK), tile_n, sB, copy_B)
-
+        smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
+        slices = slices_of(mA, mB)
         k_tiles = decomposition.k_tiles(cute.size(mA, mode=[1]), self.config.tile[2])
         piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, k_tiles)
         decomposition.run(bidx, None, k_tiles, piece)
@@ -109,6 +100,26 @@ class MultistageGemm:
             self.fixup.reduce(
                 decomposition, cute.arch.thread_idx()[0], steps, accumulators // steps, accumulators, write
             )
+
+    def shared_memory(
+        self, sA_layout: Any, sB_layout: Any, copy_A: cute.TiledCopy, copy_B: cute.TiledCopy
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """The block's shared memory, and the slices of matrices A and B that are loaded into it, by tile."""
+        # The main loop's stages and the epilogue's tile take turns in the same bytes.
+        bytes_A = cute.cosize(sA_layout) * self.config.a.dtype.width // 8
+        bytes_B = cute.cosize(sB_layout) * self.config.b.dtype.width // 8
+        smem = utils.SmemAllocator().allocate(max(bytes_A + bytes_B, self.epilogue.smem_bytes), 128)
+        sA = cute.make_tensor(cute.recast_ptr(smem, dtype=self.config.a.dtype), sA_layout)
+        sB = cute.make_tensor(cute.recast_ptr(smem + bytes_A, dtype=self.config.b.dtype), sB_layout)
+        bM, bN, bK = self.config.tile
+
+        def slices_of(mA: cute.Tensor, mB: cute.Tensor) -> Any:
+            def slices(tile_m: Any, tile_n: Any) -> tuple[Slices, Slices]:
+                return Slices.of(mA, (bM, bK), tile_m, sA, copy_A), Slices.of(mB, (bN, bK), tile_n, sB, copy_B)
+
+            return slices
+
+        return smem, slices_of
 
     @cute.jit
     def piece(
