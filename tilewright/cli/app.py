@@ -100,6 +100,7 @@ def streamk(
     k: Annotated[int, typer.Argument(metavar="K", min=1, help="columns of A")] = 512,
     sms: Annotated[int | None, typer.Option(help="multiprocessors to plan for; the GPU's, or 132", min=1)] = None,
     avail_sms: Annotated[int | None, typer.Option(help="of them, how many Stream-K balances over", min=1)] = None,
+    occupancy: Annotated[int | None, typer.Option(help="blocks a multiprocessor; the kernel's", min=1)] = None,
     tile: Annotated[str, typer.Option(help="of a block, MxNxK")] = "128x128x32",
     split: Annotated[int, typer.Option(help="tile-splitting factor of split-K", min=2)] = 2,
     iterations: Annotated[int, typer.Option(help="timed launches on a GPU", min=1)] = 10,
@@ -115,8 +116,8 @@ def streamk(
     from tilewright.cli.streamk import run
 
     run(
-        (m, n, k), sms=sms, available=avail_sms, tile=tile, split=split, iterations=iterations, kernel=kernel,
-        picture=picture, machine=machine.value,
+        (m, n, k), sms=sms, available=avail_sms, occupancy=occupancy, tile=tile, split=split, iterations=iterations,
+        kernel=kernel, picture=picture, machine=machine.value,
     )  # fmt: skip
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def run(
-    problem: tuple[int, int, int], *, sms: int | None, available: int | None, tile: str, split: int, iterations: int,
-    kernel: str, picture: Path | None, machine: str,
+    problem: tuple[int, int, int], *, sms: int | None, available: int | None, occupancy: int | None, tile: str,
+    split: int, iterations: int, kernel: str, picture: Path | None, machine: str,
 ) -> None:  # fmt: skip
     """Print what the example program prints, and draw the schedules if asked. A wrong result ends in SimulationError,
     after all have been printed."""
@@ -26,8 +26,9 @@ def run(
 
     where = where_to_run(machine)
     comparison = Comparison(
-        problem, machine=where, sms=sms, tile=parsed(tile), split=split, available=available, kernel=kernel
-    )
+        problem, machine=where, sms=sms, tile=parsed(tile), split=split, available=available, occupancy=occupancy,
+        kernel=kernel,
+    )  # fmt: skip
     console = Console(highlight=False)
     m, n, k = problem
     timed = f"{iterations} timing iterations of" if where == "gpu" else "Modelled times and simulated results of"

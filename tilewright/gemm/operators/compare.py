@@ -59,13 +59,14 @@ class Comparison:
     """``C = A @ B`` of small integers in float16, in each decomposition.
 
     ``sms`` multiprocessors are planned for (by default those of the GPU, or 132), of which Stream-K balances over
-    ``available``; ``split`` is the factor of split-K, ``tile`` the kernel's.
+    ``available``; ``occupancy`` blocks fit on each (by default what registers and shared memory allow). ``split`` is
+    the factor of split-K, ``tile`` the kernel's.
     """
 
     def __init__(
         self, problem: tuple[int, int, int], *, machine: str = "cpu", sms: int | None = None,
         tile: tuple[int, int, int] | None = None, split: int = 2, available: int | None = None,
-        kernel: str = "tensorop_f16",
+        occupancy: int | None = None, kernel: str = "tensorop_f16",
     ) -> None:  # fmt: skip
         self.problem, self.machine = problem, machine
         self.entry = entry_of(kernel, tile)
@@ -73,7 +74,7 @@ class Comparison:
         assert isinstance(config, GemmConfig)
         (m, n, k), (bM, bN, bK) = problem, config.tile
         here, smem = limits(machine)
-        self.sms, self.occupancy = sms or here, config.blocks_at_once(smem)
+        self.sms, self.occupancy = sms or here, occupancy or config.blocks_at_once(smem)
         self.tiles, self.k_tiles = -(-m // bM) * -(-n // bN), -(-k // bK)
 
         def plan(**numbers: Any) -> StreamK:

@@ -11,11 +11,13 @@ from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.choice.registry import KERNELS, KernelEntry, candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
+from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, limits
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.operators.arrays import Operands, framework, new_result, operands, view_of
 from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.gemm.tuning import store
 from tilewright.lang.arguments.arrays import array_of
@@ -33,7 +35,7 @@ REMEMBERED = 4096
 def matmul(
     a: Any, b: Any, out: Any = None, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
     activation: str | None = None, out_dtype: Any = None, precision: str = "ieee",
-    kernel: str | KernelEntry | None = None, decomposition: str | StreamK = "auto",
+    kernel: str | KernelEntry | None = None, decomposition: str | StreamK | SplitK = "auto",
 ) -> Any:  # fmt: skip
     """activation(alpha * a @ b + beta * c + bias): arrays in, an array of the same framework on the same device out.
 
@@ -144,7 +146,7 @@ class Request:
     out_dtype: Any
     precision: str
     kernel: str | KernelEntry | None
-    decomposition: str | StreamK
+    decomposition: str | StreamK | SplitK
 
     def run(self, key: Any = None) -> Any:
         """Check, choose, compile and launch; with a ``key`` the launch is remembered where it can be repeated."""
@@ -165,9 +167,13 @@ class Request:
         if problem.is_empty:
             return result
         plan = self.plan(problem, entries)
-        prepared = Prepared(problem, plan, function)
-        addresses = [matrix.array.address for matrix in problem.matrices]
-        prepared.launch(*addresses, array_of(vector).address if vector is not None else 0)
+        if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
+            Handle.of(plan, problem, function, machine_of(problem.D.device))()
+            key = None
+        else:
+            prepared = Prepared(problem, plan, function)
+            addresses = [matrix.array.address for matrix in problem.matrices]
+            prepared.launch(*addresses, array_of(vector).address if vector is not None else 0)
         if copied:
             result[...] = D.reshape(seen.shape)
         elif key is not None and not c_copied and vector is self.bias and aliases((self.a, seen.a), (self.b, seen.b)):

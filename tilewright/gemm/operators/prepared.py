@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tilewright.errors import ArgumentError
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
@@ -92,11 +91,12 @@ class Prepared:
 
     def bind(self, stream: Any) -> Binding:
         """The values of a launch on ``stream``; the kernel is compiled and loaded where that was not done."""
-        beside = zeros_beside(machine_of(self.device), self.problem.D)
-        zeros = WORKSPACES.zeros((self.device, stream), beside) if stream is not CAPTURED else beside
-        handle = Handle.of(self.plan, self.problem, self.function, machine_of(self.device), zeros)
-        if handle.then is not None:
-            raise ArgumentError("parallel split-K launches two kernels, matmul one: take gemm or GemmUniversal")
+        D, target = self.problem.D, machine_of(self.device)
+        if stream is CAPTURED:
+            zeros = captured(D.source)
+        else:
+            zeros = WORKSPACES.zeros((self.device, stream), zeros_beside(target, D))
+        handle = Handle.of(self.plan, self.problem, self.function, target, zeros)
         code = handle.executor._code
         if self.device not in code.loaded:
             code.load(self.device)
@@ -119,6 +119,19 @@ class Prepared:
 
 
 CAPTURED = object()
+
+
+def captured(like: Any) -> Zeros:
+    """Memory for one launch inside of a graph, which PyTorch takes from the graph's own. The first that is asked for
+    is for partial sums, which are written before they are read; the flags after it are set to zero by a node."""
+    make = like.new_empty
+
+    def zeros(n: int, dtype: Any) -> Any:
+        nonlocal make
+        made, make = make(n, dtype=dtype.torch_dtype), like.new_zeros
+        return made
+
+    return zeros
 
 
 def current_stream(device: str) -> Any:
