@@ -97,6 +97,8 @@ class Function:
     Kernel attributes: ``smem_bytes`` (dynamic shared memory that the body's allocations need), ``max_threads`` and
     ``min_blocks`` (launch bounds), ``cluster`` (static cluster shape or None), ``source`` (file of the user's kernel).
     ``variables`` are a kernel's in the order of assignment, ``replaced`` the values that others stand for.
+    ``extents``: parameters that no op reads, and so are not passed, though they are extents of an array: the number of
+    the parameter that points to the array, and the mode.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Function:
     attrs: dict[str, Any] = field(default_factory=dict)
     variables: list[Variable] = field(default_factory=list, repr=False)
     replaced: dict[Value, Value] = field(default_factory=dict, repr=False)
+    extents: dict[Value, tuple[int, int]] = field(default_factory=dict, repr=False)
 
     @property
     def params(self) -> list[Value]:

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import BOOL
 
-HIDDEN_ATTRS = frozenset(("kernel", "has_stream"))
+HIDDEN_ATTRS = frozenset(("kernel", "has_stream", "within"))
 
 
 def print_function(function: Function, locations: bool = False) -> str:

@@ -20,6 +20,8 @@ def _scope(block: Block, outer: dict[Key, Op], replaced: dict[Value, Value]) -> 
     kept: list[Op] = []
     for op in block.ops:
         op.operands = [replaced.get(v, v) for v in op.operands]
+        if "within" in op.attrs:
+            op.attrs["within"] = tuple([(replaced.get(c, c), replaced.get(e, e)) for c, e in op.attrs["within"]])
         if op.opcode in SHARED and op.attrs.get("name") != "clock":
             key = _key(op)
             first = known.setdefault(key, op)

@@ -13,7 +13,7 @@ from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
 from tilewright.ir.runtime import cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
-from tilewright.ir.types import I32, I64
+from tilewright.ir.types import I32, I64, PtrType
 from tilewright.ir.verify import verify
 from tilewright.lang.arguments.signature import adapt, is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import stream_handle
@@ -212,10 +212,24 @@ def stage_kernel(
     values = [v for (name, _, value), spec in zip(given, shapes, strict=True) for v in spec.conform(value, name)]
     key = (kernel.function, kernel.prefix, tuple(spec.key() for spec in shapes), tuple(bounds.values()), block_shape)
     made = builder.kernels.get(key)
+    first = made is None
     if made is None:
         made = builder.kernels[key] = _trace(kernel, bound, given, shapes, bounds, block_shape)
-    function, kept = made
+    function, kept, params = made
+    fresh = _extents(values, kept, params)
+    function.extents = fresh if first else {p: at for p, at in function.extents.items() if fresh.get(p) == at}
     return [values[i] for i in kept], function
+
+
+def _extents(values: list[Value], kept: list[int], params: list[Value]) -> dict[Value, tuple[int, int]]:
+    """Of the parameters that are not passed, those that are extents of an array that is (:class:`Function`)."""
+    arrays = {values[i].hint: at for at, i in enumerate(kept) if isinstance(values[i].type, PtrType)}
+    found = {}
+    for i, value in enumerate(values):
+        name, _, mode = (value.hint or "").rpartition("_shape")
+        if i not in kept and value.op is None and name in arrays and mode.isdigit():
+            found[params[i]] = (arrays[name], int(mode))
+    return found
 
 
 def _spec(name: str, annotation: Any, value: Any) -> Spec:
@@ -243,7 +257,7 @@ def _learn(spec: Spec, value: Any) -> None:
 def _trace(
     kernel: KernelFunction, bound: Any, given: list[Any], shapes: list[Spec], bounds: dict[str, Any],
     block_shape: tuple[int | None, ...],
-) -> tuple[Function, list[int]]:  # fmt: skip
+) -> tuple[Function, list[int], list[Value]]:  # fmt: skip
     host = HostBuilder.now()
     params: list[Value] = []
     for (name, _, value), spec in zip(given, shapes, strict=True):
@@ -274,11 +288,11 @@ def _trace(
     used = {operand for op in function.walk() for operand in op.operands}
     kept = [i for i, p in enumerate(params) if p in used]
     function.body.args[:] = [params[i] for i in kept]
-    return function, kept
+    return function, kept, params
 
 
 def _name(host: HostBuilder, base: str) -> str:
-    taken = {function.name for function, _ in host.kernels.values()}
+    taken = {function.name for function, *_ in host.kernels.values()}
     return base if base not in taken else next(n for i in range(1, 1 << 20) if (n := f"{base}_{i}") not in taken)
 
 

@@ -7,7 +7,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block, Function, Location
+from tilewright.ir.core import Block, Function, Location, Value
 from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is_user_file, located
 
 
@@ -44,7 +44,7 @@ class HostBuilder(StagingBuilder):
 
     def __init__(self, block: Block) -> None:
         super().__init__(block)
-        self.kernels: dict[Any, tuple[Function, list[int]]] = {}
+        self.kernels: dict[Any, tuple[Function, list[int], list[Value]]] = {}
         self.waiting: dict[Any, Location | None] = {}
 
     @classmethod

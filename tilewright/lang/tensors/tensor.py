@@ -19,7 +19,7 @@ from tilewright.ir.types import Type
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.tensors import access
+from tilewright.lang.tensors import access, bounds
 from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bytes, with_swizzle
 from tilewright.lang.tensors.registers import Registers
@@ -172,7 +172,10 @@ class Tensor:
         dynamic, static = self._place(coord)
         if isinstance(self.engine, Registers):
             return wrap(self.engine.load([static], dynamic, scalar=True))
-        return wrap(Builder.current().load((self.engine + dynamic).value(static)))
+        found = Builder.current().load((self.engine + dynamic).value(static))
+        assert found.op is not None
+        bounds.note(found.op, coord, self.linear)
+        return wrap(found)
 
     def __setitem__(self, coord: Any, value: Any) -> None:
         coord = _tree(coord)
@@ -189,7 +192,10 @@ class Tensor:
         dynamic, static = self._place(coord)
         if isinstance(self.engine, Registers):
             return self.engine.store(number, [static], dynamic)
-        return Builder.current().store((self.engine + dynamic).value(static), number)
+        builder = Builder.current()
+        builder.store((self.engine + dynamic).value(static), number)
+        bounds.note(builder.block.ops[-1], coord, self.linear)
+        return None
 
     def _slice(self, coord: Any) -> Tensor:
         if isinstance(self.linear, ComposedLayout):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.errors import ArgumentError, nearest
 from tilewright.sim.checks.architectures import Architectures
 from tilewright.sim.checks.arithmetic import Arithmetic
+from tilewright.sim.checks.bounds import Bounds
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.divergence import Divergence
 from tilewright.sim.checks.exits import Exits
@@ -24,6 +25,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     MbarrierRules,
     Exits,
     Divergence,
+    Bounds,
     Residency,
     Arithmetic,
     Architectures,

@@ -147,6 +147,7 @@ class Facts:
             [self.granules[True]] + [v.type.elem.bytes for op in ops for v in (*op.operands, *op.results)
                                      if isinstance(v.type, PtrType) and v.type.space in SHARED_SPACES]
         )  # fmt: skip
+        self.within = {op: op.attrs["within"] for op in ops if "within" in op.attrs}  # coordinates to stay in extents
         self.polls = polls(ops)  # what a block waits for others with
         self.arithmetic = {op for op in ops if op.opcode in ("cast", "shr", *SIGNED) and concerned(op)}
         self.sites = Sites()

@@ -1,0 +1,123 @@
+"""Coordinates outside the shape of the tensor that is indexed.
+
+The address may well lie in memory that the launch has: the next row, or the tensor that stands behind it in shared
+memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.ir.core import Constant, Op, Value
+from tilewright.sim.checks.actors import lanes_of, thread_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.places import Memory, flat_offsets, global_memory, shared_memory
+from tilewright.sim.checks.sites import Facts, facts, origin
+from tilewright.sim.shared import SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+
+Array = np.ndarray[Any, Any]
+
+
+class Bounds(Checker):
+    name, cost = "bounds", "default"
+
+    @classmethod
+    def concerns(cls, known: Facts) -> bool:
+        return bool(known.within)
+
+    def begin(self, launch: Launch) -> None:
+        self.launch, known = launch, facts(launch.program)
+        self.extents = self._extents(launch)
+        self.within, self.allocations, self.slots = known.within, known.allocations, launch.program.slots
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        op = group.lanes.op
+        pairs = self.within.get(op)
+        if pairs is None:
+            return
+        bad = self._outside(group, pairs, mask)
+        if bad is not None:
+            lanes = lanes_of(group, mask)
+            mine = bad if bad.ndim == 0 else bad[lanes]
+            if mine.any():
+                k = int(np.argmax(mine)) if mine.ndim else 0
+                at = flat_offsets(buffer, group, off, mask) if isinstance(buffer, SharedBuffer) else off
+                self._found(verb, buffer, group, op, pairs, int(lanes[k]), int(at[k]), access.nbytes)
+
+    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None) -> None:
+        pairs = self.within.get(group.lanes.op)
+        if pairs is None:
+            return
+        bad = self._outside(group, pairs, mask)
+        if bad is not None and (bad if mask is None or not bad.ndim else bad & mask).any():
+            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+            self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)
+
+    def _outside(self, group: Group, pairs: Any, mask: Array | None) -> Array | None:
+        """bool ``[L]`` or one: where some coordinate is not below its extent; None: nowhere."""
+        result: Array | None = None
+        for coord, extent in pairs:
+            c, e = self._value(group, coord), self._value(group, extent)
+            if c is None or e is None:
+                continue
+            bad = np.asarray((c < 0) | (c >= e))
+            if bad.any():
+                result = bad if result is None else result | bad
+        return result
+
+    def _value(self, group: Group, value: Any) -> Any:
+        if not isinstance(value, Value):
+            return value
+        if isinstance(value, Constant):
+            return value.value
+        slot = self.slots.get(value)
+        return self.extents.get(value) if slot is None else group.slots[slot]
+
+    @staticmethod
+    def _extents(launch: Launch) -> dict[Value, int]:
+        """Extents of the caller's arrays that the kernel itself does not need."""
+        found = {}
+        for value, (number, mode) in launch.program.function.extents.items():
+            pointer = launch.slots[launch.program.params[number]]
+            shape = getattr(getattr(getattr(pointer, "buf", None), "owner", None), "shape", ())
+            if mode < len(shape):
+                found[value] = int(shape[mode])
+        return found
+
+    def _found(
+        self, verb: str, buffer: Any, group: Group, op: Op, pairs: Any, lane: int, at: int, size: int
+    ) -> None:
+        key = ("bounds", str(op.loc or id(op)))
+        if self.findings.known(key):
+            return
+        shown = []
+        for coord, extent in pairs:
+            c, e = (self._value(group, v) for v in (coord, extent))
+            if c is not None and e is not None:
+                c, e = (int(v if np.ndim(v) == 0 else v[lane]) for v in (c, e))
+                if not 0 <= c < e:
+                    shown.append(f"{c} where the extent is {e}")
+        name = origin(op.operands[0]).hint or "a tensor"
+        memory: Memory
+        if isinstance(buffer, SharedBuffer):
+            memory = shared_memory(at % buffer.stride, size, self.allocations)
+        else:
+            memory = global_memory(op, buffer, at, size)
+        self.findings.add(
+            Finding(
+                "bounds", f"a coordinate outside the tensor {name}: {', '.join(shown)}",
+                [Party({"load": "read", "store": "write"}.get(verb, verb), op, thread_of(group, lane))], memory,
+                "the address is one that the launch has, but not of this element of this tensor",
+                "predicate the access (cute.elem_less), or make the tensor as large as its coordinates reach",
+            ),
+            key,
+        )  # fmt: skip
