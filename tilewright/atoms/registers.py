@@ -84,6 +84,8 @@ class RegisterPools:
             self.free = np.concatenate([self.free, np.zeros(more, np.int64)])
         held = self.held[slots, which]
         wrong = held > count if increase else held < count
+        if increase:  # a block may begin with fewer than its threads allow: the compiler chooses
+            wrong &= held != lanes.registers_at_entry()
         if wrong.any():
             bad = np.zeros(warps, bool)
             bad[np.flatnonzero(there)[wrong]] = True

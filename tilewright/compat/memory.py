@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
+
 _blocks: dict[int, Any] = {}
+_reached: dict[int, Any] = {}
 _ALIGN = 256  # what the driver's allocations are aligned to
 
 
@@ -14,12 +17,30 @@ def allocate(size: int) -> int:
     memory = (ctypes.c_char * (int(size) + _ALIGN))()
     address = -(-ctypes.addressof(memory) // _ALIGN) * _ALIGN
     _blocks[address] = memory
+    reach(address, int(size))
     return address
 
 
 def free(address: int) -> bool:
     """Whether there was such an allocation."""
+    forget(address)
     return address == 0 or _blocks.pop(address, None) is not None
+
+
+def reach(address: int, size: int) -> None:
+    """Let kernels reach ``size`` bytes through addresses that they find in memory."""
+    from tilewright.sim.memory import expose
+
+    if address not in _reached and size:
+        _reached[address] = expose(np.frombuffer((ctypes.c_char * size).from_address(address), np.uint8))
+
+
+def forget(address: int) -> None:
+    """The memory at ``address`` is gone."""
+    from tilewright.sim.memory import conceal
+
+    if (view := _reached.pop(address, None)) is not None:
+        conceal(view)
 
 
 def address_of(place: Any) -> int:
@@ -30,10 +51,7 @@ def address_of(place: Any) -> int:
         return int(place.__array_interface__["data"][0])
     if isinstance(place, ctypes._SimpleCData):
         return int(place.value or 0)
-    view = memoryview(place)
-    import numpy as np
-
-    return int(np.frombuffer(view, np.uint8).ctypes.data)
+    return int(np.frombuffer(memoryview(place), np.uint8).ctypes.data)
 
 
 def move(target: int, source: int, size: int) -> None:

@@ -4,13 +4,14 @@ stand-ins for the names of ``torch.cuda``."""
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tilewright.compat import recording, torch_names
+from tilewright.compat import memory, recording, torch_names
 
 _MARK = "_served_on_cuda"  # an attribute of the tensors that the program believes to be on the GPU
 _CUDA = torch.device("cuda", 0)
@@ -54,6 +55,13 @@ def _unmarked(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def _reach(x: torch.Tensor) -> None:
+    storage = x.untyped_storage()
+    address = storage.data_ptr()
+    memory.reach(address, storage.nbytes())
+    weakref.finalize(storage, memory.forget, address)
+
+
 class CudaOnCpu(TorchFunctionMode):
     """Turns "cuda" into "cpu" in the arguments of PyTorch's functions, and marks what would lie on the GPU."""
 
@@ -70,6 +78,8 @@ class CudaOnCpu(TorchFunctionMode):
             return self.move(args[0], False, (), kwargs)
         if name == "to":
             return self.to(*args, **kwargs)
+        if name == "data_ptr" and _marked(args[0]) and _asked_by_the_program():
+            _reach(args[0])  # kernels may find the address in memory
         if name == "pin_memory" or name == "record_stream":
             return args[0]
         if name == "__dlpack__":

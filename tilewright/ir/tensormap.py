@@ -176,6 +176,8 @@ class TensorMapTemplate:
         on_gpu = not isinstance(pointer, int) and pointer.device != "cpu"
         kept = pointer._replace(owner=None) if on_gpu else pointer  # type: ignore[union-attr]
         dims, strides = self.dims_and_strides(values)
+        # Nothing steps along an extent of 1, whose stride DLPack sets to 1.
+        strides[1:] = [16 if n == 1 and d % 16 else d for n, d in zip(dims[1:], strides[1:], strict=True)]
         problem = self.problem(kept if isinstance(kept, int) else kept.address, dims, strides)
         if problem:
             raise ArgumentError(f"{self.name}: {problem}")

@@ -1,0 +1,64 @@
+"""The names that published programs use, by group: which of them are here."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parents[1] / "data"
+GROUPS: dict[str, dict[str, int]] = {
+    group: names for group, names in json.loads((DATA / "api_groups.json").read_text()).items() if group != "note"
+}
+LATER = {  # ahead-of-time compilation; elements of less than a byte
+    "tutorials": {
+        "cutlass.Float4E2M1FN", "cutlass.cute.runtime.find_runtime_libraries", "cutlass.cute.runtime.load_module",
+    },
+}  # fmt: skip
+WHOLE = ("ampere", "helpers", "hopper", "notebooks", "tutorials")
+
+
+def find(path: str) -> Any:
+    """The object of a dotted name; AttributeError or ImportError where there is none."""
+    found: Any = importlib.import_module("tilewright")
+    module = "tilewright"
+    for part in path.split(".")[1:]:
+        module += f".{part}"
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            found = importlib.import_module(module)
+    return found
+
+
+def lacking(group: str) -> set[str]:
+    gone = set()
+    for name in GROUPS[group]:
+        try:
+            find(name)
+        except (AttributeError, ImportError):
+            gone.add(name)
+    return gone
+
+
+@pytest.mark.parametrize("group", WHOLE)
+def test_the_names_of_a_group_are_here(group: str) -> None:
+    if group == "tutorials":
+        pytest.importorskip("jax")
+    assert lacking(group) <= LATER.get(group, set())
+
+
+def test_how_many_names_are_here(record_property: Any) -> None:
+    counts = {group: (len(GROUPS[group]) - len(lacking(group)), len(GROUPS[group])) for group in GROUPS}
+    for group, (here, all_of_them) in counts.items():
+        record_property(group, f"{here}/{all_of_them}")
+    assert counts["blackwell"][0] >= 90, counts
+
+
+def test_the_check_can_fail() -> None:
+    for name in ("cutlass.cute.nonsense", "cutlass.nonsense.cute", "cutlass.cute.nvgpu.tcgen05.CtaGroup.THREE"):
+        with pytest.raises((AttributeError, ImportError)):
+            find(name)
