@@ -32,7 +32,8 @@ def reach(address: int, size: int) -> None:
     from tilewright.sim.memory import expose
 
     if address not in _reached and size:
-        _reached[address] = expose(np.frombuffer((ctypes.c_char * size).from_address(address), np.uint8))
+        there: Any = (ctypes.c_char * size).from_address(address)
+        _reached[address] = expose(np.frombuffer(there, np.uint8))
 
 
 def forget(address: int) -> None:
