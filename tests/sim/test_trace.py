@@ -103,16 +103,49 @@ def test_waits_have_names_lines_and_arrows(product: tuple[Trace, np.ndarray]) ->
 def test_chrome_reads_the_file(product: tuple[Trace, np.ndarray], tmp_path: Path) -> None:
     trace, _ = product
     events = json.loads(trace.to_perfetto(tmp_path / "gemm.json").read_text())["traceEvents"]
-    spans = [e for e in events if e["ph"] == "X"]
+    spans = [e for e in events if e["ph"] == "X" and e["cat"] != "barrier"]
     assert len(spans) == len(trace.spans)
     assert sum(e["dur"] for e in spans) == pytest.approx(1e-3 * sum(s.cycles for s in trace.spans))
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e.get("name") == "thread_name"}
-    assert {(e["pid"], e["tid"]) for e in spans} == set(names)
+    phases = [e for e in events if e["ph"] == "X" and e["cat"] == "barrier"]
+    assert len(phases) == len(trace.phases)
+    assert {(e["pid"], e["tid"]) for e in (*spans, *phases)} == set(names)
+    marks = [e for e in events if e["ph"] == "i"]
+    assert len(marks) == sum(len(phase.arrivals) for phase in trace.phases)
+    assert {"full[0]", "empty[2]", "barrier 0"} <= set(names.values())
+    for name in ("waiting warps", "bytes under way"):
+        levels = [e["args"][name] for e in events if e["ph"] == "C" and e["name"] == name]
+        assert max(levels) > 0 and min(levels) == 0 and levels[-1] == 0
     assert "warp 0 (loads)" in names.values() and "TMA loads of warp 0" in names.values()
     starts, ends = ({e["id"]: e for e in events if e["ph"] == ph} for ph in "sf")
     assert starts.keys() == ends.keys() and len(starts) == len(trace.arrows)
     assert all((e["pid"], e["tid"]) in names for e in (*starts.values(), *ends.values()))
     assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
+
+
+def test_phases_of_barriers(product: tuple[Trace, np.ndarray]) -> None:
+    trace, _ = product
+    names = {phase.name for phase in trace.phases}
+    assert {f"full[{k}]" for k in range(STAGES)} | {f"empty[{k}]" for k in range(STAGES)} | {"barrier 0"} <= names
+    full = [phase for phase in trace.phases if phase.name == "full[0]"]
+    assert [phase.number for phase in full] == list(range(len(range(0, K_TILES, STAGES))))
+    for phase in full:  # the loading warp arrives and expects bytes, then two boxes land
+        assert [a.kind for a in phase.arrivals] == ["run", "load", "load"] and phase.start < phase.end
+    landed = {span.end for span in trace.of("load")}
+    assert all(phase.end in landed for phase in full)
+
+
+def test_stalls_add_up_to_the_waits(product: tuple[Trace, np.ndarray]) -> None:
+    trace, _ = product
+    stalls = trace.stalls()
+    assert sum(stall.cycles for stall in stalls) == pytest.approx(sum(span.cycles for span in trace.of("wait")))
+    assert sum(stall.count for stall in stalls) == len(trace.of("wait"))
+    assert [stall.cycles for stall in stalls] == sorted((stall.cycles for stall in stalls), reverse=True)
+    by = {(stall.role, stall.name): stall for stall in stalls}
+    assert by["loads", "empty"].ended_by == "a warp" and by["multiplies", "full"].ended_by == "TMA"
+    assert all(0 < stall.share <= 1 and stall.loc is not None for stall in stalls)
+    assert "ended by TMA at " in str(by["multiplies", "full"])
+    assert trace.stalls(launch=0) == stalls and not trace.stalls(launch=1)
 
 
 @cute.kernel

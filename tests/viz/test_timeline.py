@@ -9,9 +9,11 @@ import pytest
 
 from tilewright.errors import ArgumentError
 from tilewright.sim import Trace
-from tilewright.sim.tracing import Arrow, Launched, Span
+from tilewright.sim.tracing import Arrow, Launched, Phase, Span
+from tilewright.sim.tracing.clocks import Source
 from tilewright.viz import timeline
 from tilewright.viz.colour import light_colour
+from tilewright.viz.timeline import ENDS, WAIT
 from tilewright.viz.timeline_writers import WIDTH, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -91,3 +93,21 @@ def test_an_arrow_from_any_warp_of_a_row_leads_to_the_first_of_another() -> None
     made.arrows = [Arrow(0, "run", 3, warp, 420 + warp, 3, to, 450, "empty[0]", 0) for warp, to in ways]
     (link,) = timeline(made, blocks=(3,)).links
     assert (link.row, link.time, link.to_row, link.to_time) == (1, 426, 0, 450)
+
+
+def test_barriers_and_stalls() -> None:
+    made = trace()
+    came = (Source(90, "run", 3, 0), Source(300, "load", 3, 0))
+    made.phases.append(Phase(0, 3, "full[0]", 0, came))
+    plain, picture = timeline(made, blocks=(3,)), timeline(made, blocks=(3,), barriers=True, stalls=True)
+    assert list(picture.rows) == [*plain.rows, "full[0]"]
+    (phase,) = [bar for bar in picture.bars if bar.row == len(plain.rows)]
+    assert (phase.start, phase.end, phase.label) == (90, 300, "0")
+    assert phase.remark == "full[0], phase 0: 2 arrivals from 90 to 300"
+    (wait,) = [bar for bar in picture.bars if bar.label == "full[0]"]
+    assert wait.fill == ENDS["TMA"] and (ENDS["TMA"], "waits for TMA") in picture.legend
+    assert [bar for bar in plain.bars if bar.label == "full[0]"][0].fill == WAIT
+    notes = [note for note in picture.notes if note.startswith("stall: ")]
+    assert notes == ["stall: 64.0 % of the time of warps that play 'multiplies': full, ended by TMA"]
+    text = picture.svg()
+    assert ENDS["TMA"] in text and "stall: 64.0 %" in text

@@ -248,7 +248,7 @@ def mutate(
     context: typer.Context,
     script: Annotated[Path, typer.Argument(metavar="SCRIPT.py", help="a program that launches kernels")],
     seed: Annotated[int, typer.Option(help="of the order in which warps run")] = 0,
-    schedules: Annotated[int, typer.Option(help="seeds for each mutant before it counts as missed", min=1)] = 1,
+    schedules: Annotated[int, typer.Option(help="drawn for each mutant that one schedule misses", min=0)] = 4,
     every: Annotated[bool, typer.Option("--every", help="every op, not the first and last of those of a line")] = False,
     launches: Annotated[int, typer.Option(help="launches of each kernel that are studied", min=1)] = 1,
     known: Annotated[Path | None, typer.Option(help="JSON file of mutants known to be equivalent")] = None,

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentError
 from tilewright.sim import Trace
-from tilewright.sim.tracing import Arrow, Span
+from tilewright.sim.tracing import Arrow, Phase, Span, ended_by
 from tilewright.viz.colour import light_colour
 from tilewright.viz.figure import Picture
 
 RUN, WAIT, PLAIN = "#b9c3cd", "#ffffff", "#dfe4e9"
 WARPGROUP = 4
+MOST_STALLS = 5  # that are named
+ENDS = {"a warp": "#f6d5d0", "TMA": "#cfe3f5", "tensor cores": "#f7e7b4", "cp.async": "#d8ecd2"}
+"""What ends a wait, and the colour that says so."""
 KINDS = {"load": "TMA loads", "wgmma": "wgmma", "store": "TMA stores", "cp.async": "cp.async"}
 
 
@@ -72,7 +75,7 @@ class Timeline(Picture):
 
 def timeline(
     trace: Trace, *, launch: int = 0, blocks: Sequence[int] = (0,), start: float | None = None,
-    end: float | None = None, title: str | None = None,
+    end: float | None = None, title: str | None = None, barriers: bool = False, stalls: bool = False,
 ) -> Timeline:  # fmt: skip
     """Draw one launch of a trace.
 
@@ -87,6 +90,9 @@ def timeline(
         start: the first cycle to draw, of the launch's own; by default where the launch begins.
         end: the last one.
         title: instead of the kernel's name.
+        barriers: draw a row for each barrier, too: its phases from the first arrival to the completion.
+        stalls: let the colour of a wait say what ends it (a warp, TMA, tensor cores, cp.async), and name the longest
+            stalls below.
 
     Raises:
         ArgumentError: a launch or block that the trace does not hold, or no time between start and end.
@@ -103,26 +109,33 @@ def timeline(
     if last <= first:
         cycles = launched.end - launched.start
         raise ArgumentError(f"nothing to draw from cycle {start} to {end}: the launch takes {cycles:g}")
-    rows = _Rows(trace, launch, blocks)
+    rows = _Rows(trace, launch, blocks, barriers, stalls)
     seen = [s for s in trace.spans if s.launch == launch and s.end > first and s.start < last]
     bars = [bar for span in seen if (bar := rows.bar(span)) is not None]
+    bars += [rows.phase(p) for p in trace.phases if rows.has(p) and p.end > first and p.start < last]
     arrows = [a for a in trace.arrows if a.launch == launch and first <= a.time and a.to_time <= last]
     links = [link for arrow in arrows if (link := rows.link(arrow, launched.start)) is not None]
     stages = sorted({s.stage for s in seen if s.stage is not None and s.kind != "wait"})
-    legend = [(RUN, "runs"), (WAIT, "waits"), *((light_colour(stage), f"stage {stage}") for stage in stages)]
+    waits = [(colour, f"waits for {who}") for who, colour in ENDS.items()] if stalls else [(WAIT, "waits")]
+    worst = [f"stall: {stall}" for stall in trace.stalls(launch)[:MOST_STALLS]] if stalls else []
+    legend = [(RUN, "runs"), *waits, *((light_colour(stage), f"stage {stage}") for stage in stages)]
     shifted = tuple(Bar(b.row, max(b.start, first) - launched.start, min(b.end, last) - launched.start, b.fill, b.label,
                         b.remark) for b in bars)  # fmt: skip
     return Timeline(
         launched.name if title is None else title, tuple(rows.labels), shifted, tuple(links),
         first - launched.start, last - launched.start, tuple(legend),
-        ("times in cycles of the model of tilewright.sim.tracing.costs",),
+        ("times in cycles of the model of tilewright.sim.tracing.costs", *worst),
     )  # fmt: skip
 
 
 class _Rows:
     """Which row shows which spans."""
 
-    def __init__(self, trace: Trace, launch: int, blocks: Sequence[int]) -> None:
+    def __init__(self, trace: Trace, launch: int, blocks: Sequence[int], barriers: bool, stalls: bool) -> None:
+        self.launch = launch
+        self.ends = {(a.to_block, a.to_warp, a.to_time): a.kind for a in trace.arrows if a.launch == launch}
+        self.stalls = stalls
+        self.barriers: dict[tuple[int, str], int] = {}  # the row of each barrier
         self.labels: list[str] = []
         self.warps: dict[tuple[int, int], int] = {}  # the row of each warp, of those that are drawn
         self.first: set[tuple[int, int]] = set()  # the warps whose spans are drawn
@@ -137,6 +150,10 @@ class _Rows:
                     self.units[block, kind, part] = len(self.labels)
                     which = "" if part is None else f" {'warpgroup' if kind == 'wgmma' else 'stage'} {part}"
                     self.labels.append(f"{prefix}{name}{which}")
+            named = {p.name for p in trace.phases if (p.launch, p.block) == (launch, block)} if barriers else ()
+            for name in sorted(named):
+                self.barriers[block, name] = len(self.labels)
+                self.labels.append(f"{prefix}{name}")
 
     def _add_warps(self, trace: Trace, launch: int, block: int, spans: list[Span], prefix: str) -> None:
         numbers = sorted({s.warp for s in spans})
@@ -167,6 +184,8 @@ class _Rows:
             return None  # the four warps of a warpgroup do the same
         stage = span.stage if span.kind != "wait" else None
         fill = {"run": RUN, "wait": WAIT}.get(span.kind, PLAIN if stage is None else light_colour(stage))
+        if self.stalls and span.kind == "wait":
+            fill = ENDS[ended_by(span, self.ends.get((span.block, span.warp, span.end)))]
         label = span.name if span.kind == "wait" else "" if stage is None else str(stage)
         what = "waits for " if span.kind == "wait" else ""
         phase = "" if span.phase is None else f", phase {span.phase}"
@@ -174,6 +193,15 @@ class _Rows:
         line = f", {Path(span.loc.file).name}:{span.loc.line}" if span.loc else ""
         remark = f"{what}{span.name or 'runs'}: {span.start:g} to {span.end:g}{phase}{size}{line}"
         return Bar(row, span.start, span.end, fill, label, remark)
+
+    def has(self, phase: Phase) -> bool:
+        return phase.launch == self.launch and (phase.block, phase.name) in self.barriers
+
+    def phase(self, phase: Phase) -> Bar:
+        row = self.barriers[phase.block, phase.name]
+        who = f"{len(phase.arrivals)} arrivals" if len(phase.arrivals) > 1 else "1 arrival"
+        remark = f"{phase.name}, phase {phase.number}: {who} from {phase.start:g} to {phase.end:g}"
+        return Bar(row, phase.start, phase.end, PLAIN, str(phase.number), remark)
 
     def link(self, arrow: Arrow, start: float) -> Link | None:
         row = self.row(arrow.kind, arrow.block, arrow.warp, arrow.stage)

@@ -19,6 +19,8 @@ import numpy as np
 from tilewright.errors import SimulationError, TilewrightError
 from tilewright.ir.core import Function
 from tilewright.ir.verify import verify
+from tilewright.sim.exploration.launch import Issues, Planned, visible
+from tilewright.sim.exploration.plan import Drawn
 from tilewright.sim.lowering import lower
 from tilewright.sim.mutation.equivalent import KnownList, Witness
 from tilewright.sim.mutation.mutants import Mutant, edited, mutants
@@ -27,6 +29,7 @@ from tilewright.sim.replay import Memory, Replay, intercepting, kind
 from tilewright.sim.settings import options
 
 SEEDS = 3  # schedules of the kernel itself, which tell the bytes that depend on the schedule
+STEPS = 1000  # among which the changes of priority of a drawn schedule are
 TURNS = 1 << 14  # of while loops before a mutant counts as hung
 NOTICED, EQUIVALENT, MISSED = "noticed", "equivalent", "missed"
 
@@ -59,7 +62,7 @@ class Study:
 
 
 def study(
-    act: Callable[[], Any], *, every: bool = False, seed: int = 0, schedules: int = 1, launches: int = 1,
+    act: Callable[[], Any], *, every: bool = False, seed: int = 0, schedules: int = 0, launches: int = 1,
     known: KnownList | None = None, progress: Callable[[Outcome], Any] = lambda outcome: None,
 ) -> Study:  # fmt: skip
     """Run ``act`` and study the kernels that it launches on the simulator.
@@ -67,7 +70,7 @@ def study(
     Args:
         every: change every op, also where a line repeats it; else the first and the last.
         seed: of the schedules.
-        schedules: seeds that a mutant is run with before it counts as missed.
+        schedules: how many are drawn for a mutant that the simulator's own misses (see :mod:`..exploration`).
         launches: of one kernel that are studied, from the first on, each by itself.
         known: mutants that are known to be equivalent.
         progress: is called with each outcome.
@@ -134,24 +137,30 @@ def _judged(
             program = lower(function)
         except TilewrightError as error:
             return Outcome(mutant, replay.name, NOTICED, "verifier", _line(error))
-        for k in range(schedules):
+        for k in range(schedules + 1):
             replay.restore(before)
-            by, text = _run(replay, program, seed + k)
+            by, text = _run(replay, program if not k else lower(function, stops=visible), seed + k, drawn=k > 0)
             if not by:
                 triples = zip(replay.memory(), *wanted, strict=True)
                 different = sum(int(((now != own) & firm).sum()) for now, own, firm in triples)
                 if different:
-                    by, text = "wrong result", f"{different} bytes differ under seed {seed + k}"
+                    by, text = "wrong result", f"{different} bytes differ"
             if by:
-                return Outcome(mutant, replay.name, NOTICED, by, text)
+                order = f"another schedule: {by}" if k else by
+                return Outcome(mutant, replay.name, NOTICED, order, text)
     return Outcome(mutant, replay.name, MISSED)
 
 
-def _run(replay: Replay, program: Program, seed: int) -> tuple[str, str]:
-    """What notices a run of the program, and its text; both empty if nothing does."""
+def _run(replay: Replay, program: Program, seed: int, drawn: bool) -> tuple[str, str]:
+    """What notices a run of the program, and its text; both empty if nothing does. ``drawn``: under a drawn schedule,
+    not the simulator's own."""
+
+    def planned(*arguments: Any) -> Planned:
+        return Planned(*arguments, plan=Drawn(seed, STEPS))
+
     try:
         with options(seed=seed, turns=TURNS), contextlib.redirect_stdout(io.StringIO()):
-            replay.run(program)
+            replay.run(program, [Issues()] if drawn else [], planned if drawn else None)
     except SimulationError as error:
         return kind(error), _line(error)
     return "", ""

@@ -80,11 +80,15 @@ class Clocks:
         """The same for barriers of blocks and clusters, by (barrier, completion)."""
         self.awaited: dict[int, list[int]] = {}
         """For each warp the mbarriers that it waits for."""
+        self.came: dict[Any, list[Source]] = defaultdict(list)
+        """For each mbarrier, and each completion of a barrier, the arrivals of the phase that is not complete."""
 
     def arrive(self, row: int, source: Source) -> None:
+        self.came[row].append(source)
         self.current[row] = max(self.current.get(row, NEVER), source, key=lambda s: s.time)
 
     def meet(self, key: Any, source: Source) -> None:
+        self.came[key].append(source)
         self.meetings[key] = max(self.meetings.get(key, NEVER), source, key=lambda s: s.time)
 
     def complete(self, row: int, phase: int) -> None:

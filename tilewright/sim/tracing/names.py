@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tilewright.sim.tracing.record import Arrow, Span
+from tilewright.sim.tracing.record import Arrow, Phase, Span
 
 if TYPE_CHECKING:
     from tilewright.sim.tracing.tracer import Tracer
 
 
-def named(tracer: Tracer) -> tuple[list[Span], list[Arrow]]:
-    """The spans and arrows of a tracer with names and stages instead of offsets in shared memory."""
+def named(tracer: Tracer) -> tuple[list[Span], list[Arrow], list[Phase]]:
+    """The spans, arrows and phases of a tracer with names and stages instead of offsets in shared memory."""
     full = {offset: stage for stage, offset in enumerate(sorted(tracer.filled))}
     loaders = {who for who, does in tracer.does.items() if "loads" in does}
     emptied = sorted(o for o, who in tracer.waited.items() if o not in full and who & loaders)
@@ -33,4 +33,8 @@ def named(tracer: Tracer) -> tuple[list[Span], list[Arrow]]:
 
     spans = [replace(s, name=name(s.name, s.stage), stage=stage(s.kind, s.stage)) for s in tracer.spans]
     arrows = [replace(a, name=name(a.name, a.stage), stage=stage(a.kind, a.stage)) for a in tracer.arrows]
-    return spans, arrows
+    phases = [
+        Phase(tracer.number, block, name(text, offset), number, tuple(sorted(came, key=lambda source: source.time)))
+        for block, text, offset, number, came in tracer.phases if came
+    ]  # fmt: skip
+    return spans, arrows, phases

@@ -1,8 +1,10 @@
-"""A trace as Chrome's JSON: a process for each block, a thread for each warp and each unit, flows for arrows."""
+"""A trace as Chrome's JSON: a process for each block, a thread for each warp, unit and barrier, flows for arrows,
+counters."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 UNITS = {"load": 1000, "store": 1001, "wgmma": 1002, "cp.async": 1003}
 """Thread numbers of the units; those of a warp's wgmma are further on, one for each warp."""
 NAMES = {"load": "TMA loads", "store": "TMA stores", "wgmma": "wgmma", "cp.async": "cp.async"}
+BARRIERS = 1 << 16  # thread numbers of barriers begin here
 SCALE = 1e-3  # times stand in microseconds: a cycle is a nanosecond
 
 
@@ -26,12 +29,51 @@ def events(trace: Trace) -> list[dict[str, Any]]:
         found.append({"ph": "X", "pid": _process(span.launch, span.block), "tid": _thread(span.kind, span.warp),
                       "ts": span.start * SCALE, "dur": span.cycles * SCALE, "name": span.name or span.kind,
                       "cat": span.kind, "args": _arguments(span)})  # fmt: skip
+    found += _barriers(trace)
+    found += _counters(trace)
     for number, arrow in enumerate(trace.arrows):
         flow = {"name": arrow.name or "arrival", "cat": "arrival", "id": number}
         found.append({**flow, "ph": "s", "pid": _process(arrow.launch, arrow.block),
                       "tid": _thread(arrow.kind, arrow.warp), "ts": arrow.time * SCALE})  # fmt: skip
         found.append({**flow, "ph": "f", "bp": "e", "pid": _process(arrow.launch, arrow.to_block),
                       "tid": arrow.to_warp, "ts": arrow.to_time * SCALE})  # fmt: skip
+    return found
+
+
+def _barriers(trace: Trace) -> list[dict[str, Any]]:
+    """A thread for each barrier of a block: its phases, and who arrived."""
+    found: list[dict[str, Any]] = []
+    for number, (launch, block, name) in enumerate(sorted({(p.launch, p.block, p.name) for p in trace.phases})):
+        thread = {"pid": _process(launch, block), "tid": BARRIERS + number}
+        found.append({"ph": "M", **thread, "name": "thread_name", "args": {"name": name}})
+        for phase in trace.phases:
+            if (phase.launch, phase.block, phase.name) == (launch, block, name):
+                found.append({"ph": "X", **thread, "ts": phase.start * SCALE, "dur": (phase.end - phase.start) * SCALE,
+                              "name": f"phase {phase.number}", "cat": "barrier",
+                              "args": {"arrivals": len(phase.arrivals)}})  # fmt: skip
+                found += [
+                    {"ph": "i", **thread, "s": "t", "ts": a.time * SCALE, "cat": "barrier",
+                     "name": f"warp {a.warp} of block {a.block}" if a.kind == "run" else f"{NAMES[a.kind]}"}
+                    for a in phase.arrivals
+                ]  # fmt: skip
+    return found
+
+
+def _counters(trace: Trace) -> list[dict[str, Any]]:
+    """How many warps of a block wait, and how many bytes its asynchronous units are moving."""
+    changes: dict[tuple[int, str], dict[float, int]] = defaultdict(lambda: defaultdict(int))
+    for span in trace.spans:
+        if span.kind == "wait" or span.bytes:
+            name, amount = ("waiting warps", 1) if span.kind == "wait" else ("bytes under way", span.bytes)
+            begun = span.start if span.begun is None else span.begun
+            changes[_process(span.launch, span.block), name][begun] += amount
+            changes[_process(span.launch, span.block), name][span.end] -= amount
+    found = []
+    for (process, name), steps in sorted(changes.items()):
+        level = 0
+        for time, change in sorted(steps.items()):
+            level += change
+            found.append({"ph": "C", "pid": process, "ts": time * SCALE, "name": name, "args": {name: level}})
     return found
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.ir.core import Location
+from tilewright.sim.tracing.clocks import Source
 from tilewright.sim.tracing.perfetto import write
+from tilewright.sim.tracing.stalls import Stall, stalls
 
 KINDS = ("run", "wait", "load", "store", "wgmma", "cp.async")
 
@@ -59,6 +61,27 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """A phase of a barrier, from its first arrival to its completion. ``name``: ``full[0]``, ``mbarrier at 64``,
+    ``barrier 1``, ``barrier of the cluster``; ``number``: how many were complete before; ``arrivals``: when who came
+    (``kind`` ``run``: a warp, else an asynchronous unit), in order of time."""
+
+    launch: int
+    block: int
+    name: str
+    number: int
+    arrivals: tuple[Source, ...]
+
+    @property
+    def start(self) -> float:
+        return self.arrivals[0].time
+
+    @property
+    def end(self) -> float:
+        return self.arrivals[-1].time
+
+
+@dataclass(frozen=True, slots=True)
 class Launched:
     """One kernel: its name, grid and block, and the cycles between which it ran."""
 
@@ -74,13 +97,15 @@ class Trace:
     """The launches inside a ``with tilewright.sim.trace() as trace`` block, one after another.
 
     ``roles``: for each (launch, block, warp) what it does: ``loads``, ``multiplies``, ``stores``, joined by commas;
-    ``reads``: it only waits for what TMA brings. Warps that do none of it are left out.
+    ``reads``: it only waits for what TMA brings. Warps that do none of it are left out. ``phases``: those of all
+    barriers.
     """
 
     launches: list[Launched] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
     roles: dict[tuple[int, int, int], str] = field(default_factory=dict)
+    phases: list[Phase] = field(default_factory=list)
 
     @property
     def cycles(self) -> float:
@@ -95,9 +120,18 @@ class Trace:
             if span.kind in chosen and block in (None, span.block) and warp in (None, span.warp)
         ]  # fmt: skip
 
+    def stalls(self, launch: int | None = None) -> list[Stall]:
+        """What warps wait for and how long, the longest first: by role, by what they wait for and by what ends it.
+
+        >>> Trace().stalls()
+        []
+        """
+        return stalls(self, launch)
+
     def to_perfetto(self, path: str | Path) -> Path:
         """Write the trace as Chrome's JSON, which https://ui.perfetto.dev and chrome://tracing show; a cycle is a
-        nanosecond there."""
+        nanosecond there. A process is a block: its warps with their roles, its asynchronous units, its barriers (a span
+        for each phase, a mark for each arrival), and the numbers of waiting warps and of bytes under way."""
         return write(self, Path(path))
 
 

@@ -44,6 +44,7 @@ class Tracer(Observer):
         self.end_time = self.start
         self.spans: list[Span] = []
         self.arrows: list[Arrow] = []
+        self.phases: list[tuple[int, str, int | None, int, list[Source]]] = []  # block, name, offset, number, arrivals
         self.does: dict[tuple[int, int], set[str]] = defaultdict(set)
         self.clocks: dict[Any, Clocks] = {}
         self.blocks: dict[Any, np.ndarray[Any, Any]] = {}
@@ -68,9 +69,10 @@ class Tracer(Observer):
             for who in self.waited[offset]:
                 if not self.does[who]:
                     self.does[who].add("reads")
-        spans, arrows = named(self)
+        spans, arrows, phases = named(self)
         self.trace.spans += spans
         self.trace.arrows += arrows
+        self.trace.phases += phases
         self.trace.roles |= {
             (self.number, *who): ", ".join(d for d in DOES if d in does) for who, does in self.does.items()
         }
@@ -236,6 +238,11 @@ class Tracer(Observer):
         for row, key, at in zip(rows, keys, target, strict=True):
             warp = int(group.warps[row])
             clocks.meet((int(key), int(at)), self._source(group.wave, warp))
+        completed = group.wave.barriers.completed
+        for key, at in sorted(set(zip(keys.tolist(), target.tolist(), strict=True))):
+            if completed[key] >= at and (came := clocks.came.pop((key, at), None)):
+                block = int(self.blocks[group.wave][key // NAMED])
+                self.phases.append((block, f"barrier {key % NAMED}", None, at - 1, came))
 
     def cluster(self, group: Group, threads: Any, waits: bool) -> None:
         if waits:
@@ -245,6 +252,9 @@ class Tracer(Observer):
             number = warp * WARP // barriers.per_cluster
             target = int(barriers.target[warp * WARP : (warp + 1) * WARP].max())
             clocks.meet(("cluster", number, target), self._source(group.wave, warp, costs.CLUSTER_LATENCY))
+            if barriers.completed[number] >= target and (came := clocks.came.pop(("cluster", number, target), None)):
+                block = int(self.blocks[group.wave][number * barriers.per_cluster // (self.warps * WARP)])
+                self.phases.append((block, "barrier of the cluster", None, target - 1, came))
 
     def _source(self, wave: Any, warp: int, after: float = 0.0) -> Source:
         return Source(float(self.clocks[wave].now[warp]) + after, "run", *self._who(wave, warp))
@@ -276,7 +286,10 @@ class Tracer(Observer):
             table: Mbarriers = wave.kept[Mbarriers]
             for place in map(int, np.unique(places[done])):
                 row = int(table.rows(np.array([place]))[0])
-                clocks.complete(place, int(table.completed[row]) - 1)
+                phase = int(table.completed[row]) - 1
+                clocks.complete(place, phase)
+                block, offset = int(self.blocks[wave][place >> 32]), place & 0xFFFFFFFF
+                self.phases.append((block, "mbarrier", offset, phase, clocks.came.pop(place, [])))
 
     # -- asynchronous effects that tell an mbarrier --------------------------------------------------------------------
 
