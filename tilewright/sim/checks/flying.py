@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
 
-GROUP = 4  # warps that issue together
-
 
 class Flight(NamedTuple):
     """Registers of one fragment that an instruction may still read, or (``writes``) write."""
@@ -37,7 +35,7 @@ class Flight(NamedTuple):
 
 
 class Flights:
-    """Of one warpgroup: what is in flight, in the open group and in those that were committed (oldest first)."""
+    """Of one warp: what is in flight, in the open group and in those that were committed (oldest first)."""
 
     def __init__(self) -> None:
         self.open: dict[Value, list[Flight]] = {}
@@ -66,13 +64,13 @@ class Flying(Checker):
         self.touches: dict[Op, tuple[list[tuple[Value, frozenset[int]]], list[tuple[Value, frozenset[int]]]]] = {}
 
     def _of(self, group: Group) -> list[tuple[int, Flights]]:
-        """The warpgroups that act, each with the row of its first warp here."""
+        """The warps that act, each with its row. The four of a warpgroup issue and wait one by one, and not always at
+        the same time."""
         there = np.ones(group.warps.size, bool) if group.mask is None else group.mask.reshape(-1, WARP).any(1)
-        found: dict[int, int] = {}
-        for row in np.flatnonzero(there):
-            found.setdefault(int(group.warps[row]) // GROUP, int(row))
-        wave = id(group.wave)
-        return [(row, self.flights.setdefault((wave, key), Flights())) for key, row in found.items()]
+        wave, warps = id(group.wave), group.warps.tolist()
+        return [
+            (row, self.flights.setdefault((wave, warps[row]), Flights())) for row in np.flatnonzero(there).tolist()
+        ]
 
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]

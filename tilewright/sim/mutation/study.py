@@ -19,12 +19,11 @@ import numpy as np
 from tilewright.errors import SimulationError, TilewrightError
 from tilewright.ir.core import Function
 from tilewright.ir.verify import verify
-from tilewright.sim.exploration.launch import Issues, Planned, visible
+from tilewright.sim.exploration.launch import Issues, Planned, visible, with_stops
 from tilewright.sim.exploration.plan import Drawn
 from tilewright.sim.lowering import lower
 from tilewright.sim.mutation.equivalent import KnownList, Witness
 from tilewright.sim.mutation.mutants import Mutant, edited, mutants
-from tilewright.sim.program import Program
 from tilewright.sim.replay import Memory, Replay, intercepting, kind
 from tilewright.sim.settings import options
 
@@ -98,23 +97,31 @@ def study(
 def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: KnownList) -> Iterator[Outcome]:
     function = replay.kernel.program.function
     chosen = mutants(function, every)
+    if not chosen:
+        replay.run()
+        return
     before = replay.memory()
     own: list[Memory] = []
-    for k in range(SEEDS if chosen else 1):
+    for k in range(SEEDS + schedules):  # what the kernel itself does not pass, it cannot be asked of its mutants
         replay.restore(before)
-        with options(seed=seed + k):
-            replay.run()
+        if k < SEEDS:
+            with options(seed=seed + k):
+                replay.run()
+        else:
+            replay.run(with_stops(replay.kernel.program), [Issues()], _planned(seed + k - SEEDS))
         own.append(replay.memory())
-    if not chosen:
-        return
     firm = [np.logical_and.reduce([o == first for o in others]) for first, *others in zip(*own, strict=True)]
+    wanted = own[0], firm
     witness = _witness(replay, before)
     for mutant in chosen:
-        outcome = _judged(replay, mutant, before, (own[0], firm), seed, schedules)
+        outcome = _judged(replay, mutant, before, wanted, seed, None)
         if outcome.verdict == MISSED:
             reason = witness.reason(mutant) or known.reason(mutant)
             if reason:
                 outcome = Outcome(mutant, replay.name, EQUIVALENT, reason)
+        for k in range(schedules):
+            if outcome.verdict == MISSED:
+                outcome = _judged(replay, mutant, before, wanted, seed, seed + k)
         yield outcome
     replay.restore(own[0])
 
@@ -129,41 +136,35 @@ def _witness(replay: Replay, before: Memory) -> Witness:
 
 
 def _judged(
-    replay: Replay, mutant: Mutant, before: Memory, wanted: tuple[Memory, Memory], seed: int, schedules: int
+    replay: Replay, mutant: Mutant, before: Memory, wanted: tuple[Memory, Memory], seed: int, drawn: int | None
 ) -> Outcome:
+    """One run of a mutant, under the simulator's own schedule or the one ``drawn`` from a seed."""
     with mutant.applied() as function:
         try:
             verify(function)
-            program = lower(function)
+            program = lower(function, stops=None if drawn is None else visible)
         except TilewrightError as error:
             return Outcome(mutant, replay.name, NOTICED, "verifier", _line(error))
-        for k in range(schedules + 1):
-            replay.restore(before)
-            by, text = _run(replay, program if not k else lower(function, stops=visible), seed + k, drawn=k > 0)
-            if not by:
-                triples = zip(replay.memory(), *wanted, strict=True)
-                different = sum(int(((now != own) & firm).sum()) for now, own, firm in triples)
-                if different:
-                    by, text = "wrong result", f"{different} bytes differ"
-            if by:
-                order = f"another schedule: {by}" if k else by
-                return Outcome(mutant, replay.name, NOTICED, order, text)
-    return Outcome(mutant, replay.name, MISSED)
+        replay.restore(before)
+        try:
+            with options(seed=seed, turns=TURNS), contextlib.redirect_stdout(io.StringIO()):
+                if drawn is None:
+                    replay.run(program)
+                else:
+                    replay.run(program, [Issues()], _planned(drawn))
+        except SimulationError as error:
+            by, text = kind(error), _line(error)
+        else:
+            different = sum(int(((now != own) & firm).sum()) for now, own, firm in
+                            zip(replay.memory(), *wanted, strict=True))  # fmt: skip
+            by, text = ("wrong result", f"{different} bytes differ") if different else ("", "")
+    if not by:
+        return Outcome(mutant, replay.name, MISSED)
+    return Outcome(mutant, replay.name, NOTICED, by if drawn is None else f"{by} (drawn schedule)", text)
 
 
-def _run(replay: Replay, program: Program, seed: int, drawn: bool) -> tuple[str, str]:
-    """What notices a run of the program, and its text; both empty if nothing does. ``drawn``: under a drawn schedule,
-    not the simulator's own."""
-
-    def planned(*arguments: Any) -> Planned:
-        return Planned(*arguments, plan=Drawn(seed, STEPS))
-
-    try:
-        with options(seed=seed, turns=TURNS), contextlib.redirect_stdout(io.StringIO()):
-            replay.run(program, [Issues()] if drawn else [], planned if drawn else None)
-    except SimulationError as error:
-        return kind(error), _line(error)
-    return "", ""
+def _planned(seed: int) -> Callable[..., Planned]:
+    return lambda *arguments: Planned(*arguments, plan=Drawn(seed, STEPS))
 
 
 def _line(error: Exception) -> str:
