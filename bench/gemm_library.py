@@ -10,9 +10,10 @@ Inputs are normal; buffers rotate so that together they exceed three times the L
 replayed from CUDA graphs in turns of a few milliseconds in random order; medians. 64 rows of every product are compared
 with float64 before it is timed. ``--b``: B is contiguous along K (weights as PyTorch keeps them) or N.
 
-``--search`` times every size of the Hopper kernel with every decomposition that it can take, coarsely at first, then
-the best ``--finalists`` of them in turns with the default choice; its last column is how much of the best speed the
-choice reaches. Kernels are compiled by ``--threads`` threads. ``--limit`` takes the first shapes of each set only.
+``--search`` times the sizes of the Hopper kernel with all ways to share tiles, coarsely at first, then the best
+``--finalists`` of them in turns with the default choice; its last column is how much of the best speed the choice
+reaches. It takes the ``--options`` that the model finds best (0: all). Kernels are compiled by ``--threads`` threads.
+``--limit`` takes the first shapes of each set only.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ from sides import Run, Sets, Side, cublas, interleaved, ours
 
 from tilewright.errors import TilewrightError
 from tilewright.gemm import StreamK, kernels
+from tilewright.gemm.choice.choose import Options
+from tilewright.gemm.host.plan import limits
+from tilewright.gemm.schedule.splitk import SplitK
 
 Shape = tuple[int, int, int]
 Record = dict[str, Any]
@@ -81,7 +85,11 @@ def default(sets: Sets, flops: float, args: argparse.Namespace) -> list[Side]:
 
 
 def library(sets: Sets) -> Run:
-    """The library's own choice of kernel, size and decomposition."""
+    """The library's own choice of kernel, size and decomposition.
+
+    By launchers, which have their workspace before the graph is captured, as a program's own buffers would be; the
+    choice is that of ``matmul``.
+    """
     return ours(sets, None, "auto")
 
 
@@ -105,16 +113,20 @@ def compare(name: str, shape: Shape, dtype: str, b: str, args: argparse.Namespac
 
 def finalists(sets: Sets, flops: float, dtype: str, args: argparse.Namespace) -> list[Side]:
     """The sides that did best in one coarse turn each, of all sizes with all decompositions."""
-    entry = kernels()[f"hopper_{dtype}"]
-    options = [(config, how) for config in (entry.config, *entry.small) for how in ("data_parallel", "stream_k")]
+    a, b, out, _ = sets[0]
+    (m, k), n, where = a.shape, b.shape[1], limits("gpu")
+    found = Options.of(kernels()[f"hopper_{dtype}"], where)
+    order = found.model.times((m, n, k, 1)).argsort(kind="stable").tolist()
+    options = [found.ways[i] for i in order[: args.options or None]]
 
-    def made(option: tuple[Any, str]) -> tuple[str, Run] | None:
-        config, how = option
-        name = f"{'x'.join(map(str, config.tile[:2]))} cluster {config.cluster} {'T ' * config.transposed}{how}"
+    def made(way: Any) -> tuple[str, Run] | None:
+        config, plan = way.config, way.plan((m, n, k, 1), where)
+        name = f"{'x'.join(map(str, config.tile[:2]))} cluster {config.cluster} k {config.cluster_k} "
+        name += f"{'T ' * config.transposed}{config.stages} stages, {way.parts} parts"
         try:
-            return name, ours(sets, entry.only(config), how)
+            return name, ours(sets, found.entries[id(config)], plan or "data_parallel")
         except TilewrightError:
-            return None  # the size cannot take the operands, or its blocks cannot share tiles
+            return None  # the size cannot take the operands
 
     with ThreadPoolExecutor(args.threads) as pool:
         runs = [run for run in pool.map(made, options) if run is not None]
@@ -161,7 +173,7 @@ def ampere(shape: Shape, args: argparse.Namespace) -> list[Record]:
     hows: dict[str, tuple[Any, Any]] = {
         "data-parallel": (entry, "data_parallel"),
         "Stream-K": (entry, "stream_k"),
-        "split-K 2": (entry.only(whole), plan(whole, split=2)),
+        "split-K 2": (entry.only(whole), SplitK(2)),
         "Stream-K as split-K 2": (entry.only(shared), plan(shared, split=2)),
     }
     sides = default(sets, flops, args)[:1]
@@ -222,6 +234,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
     parser.add_argument("--limit", type=int, help="the first shapes of each set only")
     parser.add_argument("--search", action="store_true", help="every size and decomposition beside the choice")
+    parser.add_argument("--options", type=int, default=160, help="of the search, the model's best; 0: all")
     parser.add_argument("--finalists", type=int, default=6, help="of the search, for the exact comparison")
     parser.add_argument("--threads", type=int, default=8, help="that compile kernels for the search")
     parser.add_argument("--sharing", action="store_true", help="Stream-K against data-parallel on hostile shapes")
