@@ -86,6 +86,8 @@ class GemmConfig:
     def smem_bytes(self) -> int:
         """Shared memory of one block: the stages, or the epilogue's tile where that is more."""
         bM, bN, bK = self.tile
+        if self.math == "small_m":
+            return self.warps[1] * bM * bN * 4  # the sums of each warp
         stage = (bM * self.a.dtype.width + bN * self.b.dtype.width) * bK // 8
         return max(self.stages * stage, bM * bN * self.c.dtype.width // 8 if self.math == "tensorop" else 0)
 
@@ -99,6 +101,23 @@ class GemmConfig:
         columns = 8 * self.warps[1] if self.math == "tensorop" else self.threads // 4
         return max(1, self.tile[1] // columns)
 
+    def check_small_m(self) -> None:
+        bM, bN, bK = self.tile
+        wide = all(x.major is Major.K and (x.copy_bits, x.dtype.width) == (128, 16) for x in (self.a, self.b))
+        if (bM, bN % 8, bK % 32, self.warps[0]) != (16, 0, 0, 1) or not wide:
+            raise ConstraintError(
+                "a kernel for few rows takes tiles of 16 rows, columns in 8s and k elements in 32s, warps (1, n), and "
+                f"16-bit operands read 16 bytes at a time along K; not {self.tile}, {self.warps}, {self.a}, {self.b}"
+            )
+
+    def storable(self, operand: Operand) -> Operand:
+        """``operand`` as C and D with the widest access of the epilogue: few rows are stored from the registers of
+        mma.sync, two columns side by side."""
+        if self.math != "small_m":
+            return operand
+        most = 2 * operand.dtype.width if operand.major is Major.K else operand.dtype.width
+        return replace(operand, copy_bits=min(operand.copy_bits, most))
+
     def blocks_at_once(self, smem: int) -> int:
         """Thread blocks that one multiprocessor with ``smem`` bytes of shared memory holds: registers (up to 255 a
         thread), shared memory (1 KiB of it is the system's for each block) and 2048 threads allow so many."""
@@ -107,8 +126,10 @@ class GemmConfig:
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
-        if self.math not in ("tensorop", "simt"):
-            raise ConstraintError(f"math must be tensorop or simt, got {self.math!r}")
+        if self.math not in ("tensorop", "simt", "small_m"):
+            raise ConstraintError(f"math must be tensorop, simt or small_m, got {self.math!r}")
+        if self.math == "small_m":
+            self.check_small_m()
         if min(*self.warps, *self.tile, self.group) < 1:
             found = f"{self.tile}, {self.warps} and {self.group}"
             raise ConstraintError(f"tile, warps and group must be positive, got {found}")

@@ -72,7 +72,9 @@ class Options:
 def may_share(config: AnyConfig) -> bool:
     """Whether blocks of this size can share tiles: sums are exchanged between single blocks, and warpgroups that take
     turns skip whole tiles of the ring."""
-    return not isinstance(config, HopperConfig) or (config.cluster_size == 1 and not config.pingpong)
+    if not isinstance(config, HopperConfig):
+        return config.math != "small_m"
+    return config.cluster_size == 1 and not config.pingpong
 
 
 def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:

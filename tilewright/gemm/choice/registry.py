@@ -60,7 +60,7 @@ class KernelEntry:
         """The configuration for other majors, vector widths and output types."""
         if isinstance(self.config, HopperConfig):
             return self.config.with_operands(a, b, c, SMEM)
-        return replace(self.config, a=self.config.loadable(a), b=self.config.loadable(b), c=c)
+        return replace(self.config, a=self.config.loadable(a), b=self.config.loadable(b), c=self.config.storable(c))
 
     def accepts(self, ab_dtype: Any) -> bool:
         return ab_dtype is (Float32 if self.config.a.dtype is TFloat32 else self.config.a.dtype)
@@ -112,6 +112,16 @@ def granular(dtype: Any, acc: Any = Float32) -> tuple[GemmConfig, ...]:
     return tuple(replace(size, stages=2, granules=True) for size in sizes)
 
 
+def small_m(name: str, title: str, dtype: Any) -> KernelEntry:
+    """Few rows, B along K: 16 to 32 columns a block, whose eight warps share K; 8 columns where there are few."""
+    a, c = Operand(dtype, Major.K, 128), Operand(dtype, Major.K, 2 * dtype.width)
+    sizes = [
+        GemmConfig("small_m", a, a, c, acc_dtype=Float32, tile=(16, columns, 128), warps=(1, 8), stages=2)
+        for columns in (16, 8, 32)
+    ]
+    return KernelEntry(name, f"{title}, at most 16 rows: mma.sync from global memory", sizes[0], small=tuple(sizes[1:]))
+
+
 def simt() -> GemmConfig:
     # Row-major A needs one 4-byte cp.async an element (shared memory holds it M-major); B and C move 16 bytes at once.
     return GemmConfig(
@@ -159,6 +169,8 @@ KERNELS = {
         all_sizes("tensorop_f16", "fp16 tensor cores", Float16),
         all_sizes("tensorop_bf16", "bf16 tensor cores", BFloat16),
         all_sizes("tensorop_f16_f16", "fp16 tensor cores with fp16 accumulators", Float16, Float16),
+        small_m("small_m_f16", "fp16", Float16),
+        small_m("small_m_bf16", "bf16", BFloat16),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
         hopper("hopper_tf32", "fp32 arrays on tf32 tensor cores (10-bit mantissas)", TFloat32, Float32),
         four_warps(
@@ -187,6 +199,18 @@ KERNELS = {
 def kernels() -> dict[str, KernelEntry]:
     """All kernels by name."""
     return dict(KERNELS)
+
+
+FEW_ROWS = 4
+"""Of A, at most: where the kernels for few rows (M <= 16) are taken first."""
+
+
+def in_order(entries: list[KernelEntry], rows: int) -> list[KernelEntry]:
+    """``entries`` in the order of choice for a product with so many rows."""
+    few = [entry for entry in entries if entry.config.math == "small_m"]
+    if rows > FEW_ROWS or not few:
+        return entries
+    return few + [entry for entry in entries if entry not in few]
 
 
 def candidates(ab_dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEntry]:

@@ -1,4 +1,5 @@
-"""Some columns of an mma.sync or FMA tile to D, straight from the registers: what a reduction block writes."""
+"""Some columns of an mma.sync or FMA tile to D, straight from the registers: what a reduction block writes, and what
+products with few rows end in."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class FragmentEpilogue:
     def pair(self) -> int:
         """Elements of one access."""
         config = self.config
-        return 2 if config.math == "tensorop" and config.c.major is Major.K and config.c.vector > 1 else 1
+        return 2 if config.math != "simt" and config.c.major is Major.K and config.c.vector > 1 else 1
 
     def atom(self) -> Any:
         dtype = self.config.c.dtype

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.choice.choose import best
-from tilewright.gemm.choice.registry import KernelEntry
+from tilewright.gemm.choice.registry import KernelEntry, in_order
 from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.shared import REDUCTIONS
@@ -43,7 +43,7 @@ class Plan:
         where = limits(machine)
         check_reduction(reduction, decomposition)
         passed_over: dict[str, str] = {}
-        for candidate in entries:
+        for candidate in in_order(entries, problem.shape[0]):
             candidate.config.check()
             reason = refusal(candidate, problem, decomposition, arch(machine))
             if reason is None:
@@ -158,7 +158,7 @@ def refusal(
     if decomposition == "dynamic" and not (isinstance(entry.config, HopperConfig) and entry.config.producers):
         return "its blocks have no warp that could draw tiles for the others: warp-specialised Hopper kernels have"
     if not isinstance(entry.config, HopperConfig):
-        return None
+        return few_rows_refusal(entry, problem, decomposition) if entry.config.math == "small_m" else None
     if version // 10 != entry.min_arch // 10:
         return f"it needs wgmma, which sm_90 has and sm_{version} does not"
     if problem.shape[2] == 0:
@@ -183,6 +183,26 @@ def refusal(
     for matrix, operand in ((problem.A, config.a), (problem.B, config.b)):
         if operand.dtype.width != 16 and operand.major is not Major.K:
             return f"wgmma reads {operand.dtype} along K only, and {matrix.name} is not contiguous along K"
+    return None
+
+
+def few_rows_refusal(
+    entry: KernelEntry, problem: Problem, decomposition: str | StreamK | SplitK
+) -> str | None:  # fmt: skip
+    """Why the kernel for few rows cannot multiply these operands; None where it can."""
+    if problem.shape[0] > entry.config.tile[0]:
+        return f"it is for products with at most {entry.config.tile[0]} rows, not {problem.shape[0]}"
+    if problem.shape[2] == 0:
+        return "K is 0: there is nothing to load"
+    if decomposition not in ("auto", "data_parallel"):
+        return "its warps share K; its blocks share nothing"
+    config = with_operands(entry, problem)
+    for matrix, operand in ((problem.A, config.a), (problem.B, config.b)):
+        if operand.major is not Major.K or operand.copy_bits < 128:
+            return (
+                f"it reads 16 bytes at a time along K, and {matrix.name} with strides {matrix.stride[:2]} does not "
+                "lie so"
+            )
     return None
 
 
