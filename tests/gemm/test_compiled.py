@@ -14,7 +14,7 @@ from tilewright.gemm import Major, cross_compile, gemm, kernels
 
 TENSOROP = ["tensorop_f16", "tensorop_bf16"]
 FP8 = ("tensorop_e4m3", "tensorop_e5m2")
-AMPERE = [name for name in kernels() if not name.startswith("hopper")]
+AMPERE = [name for name in kernels() if not name.startswith(("hopper", "small_m"))]
 COMPILED = [(name, arch) for name in AMPERE for arch in (("sm_89", "sm_90a") if name in FP8 else ("sm_80", "sm_90a"))]
 
 

@@ -207,10 +207,7 @@ FEW_ROWS = 4
 
 def in_order(entries: list[KernelEntry], rows: int) -> list[KernelEntry]:
     """``entries`` in the order of choice for a product with so many rows."""
-    few = [entry for entry in entries if entry.config.math == "small_m"]
-    if rows > FEW_ROWS or not few:
-        return entries
-    return few + [entry for entry in entries if entry not in few]
+    return entries if rows > FEW_ROWS else sorted(entries, key=lambda entry: entry.config.math != "small_m")
 
 
 def candidates(ab_dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEntry]:

@@ -128,7 +128,7 @@ class Comparison:
 
 def entry_of(name: str, tile: tuple[int, int, int] | None) -> KernelEntry:
     """A kernel of float16 whose blocks make a tile each, in one size."""
-    fitting = {n: e for n, e in KERNELS.items() if isinstance(e.config, GemmConfig) and e.accepts(Float16)}
+    fitting = {n: e for n, e in KERNELS.items() if e.config.math == "tensorop" and e.accepts(Float16)}
     if name not in fitting:
         raise ArgumentError(f"there is no kernel {name!r} of float16 on mma.sync; there are {', '.join(fitting)}")
     entry = fitting[name]

@@ -175,7 +175,7 @@ def check_apart(problems: list[Problem]) -> None:
 def ampere(entries: list[KernelEntry]) -> KernelEntry:
     """The first kernel that makes each tile in one block of its own."""
     for entry in entries:
-        if isinstance(entry.config, GemmConfig):
+        if isinstance(entry.config, GemmConfig) and entry.config.math != "small_m":
             return entry
     raise ArgumentError(f"kernel {entries[0].name} takes no groups of problems: kernels on mma.sync do")
 
