@@ -56,12 +56,17 @@ class MachineError(TilewrightError, RuntimeError):
 
 
 class SimulationError(MachineError):
-    """The simulator found a fault while running a kernel: bounds, alignment, barrier, deadlock; or its checks found
-    something: then ``findings`` holds what (:class:`tilewright.sim.checks.Findings`), else None."""
+    """The simulator found a fault while running a kernel (bounds, alignment, barrier, deadlock), or its checks found
+    something.
 
-    def __init__(self, message: str, findings: Any = None) -> None:
+    ``findings``: of the checks (:class:`tilewright.sim.checks.Findings`), or None. ``what``: the fault's own text
+    without them, empty where there is no fault. ``op``: the op at fault, where one is known.
+    """
+
+    def __init__(self, message: str, findings: Any = None, op: Any = None) -> None:
         super().__init__(message)
-        self.findings = findings
+        self.findings, self.op = findings, op
+        self.what = "" if findings is not None else message
 
 
 class KeywordError(ArgumentError, TypeError):

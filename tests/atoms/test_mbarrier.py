@@ -100,6 +100,7 @@ def test_the_parity_before_the_first_phase_counts_as_complete() -> None:
     assert out.tolist() == [[0, 1], [0, 1], [1, 0], [1, 0], [0, 1]]
 
 
+@pytest.mark.tilewright_check("none")  # complete_tx stands for a copy here: nothing orders the stores
 @SEEDS
 def test_bytes_keep_a_phase_open(seed: int) -> None:
     """The arrivals are there at once; the phase completes with the last byte, whichever order they come in."""
@@ -164,6 +165,7 @@ def test_spinning_on_try_wait_lets_the_others_run() -> None:
     assert out[0] == 7
 
 
+@pytest.mark.tilewright_check("none")  # no barrier of the cluster after the init
 def test_arrivals_at_another_block_of_the_cluster() -> None:
     """Every block arrives at its neighbour's mbarrier and waits for its own."""
     k = Barriers(gptr(I32), arrivals=3)

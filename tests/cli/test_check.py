@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -42,3 +43,36 @@ def test_a_script_is_checked(tmp_path: Path) -> None:
         assert text in found.output
     clean = CliRunner().invoke(app, ["check", "--seed", "3", str(script), "sync"])
     assert clean.exit_code == 0 and "nothing found" in clean.output, clean.output
+
+
+def test_findings_as_json_and_sarif(tmp_path: Path) -> None:
+    script, listed, log = tmp_path / "reverse.py", tmp_path / "found.json", tmp_path / "found.sarif"
+    script.write_text(SCRIPT)
+    options = ["--check", "races", "--json", str(listed), "--sarif", str(log)]
+    found = CliRunner().invoke(app, ["check", *options, str(script)])
+    assert found.exit_code == 1, found.output
+    (race,) = json.loads(listed.read_text())["findings"]
+    assert race["rule"] == "data-race" and race["kernel"] == "reverse" and race["level"] == "error"
+    assert {party["location"]["text"] for party in race["parties"]} == {"s[t] = x[t]", "y[t] = s[63 - t]"}
+    assert all(party["who"]["block"] == [0, 0, 0] and "lane" in party["who"] for party in race["parties"])
+    assert race["memory"]["tensor"] == "smem" and race["memory"]["space"] == "shared" and race["count"] > 1
+    (result,) = json.loads(log.read_text())["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("reverse.py")
+    clean = CliRunner().invoke(app, ["check", *options, str(script), "sync"])
+    assert clean.exit_code == 0 and json.loads(listed.read_text())["findings"] == []
+
+
+def test_a_script_goes_on_after_a_finding_and_its_own_error_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "twice.py"
+    script.write_text(SCRIPT + "    run(x, y, False)\n    raise ValueError('of its own')\n")
+    found = CliRunner().invoke(app, ["check", "--check", "races", str(script)])
+    assert isinstance(found.exception, ValueError) and "192 times at these lines" in found.output, found.output
+
+
+def test_a_launch_that_cannot_go_on_is_a_finding(tmp_path: Path) -> None:
+    script, listed = tmp_path / "outside.py", tmp_path / "found.json"
+    script.write_text(SCRIPT.replace("y[t] = s[63 - t]", "y[t + 1] = s[63 - t]"))
+    found = CliRunner().invoke(app, ["check", "--json", str(listed), str(script), "sync"])
+    assert found.exit_code == 1 and "out of bounds" in found.output, found.output
+    rules = [finding["rule"] for finding in json.loads(listed.read_text())["findings"]]
+    assert "simulation-error" in rules or "bounds" in rules, rules

@@ -298,6 +298,7 @@ def test_composed_with_a_function() -> None:
         t, _, _ = cute.arch.thread_idx()
         y = make_tensor(x.iterator, cute.make_composed_layout(lambda c: c * 2 + 1, 0, cute.make_layout((2, 3))))
         y[t] = t + 1
+        cute.arch.sync_threads()
         y[None, 2][0] = 50
 
     x = np.zeros(12, np.int32)

@@ -78,6 +78,7 @@ def test_a_group_may_be_the_whole_block(seed: int) -> None:
     assert (out == 100 * np.arange(4)[:, None] + (np.arange(96) + 1) % 96).all()
 
 
+@pytest.mark.tilewright_check("none")  # a race on purpose
 @SEEDS
 def test_copies_that_no_commit_covers_are_not_waited_for(seed: int) -> None:
     """The consumer reads poison where the producer copies after its commit."""

@@ -140,7 +140,7 @@ def wait_for_the_last(flags: cute.Tensor):
             while arch.load(flags.iterator + grid - 1, sem="acquire") == 0:
                 pass
         arch.sync_threads()
-    flags[bidx] = bidx + 1
+    arch.store(flags.iterator + bidx, bidx + 1, sem="release")
 
 
 @cute.kernel

@@ -78,6 +78,7 @@ def test_the_same_address_for_all_lanes() -> None:
     assert (y == x).all()
 
 
+@pytest.mark.tilewright_check("none")  # a race on purpose
 def test_many_lanes_store_to_one_place_and_one_wins() -> None:
     k = Kernel(gptr(I32))
     k.store(k.args[0], k.tid())
@@ -122,6 +123,7 @@ def test_fresh_memory_and_registers_are_poisoned() -> None:
     assert np.isnan(x).all() and (y.view(np.uint32) == 0xCDCDCDCD).all()
 
 
+@pytest.mark.tilewright_check("none")  # a race on purpose
 def test_poison_returns_with_every_wave() -> None:
     k = Kernel(gptr(F32), smem_bytes=4)
     s = k.smem_alloc(0, 4, 4, F32)
@@ -206,6 +208,7 @@ def test_pointers_through_integers_and_memory() -> None:
     assert (y == np.concatenate(arrays)).all()
 
 
+@pytest.mark.tilewright_check("none")  # all lanes store one value and read it
 def test_shared_pointers_as_integers_are_offsets() -> None:
     k = Kernel(gptr(I32), smem_bytes=128)
     s = k.smem_alloc(64, 64, 16, I32)

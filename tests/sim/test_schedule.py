@@ -30,6 +30,7 @@ def reverse(barrier: bool, blocks: int, threads: int) -> np.ndarray:
     return y.reshape(blocks, threads)
 
 
+@pytest.mark.tilewright_check("none")  # races on purpose
 @SEEDS
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 64), (1, 128), (4, 256), (1, 1024)])
 def test_a_missing_barrier_shows_as_poison(seed: int, blocks: int, threads: int) -> None:
@@ -39,6 +40,7 @@ def test_a_missing_barrier_shows_as_poison(seed: int, blocks: int, threads: int)
         assert (reverse(True, blocks, threads) == want).all()
 
 
+@pytest.mark.tilewright_check("none")  # races on purpose
 @SEEDS
 def test_a_broadcast_from_warp_0_without_barrier_shows(seed: int) -> None:
     def run(barrier: bool) -> np.ndarray:
@@ -58,6 +60,7 @@ def test_a_broadcast_from_warp_0_without_barrier_shows(seed: int) -> None:
         assert (run(True) == 42).all()
 
 
+@pytest.mark.tilewright_check("none")  # races on purpose
 @SEEDS
 def test_a_missing_second_barrier_in_a_loop_shows(seed: int) -> None:
     """The buffer is written again while other warps still read it."""
@@ -85,6 +88,7 @@ def test_a_missing_second_barrier_in_a_loop_shows(seed: int) -> None:
         assert run(True)
 
 
+@pytest.mark.tilewright_check("none")  # races on purpose
 def test_one_seed_gives_one_schedule() -> None:
     with sim.options(seed=5):
         first, second = reverse(False, 4, 128), reverse(False, 4, 128)
@@ -153,6 +157,7 @@ def staged(waits: list[int], schedule: str = "seeded") -> np.ndarray:
     return y.reshape(len(waits), 3, 64)
 
 
+@pytest.mark.tilewright_check("none")  # races on purpose
 def test_a_wait_lands_exactly_the_groups_it_names() -> None:
     y = staged([3, 2, 1, 0])
     assert np.isnan(y[0]).all()
@@ -160,6 +165,7 @@ def test_a_wait_lands_exactly_the_groups_it_names() -> None:
         assert (y[turn, :turn] == 1).all() and np.isnan(y[turn, turn:]).all()
 
 
+@pytest.mark.tilewright_check("none")  # races on purpose
 @SEEDS
 @pytest.mark.parametrize("committed", [True, False])
 def test_what_a_warp_does_not_wait_for_reaches_no_other_warp(seed: int, committed: bool) -> None:
@@ -350,6 +356,7 @@ def test_barriers_with_clashing_counts_bad_ids_and_bad_counts() -> None:
             k.run(barrier, count, block=64)
 
 
+@pytest.mark.tilewright_check("none")  # warps that nothing keeps apart use one barrier
 def test_one_barrier_completes_twice_in_one_step() -> None:
     """Pairs of warps meet at the same barrier one after another."""
     k = Kernel(gptr(I32))
@@ -361,6 +368,7 @@ def test_one_barrier_completes_twice_in_one_step() -> None:
     assert (y == 1).all()
 
 
+@pytest.mark.tilewright_check("none")  # warps that nothing keeps apart use one barrier
 def test_a_barrier_may_meet_with_another_count_once_it_is_complete() -> None:
     k = Kernel(gptr(I32))
     k.bar_sync(3, 128)

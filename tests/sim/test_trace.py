@@ -151,11 +151,11 @@ def test_stalls_add_up_to_the_waits(product: tuple[Trace, np.ndarray]) -> None:
 @cute.kernel
 def relay(x: cute.Tensor) -> None:
     """Warp 0 loads from global memory before the barrier; warp 1 waits for it there."""
-    t = cute.arch.thread_idx()[0]
+    t, b = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
     if t < 32:
-        x[t] = x[t] + 1.0
+        x[128 * b + t] = x[128 * b + t] + 1.0
     cute.arch.sync_threads()
-    x[t + 64] = 1.0
+    x[128 * b + t + 64] = 1.0
 
 
 @cute.jit

@@ -194,17 +194,25 @@ def demo(
     run(machine.value, pictures)
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(context_settings={
+    "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
+})  # fmt: skip
 def check(
     context: typer.Context,
     script: Annotated[Path, typer.Argument(metavar="SCRIPT.py", help="a program that launches kernels")],
+    check: Annotated[str, typer.Option(help="the checks: all, default, names of checkers, -name to leave out")] = "all",
     seed: Annotated[int, typer.Option(help="of the order in which warps run")] = 0,
+    json: Annotated[Path | None, typer.Option(help="write the findings into this JSON file")] = None,
+    sarif: Annotated[Path | None, typer.Option(help="write them into this SARIF file, for code review")] = None,
     schedules: Annotated[int, typer.Option(help="run each kernel under so many drawn schedules", min=0)] = 0,
     systematic: Annotated[bool, typer.Option("--systematic", help="all orders of synchronisation that matter")] = False,
     limit: Annotated[int, typer.Option(help="schedules that --systematic runs at most", min=1)] = 2000,
     compare: Annotated[bool, typer.Option(help="whether another result is a failure of a schedule")] = True,
 ) -> None:
     """Run a script's kernels on the simulator with all checks; what follows its name are its own arguments.
+
+    Kernels of the CuTe DSL (`import cutlass`) and arrays "on a GPU" are served by the CPU. The exit code is 1 when
+    something was found.
 
     With --schedules each kernel is run again under schedules in which warps are stopped at any access and copies arrive
     at any time; one that fails is told with the switches that it takes, and its seed. With --systematic every order of
@@ -221,7 +229,7 @@ def check(
         )  # fmt: skip
     from tilewright.cli.check import run
 
-    raise typer.Exit(run(script, context.args, seed))
+    raise typer.Exit(run(script, context.args, check=check, seed=seed, json_file=json, sarif_file=sarif))
 
 
 @app.command(context_settings={

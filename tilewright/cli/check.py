@@ -1,32 +1,92 @@
-"""``tilewright check``: a script's kernels on the simulator with all checks."""
+"""``tilewright check``: a script's kernels on the simulator under the checks."""
 
 from __future__ import annotations
 
-import runpy
-import sys
+import json
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.text import Text
 
-from tilewright import sim
-from tilewright.errors import ArgumentError, SimulationError
+from tilewright import compat, sim
+from tilewright.cli.scripts import run_script
+from tilewright.errors import SimulationError
+from tilewright.sim.checks import Finding, Report, collecting
+from tilewright.sim.checks.formats import as_json, document, sarif
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-def run(script: Path, arguments: list[str], seed: int) -> int:
-    """Run ``script`` as the main program with ``arguments``; the exit code is 1 when something was found."""
-    if not script.is_file():
-        raise ArgumentError(f"{script} is no file: give the Python script that launches the kernels")
-    before, path = sys.argv, sys.path[:]
-    sys.argv = [str(script), *arguments]
-    sys.path.insert(0, str(script.resolve().parent))
+def run(
+    script: Path, arguments: list[str], *, check: str = "all", seed: int = 0, json_file: Path | None = None,
+    sarif_file: Path | None = None,
+) -> int:  # fmt: skip
+    """Run ``script`` as the main program with ``arguments``; the exit code is 1 when something was found.
+
+    The script runs to its end, or to the first launch that cannot go on: what its kernels do wrong is told then.
+    """
     console = Console(stderr=True)
+    with sim.options(check=check, seed=seed), collecting() as report:
+        try:
+            with _served():
+                run_script(script, arguments)
+        except SimulationError as error:
+            report.add_error(error)
+        except BaseException:
+            tell(console, report)  # findings may be the cause of what the script stumbled over
+            raise
+        finally:
+            _write(report, json_file, sarif_file)
+    return tell(console, report)
+
+
+def tell(console: Console, report: Report) -> int:
+    """Print the findings; the exit code of a command that has found them."""
+    for finding in report:
+        console.print(_coloured(finding), soft_wrap=True, highlight=False)
+    errors, notes = len(report.errors), len(list(report)) - len(report.errors)
+    if errors:
+        console.print(f"{errors} finding{'s' if errors > 1 else ''}", style="bold red")
+    elif not notes:
+        console.print("nothing found", style="green")
+    return 1 if errors else 0
+
+
+def _coloured(finding: Finding) -> Text:
+    """The finding's text with its parts told apart by colour."""
+    lines = str(finding).splitlines()
+    rule, _, what = lines[0].partition(": ")
+    text = Text(f"{rule}: ", "bold red" if finding.level == "error" else "bold blue")
+    text.append(what, "bold")
+    text.append(f"  (kernel {finding.kernel!r})" if finding.kernel else "", "dim")
+    for line in lines[1:]:
+        head, found, tail = line.partition(": ")
+        if found and head.strip() in ("memory", "why"):
+            text.append(f"\n{head}: ", "dim").append(tail)
+        elif found and head.strip() == "to fix":
+            text.append(f"\n{head}: ", "green").append(tail, "green")
+        else:
+            before, at, place = line.partition(", at ")
+            text.append(f"\n{before}").append(at).append(place, "cyan")
+    return text
+
+
+@contextmanager
+def _served() -> Iterator[None]:
+    """``import cutlass`` and what a script says to a GPU are served by the simulator."""
+    compat.install(cpu=True, replace=True)
     try:
-        with sim.options(check="all", seed=seed):
-            runpy.run_path(str(script), run_name="__main__")
-    except SimulationError as error:
-        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
+        yield
     finally:
-        sys.argv, sys.path[:] = before, path
-    console.print("nothing found", style="green")
-    return 0
+        compat.uninstall()
+
+
+def _write(report: Report, json_file: Path | None, sarif_file: Path | None) -> None:
+    findings = [as_json(finding) for finding in report]
+    for path, made in ((json_file, document), (sarif_file, sarif)):
+        if path is not None:
+            content: dict[str, Any] = made(findings)
+            path.write_text(json.dumps(content, indent=1) + "\n")

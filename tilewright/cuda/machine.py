@@ -11,7 +11,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tilewright.cuda import libcuda
@@ -84,6 +84,7 @@ class CudaMachine:
 
     def load(self, function: Function, options: Any = None) -> CudaKernel:
         """``function`` ready to be launched on any device; compiled at the first launch on each kind of device."""
+        self.checking(getattr(options, "check", ""))
         return CudaKernel(function, options)
 
     def artifact(self, function: Function, options: Any = None) -> Artifact:
@@ -93,6 +94,14 @@ class CudaMachine:
     def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:
         """Gather the launches inside the context and their time on the GPU."""
         return profile(progress)
+
+    def checking(self, check: str) -> AbstractContextManager[Any]:
+        """Refuses: the checks are the simulator's."""
+        if check not in ("", "none"):
+            raise MachineError(
+                f"check={check!r}: kernels are checked in the simulator; pass arrays of the CPU (machine=\"cpu\")"
+            )
+        return nullcontext()
 
     def upload(self, array: Any) -> DeviceArray:
         """A copy of a NumPy array on the first GPU."""

@@ -105,6 +105,10 @@ class Machine(Protocol):
         """Gather a profile of the launches inside the context; ``progress`` hears the fraction done."""
         ...
 
+    def checking(self, check: str) -> AbstractContextManager[Any]:
+        """Launches inside the context run under these checks. Raises MachineError where the machine has none."""
+        ...
+
     def upload(self, array: Any) -> Any:
         """A copy of a NumPy array where this machine's kernels can reach it (the array itself on the CPU)."""
         ...

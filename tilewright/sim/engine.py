@@ -283,7 +283,7 @@ class Launch:
             return error
         if isinstance(error, TilewrightError):  # an instruction refuses what it was given
             return self.error(Fault(str(error)), group, op, group.mask)
-        return SimulationError(messages.internal(self.program.name, op, error))
+        return SimulationError(messages.internal(self.program.name, op, error), op=op)
 
     @staticmethod
     def _cause(error: BaseException) -> BaseException | None:
@@ -291,4 +291,4 @@ class Launch:
         return error if os.environ.get("TILEWRIGHT_DEBUG") else None
 
     def error(self, fault: Fault, group: Group, op: Op | None, mask: Any) -> SimulationError:
-        return SimulationError(messages.fault(self, fault, group, op, mask))
+        return SimulationError(messages.fault(self, fault, group, op, mask), op=op)

@@ -14,7 +14,7 @@ from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
-from tilewright.sim.checks import observers
+from tilewright.sim.checks import chosen, observers
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import Observer, events
 from tilewright.sim.lowering import lower
@@ -22,7 +22,7 @@ from tilewright.sim.memory import AddressSpace, exposed
 from tilewright.sim.profiling import SimProfile, profile
 from tilewright.sim.program import Program
 from tilewright.sim.replay import offer
-from tilewright.sim.settings import current_options
+from tilewright.sim.settings import current_options, options
 from tilewright.sim.shared import integer_ranges
 from tilewright.sim.values import Ptr
 
@@ -30,8 +30,9 @@ from tilewright.sim.values import Ptr
 class SimKernel:
     """A kernel made ready for the simulator. Calling it runs the launch to its end."""
 
-    def __init__(self, function: Function) -> None:
-        self.name = function.name
+    def __init__(self, function: Function, check: str = "") -> None:
+        chosen(check)
+        self.name, self.check = function.name, check
         self.counted = function.kind == "kernel"
         self.types = [p.type for p in function.params]
         self.program = lower(function)
@@ -60,7 +61,7 @@ class SimKernel:
         values = self.values(args, space)
         options = current_options()
         own = program or self.program
-        checks = observers(own, options.check) if self.counted else []
+        checks = observers(own, self.check or options.check) if self.counted else []
         told = events(self.name, config, [*more, *checks]) if self.counted else None
         (make or Launch)(own, config, smem, self.integers, space, values, options, told).run()
 
@@ -118,7 +119,7 @@ class SimMachine:
     :class:`tilewright.ir.runtime.Machine`."""
 
     def load(self, function: Function, options: Any = None) -> SimKernel:
-        return SimKernel(function)
+        return SimKernel(function, getattr(options, "check", ""))
 
     @contextmanager
     def profile(self, progress: Callable[[float], None] | None = None) -> Iterator[SimProfile]:
@@ -128,6 +129,9 @@ class SimMachine:
     def exposed(self, low: int, high: int) -> AbstractContextManager[None]:
         """Inside of the context kernels may reach the bytes ``[low, high)`` by addresses that they find in memory."""
         return exposed(low, high)
+
+    def checking(self, check: str) -> AbstractContextManager[Any]:
+        return options(check=check)
 
     def upload(self, array: Any) -> Any:
         return array

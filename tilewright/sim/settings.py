@@ -19,17 +19,18 @@ class Options:
     """``seed``: of the schedule's random choices. ``schedule``: ``"seeded"`` (warps of a block run apart, in random
     order) or ``"lockstep"`` (all warps together; fastest). ``checks``: bounds and alignment of memory accesses.
     ``lanes``: about how many threads are resident at once; blocks beyond them run in waves. ``turns``: of while loops
-    that a warp may make before it counts as hung. ``check``: ``"all"`` looks at every access for data races and their
-    like, ``"default"`` at as many as cost little, ``"none"`` at none. ``sms``: multiprocessors of the simulated GPU: a
-    block must not wait for one that need not be resident. ``arch``: the architecture that kernels are meant for
-    (``"sm_80"``): instructions that it has not are errors; ``""``: any."""
+    that a warp may make before it counts as hung. ``check``: what to look for (docs/checking.md): ``"default"`` (data
+    races and their like, as far as that costs little), ``"all"``, ``"none"``, or names of checkers with commas between
+    them. ``sms``: multiprocessors of the simulated GPU: a block must not wait for one that need not be resident.
+    ``arch``: the architecture that kernels are meant for (``"sm_80"``): instructions that it has not are errors;
+    ``""``: any."""
 
     seed: int = 0
     schedule: str = "seeded"
     checks: bool = True
     lanes: int = 16384
     turns: int = 1 << 21
-    check: str = "none"
+    check: str = "default"
     sms: int = 132
     arch: str = ""
 

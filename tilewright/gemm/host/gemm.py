@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +40,7 @@ class GemmReport:
 def gemm(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None,
     machine: str = "auto", out: Any = None, decomposition: str | StreamK | SplitK = "auto", reduction: str = "mixed",
-    epilogue: EpilogueFunction | None = None, progress: Callable[[float], None] | None = None,
+    epilogue: EpilogueFunction | None = None, progress: Callable[[float], None] | None = None, check: str = "",
 ) -> GemmReport:  # fmt: skip
     """D = alpha * a @ b + beta * c, or what ``epilogue`` makes of the sums (``gemm.epilogue.functions``).
 
@@ -49,6 +50,7 @@ def gemm(
     ``out`` may be ``c`` itself. ``decomposition``: "data_parallel" gives each block one tile, "dynamic" lets blocks
     draw tiles as they go (Hopper kernels; for a GPU with other work, too), "stream_k" deals the work out evenly where
     that pays, "auto" chooses between the first and the last; or a :class:`StreamK` of your own for the kernel's tile.
+    ``check``: which of the simulator's checks run (docs/checking.md), "default" unless it is told otherwise.
     Raises ArgumentError for operands that do not fit together.
     """
     if progress is not None and not callable(progress):
@@ -65,7 +67,7 @@ def gemm(
     target = machine_of("cpu" if where == "cpu" else "cuda")
     moved = transfer(problem, target) if where != problem.machine else problem
     ready.compile(None, moved, where)
-    with target.profile(progress) as profile:
+    with target.checking(check) if check else nullcontext(), target.profile(progress) as profile:
         ready.handle()
     if moved is not problem:
         fetch_result(target, moved, problem)

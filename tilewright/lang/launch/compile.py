@@ -21,7 +21,8 @@ from tilewright.lang.staging.user_errors import show_users_frames
 class Compiler:
     """``cute.compile``: compile a function for the given arguments, without any cache.
 
-    ``compile(f, *args, options="--opt-level 2")`` or ``compile[OptLevel(2), KeepPTX](f, *args)``. ``f`` is a
+    ``compile(f, *args, options="--opt-level 2")`` or ``compile[OptLevel(2), KeepPTX](f, *args)``; ``check="all"`` is
+    short for ``options="--check all"`` (where ``f`` has no parameter of that name). ``f`` is a
     ``@cute.jit`` function or method, or an object whose ``__call__`` is one. Gives an
     :class:`~tilewright.lang.launch.executor.Executor`.
     """
@@ -37,6 +38,8 @@ class Compiler:
         try:
             target, owner = target_of(function)
             chosen = opts.parse(self.options, options) if options else self.options
+            if "check" in kwargs and "check" not in target.signature.names:
+                chosen = opts.gather(chosen, opts.Check(kwargs.pop("check")))
             return _compile(target, (*owner, *args), kwargs, len(owner), chosen)
         except Exception as error:
             show_users_frames(error)

@@ -31,6 +31,8 @@ class CompileOptions:
         ptxas_options: words for ptxas, such as ``"-v --maxrregcount=128"``.
         gpu_arch: compile for this architecture (``"sm_90a"``); a launch on a GPU that cannot run it is an error. Left
             out: that of the GPU where the kernel is launched.
+        check: which checks its launches on the simulator run under (``"all"``, ``"races"``, ``"none"``:
+            docs/checking.md); left out: those of ``tilewright.sim.options``. With any, a launch on a GPU is an error.
         enable_tvm_ffi: compiled functions take arrays of any framework as they are. They do so here always.
     """
 
@@ -41,6 +43,7 @@ class CompileOptions:
     generate_line_info: bool = False
     ptxas_options: str = ""
     gpu_arch: str = ""
+    check: str = ""
     enable_tvm_ffi: bool = True
 
 
@@ -100,6 +103,11 @@ class PtxasOptions(CompileOption):
 class GPUArch(CompileOption):
     field = "gpu_arch"
     default = ""
+
+
+class Check(CompileOption):
+    field = "check"
+    default = "all"
 
 
 class EnableTVMFFI(CompileOption):

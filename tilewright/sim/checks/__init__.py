@@ -18,8 +18,9 @@ What they build on: ``sim/events.py`` (the events), ``ir/effects.py`` (what an o
 """
 
 from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.collect import Report, collecting
 from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.registry import chosen
 from tilewright.sim.checks.run import observers
 
-__all__ = ["Checker", "Finding", "Findings", "Party", "chosen", "observers"]
+__all__ = ["Checker", "Finding", "Findings", "Party", "Report", "chosen", "collecting", "observers"]

@@ -2,7 +2,9 @@
 
 ``clocks[w, column]`` is what all lanes of warp ``w`` know of a unit of their cluster (:mod:`.knowledge`). The own
 column holds the clock at which the warp's lanes synchronised last: what a lane did after that, the other lanes do not
-know. ``now[w]`` is the warp's clock; it moves on whenever something of the warp is released.
+know. ``now[w]`` is the warp's clock, a tick of the launch; it moves on whenever something of the warp is released.
+``floor[w]`` is the tick of the last barrier that all warps of the block have passed together: what threads of the block
+did before it is known, whoever asks (0 in clusters, where other blocks reach the memory, too).
 
 The columns of a cluster are, block after block: its warps, then for each asynchronous agent that works in groups its
 warps again, then ``MBARRIERS`` units for what arrives at mbarriers.
@@ -10,7 +12,7 @@ warps again, then ``MBARRIERS`` units for what arrives at mbarriers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +21,9 @@ from tilewright.sim.geometry import WARP, Geometry
 
 MBARRIERS = 32
 KEPT = 16  # groups that a wait can name; older ones count as that one
+if TYPE_CHECKING:
+    from tilewright.sim.group import Group
+
 Array = np.ndarray[Any, Any]
 
 
@@ -28,6 +33,7 @@ class Layout:
 
     def __init__(self, geometry: Geometry, agents: dict[str, bool], mbarriers: bool) -> None:
         self.geometry, self.agents, self.together = geometry, list(agents), list(agents.values())
+        self.tick = 1
         self.warps = geometry.warps
         self.first_mbarrier = self.warps * (1 + len(agents))
         self.block = self.first_mbarrier + (MBARRIERS if mbarriers else 0)
@@ -58,7 +64,14 @@ class Clocks:
         self.unit = (first + block) * layout.block + warps % layout.warps
         self.own = self.unit - self.base
         self.clocks = np.zeros((warps.size, layout.cluster), np.int32)
-        self.now = np.ones(warps.size, np.int32)
+        self.now = np.full(warps.size, layout.tick, np.int32)
+        self.last = self.now.copy()  # before the last step: the clock of what has just been released
+        self.floor = np.zeros(warps.size, np.int64)
+        self.alone = size == 1
+        self.copies: slice | None = None  # the columns of what cp.async does for the warps of the block
+        if self.alone and "cp.async" in layout.agents:
+            first = (1 + layout.agents.index("cp.async")) * layout.warps
+            self.copies = slice(first, first + layout.warps)
         agents = len(layout.agents)
         # For each agent and lane: the group that it last issued to, and the last one that it has waited for.
         self.issued, self.waited = np.zeros((2, warps.size, agents, WARP), np.int32)
@@ -117,8 +130,25 @@ class Clocks:
 
     def step(self, warps: Array) -> None:
         """Something of these warps has been released: what they do from now on is later."""
-        self.now[warps] += 1
+        self.layout.tick += 1
+        self.last[warps] = self.now[warps]
+        self.now[warps] = self.layout.tick
         self.version += 1
+
+    def passed(self, warps: Array) -> None:
+        """All warps of some blocks have met at a barrier, and go on from there."""
+        self.step(warps)
+        if self.alone:
+            self.floor[warps] = self.layout.tick
+
+    def floors(self, group: Group) -> tuple[int, int]:
+        """(tick before which all that threads of the group's blocks did is known to the group; groups of ``cp.async``
+        that are known to be over to all of it)."""
+        known: tuple[int, int, int] | None = group.registers.get("check.floors")
+        if known is None or known[0] != self.version:
+            copies = 0 if self.copies is None else int(self.clocks[group.warps, self.copies].min())
+            known = group.registers["check.floors"] = (self.version, int(self.floor[group.warps].min()), copies)
+        return known[1:]
 
     # -- whole warps ---------------------------------------------------------------------------------------------------
 

@@ -63,18 +63,19 @@ class Exits(SharedChecker):
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
         if what == "arrive" and lanes.size and not self.order.landing:
             stride = group.wave.shared.stride
-            self._note(group, (places >> 32) * stride + (places & 0xFFFFFFFF), lanes, stride, 1)
+            self._note(group, (places >> 32) * stride + (places & 0xFFFFFFFF), lanes, stride, True)
 
-    def _note(self, group: Group, at: Array, lanes: Array, stride: int, ago: int = 0) -> None:
-        """``ago``: how often the warps' clocks have moved on since."""
+    def _note(self, group: Group, at: Array, lanes: Array, stride: int, released: bool = False) -> None:
+        """``released``: the access has moved the warps' clocks on."""
         wave, per = group.wave, group.wave.geometry.warps
         warps = group.warps[lanes // WARP]
         blocks = at // stride
         away = blocks != warps // per
-        now = self.order.waves[wave].now
+        clocks = self.order.waves[wave]
+        now = clocks.last if released else clocks.now
         for block, warp in np.unique(np.stack([blocks[away], warps[away]], 1), axis=0):
             k = int(np.flatnonzero(away & (blocks == block) & (warps == warp))[0])
-            remote = Remote(int(now[warp]) - ago, group.lanes.op, int(lanes[k]) % WARP, int(at[k]) % stride)
+            remote = Remote(int(now[warp]), group.lanes.op, int(lanes[k]) % WARP, int(at[k]) % stride)
             self.reached.setdefault((wave, int(block)), {})[int(warp)] = remote
 
     def left(self, group: Group) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.sim.barriers import NAMED
 from tilewright.sim.checks.clocks import MBARRIERS, Clocks
 from tilewright.sim.checks.knowledge import Know
 from tilewright.sim.cluster_barrier import ClusterWait
@@ -56,52 +57,78 @@ def _rest(clocks: Clocks, warps: Array) -> Know | None:
 
 
 class BarrierMeetings:
-    """The sixteen barriers of every block. Who waits learns as soon as the phase is complete."""
+    """The sixteen barriers of every block. Who waits learns as soon as the phase is complete. All blocks that arrive
+    together are one step."""
 
     def __init__(self, clocks: Clocks, wave: Wave) -> None:
-        self.clocks, self.barriers = clocks, wave.barriers
-        self.gathered: dict[int, Gathered] = {}
+        self.clocks, self.barriers, self.per = clocks, wave.barriers, clocks.layout.warps
+        self.blocks, self.width = len(wave.coords), clocks.clocks.shape[1]
+        self.gathered: dict[int, Array] = {}  # by barrier id: for each block what has been released
+        self.rest: dict[int, Know] = {}  # by key: what is loose
         self.before = np.zeros((0, 0), np.int32)  # what the warps that arrived last knew before
         self.seen = np.zeros(wave.barriers.completed.size, np.int64)
+        self.arrived = np.zeros(wave.barriers.completed.size, np.int64)  # warps, in this phase
         self.key = np.full(clocks.now.size, -1, np.int64)
         self.target = np.zeros(clocks.now.size, np.int64)
 
     def arrive(self, warps: Array, keys: Array, target: Array, waits: bool) -> None:
-        clocks = self.clocks
-        rows = self.before = clocks.release(warps)
-        whole = self._whole(warps, keys, waits)
-        if whole is not None:
-            clocks.clocks[warps] = np.repeat(rows.reshape(whole, -1, rows.shape[1]).max(1), warps.size // whole, axis=0)
-            clocks.step(warps)
-            self.seen[keys] = self.barriers.completed[keys]
-            return
-        for key in np.unique(keys):
-            mine = keys == key
-            gathered = self.gathered.setdefault(int(key), Gathered(rows.shape[1]))
-            gathered.add(rows[mine].max(0), _rest(clocks, warps[mine]))
-        clocks.step(warps)
+        rows = self.before = self.clocks.release(warps)
+        ids = keys % NAMED
+        if (ids == ids[0]).all():
+            found = self._gather(int(ids[0]), rows, warps, keys)
+        else:
+            each = [ids == number for number in np.unique(ids)]
+            found = np.concatenate([self._gather(int(ids[m][0]), rows[m], warps[m], keys[m]) for m in each])
+        self.clocks.step(warps)
         if waits:
             self.key[warps], self.target[warps] = keys, target
-        for key in np.unique(keys):
-            if self.barriers.completed[key] > self.seen[key]:
-                self.seen[key] = self.barriers.completed[key]
-                waiting = np.flatnonzero((self.key == key) & (self.target <= self.seen[key]))
-                self.gathered.pop(int(key)).give(clocks, waiting)
-                self.key[waiting] = -1
-                for warp in waiting if clocks.loose else ():
-                    if int(warp) in clocks.loose:
-                        clocks.loose[int(warp)].settle()
+        done = found[self.barriers.completed[found] > self.seen[found]]
+        if done.size:
+            self.seen[done] = self.barriers.completed[done]
+            for number in np.unique(done % NAMED):
+                self._complete(int(number), done[done % NAMED == number])
 
-    def _whole(self, warps: Array, keys: Array, waits: bool) -> int | None:
-        """The number of blocks, where whole blocks (all their warps, nobody before) have come and gone on together."""
-        per, clocks = self.clocks.layout.warps, self.clocks
-        if not waits or clocks.loose or warps.size % per or self.gathered:
-            return None
-        first = warps.reshape(-1, per)
-        if (first[:, 0] % per).any() or (first[:, -1] - first[:, 0] != per - 1).any():
-            return None
-        done = self.barriers.completed[keys] > self.seen[keys]
-        return warps.size // per if done.all() and (keys.reshape(-1, per) == keys[::per, None]).all() else None
+    def _gather(self, number: int, rows: Array, warps: Array, keys: Array) -> Array:
+        """What these warps release at one barrier of their blocks; the keys of the barriers, each once."""
+        first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        found = keys[first]
+        here = self.gathered.get(number)
+        if here is None:
+            here = self.gathered[number] = np.zeros((self.blocks, self.width), np.int32)
+        together = rows if first.size == keys.size else np.maximum.reduceat(rows, first, axis=0)
+        blocks = found // NAMED
+        here[blocks] = np.maximum(here[blocks], together)
+        self.arrived[found] += np.diff(np.append(first, keys.size))
+        for warp, key in zip(warps, keys, strict=True) if self.clocks.loose else ():
+            rest = _rest(self.clocks, np.array([warp]))
+            if rest is not None and (rest.rows or rest.lanes):
+                self.rest.setdefault(int(key), Know()).join(rest)
+        return found
+
+    def _complete(self, number: int, keys: Array) -> None:
+        """Phases of one barrier of these blocks are complete: those who wait go on, and know."""
+        clocks, blocks = self.clocks, keys // NAMED
+        there = (blocks[:, None] * self.per + np.arange(self.per)).reshape(-1)
+        over = self.key[there] == np.repeat(keys, self.per)
+        over &= self.target[there] <= np.repeat(self.seen[keys], self.per)
+        waiting = there[over]
+        clocks.clocks[waiting] = np.maximum(clocks.clocks[waiting], self.gathered[number][waiting // self.per])
+        clocks.version += 1
+        for warp in waiting if self.rest else ():
+            rest = self.rest.get(int(self.key[warp]))
+            if rest is not None:
+                clocks.learn(int(warp), rest)
+        for warp in waiting if clocks.loose else ():
+            if int(warp) in clocks.loose:
+                clocks.loose[int(warp)].settle()
+        self.key[waiting] = -1
+        whole = (over.reshape(-1, self.per).all(1)) & (self.arrived[keys] == self.per)
+        if whole.any():
+            clocks.passed(there.reshape(-1, self.per)[whole].reshape(-1))
+        self.gathered[number][blocks] = 0
+        self.arrived[keys] = 0
+        for key in map(int, keys) if self.rest else ():
+            self.rest.pop(key, None)
 
 
 class ClusterMeetings:

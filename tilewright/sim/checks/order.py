@@ -16,6 +16,7 @@ from tilewright.ir.effects import Ordering
 from tilewright.sim.checks.clocks import Clocks, Layout
 from tilewright.sim.checks.flags import Flags
 from tilewright.sim.checks.meetings import BarrierMeetings, ClusterMeetings, MbarrierMeetings
+from tilewright.sim.checks.shadow import NEVER
 from tilewright.sim.checks.sites import facts
 from tilewright.sim.events import Observer
 from tilewright.sim.geometry import WARP
@@ -32,14 +33,15 @@ Array = np.ndarray[Any, Any]
 class Snapshot:
     """What a group knew when it issued an asynchronous effect, which may act at any time after."""
 
-    __slots__ = ("clocks", "warps", "rows", "now", "open", "loose", "version")
+    __slots__ = ("clocks", "warps", "rows", "now", "open", "loose", "floors")
 
-    def __init__(self, clocks: Clocks, warps: Array) -> None:
+    def __init__(self, clocks: Clocks, group: Group) -> None:
+        warps = group.warps
         self.clocks, self.warps = clocks, warps
         self.rows = clocks.clocks[warps].copy()
         self.now, self.open = clocks.now[warps].copy(), clocks.open[warps].copy()
         self.loose = {int(w): clocks.known(int(w)) for w in warps if int(w) in clocks.loose}
-        self.version = -1
+        self.floors = clocks.floors(group)
 
 
 class HappensBefore(Observer):
@@ -79,6 +81,9 @@ class HappensBefore(Observer):
             return False
         identity = int(clocks.unit[other]) * WARP + lane
         return any(k.knows(cluster, column, identity, clock) for k in (loose.know, *loose.extras.values()))
+
+    def left(self, group: Group) -> None:
+        self.waves[group.wave].floor[group.warps] = NEVER  # nothing is in the way of those who have ended
 
     # -- barriers ------------------------------------------------------------------------------------------------------
 
@@ -155,7 +160,7 @@ class HappensBefore(Observer):
         clocks = self.waves[group.wave]
         known = self.issuing  # the repetitions of one op are issued together
         if known is None or known[0] != id(group) or known[1] != clocks.version:
-            snapshot = Snapshot(clocks, group.warps)
+            snapshot = Snapshot(clocks, group)
             clocks.step(group.warps)
             self.issuing = (id(group), clocks.version, snapshot)
             self._mark(clocks, group, effect)

@@ -7,22 +7,36 @@ race. Nor do stores of the same value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.ir.core import Op
 from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
+from tilewright.sim.checks.acting import Acting
 from tilewright.sim.checks.actors import Actor, actor, lanes_of
 from tilewright.sim.checks.checker import Checker
-from tilewright.sim.checks.clocks import Clocks
 from tilewright.sim.checks.explain import explain
 from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.flags import GPU
-from tilewright.sim.checks.order import HappensBefore, Snapshot
+from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.places import flat_offsets, global_memory, shared_memory
-from tilewright.sim.checks.shadow import MOST_UNITS, Shadow, clock_of, epoch, site_of, who_of
-from tilewright.sim.checks.sites import THREAD, Site, facts
+from tilewright.sim.checks.shadow import (
+    CLOCK_SHIFT,
+    GROUPS,
+    KIND_SHIFT,
+    MOST_TICKS,
+    MOST_UNITS,
+    SITE,
+    SITE_SHIFT,
+    Cells,
+    Read,
+    Shadow,
+    clock_of,
+    site_of,
+    who_of,
+)  # fmt: skip
+from tilewright.sim.checks.sites import THREAD, facts
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.values import Ptr
@@ -35,20 +49,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 BUDGET = 1 << 20  # cells of memory that the default checks look at in one launch: a tenth of a second
+OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
+PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands for all memory
-
-
-class Acting(NamedTuple):
-    """Who accesses: for each access the row among ``warps``, and the identity (unit * 32 + lane) of its thread; what
-    they know (``clocks``: rows of the cluster's clocks, ``loose``); and the entry's identity and clock (of the agent,
-    where one acts)."""
-
-    clocks: Clocks
-    snapshot: Snapshot | None
-    rows: Array
-    thread: Array
-    identity: Array
-    clock: Array
 
 
 class Races(Checker):
@@ -91,11 +94,11 @@ class Races(Checker):
         if not lanes.size:
             return
         at = flat_offsets(buffer, group, off, mask) if shared else off
-        acting = self._acting(group, site, lanes)
         if site.scope != THREAD:
+            clocks = self.order.waves[group.wave]
             memory = 0 if shared else id(buffer)
-            where = at + (acting.clocks.first // self.order.layout.warps << 40) if shared else at
-            self.order.flags.access(acting.clocks, group, verb, site, memory, where, acting.rows, lanes % WARP)
+            where = at + (clocks.first // self.order.layout.warps << 40) if shared else at
+            self.order.flags.access(clocks, group, verb, site, memory, where, lanes // WARP, lanes % WARP)
         shadow = self._shadow(buffer, group, shared)
         if shadow is None or access.nbytes & ((1 << shadow.shift) - 1):
             return
@@ -103,15 +106,11 @@ class Races(Checker):
         cells = at >> shadow.shift
         if count > 1:
             cells = (cells[:, None] + np.arange(count)).reshape(-1)
-            acting = acting._replace(
-                rows=np.repeat(acting.rows, count), thread=np.repeat(acting.thread, count),
-                identity=np.repeat(acting.identity, count), clock=np.repeat(acting.clock, count),
-            )  # fmt: skip
         if site.agent and self.order.landing and _counted(op):
             self.arriving.append((buffer if not shared else group.wave, cells, number, group))
             return
         written = None if values is None else (buffer, access, values, at)
-        self._check(verb, shadow, cells, acting, number, group, written)
+        self._check(verb, shadow, cells, Acting(self.order, group, site.agent, lanes, count), number, group, written)
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
         if self.off or group.wave not in self.shadows:
@@ -122,11 +121,7 @@ class Races(Checker):
         each = cells.shape[1] * count
         if count > 1:
             cells = cells[..., None] + np.arange(count)
-        acting = self._acting(group, self.order.sites[number], rows * WARP)
-        acting = acting._replace(
-            rows=np.repeat(acting.rows, each), thread=np.repeat(acting.thread, each),
-            identity=np.repeat(acting.identity, each), clock=np.repeat(acting.clock, each),
-        )  # fmt: skip
+        acting = Acting(self.order, group, self.order.sites[number].agent, rows * WARP, each)
         self._check("load", shadow, cells.reshape(-1), acting, number, group, None)
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
@@ -156,8 +151,7 @@ class Races(Checker):
             self.arriving.append((key, cells, number, group))
             return
         lane = _issuer(self.order.landing[-1]) if self.order.landing else 0
-        acting = self._acting(group, self.order.sites[number], np.array([lane]))
-        acting = Acting(acting.clocks, acting.snapshot, *[np.repeat(x, cells.size) for x in acting[2:]])
+        acting = Acting(self.order, group, self.order.sites[number].agent, np.array([lane]), cells.size)
         self._check(verb, shadow, cells, acting, number, group, None)
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
@@ -172,34 +166,13 @@ class Races(Checker):
             each = cells.size // places.size
             rows, (units, clock) = np.repeat(issuers // WARP, each), np.repeat(brought, each, axis=0).T
             thread = clocks.unit[group.warps[rows]] * WARP + np.repeat(issuers % WARP, each)
-            acting = Acting(clocks, effect.notes, rows, thread, units * WARP, clock)
+            acting = Acting.given(self.order, group, rows, thread, units * WARP, clock)
             self._check("store", self.shadows[key], cells, acting, number, group, None)
         self.arriving.clear()
 
     def land(self, effect: Effect, begins: bool) -> None:
         if not begins:
             self.arriving.clear()
-
-    # -- who -----------------------------------------------------------------------------------------------------------
-
-    def _acting(self, group: Group, site: Site, lanes: Array) -> Acting:
-        clocks = self.order.waves[group.wave]
-        rows = lanes // WARP
-        warps = group.warps[rows]
-        thread = clocks.unit[warps] * WARP + lanes % WARP
-        agents = self.order.layout.agents
-        if not self.order.landing:
-            if site.agent not in agents:
-                return Acting(clocks, None, rows, thread, thread, clocks.now[warps])
-            a = agents.index(site.agent)
-            identity = self.order.layout.agent_unit(clocks.unit[warps], warps, a) * WARP + lanes % WARP
-            return Acting(clocks, None, rows, thread, identity, clocks.open[warps, a])
-        snapshot = self.order.landing[-1].notes
-        if site.agent not in agents:
-            return Acting(clocks, snapshot, rows, thread, thread, snapshot.now[rows])
-        a = agents.index(site.agent)
-        identity = self.order.layout.agent_unit(clocks.unit[warps], warps, a) * WARP + lanes % WARP
-        return Acting(clocks, snapshot, rows, thread, identity, snapshot.open[rows, a])
 
     def _shadow(self, buffer: Any, group: Group, shared: bool) -> Shadow | None:
         key = group.wave if shared else buffer
@@ -213,8 +186,8 @@ class Races(Checker):
     def _check(
         self, verb: str, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
     ) -> None:
-        if self.budget is not None:
-            self.budget -= cells.size
+        if self.budget is not None or self.order.layout.tick >= MOST_TICKS:
+            self.budget = (self.budget or 0) - cells.size
             if self.budget < 0:
                 self.off = True
                 self.shadows.clear()
@@ -222,34 +195,35 @@ class Races(Checker):
                 others = [o for o in group.events.observers if o is not self and getattr(o, "uses_order", False)]
                 group.events.dismiss([self] if others else [self, self.order])
                 return
-        entry = epoch(acting.identity, number, acting.clock)
-        before = shadow.written[cells]
-        self._compare(verb, before, cells, acting, number, group, values, shadow)
+        where, shared = Cells(cells), key_is_shared(self.shadows, shadow, group)
+        floors = acting.floors if shared else (0, 0)
+        before = where.get(shadow.written)
+        if not _older(before, *floors):
+            self._compare(verb, before, cells, acting, number, group, values, shadow)
+        entries = acting.entries(number)
         if verb == "load":
-            newest, oldest = shadow.readers()
-            newest[cells] = entry
-            fresh = oldest[cells] == 0
-            if fresh.any():
-                first = np.flatnonzero(fresh)[::-1]
-                oldest[cells[first]] = entry[first]
+            if len(shadow.reads) >= OFTEN and shared:
+                shadow.forget(int(acting.clocks.floor.min()))
+            shadow.read(Read(where, entries, acting.newest, floors[0]))
             return
-        if shadow.newest is not None and shadow.oldest is not None:
-            for reads in (shadow.newest, shadow.oldest):
-                self._compare(verb, reads[cells], cells, acting, number, group, None, shadow)
-                reads[cells] = 0
-        shadow.written[cells] = entry
+        if shadow.matters(floors[0]):
+            for reads in shadow.sort():
+                before = where.get(reads)
+                if not _older(before, *floors):
+                    self._compare(verb, before, cells, acting, number, group, None, shadow)
+                where.set(reads, 0)
+        where.set(shadow.written, entries)
         if verb == "store" or (verb == "atomic" and self.order.sites[number].scope < GPU):
-            lost = shadow.written[cells] != entry
-            if lost.any():
-                self._together(np.flatnonzero(lost), shadow, cells, acting, number, group, values)
+            if not where.once():
+                lost = where.get(shadow.written) != entries
+                if lost.any():
+                    self._together(np.flatnonzero(lost), shadow, cells, acting, number, group, values)
 
     def _compare(
         self, verb: str, before: Array, cells: Array, acting: Acting, number: int, group: Group, values: Any,
         shadow: Shadow,
     ) -> None:  # fmt: skip
         """Report the entries ``before`` that did not happen before."""
-        if not before.any():  # nobody has been here
-            return
         clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
         warps = group.warps[rows]
         identity = who_of(before)
@@ -288,8 +262,9 @@ class Races(Checker):
             bad = self._far(bad, before, acting, group)
         if not bad.size or (not loose and not layout.agents):
             return bad
-        keys = np.stack([acting.thread[bad], before[bad] >> 32, clock_of(before[bad])], 1)
-        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        entries = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT)
+        pairs = np.stack([acting.thread[bad], entries], 1).view(PAIR).reshape(-1)
+        _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
         answers = np.array([self._ordered(int(k), before, acting, group) for k in bad[first]], bool)
         return bad[~answers[which.reshape(-1)]]
 
@@ -298,7 +273,8 @@ class Races(Checker):
         warps = group.warps[acting.rows[bad]]
         clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
         left = np.ones(bad.size, bool)
-        for warp, cluster in np.unique(np.stack([warps, clusters], 1), axis=0):
+        pairs = np.unique((warps.astype(np.int64) << 32) + clusters)
+        for warp, cluster in zip(*np.divmod(pairs, 1 << 32), strict=True):
             loose = acting.clocks.loose.get(int(warp))
             know = loose.know if loose is not None else None
             if acting.snapshot is not None:
@@ -363,7 +339,8 @@ class Races(Checker):
                              if (data[k // per] != data[winner[int(cells[k])] // per]).any()], np.int64)  # fmt: skip
         if lost.size:
             before = np.array([shadow.written[cells[k]] for k in lost])
-            sub = Acting(acting.clocks, acting.snapshot, *[x[lost] for x in acting[2:]])
+            sub = Acting.given(self.order, group, *[x[lost] for x in (acting.rows, acting.thread, acting.identity,
+                               acting.clock)])  # fmt: skip
             self._found("store", np.arange(lost.size), before, cells[lost], sub, number, group, shadow)
 
     # -- the finding ---------------------------------------------------------------------------------------------------
@@ -410,6 +387,17 @@ class Races(Checker):
                     return Actor(tuple(int(v) for v in coords), agent="TMA")
                 return actor(self.launch, coords, warp, lane, agent)
         return Actor((block,))
+
+
+def _older(entries: Array, tick: int, copies: int) -> bool:
+    """Whether all entries are plainly known to who makes the access: nobody's, or older than the last barrier of all
+    threads, or of copies by cp.async that are over."""
+    newest = int(entries.max()) if entries.size else 0
+    if newest < max(1, tick << CLOCK_SHIFT):
+        return True
+    if not copies or newest >= (GROUPS << KIND_SHIFT) + (copies + 1 << CLOCK_SHIFT):
+        return False
+    return int(entries.min()) >= GROUPS << KIND_SHIFT
 
 
 def key_is_shared(shadows: dict[Any, Shadow], shadow: Shadow, group: Group) -> bool:

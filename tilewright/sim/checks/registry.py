@@ -54,7 +54,7 @@ def chosen(check: str) -> dict[str, bool]:
             found[word] = True
         elif word.removeprefix("-") in names:
             found.pop(word.removeprefix("-"), None)
-        elif word != "none":
+        elif word not in ("none", ""):
             known = (*SETS, *names)
             raise ArgumentError(f"check={check!r}: there are {', '.join(known)}{nearest(word, known)}")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.errors import SimulationError
+from tilewright.sim.checks.collect import current
 from tilewright.sim.checks.findings import Findings
 from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.registry import CHECKERS, chosen
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
 
 
 class Verdict(Observer):
-    """Ends a launch in which something was found with an error."""
+    """Ends a launch in which something was found with an error, unless findings are collected."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
 
     def end(self, launch: Launch) -> None:
-        if self.findings.errors:
+        report = current()
+        if report is not None:
+            report.take(self.findings)
+        elif self.findings.errors:
             raise SimulationError(self.findings.text(), self.findings)
 
     def error(self, launch: Launch, error: SimulationError) -> None:

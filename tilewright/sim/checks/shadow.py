@@ -1,20 +1,96 @@
 """Shadow memory: for each cell of memory who wrote it last, and two of those who have read it since.
 
-An entry (*epoch*) is 64 bits: unit (26), lane (5), site (12), clock (20). Of the reads since the last write a cell
-keeps the first and the newest: with two, a write is seen to race with one of several readers in all but rare cases, and
-never wrongly.
+An entry (*epoch*) is 63 bits: kind (2), clock (24), site (10), unit (22), lane (5). The clocks of threads (kind
+``THREADS``) are ticks of the whole launch, so that ``entry < floor`` with one comparison says that an access is older
+than a barrier which all threads of a block have passed. Those of the groups of cp.async (``GROUPS``) and of the rest
+(``OTHERS``: other asynchronous units, bytes that count at mbarriers) are numbers of their own.
+
+Reads are kept in a list until somebody writes: in most kernels a barrier is between, and nobody ever looks at them. Of
+the reads since the last write a cell keeps the first and the newest: with two, a write is seen to race with one of
+several readers in all but rare cases, and never wrongly.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-CLOCK, SITE = 20, 12
-MOST_UNITS = 1 << 26
-WHO = CLOCK + SITE  # the bits above are unit * 32 + lane
 Array = np.ndarray[Any, Any]
+
+UNIT, SITE, CLOCK = 22, 10, 24
+WHO = UNIT + 5  # the bits below are unit * 32 + lane
+SITE_SHIFT, CLOCK_SHIFT, KIND_SHIFT = WHO, WHO + SITE, WHO + SITE + CLOCK
+MOST_UNITS, MOST_TICKS = 1 << UNIT, 1 << CLOCK
+THREADS, GROUPS, OTHERS = 0, 1, 2
+NEVER = 1 << 62  # later than every floor
+RUN = 32
+KEPT, KEPT_CELLS = 64, 1 << 22  # reads in the list before they are sorted into the cells
+
+
+def epoch(who: Any, site: int, clock: Any, kind: int = THREADS) -> Any:
+    """Entries of the threads or agents ``who`` (unit * 32 + lane)."""
+    return (np.int64(clock) << CLOCK_SHIFT) | who | ((kind << KIND_SHIFT) + (site << SITE_SHIFT))
+
+
+def who_of(entry: Any) -> Any:
+    return entry & ((1 << WHO) - 1)
+
+
+def site_of(entry: Any) -> Any:
+    return entry >> SITE_SHIFT & ((1 << SITE) - 1)
+
+
+def clock_of(entry: Any) -> Any:
+    return entry >> CLOCK_SHIFT & ((1 << CLOCK) - 1)
+
+
+class Cells:
+    """The cells of an access, one for each lane (or several): numbers, or starts of runs of 32 where each warp touches
+    neighbours, which are copied several times faster."""
+
+    __slots__ = ("flat", "runs", "size")
+
+    def __init__(self, flat: Array) -> None:
+        self.flat, self.size = flat, flat.size
+        self.runs: Array | None = None
+        if not flat.size % RUN and flat.size:
+            by_run = flat.reshape(-1, RUN)
+            if (by_run[:, 1:] - by_run[:, :-1] == 1).all():
+                self.runs = by_run[:, 0]
+
+    def get(self, memory: Array) -> Array:
+        if self.runs is None:
+            return memory[self.flat]
+        return _windows(memory)[self.runs].reshape(-1)
+
+    def set(self, memory: Array, values: Any) -> None:
+        if self.runs is None:
+            memory[self.flat] = values
+        elif np.ndim(values):
+            _windows(memory)[self.runs] = values.reshape(-1, RUN)
+        else:
+            _windows(memory)[self.runs] = values
+
+    def once(self) -> bool:
+        """Whether it is plain that no cell comes twice."""
+        if self.runs is not None:
+            return bool((self.runs[1:] - self.runs[:-1] >= RUN).all())
+        return bool((self.flat[1:] > self.flat[:-1]).all())
+
+
+def _windows(memory: Array) -> Array:
+    found: Array = np.lib.stride_tricks.as_strided(memory, (memory.size - RUN + 1, RUN), (8, 8))
+    return found
+
+
+class Read(NamedTuple):
+    """A read that is not in the cells yet. ``newest``: its newest tick; ``floor``: that of the readers."""
+
+    cells: Cells
+    entries: Array
+    newest: int
+    floor: int
 
 
 class Shadow:
@@ -22,31 +98,43 @@ class Shadow:
 
     def __init__(self, size: int, granule: int) -> None:
         self.shift = granule.bit_length() - 1
-        cells = (size >> self.shift) + 1
-        self.written = np.zeros(cells, np.int64)
+        self.cells = (size >> self.shift) + 1 + RUN
+        self.written = np.zeros(self.cells, np.int64)
         self.newest: Array | None = None
         self.oldest: Array | None = None
-        self.cells = cells
+        self.sorted = -1  # the newest tick of the reads that are in the cells
+        self.reads: list[Read] = []
+        self.kept = 0
 
-    def readers(self) -> tuple[Array, Array]:
+    def read(self, read: Read) -> None:
+        """Remember a read."""
+        self.reads.append(read)
+        self.kept += read.cells.size
+        if len(self.reads) > KEPT or self.kept > KEPT_CELLS:
+            self.sort()
+
+    def forget(self, floor: int) -> None:
+        """Drop reads that are older than a barrier which everybody has passed."""
+        self.reads = [read for read in self.reads if read.newest >= floor]
+        self.kept = sum(read.cells.size for read in self.reads)
+
+    def matters(self, floor: int) -> bool:
+        """Whether some read may not have happened before one who has passed a barrier at tick ``floor``."""
+        return self.sorted >= floor or any(read.newest >= floor for read in self.reads)
+
+    def sort(self) -> tuple[Array, Array]:
+        """(newest, oldest) read of each cell, with those of the list."""
         if self.newest is None or self.oldest is None:
             self.newest, self.oldest = np.zeros(self.cells, np.int64), np.zeros(self.cells, np.int64)
+        for cells, entries, newest, floor in self.reads:
+            before = cells.get(self.oldest)
+            stale = before < max(1, floor << CLOCK_SHIFT)
+            cells.set(self.newest, entries)
+            if stale.all():
+                cells.set(self.oldest, entries)
+            elif stale.any():
+                first = np.flatnonzero(stale)[::-1]
+                self.oldest[cells.flat[first]] = entries[first]
+            self.sorted = max(self.sorted, newest)
+        self.reads, self.kept = [], 0
         return self.newest, self.oldest
-
-
-def epoch(who: Array, site: int, clock: Array) -> Array:
-    """Entries of the lanes ``who`` (unit * 32 + lane)."""
-    packed: Array = (who << WHO) | (np.int64(site) << CLOCK) | clock
-    return packed
-
-
-def who_of(entry: Any) -> Any:
-    return entry >> WHO
-
-
-def site_of(entry: Any) -> Any:
-    return entry >> CLOCK & ((1 << SITE) - 1)
-
-
-def clock_of(entry: Any) -> Any:
-    return entry & ((1 << CLOCK) - 1)

@@ -17,7 +17,7 @@ from tilewright.sim.checks.initialised import doubtful
 from tilewright.sim.checks.kinds import SIGNED, concerned, polls
 from tilewright.sim.program import Program
 
-MOST_SITES = 4095  # what an epoch has bits for; further ones share the last number
+MOST_SITES = 1023  # what an epoch has bits for; further ones share the last number
 THREAD = SCOPES.index("thread")
 
 

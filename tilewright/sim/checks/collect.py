@@ -1,0 +1,70 @@
+"""Reports: the findings of several launches together, for tools that go on after the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.errors import SimulationError
+from tilewright.sim.checks.findings import Finding, Findings, Party
+
+
+@dataclass
+class Report:
+    """The findings of all launches inside ``collecting()``, those of one kernel and key counted together."""
+
+    found: dict[Any, Finding] = field(default_factory=dict)
+
+    def take(self, findings: Findings) -> None:
+        for finding in findings:
+            key = (finding.kernel, finding.key)
+            if key in self.found:
+                self.found[key].count += finding.count
+            else:
+                self.found[key] = finding
+
+    def add_error(self, error: SimulationError) -> None:
+        """A launch that ended with an error: its findings, and the error itself unless it only tells of them."""
+        if error.findings is not None:
+            self.take(error.findings)
+        if error.findings is None or error.what:
+            text = error.what or str(error)
+            op = error.op
+            finding = Finding("simulation-error", text, [Party("ends", op)] if op is not None else [])
+            self.found.setdefault((text,), finding)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.found.values())
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self if finding.level == "error"]
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules of the findings, each once."""
+        return list(dict.fromkeys(finding.rule for finding in self))
+
+
+_current: list[Report] = []
+
+
+@contextmanager
+def collecting() -> Iterator[Report]:
+    """Launches inside end as they do; what their checks find goes into the report instead of raising an error.
+
+    A launch that cannot go on (a hang, a fault) raises all the same.
+    """
+    report = Report()
+    _current.append(report)
+    try:
+        yield report
+    finally:
+        _current.remove(report)
+
+
+def current() -> Report | None:
+    """The report that findings go to now."""
+    return _current[-1] if _current else None
