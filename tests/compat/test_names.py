@@ -62,3 +62,29 @@ def test_the_check_can_fail() -> None:
     for name in ("cutlass.cute.nonsense", "cutlass.nonsense.cute", "cutlass.cute.nvgpu.tcgen05.CtaGroup.THREE"):
         with pytest.raises((AttributeError, ImportError)):
             find(name)
+
+
+def test_loads_as_documented() -> None:
+    import numpy as np
+
+    from tilewright import Float32, Int32, cute
+    from tilewright.errors import TilewrightError
+    from tilewright.lang.staging.ranges import HintWarning
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor, ss: cute.typing.XTuple) -> None:
+        out[0] = cute.arch.load(x.iterator, Int32)
+        out[1] = cute.arch.load(x.iterator + 1, Float32, sem="acquire", scope="sys").to(Int32)
+        out[2] = cute.arch.load(x.iterator, Int32, cop="cv", ss=ss)
+        cute.arch.store(out.iterator + 3, Int32(7), sem="release", scope="gpu", level1_eviction_priority="evict_last")
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor, ss: cute.typing.XTuple) -> None:
+        kernel(x, out, ss).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    x, out = np.array([1.0, 2.0], np.float32), np.zeros(4, np.int32)
+    with pytest.warns(HintWarning, match=r"cache hints (cv|evict_last) are not followed"):
+        host(x, out, None)
+    assert out.tolist() == [x.view(np.int32)[0], 2, x.view(np.int32)[0], 7]
+    with pytest.warns(HintWarning), pytest.raises(TilewrightError, match="no pointer to shared memory"):
+        host(x, out, "cta")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.numeric import wrap
-from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.staging.ranges import HintWarning
+from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 
 
 def _atomic(
@@ -127,29 +129,60 @@ def atomic_cas(
     return _atomic("cas", ptr, val, cmp, sem, scope)
 
 
-def load(ptr: Any, *, sem: str = "relaxed", scope: str = "gpu", loc: Any = None, ip: Any = None) -> Any:
-    """One element that others may write meanwhile. ``sem``: relaxed, acquire; ``scope``: cta, cluster, gpu, sys.
+def load(
+    ptr: Any, dtype: Any = None, *, sem: str | None = None, scope: str | None = None,
+    level1_eviction_priority: str | None = None, cop: str | None = None, ss: str | None = None,
+    level_prefetch_size: str | None = None, loc: Any = None, ip: Any = None,
+) -> Any:  # fmt: skip
+    """One element that others may write meanwhile, as ``dtype`` (the pointer's own, if left out).
+
+    ``sem``: relaxed (the default), acquire; ``scope``: cta, cluster, gpu (the default), sys; ``ss``: that the pointer is
+    one to shared memory, of the block (cta) or the cluster. Cache hints are not followed: a ``HintWarning`` says so.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.load(p + t, sem="acquire"), 3, memory=[7, 8, 9])
     ([7, 8, 9], [7, 8, 9])
     """
-    pointer = _pointer(ptr, "load")
-    (value,) = call(OrderedLoad(sem, scope), pointer.value(), results=(pointer.dtype.ir_type,))
+    _not_followed("load", level1_eviction_priority, cop, level_prefetch_size)
+    pointer = _in_space(_pointer(ptr, "load"), ss, "load")
+    if dtype is not None and dtype is not pointer.dtype:
+        pointer = recast_ptr(pointer, dtype=dtype)
+    instruction = OrderedLoad(sem or "relaxed", scope or "gpu")
+    (value,) = call(instruction, pointer.value(), results=(pointer.dtype.ir_type,))
     return wrap(value)
 
 
-def store(ptr: Any, val: Any, *, sem: str = "relaxed", scope: str = "gpu", loc: Any = None, ip: Any = None) -> None:
-    """Write one element that other threads may read meanwhile. ``sem``: relaxed, release.
+def store(
+    ptr: Any, val: Any, *, level1_eviction_priority: str | None = None, cop: str | None = None, ss: str | None = None,
+    sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """Write one element that other threads may read meanwhile. ``sem``: relaxed (the default), release; the others as
+    in :func:`load`.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.store(p + t, t * t, sem="release"), 3, memory=[0, 0, 0])
     ([0, 0, 0], [0, 1, 4])
     """
-    pointer = _pointer(ptr, "store")
-    call(OrderedStore(sem, scope), pointer.value(), pointer.dtype(val).ir_value())
+    _not_followed("store", level1_eviction_priority, cop)
+    pointer = _in_space(_pointer(ptr, "store"), ss, "store")
+    call(OrderedStore(sem or "relaxed", scope or "gpu"), pointer.value(), pointer.dtype(val).ir_value())
+
+
+def _not_followed(what: str, *hints: str | None) -> None:
+    if given := [h for h in hints if h is not None]:
+        warnings.warn(
+            f"cute.arch.{what}: the cache hints {', '.join(given)} are not followed; the program means the same",
+            HintWarning, stacklevel=3,
+        )  # fmt: skip
+
+
+def _in_space(pointer: Pointer, ss: str | None, what: str) -> Pointer:
+    wanted = {None: None, "cta": "smem", "cluster": "dsmem"}.get(ss, ss)
+    if wanted is not None and str(pointer.memspace) not in (wanted, "smem"):
+        raise ConstraintError(f"cute.arch.{what}: ss={ss!r}, but {pointer} is no pointer to shared memory")
+    return pointer
 
 
 def _pointer(ptr: Any, what: str) -> Pointer:
