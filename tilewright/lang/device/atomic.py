@@ -136,8 +136,8 @@ def load(
 ) -> Any:  # fmt: skip
     """One element that others may write meanwhile, as ``dtype`` (the pointer's own, if left out).
 
-    ``sem``: relaxed (the default), acquire; ``scope``: cta, cluster, gpu (the default), sys; ``ss``: that the pointer is
-    one to shared memory, of the block (cta) or the cluster. Cache hints are not followed: a ``HintWarning`` says so.
+    ``sem``: relaxed (the default), acquire; ``scope``: cta, cluster, gpu (the default), sys; ``ss``: that the pointer
+    is one to shared memory, of the block (cta) or the cluster. Cache hints are not followed: a ``HintWarning`` says so.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
