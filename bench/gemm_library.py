@@ -166,8 +166,8 @@ def ampere(shape: Shape, args: argparse.Namespace) -> list[Record]:
 
     def plan(config: Any, **how: Any) -> StreamK:
         return StreamK.of(
-            shape, config.tile, multiprocessors=multiprocessors, occupancy=config.blocks_at_once(232448), fragments=1,
-            **how,
+            shape, config.tile, multiprocessors=multiprocessors, occupancy=config.blocks_at_once(232448),
+            fragments=config.fragments, **how,
         )  # fmt: skip
 
     hows: dict[str, tuple[Any, Any]] = {

@@ -79,7 +79,8 @@ class Comparison:
 
         def plan(**numbers: Any) -> StreamK:
             return StreamK.of(
-                problem, config.tile, multiprocessors=self.sms, occupancy=self.occupancy, fragments=1, **numbers
+                problem, config.tile, multiprocessors=self.sms, occupancy=self.occupancy,
+                fragments=config.fragments, **numbers,
             )  # fmt: skip
 
         default, alone, split_plan = plan(available=available), plan(available=1), plan(split=split)

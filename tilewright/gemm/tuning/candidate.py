@@ -55,7 +55,7 @@ class Candidate:
         m, n = along(config, problem[:2])
         return StreamK.of(
             (m, n, problem[2]), config.tile, multiprocessors=multiprocessors,
-            occupancy=config.blocks_at_once(smem), fragments=1, shared=self.shares,
+            occupancy=config.blocks_at_once(smem), fragments=config.fragments, shared=self.shares,
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
