@@ -18,7 +18,7 @@ class MarkedFunction:
 
     word = ""
     marked = True
-    """What :mod:`~tilewright.lang.staging.places` knows such functions by."""
+    """What :mod:`~tilewright.lang.staging.contents` knows such functions by."""
 
     def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
         self.function = function

@@ -8,8 +8,9 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import values
+from tilewright.lang.staging.contents import same
 from tilewright.lang.staging.location import here
-from tilewright.lang.staging.places import ONE_OF_TWO, State, same
+from tilewright.lang.staging.places import ONE_OF_TWO, State
 from tilewright.lang.staging.regions import Pair, Region, changed_type, decide, emit_branch, hints
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Mismatch, Spec

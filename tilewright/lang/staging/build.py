@@ -8,9 +8,9 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from tilewright.lang.staging import runtime
+from tilewright.lang.staging.contents import globals_of, has_code, kind_of
 from tilewright.lang.staging.location import register_code
 from tilewright.lang.staging.nodes import TOOL
-from tilewright.lang.staging.places import globals_of, has_code, kind_of
 from tilewright.lang.staging.rewrite import rewrite
 from tilewright.lang.staging.source import FUTURES, codes_in, names_of, tree_of
 

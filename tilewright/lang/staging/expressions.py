@@ -12,8 +12,9 @@ from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Boolean, Numeric
 from tilewright.lang.staging.branch import choose
+from tilewright.lang.staging.contents import kind_of
 from tilewright.lang.staging.location import fail, here
-from tilewright.lang.staging.places import ONE_OF_TWO, State, kind_of
+from tilewright.lang.staging.places import ONE_OF_TWO, State
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.regions import Region, can_speculate, decide
 from tilewright.lang.staging.undefined import Undefined

@@ -14,8 +14,9 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.lang.staging import objects, values
+from tilewright.lang.staging.contents import kind_of
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.places import ONE_OF_TWO, State, kind_of
+from tilewright.lang.staging.places import ONE_OF_TWO, State
 from tilewright.lang.staging.regions import Region, changed_type, hints, same_value
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Compound, Kept, Mismatch, Spec
