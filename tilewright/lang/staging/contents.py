@@ -90,11 +90,13 @@ def _is_frozen(cls: type) -> bool:
     return bool(getattr(getattr(cls, "__dataclass_params__", None), "frozen", False))
 
 
-@functools.cache
-def _slots(cls: type) -> tuple[str, ...]:
+def _slots_of(cls: Any) -> tuple[str, ...]:
     listed = (base.__dict__.get("__slots__", ()) for base in cls.__mro__)
     every = [name for names in listed for name in ((names,) if isinstance(names, str) else names)]
     return tuple(name for name in every if name != "__dict__")
+
+
+_slots: Callable[[Any], tuple[str, ...]] = functools.cache(_slots_of)
 
 
 def same(a: Any, b: Any) -> bool:
