@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Boolean, cute, range_constexpr
+from tilewright import Boolean, Int32, cute, range_constexpr
+from tilewright.gemm.addressing import moved, shifts
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.tile import EpilogueTile
@@ -29,6 +30,35 @@ def rounded(acc: Any, dtype: Any) -> Any:
     return result
 
 
+def by_rows(scatter: Any, numbers: list[Any], extent: Any, mode: int) -> Any:
+    """``move(atom, source, target, inside, stores)``: a copy of partitions of rank 3 between registers and D or C.
+
+    ``scatter`` is None, or D's row indices and the stride of its rows: then row ``numbers[i]``, which goes along
+    ``mode`` of the partitions, lies where the indices say.
+    """
+
+    def plain(atom: Any, source: Any, target: Any, inside: Any, stores: bool) -> None:
+        cute.copy(atom, source, target, pred=inside)
+
+    if scatter is None:
+        return plain
+    indices, strides = scatter
+    rows = cute.make_rmem_tensor(len(numbers), Int32)
+    for i, number in enumerate(numbers):
+        rows[i] = Int32(number)
+    shift = {stores: shifts(indices, rows, extent, strides[stores]) for stores in (False, True)}
+
+    def one_by_one(atom: Any, source: Any, target: Any, inside: Any, stores: bool) -> None:
+        for i in range(len(numbers)):
+            here = tuple(i if at == mode else None for at in (0, 1, 2))
+            ours, theirs = (source, target) if stores else (target, source)
+            there = moved(theirs[here], shift[stores][i])
+            pair = (ours[here], there) if stores else (there, ours[here])
+            cute.copy(atom, *pair, pred=inside[here])
+
+    return one_by_one
+
+
 @dataclass(frozen=True)
 class DirectEpilogue:
     """Every thread stores its own accumulators as vectors: for SIMT, whose threads own 4 x 4 blocks."""
@@ -42,7 +72,7 @@ class DirectEpilogue:
     @cute.jit
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
-        smem: Any, extent: tuple, function: EpilogueFunction,
+        smem: Any, extent: tuple, function: EpilogueFunction, scatter: Any = None,
     ) -> None:  # fmt: skip
         thr_mma = tiled_mma.get_slice(tidx)
         atom = vector_atom(self.config)
@@ -51,15 +81,19 @@ class DirectEpilogue:
         inside = cute.make_rmem_tensor((1, *tc.shape[1:]), Boolean)
         for i in range_constexpr(cute.size(inside)):
             inside[i] = cute.elem_less(tc[i * self.config.c.vector], extent)
+        rows = 2 if self.config.c.major is Major.K else 1  # the mode of the partitions that goes along M
+        along = cute.size(tc, mode=[rows])
+        numbers = [tc[(0, *(i if mode == rows else 0 for mode in (1, 2)))][0] for i in range(along)]
+        move = by_rows(scatter, numbers, extent[0], rows)
 
         def read_source() -> Any:
             source = cute.make_rmem_tensor(acc.shape, self.config.c.dtype)
             source.fill(0)
-            cute.copy(atom, tC, self.vectors(source), pred=inside)
+            move(atom, tC, self.vectors(source), inside, False)
             return source.load()
 
         function(acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
-        cute.copy(atom, self.vectors(rounded(acc, self.config.c.dtype)), tD, pred=inside)
+        move(atom, self.vectors(rounded(acc, self.config.c.dtype)), tD, inside, True)
 
     def vectors(self, tensor: cute.Tensor) -> cute.Tensor:
         """A partition (MMA, MMA_M, MMA_N) as (vector, vectors of the contiguous mode, other mode)."""
@@ -93,7 +127,7 @@ class SharedEpilogue:
     @cute.jit
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
-        smem: Any, extent: tuple, function: EpilogueFunction,
+        smem: Any, extent: tuple, function: EpilogueFunction, scatter: Any = None,
     ) -> None:  # fmt: skip
         bM, bN, _ = self.config.tile
         dtype = self.config.c.dtype
@@ -106,6 +140,8 @@ class SharedEpilogue:
         inside = cute.make_rmem_tensor((tDsD.shape[0][1], *tDsD.shape[1:]), Boolean)  # (vectors of CPY, CPY_M, CPY_N)
         for i in range_constexpr(cute.size(inside)):
             inside[i] = cute.elem_less(tDcD[i * self.config.c.vector], extent)
+        numbers = [tDcD[(0, 0), i, 0][0] for i in range(cute.size(tDcD, mode=[1]))]
+        move = by_rows(scatter, numbers, extent[0], 1)
 
         thr_mma = tiled_mma.get_slice(tidx)
         tCsD = thr_mma.partition_C(sD)  # (MMA, MMA_M, MMA_N)
@@ -114,7 +150,7 @@ class SharedEpilogue:
             # C goes the way of D backwards: whole vectors of coalesced rows, then each thread its own elements.
             vectors = cute.make_rmem_tensor(tDsD.shape, dtype)  # (CPY, CPY_M, CPY_N)
             vectors.fill(0)
-            cute.copy(rows, tDgC, vectors, pred=inside)
+            move(rows, tDgC, vectors, inside, False)
             cute.copy(rows, vectors, tDsD)
             cute.arch.sync_threads()
             source = cute.make_rmem_tensor(acc.shape, dtype)
@@ -126,7 +162,7 @@ class SharedEpilogue:
         cute.arch.sync_threads()
         vectors = cute.make_rmem_tensor(tDsD.shape, dtype)  # (CPY, CPY_M, CPY_N)
         cute.copy(rows, tDsD, vectors)
-        cute.copy(rows, vectors, tDgD, pred=inside)
+        move(rows, vectors, tDgD, inside, True)
 
 
 def epilogue_of(config: GemmConfig) -> DirectEpilogue | SharedEpilogue:

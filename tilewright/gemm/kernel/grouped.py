@@ -56,9 +56,11 @@ class GroupedGemm(MultistageGemm):
             mA, mB, mC, mD = self.matrices(table, problem)
             k_tiles = cute.ceil_div(cute.size(mA, mode=[1]), self.config.tile[2])
             inside = tile - table[problem, FIRST].to(Int32)
+            extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
             self.piece(
-                tiled_mma, slices_of(mA, mB), mC, mD, smem, function, DATA_PARALLEL, k_tiles, inside, 0, k_tiles
-            )
+                tiled_mma, slices_of(mA, mB), mC, mD, smem, function, DATA_PARALLEL, extent, None, k_tiles,
+                inside, 0, k_tiles,
+            )  # fmt: skip
             cute.arch.sync_threads()  # the next tile's stages take the place of this one's epilogue
 
     def matrices(self, table: cute.Tensor, problem: Any) -> tuple[Any, Any, Any, Any]:

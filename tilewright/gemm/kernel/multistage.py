@@ -11,7 +11,8 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute, utils
-from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.addressing import BY_STRIDES, Addressing
+from tilewright.gemm.config import GemmConfig, Operand
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.store import epilogue_of
@@ -50,7 +51,8 @@ class MultistageGemm:
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: EpilogueFunction, decomposition: Decomposition = DATA_PARALLEL, stream: Any = None,
+        function: EpilogueFunction, decomposition: Decomposition = DATA_PARALLEL,
+        addressing: Addressing = BY_STRIDES, stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0; of one that keeps its slices
         D is a stack of as many."""
@@ -60,17 +62,17 @@ class MultistageGemm:
             aligned(tensor, operand)
             for tensor, operand in ((mA, config.a), (mB, config.b), (mC, config.c), (mD, config.c))
         )
-        tiles_m = cute.ceil_div(cute.size(mD, mode=[0]), bM)
-        tiles_n = cute.ceil_div(cute.size(mD, mode=[1]), bN)
+        m, n = addressing.extent(mD)
+        tiles_m, tiles_n = cute.ceil_div(m, bM), cute.ceil_div(n, bN)
         self.kernel(
-            mA, mB, mC, mD, function, decomposition,
+            mA, mB, mC, mD, function, decomposition, addressing,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
-            global_to_shared(config.a, (bM, bK), config.threads, config.granular(config.a)),
-            global_to_shared(config.b, (bN, bK), config.threads, config.granular(config.b)),
+            global_to_shared(config.a, (bM, bK), config.threads, self.granular(config.a, addressing.gather_A)),
+            global_to_shared(config.b, (bN, bK), config.threads, self.granular(config.b, addressing.gather_B)),
             self.math.tiled_mma(),
         ).launch(
-            grid=decomposition.grid(tiles_m * tiles_n, cute.size(mD, mode=[2])),
+            grid=decomposition.grid(tiles_m * tiles_n, addressing.batches(mD)),
             block=(config.threads, 1, 1),
             stream=stream,
         )  # fmt: skip
@@ -78,28 +80,41 @@ class MultistageGemm:
     @cute.kernel
     def kernel(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: Any, decomposition: Any,
+        function: Any, decomposition: Any, addressing: Addressing,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         bidx, bidy, bidz = cute.arch.block_idx()
         output = bidy if decomposition.sums == "kept" else bidz
+        config = self.config
+        extent = addressing.extent(mD)
+        operands = ((mA, bidz, config.a), (mB, bidz, config.b), (mC, bidz, config.c), (mD, output, config.c))
         mA, mB, mC, mD = (
-            tensor[None, None, batch] for tensor, batch in ((mA, bidz), (mB, bidz), (mC, bidz), (mD, output))
+            addressing.batch(tensor, number, batch, max(operand.copy_bits, operand.dtype.width) // 8)
+            for number, (tensor, batch, operand) in enumerate(operands)
         )
+        scatter = None
+        if addressing.scatter_D is not None:
+            scatter = addressing.scatter_D, {False: mC.stride[0], True: mD.stride[0]}
 
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
-        slices = slices_of(mA, mB)
+        slices = slices_of(mA, mB, addressing.gather_A, addressing.gather_B)
         k_tiles = decomposition.k_tiles(cute.size(mA, mode=[1]), self.config.tile[2])
-        piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, k_tiles)
+        piece = partial(
+            self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, extent, scatter, k_tiles
+        )
         decomposition.run(bidx, None, k_tiles, piece)
         if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
-            write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition)
+            write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition, extent)
             steps = cute.size(tiled_mma.get_slice(0).partition_shape_C(self.config.tile[:2]), mode=[2])
             accumulators = self.partials.accumulators
             self.fixup.reduce(
                 decomposition, cute.arch.thread_idx()[0], steps, accumulators // steps, accumulators, write
             )
+
+    def granular(self, operand: Operand, gather: Any) -> bool:
+        """Whether rows are read by 16 bytes and shifted: those that follow each other at a stride."""
+        return gather is None and self.config.granular(operand)
 
     def shared_memory(
         self, sA_layout: Any, sB_layout: Any, copy_A: cute.TiledCopy, copy_B: cute.TiledCopy
@@ -113,9 +128,10 @@ class MultistageGemm:
         sB = cute.make_tensor(cute.recast_ptr(smem + bytes_A, dtype=self.config.b.dtype), sB_layout)
         bM, bN, bK = self.config.tile
 
-        def slices_of(mA: cute.Tensor, mB: cute.Tensor) -> Any:
+        def slices_of(mA: cute.Tensor, mB: cute.Tensor, gather_A: Any = None, gather_B: Any = None) -> Any:
             def slices(tile_m: Any, tile_n: Any) -> tuple[Slices, Slices]:
-                return Slices.of(mA, (bM, bK), tile_m, sA, copy_A), Slices.of(mB, (bN, bK), tile_n, sB, copy_B)
+                A = Slices.of(mA, (bM, bK), tile_m, sA, copy_A, gather_A)
+                return A, Slices.of(mB, (bN, bK), tile_n, sB, copy_B, gather_B)
 
             return slices
 
@@ -124,12 +140,11 @@ class MultistageGemm:
     @cute.jit
     def piece(
         self, tiled_mma: cute.TiledMma, slices: Any, mC: cute.Tensor, mD: cute.Tensor, smem: Any,
-        function: Any, decomposition: Any, k_tiles: Any,
+        function: Any, decomposition: Any, extent: tuple, scatter: Any, k_tiles: Any,
         tile: Any, k_begin: Any, k_end: Any, state: None = None,
     ) -> None:  # fmt: skip
         """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""
         bM, bN, _ = self.config.tile
-        extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
         tiles = (cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
         tidx, _, _ = cute.arch.thread_idx()
         shape = tiled_mma.get_slice(0).partition_shape_C((bM, bN))  # (MMA, MMA_M, MMA_N)
@@ -143,7 +158,7 @@ class MultistageGemm:
         tidx = rematerialize(tidx)
         where = decomposition.place(self.raster, rematerialize(tile), *(rematerialize(n) for n in tiles))
         gC, gD, cD = self.tiles(mC, mD, extent, where)
-        write = partial(self.epilogue.run, tiled_mma, tidx, acc)
+        write = partial(self.epilogue.run, tiled_mma, tidx, acc, scatter=scatter)
         if cutlass.const_expr(decomposition.sums == "in_turn"):
             decomposition.wait(tile, tidx, cute.arch.sync_threads)
             turn, turns = decomposition.turn(), decomposition.slices
@@ -179,11 +194,10 @@ class MultistageGemm:
     @cute.jit
     def write_part(
         self, tiled_mma: cute.TiledMma, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        decomposition: SharedTiles, tile: Any, step: Any, sums: cute.Tensor,
+        decomposition: SharedTiles, extent: tuple, tile: Any, step: Any, sums: cute.Tensor,
     ) -> None:  # fmt: skip
         """A reduction block's sums of one step of the instruction along N to D."""
         bM, bN, _ = self.config.tile
-        extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
         where = decomposition.place(self.raster, tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
         gC, gD, cD = self.tiles(mC, mD, extent, where)
         tidx = cute.arch.thread_idx()[0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import Boolean, cute, range_constexpr
+from tilewright import Boolean, Int32, cute, range_constexpr
+from tilewright.gemm.addressing import moved, shifts
 from tilewright.gemm.config import Operand
 
 
@@ -13,11 +14,13 @@ class TileLoader:
 
     ``gX`` is (MN, K, k tiles) shifted so that the *first* tile of the matrix is the ragged one: only there does the
     first load, of tile ``k_begin``, need predicates along K; all others reuse those of the MN mode. ``cX`` has the
-    coordinates of ``gX``; ``extent`` is the true size of MN.
+    coordinates of ``gX``; ``extent`` is the true size of MN. With ``gather``, a vector of indices, row i of MN is row
+    ``gather[i]`` of the matrix, whose rows are ``stride`` elements apart.
     """
 
     def __init__(
-        self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any
+        self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any,
+        gather: Any = None, stride: Any = None,
     ) -> None:  # fmt: skip
         self.atom = tiled_copy
         self.k_begin = k_begin
@@ -39,6 +42,13 @@ class TileLoader:
                 for column in range_constexpr(columns):
                     k = coordinates[(0, v), row, column, k_begin][1]
                     self.ragged[v, row, column] = within & (k >= 0)
+
+        self.shift = None
+        if gather is not None:
+            numbers = cute.make_rmem_tensor(rows, Int32)
+            for row in range_constexpr(rows):
+                numbers[row] = Int32(coordinates[(0, 0), row, 0, 0][0])
+            self.shift = shifts(gather, numbers, extent, stride)
 
     def load_first(self, stage: int) -> None:
         """Tile ``k_begin``; elements before the matrix's beginning become zero."""
@@ -64,8 +74,18 @@ class TileLoader:
 
     def _begin(self, k_tile: Any, stage: Any, predicate: Any) -> None:
         source = self.source[None, None, None, k_tile]
-        if self.asynchronous:
+        if self.shift is not None:
+            self._gather(source, stage, predicate)
+        elif self.asynchronous:
             cute.copy(self.atom, source, self.target[None, None, None, stage], pred=predicate)
         else:
             self.staging.fill(0)
             cute.copy(self.atom, source, self.staging, pred=predicate)
+
+    def _gather(self, source: Any, stage: Any, predicate: Any) -> None:
+        """The same, row by row: each lies somewhere else."""
+        if not self.asynchronous:
+            self.staging.fill(0)
+        for row in range_constexpr(cute.size(self.shift)):
+            here = self.target[None, row, None, stage] if self.asynchronous else self.staging[None, row, None]
+            cute.copy(self.atom, moved(source[None, row, None], self.shift[row]), here, pred=predicate[None, row, None])

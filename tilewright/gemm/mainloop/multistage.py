@@ -38,18 +38,21 @@ class Slices:
     extent: Any
     s: Any
     copy: Any
+    gather: Any = None
 
     @staticmethod
-    def of(matrix: Any, tile: tuple[int, int], index: Any, stages: Any, copy: Any) -> Slices:
+    def of(matrix: Any, tile: tuple[int, int], index: Any, stages: Any, copy: Any, gather: Any = None) -> Slices:
         """The slices of tile ``index`` along MN. K is shifted so that its first tile is the ragged one and all others
-        are whole."""
+        are whole. ``gather``: rows by index, as many as it has."""
         extent, K = cute.size(matrix, mode=[0]), cute.size(matrix, mode=[1])
         residue = K - cute.ceil_div(K, tile[1]) * tile[1]
         g, c = (
             cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None))
             for tensor in (matrix, cute.make_identity_tensor(matrix.shape))
         )  # (MN, K, k tiles)
-        return Slices(matrix, g, c, extent, stages, copy)
+        if gather is not None:
+            extent = cute.size(gather)
+        return Slices(matrix, g, c, extent, stages, copy, gather)
 
 
 @dataclass(frozen=True)
@@ -124,9 +127,11 @@ class MultistageMainloop:
 
     def loader(self, operand: Operand, slices: Slices, tidx: Any, k_begin: Any) -> TileLoader | GranuleLoader:
         g, c, s, extent = slices.g, slices.c, slices.s, slices.extent
-        if self.config.granular(operand):
+        if slices.gather is None and self.config.granular(operand):
             return GranuleLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.matrix)
-        return TileLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin)
+        return TileLoader(
+            operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.gather, slices.matrix.stride[0]
+        )
 
 
 def double_buffered(k_blocks: int, bK: int) -> int:

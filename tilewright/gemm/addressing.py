@@ -1,0 +1,64 @@
+"""Matrices whose rows or batches do not follow each other at a stride: rows by index, batches by pointer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import Int64, cute, range_constexpr
+from tilewright.cute.typing import AddressSpace
+
+
+@dataclass(frozen=True)
+class Addressing:
+    """An argument of a kernel; what is None is addressed by strides.
+
+    ``gather_A`` (M,), ``gather_B`` (N,) and ``scatter_D`` (M,) are Int32 tensors: row m of the product's A is row
+    ``gather_A[m]`` of the tensor A, and so on (B's rows are its columns, as the kernel has it (N, K); C goes with D).
+    ``pointers`` (4, L) of Int64 has the addresses of A, B, C and D of each batch, whose layout is that of the tensors'
+    first batch.
+    """
+
+    gather_A: Any = None
+    gather_B: Any = None
+    scatter_D: Any = None
+    pointers: Any = None
+
+    def extent(self, mD: Any) -> tuple[Any, Any]:
+        """(M, N) of the product."""
+        rows = self.gather_A if self.gather_A is not None else self.scatter_D
+        m = cute.size(mD, mode=[0]) if rows is None else cute.size(rows)
+        n = cute.size(mD, mode=[1]) if self.gather_B is None else cute.size(self.gather_B)
+        return m, n
+
+    def batches(self, mD: Any) -> Any:
+        return cute.size(mD, mode=[2]) if self.pointers is None else cute.size(self.pointers, mode=[1])
+
+    def batch(self, tensor: Any, operand: int, number: Any, alignment: int) -> Any:
+        """Matrix ``number`` of operand 0 (A) to 3 (D), whose rows begin at multiples of ``alignment`` bytes."""
+        if self.pointers is None:
+            return tensor[None, None, number]
+        first = tensor[None, None, 0]
+        address = self.pointers[operand, number]
+        pointer = cute.make_ptr(tensor.element_type, address, AddressSpace.gmem, assumed_align=alignment)
+        return cute.make_tensor(pointer, first.layout)
+
+
+BY_STRIDES = Addressing()
+
+
+@cute.jit
+def shifts(indices: cute.Tensor, rows: cute.Tensor, extent: Any, stride: Any) -> cute.Tensor:
+    """How many elements further than at a stride the rows ``rows`` (their numbers) are; 0 beyond ``extent``."""
+    found = cute.make_rmem_tensor(cute.size(rows), Int64)
+    found.fill(0)
+    for i in range_constexpr(cute.size(rows)):
+        if rows[i] < extent:
+            found[i] = (Int64(indices[rows[i]]) - rows[i]) * stride
+    return found
+
+
+def moved(tensor: Any, shift: Any) -> Any:
+    """``tensor`` so many elements further on, where it is aligned as well."""
+    pointer = tensor.iterator
+    return cute.make_tensor((pointer + shift).align(pointer.alignment), tensor.layout)
