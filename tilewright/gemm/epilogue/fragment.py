@@ -9,7 +9,7 @@ from typing import Any
 from tilewright import Boolean, cute, range_constexpr
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.epilogue.store import rounded
+from tilewright.gemm.epilogue.store import by_rows, rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
@@ -33,7 +33,7 @@ class FragmentEpilogue:
     @cute.jit
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, sums: cute.Tensor, step: Any, gC: cute.Tensor, gD: cute.Tensor,
-        cD: cute.Tensor, extent: tuple, function: EpilogueFunction,
+        cD: cute.Tensor, extent: tuple, function: EpilogueFunction, scatter: Any = None,
     ) -> None:  # fmt: skip
         """Write ``sums``, the accumulators of ``step``, to their place in the tile ``gD``."""
         thr_mma = tiled_mma.get_slice(tidx)
@@ -43,15 +43,16 @@ class FragmentEpilogue:
         inside = cute.make_rmem_tensor((1, cute.size(c, mode=[1])), Boolean)
         for i in range_constexpr(cute.size(inside)):
             inside[i] = cute.elem_less(c[0, i], extent)
+        move = by_rows(scatter, [c[0, i][0] for i in range(cute.size(inside))], extent[0], 1, 2)
 
         def read_source() -> Any:
             source = cute.make_rmem_tensor(tc.shape, self.config.c.dtype)
             source.fill(0)
-            cute.copy(self.atom(), self.pairs(tC), self.pairs(source), pred=inside)
+            move(self.atom(), self.pairs(tC), self.pairs(source), inside, False)
             return source.load()
 
         function(acc, EpilogueTile(tc, extent, read_source))
-        cute.copy(self.atom(), self.pairs(rounded(acc, self.config.c.dtype)), self.pairs(tD), pred=inside)
+        move(self.atom(), self.pairs(rounded(acc, self.config.c.dtype)), self.pairs(tD), inside, True)
 
     def pairs(self, tensor: cute.Tensor) -> cute.Tensor:
         """A partition as (elements of one access, accesses)."""

@@ -30,8 +30,8 @@ def rounded(acc: Any, dtype: Any) -> Any:
     return result
 
 
-def by_rows(scatter: Any, numbers: list[Any], extent: Any, mode: int) -> Any:
-    """``move(atom, source, target, inside, stores)``: a copy of partitions of rank 3 between registers and D or C.
+def by_rows(scatter: Any, numbers: list[Any], extent: Any, mode: int, rank: int = 3) -> Any:
+    """``move(atom, source, target, inside, stores)``: a copy of partitions between registers and D or C.
 
     ``scatter`` is None, or D's row indices and the stride of its rows: then row ``numbers[i]``, which goes along
     ``mode`` of the partitions, lies where the indices say.
@@ -50,7 +50,7 @@ def by_rows(scatter: Any, numbers: list[Any], extent: Any, mode: int) -> Any:
 
     def one_by_one(atom: Any, source: Any, target: Any, inside: Any, stores: bool) -> None:
         for i in range(len(numbers)):
-            here = tuple(i if at == mode else None for at in (0, 1, 2))
+            here = tuple(i if at == mode else None for at in range(rank))
             ours, theirs = (source, target) if stores else (target, source)
             there = moved(theirs[here], shift[stores][i])
             pair = (ours[here], there) if stores else (there, ours[here])

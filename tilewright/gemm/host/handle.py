@@ -13,7 +13,7 @@ from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import EpilogueFunction, LinearCombination, partitionable
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.gemm.host.transfer import beside, zeros_beside
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.kernel.select import kernel_of
 from tilewright.gemm.schedule.launch import decomposition_of, padded, workspace_of
@@ -64,11 +64,19 @@ class Handle:
             slices = stack(partials, seen.shape, plan.shares.slices, config.acc_dtype)
             kept = Operand(config.acc_dtype, Major.K, 128)
             tensors: Any = slices.tensor(kept), C.tensor(config.c), D.tensor(config.c)
-            then = made(ReduceSplitK(config.acc_dtype, config.transposed), tensors, (function,), config, (C, D))
+            places = seen.places.addressing(beside(target, D)) if seen.places is not None else None
+            then = made(ReduceSplitK(config.acc_dtype, config.transposed), tensors,
+                        (function, places.scatter_D if places else None), config, (C, D))  # fmt: skip
             function, config, C, D = unchanged(config.acc_dtype), replace(config, c=kept), slices, slices
+        objects: tuple[Any, ...] = function, how
+        if seen.places is not None:
+            addressing = seen.places.addressing(beside(target, D))
+            if then is not None:  # the slices lie in the workspace at strides
+                addressing = replace(addressing, scatter_D=None)
+            objects = function, how, addressing
         operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
         tensors = tuple(matrix.tensor(operand) for matrix, operand in operands)
-        first = made(kernel_of(config), tensors, (function, how), config, (A, B, C, D))
+        first = made(kernel_of(config), tensors, objects, config, (A, B, C, D))
         return first if then is None else replace(first, then=then)
 
     def __call__(self, stream: Any = None) -> None:

@@ -10,7 +10,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.choice.choose import best
 from tilewright.gemm.choice.registry import KernelEntry, in_order
-from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major
+from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.shared import REDUCTIONS
 from tilewright.gemm.schedule.splitk import SplitK
@@ -161,6 +161,8 @@ def refusal(
         return few_rows_refusal(entry, problem, decomposition) if entry.config.math == "small_m" else None
     if version // 10 != entry.min_arch // 10:
         return f"it needs wgmma, which sm_90 has and sm_{version} does not"
+    if problem.places is not None:
+        return "TMA reads matrices whose rows and batches follow each other at strides, not by index or pointer"
     if problem.shape[2] == 0:
         return "K is 0: there is nothing to load"
     if entry.config.cluster_k > 1 and decomposition == "dynamic":
@@ -190,6 +192,8 @@ def few_rows_refusal(
     entry: KernelEntry, problem: Problem, decomposition: str | StreamK | SplitK
 ) -> str | None:  # fmt: skip
     """Why the kernel for few rows cannot multiply these operands; None where it can."""
+    if problem.places is not None:
+        return "it reads matrices whose rows and batches follow each other at strides, not by index or pointer"
     if problem.shape[0] > entry.config.tile[0]:
         return f"it is for products with at most {entry.config.tile[0]} rows, not {problem.shape[0]}"
     if problem.shape[2] == 0:
@@ -208,13 +212,25 @@ def few_rows_refusal(
 
 def with_operands(entry: KernelEntry, problem: Problem) -> AnyConfig:
     """The entry's configuration for matrices that lie as the problem's do."""
-    A, B, C, D = problem.oriented(entry.config.transposed).read_as(entry.config.a.dtype).matrices
+    seen = problem.oriented(entry.config.transposed).read_as(entry.config.a.dtype)
     bM, bN, bK = entry.config.tile
-    return entry.with_operands(
-        operand_of((A,), {Major.K: bK, Major.MN: bM}),
-        operand_of((B.transposed(),), {Major.K: bK, Major.MN: bN}),
-        operand_of((D, C), {Major.K: bN, Major.MN: bM}),
+    a, b, c = (
+        operand_of(matrices, tile)
+        for matrices, tile in (
+            (seen.every(0), {Major.K: bK, Major.MN: bM}),
+            (tuple(matrix.transposed() for matrix in seen.every(1)), {Major.K: bK, Major.MN: bN}),
+            ((*seen.every(3), *seen.every(2)), {Major.K: bN, Major.MN: bM}),
+        )
     )
+    if seen.places is not None:
+        by_index = (seen.places.by_index(operand) for operand in (0, 1, 3))
+        a, b, c = (one_by_one(x) if each else x for x, each in zip((a, b, c), by_index, strict=True))
+    return entry.with_operands(a, b, c)
+
+
+def one_by_one(operand: Operand) -> Operand:
+    """How rows are read that lie anywhere: element by element where vectors would go across them."""
+    return operand if operand.major is Major.K else replace(operand, copy_bits=operand.dtype.width)
 
 
 def suited_entry(entry: KernelEntry, problem: Problem) -> KernelEntry:
@@ -230,7 +246,7 @@ def suited_entry(entry: KernelEntry, problem: Problem) -> KernelEntry:
 
 def wants_granules(entry: KernelEntry, problem: Problem, config: AnyConfig) -> bool:
     """Whether an operand has rows of K that begin at any element, and none steps backwards through memory."""
-    if not entry.granular or not isinstance(config, GemmConfig):
+    if not entry.granular or not isinstance(config, GemmConfig) or problem.places is not None:
         return False
     forwards = min(*problem.A.stride, *problem.B.stride) >= 0
     size = replace(config, granules=True)

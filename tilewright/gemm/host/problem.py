@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.host.arguments import GemmUniversalArguments, GemmUniversalMode
+from tilewright.gemm.host.places import Places, array_batches, indices_of
 
 MACHINES = ("auto", "cpu", "gpu")
 
@@ -24,6 +25,7 @@ class Problem:
     C: Matrix
     D: Matrix
     has_c: bool
+    places: Places | None = None  # rows by index, batches by pointer
 
     @classmethod
     def of(cls, a: Any, b: Any, c: Any = None, out: Any = None, out_dtype: Any = None) -> Problem:
@@ -42,8 +44,16 @@ class Problem:
     def of_arguments(cls, arguments: GemmUniversalArguments) -> Problem:
         """The operands of :class:`GemmUniversal`, checked against its mode."""
         mode, count = arguments.mode, arguments.batch_count
-        if arguments.indices or mode is GemmUniversalMode.kArray:
-            raise ArgumentError("not yet")
+        if arguments.indices:
+            return cls.by_index(arguments)
+        if mode is GemmUniversalMode.kArray:
+            batches = array_batches(arguments.A, arguments.B, arguments.C, arguments.D)
+            if count not in (1, len(batches)):
+                raise ArgumentError(f"batch_count is {count}; the lists have {len(batches)} matrices each")
+            A, B, C, D = batches[0]
+            has_c = arguments.C is not None
+            check_output(A, B, C if has_c else None, D, check_operands(A, B, C if has_c else None))
+            return cls(A, B, C, D, has_c, Places(batches=batches))
         problem = cls.of(arguments.A, arguments.B, arguments.C, arguments.D)
         batch = problem.shape[3]
         if mode is GemmUniversalMode.kBatched:
@@ -56,11 +66,45 @@ class Problem:
             raise ArgumentError(f"mode {name!r} is for a single product; a stack of {batch} is mode 'batched'")
         return problem
 
+    @classmethod
+    def by_index(cls, arguments: GemmUniversalArguments) -> Problem:
+        """A single product some of whose rows are told by index."""
+        if arguments.mode not in (GemmUniversalMode.kGemm, GemmUniversalMode.kGemmSplitKParallel):
+            raise ArgumentError(f"indices are for single products, not for mode {GemmUniversalMode(arguments.mode).value!r}")
+        A, B, D = Matrix.of("a", arguments.A), Matrix.of("b", arguments.B), Matrix.of("out", arguments.D)
+        C = Matrix.of("c", arguments.C) if arguments.C is not None else None
+        if any(matrix.shape[2] != 1 for matrix in (A, B, D)):
+            raise ArgumentError("indices are for single products, not for stacks of matrices")
+        (rows, k, _), (k_b, columns, _), results = A.shape, B.shape, D.shape[0]
+        found = {
+            "gather_A": ("gather_A_indices", rows, False), "gather_B": ("gather_B_indices", columns, False),
+            "scatter_D": ("scatter_D_indices", results, True),
+        }  # fmt: skip
+        vectors = {
+            key: indices_of(name, arguments.indices[name], extent, D.device, unique)
+            for key, (name, extent, unique) in found.items() if name in arguments.indices
+        }  # fmt: skip
+        places = Places(**vectors)
+        m = places.gather_A.shape[0] if places.gather_A is not None else rows
+        n = places.gather_B.shape[0] if places.gather_B is not None else columns
+        check_operands(A, B, None)
+        if C is not None and C.shape != D.shape:
+            raise ArgumentError(f"c must be {_shape(D.shape)} as out is, got {_shape(C.shape)}")
+        written = D.shape if places.scatter_D is None else (places.scatter_D.shape[0], D.shape[1], 1)
+        if written != (m, n, 1):
+            what = "out" if places.scatter_D is None else "what scatter_D_indices names of out"
+            raise ArgumentError(f"{what} must be {_shape((m, n, 1))}, got {_shape(written)}")
+        check_output(A, B, C, D, D.shape)
+        return cls(A, B, C if C is not None else D, D, C is not None, places)
+
     def geometry(self) -> tuple[Any, ...]:
         """What a plan depends on: extents, strides, types, alignment, device."""
         arrays = [matrix.array for matrix in self.matrices]
         where = [(array.shape, array.stride, array.dtype, array.address % 16, array.device) for array in arrays]
-        return (*where, self.has_c)
+        if self.places is None:
+            return (*where, self.has_c)
+        others = [[m.array.address % 16 for m in batch] for batch in self.places.batches]
+        return (*where, self.has_c, self.shape, others, [self.places.by_index(operand) for operand in range(4)])
 
     def describe(self) -> str:
         """M x N x K, and L where it is not 1."""
@@ -70,12 +114,13 @@ class Problem:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """(M, N, K, L)"""
-        m, n, batch = self.D.shape
+        m, n, batch = self.D.shape if self.places is None else self.places.extents(*self.D.shape)
         return m, n, self.A.shape[1], batch
 
     @property
     def is_empty(self) -> bool:
-        return 0 in self.D.shape
+        m, n, _, batch = self.shape
+        return 0 in (m, n, batch)
 
     @property
     def machine(self) -> str:
@@ -85,6 +130,13 @@ class Problem:
     @property
     def matrices(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         return self.A, self.B, self.C, self.D
+
+    def every(self, operand: int) -> tuple[Matrix, ...]:
+        """All matrices of operand 0 (A) to 3 (D): several where batches are told by pointer."""
+        first = self.matrices[operand]
+        if self.places is None or not self.places.batches:
+            return (first,)
+        return tuple(m.read_as(first.dtype) for m in self.places.matrices(operand, first))
 
     def transposed(self) -> Problem:
         """D^T = f(B^T A^T, C^T)."""

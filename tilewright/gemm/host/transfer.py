@@ -40,6 +40,19 @@ def zeros_beside(target: Any, matrix: Matrix) -> Callable[[int, Any], Any]:
     return zeros
 
 
+def beside(target: Any, matrix: Matrix) -> Callable[[Any], Any]:
+    """Brings NumPy arrays to the device of ``matrix``."""
+
+    def upload(array: Any) -> Any:
+        if is_torch(matrix.source):
+            import torch
+
+            return torch.from_numpy(array).to(matrix.source.device)
+        return target.upload(array)
+
+    return upload
+
+
 def _moved(target: Any, matrix: Matrix) -> Matrix:
     if matrix.device == "cpu":
         return Matrix.of(matrix.name, target.upload(_as_numpy(matrix.source, matrix)))

@@ -105,7 +105,7 @@ class MultistageGemm:
         )
         decomposition.run(bidx, None, k_tiles, piece)
         if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
-            write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition, extent)
+            write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition, extent, scatter)
             steps = cute.size(tiled_mma.get_slice(0).partition_shape_C(self.config.tile[:2]), mode=[2])
             accumulators = self.partials.accumulators
             self.fixup.reduce(
@@ -165,6 +165,8 @@ class MultistageGemm:
             if turn == 0:
                 write(gC, gD, cD, smem, extent, function.set_k_partition(0, turns))
             else:
+                if cutlass.const_expr(scatter is not None):  # C is D
+                    write = partial(self.epilogue.run, tiled_mma, tidx, acc, scatter=(scatter[0], {**scatter[1], False: scatter[1][True]}))
                 write(gD, gD, cD, smem, extent, function.set_k_partition(turn, turns))
             decomposition.release(tile, tidx, cute.arch.sync_threads)
         elif cutlass.const_expr(decomposition.sums != "exchanged"):
@@ -194,11 +196,11 @@ class MultistageGemm:
     @cute.jit
     def write_part(
         self, tiled_mma: cute.TiledMma, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        decomposition: SharedTiles, extent: tuple, tile: Any, step: Any, sums: cute.Tensor,
+        decomposition: SharedTiles, extent: tuple, scatter: Any, tile: Any, step: Any, sums: cute.Tensor,
     ) -> None:  # fmt: skip
         """A reduction block's sums of one step of the instruction along N to D."""
         bM, bN, _ = self.config.tile
         where = decomposition.place(self.raster, tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
         gC, gD, cD = self.tiles(mC, mD, extent, where)
         tidx = cute.arch.thread_idx()[0]
-        FragmentEpilogue(self.config).run(tiled_mma, tidx, sums, step, gC, gD, cD, extent, function)
+        FragmentEpilogue(self.config).run(tiled_mma, tidx, sums, step, gC, gD, cD, extent, function, scatter)

@@ -28,28 +28,33 @@ class ReduceSplitK:
 
     @cute.jit
     def __call__(
-        self, slices: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction, stream: Any = None
-    ) -> None:
+        self, slices: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        scatter: Any = None, stream: Any = None,
+    ) -> None:  # fmt: skip
+        """``scatter``: None, or the row of D and C for each row of the slices."""
         rows, columns = THREADS // 32, 32 * self.vector
-        grid = cute.ceil_div(cute.size(mD, mode=[1]), columns), cute.ceil_div(cute.size(mD, mode=[0]), rows), 1
-        self.kernel(slices, mC, mD, function).launch(grid=grid, block=(THREADS, 1, 1), stream=stream)
+        grid = cute.ceil_div(cute.size(mD, mode=[1]), columns), cute.ceil_div(cute.size(slices, mode=[0]), rows), 1
+        self.kernel(slices, mC, mD, function, scatter).launch(grid=grid, block=(THREADS, 1, 1), stream=stream)
 
     @cute.kernel
-    def kernel(self, slices: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction) -> None:
+    def kernel(
+        self, slices: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction, scatter: Any
+    ) -> None:
         tidx, _, _ = cute.arch.thread_idx()
         bidx, bidy, _ = cute.arch.block_idx()
-        extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
+        extent = (cute.size(slices, mode=[0]), cute.size(mD, mode=[1]))
         vector = self.vector
         m, group = bidy * (THREADS // 32) + tidx // 32, bidx * 32 + tidx % 32
         if (m < extent[0]) & (group * vector < extent[1]):
             at = (m, group)
             cD = cute.local_tile(cute.make_identity_tensor(extent), (1, vector), at)  # (1, vector)
-            gC, gD = (cute.local_tile(x[None, None, 0], (1, vector), at) for x in (mC, mD))  # (1, vector)
+            row = m if scatter is None else scatter[m]
+            gC, gD = (cute.local_tile(x[None, None, 0], (1, vector), (row, group)) for x in (mC, mD))  # (1, vector)
             sums = cute.make_rmem_tensor((1, vector), self.acc_dtype)
             sums.fill(0)
-            base, (row, _, apart) = slices.iterator, slices.stride
+            base, (step, _, apart) = slices.iterator, slices.stride
             for number in cutlass.range(0, cute.size(slices, mode=[2]), unroll=READ_AT_ONCE):
-                offset = cutlass.Int64(number) * apart + (cutlass.Int64(m) * row + group * vector)
+                offset = cutlass.Int64(number) * apart + (cutlass.Int64(m) * step + group * vector)
                 here = cute.make_tensor((base + offset).align(16), cute.make_layout((1, vector)))
                 fetched = cute.make_rmem_tensor((1, vector), self.acc_dtype)
                 cute.autovec_copy(here, fetched)
