@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tilewright import Int32, cute
@@ -11,6 +13,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import EpilogueFunction, LinearCombination, partitionable
+from tilewright.gemm.host.places import Places
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import beside, zeros_beside
@@ -37,6 +40,7 @@ class Handle:
     kernel: Any = None
     key: Any = None
     then: Handle | None = None
+    around: Callable[[], Any] = nullcontext  # what has to be entered during a launch
 
     @classmethod
     def of(
@@ -77,14 +81,18 @@ class Handle:
         operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
         tensors = tuple(matrix.tensor(operand) for matrix, operand in operands)
         first = made(kernel_of(config), tensors, objects, config, (A, B, C, D))
-        return first if then is None else replace(first, then=then)
+        around = nullcontext
+        if seen.places is not None and seen.places.batches:
+            around = partial(reachable, target, seen.places)
+        return replace(first, then=then, around=around)
 
     def __call__(self, stream: Any = None) -> None:
         """Launch on ``stream``; None: on the current one."""
-        if stream is None:
-            self.executor(*self.args)
-        else:
-            compiled(self.kernel, self.key, self.args, True)(*self.args, StreamHandle(stream_handle(stream) or 0))
+        with self.around():
+            if stream is None:
+                self.executor(*self.args)
+            else:
+                compiled(self.kernel, self.key, self.args, True)(*self.args, StreamHandle(stream_handle(stream) or 0))
         if self.then is not None:
             self.then(stream)
 
@@ -119,6 +127,16 @@ def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> An
         more = {"stream": StreamHandle(0)} if streamed else {}
         _COMPILED[key, streamed] = cute.compile(kernel, *args, **more)
     return _COMPILED[key, streamed]
+
+
+@contextmanager
+def reachable(target: Any, places: Places) -> Iterator[None]:
+    """The simulator knows the matrices that a kernel finds by their addresses."""
+    with ExitStack() as known:
+        if hasattr(target, "exposed"):
+            for matrix in (matrix for batch in places.batches for matrix in batch):
+                known.enter_context(target.exposed(*matrix.array.bounds))
+        yield
 
 
 def stack(partials: Any, shape: tuple[int, int, int, int], slices: int, dtype: Any) -> Matrix:

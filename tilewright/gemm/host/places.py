@@ -45,12 +45,12 @@ class Places:
     def addressing(self, upload: Any) -> Addressing:
         """The kernel's argument; ``upload`` brings a NumPy array to the machine that runs it."""
         vectors = (self.gather_A, self.gather_B, self.scatter_D)
-        indices = (x if x is None else tensor_over(x).mark_layout_dynamic() for x in vectors)
+        a, b, d = (x if x is None else tensor_over(x).mark_layout_dynamic() for x in vectors)
         pointers = None
         if self.batches:
             addresses = np.array([[m.array.address for m in batch] for batch in self.batches], np.int64).T.copy()
             pointers = tensor_over(array_of(upload(addresses))).mark_layout_dynamic()
-        return Addressing(*indices, pointers)
+        return Addressing(a, b, d, pointers)
 
 
 def indices_of(name: str, source: Any, rows: int, device: str, unique: bool = False) -> Array:
@@ -66,8 +66,8 @@ def indices_of(name: str, source: Any, rows: int, device: str, unique: bool = Fa
     if low < 0 or high >= rows:
         raise ArgumentError(f"{name} names row {low if low < 0 else high}; there are {rows} (0 to {rows - 1})")
     if unique:
-        values = source.cpu().numpy() if hasattr(source, "cpu") else np.asarray(getattr(source, "get", lambda: source)())
-        numbers, counts = np.unique(values, return_counts=True)
+        there = source.cpu() if hasattr(source, "cpu") else source.get() if hasattr(source, "get") else source
+        numbers, counts = np.unique(np.asarray(there), return_counts=True)
         if counts.max() > 1:
             raise ArgumentError(f"{name} names row {numbers[counts.argmax()]} twice: two rows of D would share it")
     return array

@@ -70,17 +70,18 @@ class Problem:
     def by_index(cls, arguments: GemmUniversalArguments) -> Problem:
         """A single product some of whose rows are told by index."""
         if arguments.mode not in (GemmUniversalMode.kGemm, GemmUniversalMode.kGemmSplitKParallel):
-            raise ArgumentError(f"indices are for single products, not for mode {GemmUniversalMode(arguments.mode).value!r}")
+            mode = GemmUniversalMode(arguments.mode).value
+            raise ArgumentError(f"indices are for single products, not for mode {mode!r}")
         A, B, D = Matrix.of("a", arguments.A), Matrix.of("b", arguments.B), Matrix.of("out", arguments.D)
         C = Matrix.of("c", arguments.C) if arguments.C is not None else None
         if any(matrix.shape[2] != 1 for matrix in (A, B, D)):
             raise ArgumentError("indices are for single products, not for stacks of matrices")
-        (rows, k, _), (k_b, columns, _), results = A.shape, B.shape, D.shape[0]
+        rows, columns, results = A.shape[0], B.shape[1], D.shape[0]
         found = {
             "gather_A": ("gather_A_indices", rows, False), "gather_B": ("gather_B_indices", columns, False),
             "scatter_D": ("scatter_D_indices", results, True),
         }  # fmt: skip
-        vectors = {
+        vectors: dict[str, Any] = {
             key: indices_of(name, arguments.indices[name], extent, D.device, unique)
             for key, (name, extent, unique) in found.items() if name in arguments.indices
         }  # fmt: skip
@@ -94,7 +95,7 @@ class Problem:
         if written != (m, n, 1):
             what = "out" if places.scatter_D is None else "what scatter_D_indices names of out"
             raise ArgumentError(f"{what} must be {_shape((m, n, 1))}, got {_shape(written)}")
-        check_output(A, B, C, D, D.shape)
+        check_output(A, B, C, D, (results, D.shape[1], 1))
         return cls(A, B, C if C is not None else D, D, C is not None, places)
 
     def geometry(self) -> tuple[Any, ...]:

@@ -166,7 +166,9 @@ class MultistageGemm:
                 write(gC, gD, cD, smem, extent, function.set_k_partition(0, turns))
             else:
                 if cutlass.const_expr(scatter is not None):  # C is D
-                    write = partial(self.epilogue.run, tiled_mma, tidx, acc, scatter=(scatter[0], {**scatter[1], False: scatter[1][True]}))
+                    rows, strides = scatter
+                    again = rows, {False: strides[True], True: strides[True]}
+                    write = partial(self.epilogue.run, tiled_mma, tidx, acc, scatter=again)
                 write(gD, gD, cD, smem, extent, function.set_k_partition(turn, turns))
             decomposition.release(tile, tidx, cute.arch.sync_threads)
         elif cutlass.const_expr(decomposition.sums != "exchanged"):

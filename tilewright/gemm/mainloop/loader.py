@@ -43,7 +43,7 @@ class TileLoader:
                     k = coordinates[(0, v), row, column, k_begin][1]
                     self.ragged[v, row, column] = within & (k >= 0)
 
-        self.shift = None
+        self.shift: Any = None
         if gather is not None:
             numbers = cute.make_rmem_tensor(rows, Int32)
             for row in range_constexpr(rows):
