@@ -81,7 +81,7 @@ class Handle:
         operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
         tensors = tuple(matrix.tensor(operand) for matrix, operand in operands)
         first = made(kernel_of(config), tensors, objects, config, (A, B, C, D))
-        around = nullcontext
+        around: Callable[[], Any] = nullcontext
         if seen.places is not None and seen.places.batches:
             around = partial(reachable, target, seen.places)
         return replace(first, then=then, around=around)
