@@ -96,9 +96,11 @@ def test_stream_k_on_hopper_shares_what_there_is(m: int, n: int, k: int, sms: in
     )
     assert made.sk_tiles <= made.output_tiles and made.sk_units <= made.wave
     if made.sk_units and made.sk_groups == 1:
-        lengths = [end - begin for begin, end in map(made.units.get_iter_extents, range(made.sk_units))]
-        assert min(lengths) == made.k_tiles_per_sk_unit and sum(lengths) == made.sk_tiles * made.tiles_per_output_tile
-        assert lengths.count(made.k_tiles_per_sk_unit + 1) == made.big_units * made.cluster_size
+        units = made.units  # of clusters
+        lengths = [end - begin for begin, end in map(units.get_iter_extents, range(units.sk_blocks))]
+        assert min(lengths) == made.k_tiles_per_sk_unit and sum(lengths) == units.sk_tiles * made.tiles_per_output_tile
+        assert units.sk_tiles * made.cluster_size == made.sk_tiles
+        assert lengths.count(made.k_tiles_per_sk_unit + 1) == made.big_units
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from tilewright import Float32
 from tilewright.errors import ConstraintError
 from tilewright.ir.target import MOST_THREADS, REGISTERS, SMEM_RESERVED
 
-RASTERS = ("m", "n", "hilbert")
-"""Orders of tiles: in groups along M or along N, or along the Hilbert curve (``schedule.raster``)."""
+RASTERS = ("m", "n", "hilbert", "identity")
+"""Orders of tiles: in groups along M or along N, along the Hilbert curve, or as CUTLASS 2.x's identity threadblock
+swizzle has them (``schedule.raster``)."""
 
 
 LEAST_ASYNCHRONOUS = 32
@@ -94,6 +95,10 @@ class GemmConfig:
     @property
     def threads(self) -> int:
         return 32 * self.warps[0] * self.warps[1]
+
+    @property
+    def cluster_tile(self) -> tuple[int, int, int]:
+        return self.tile
 
     @property
     def fragments(self) -> int:
@@ -218,6 +223,11 @@ class HopperConfig:
     def cluster_size(self) -> int:
         """Blocks of a cluster."""
         return self.cluster[0] * self.cluster[1] * self.cluster_k
+
+    @property
+    def cluster_tile(self) -> tuple[int, int, int]:
+        """(M, N, K) of the tiles that the blocks of a cluster make in step."""
+        return self.tile[0] * self.cluster[0], self.tile[1] * self.cluster[1], self.tile[2]
 
     @property
     def parts(self) -> int:

@@ -97,14 +97,14 @@ def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Opti
     found = (*plan.tiled_shape, plan.iters_per_tile)
     wanted = []
     for entry in entries:
-        (m, n, k, batch), (bM, bN, bK) = oriented(entry.config, problem), entry.config.tile
+        (m, n, k, batch), (bM, bN, bK) = oriented(entry.config, problem), entry.config.cluster_tile
         wanted.append((-(-m // bM), -(-n // bN), batch, -(-k // bK)))
         if wanted[-1] == found and batch == 1:
             plan.check()
-            if isinstance(entry.config, HopperConfig) and entry.config.cluster_size > 1 and plan.sk_tiles:
+            if isinstance(entry.config, HopperConfig) and entry.config.cluster_k > 1 and plan.sk_tiles:
                 raise ArgumentError(
-                    f"a cluster of {entry.config.cluster} blocks works on one tile after another; blocks that share "
-                    "tiles exchange their sums one by one: take a cluster of (1, 1)"
+                    f"the {entry.config.cluster_k} blocks of a cluster (cluster_k) share the k tiles of one tile, and "
+                    "shares of several tiles go to others: take cluster_k=1"
                 )
             if isinstance(entry.config, HopperConfig) and entry.config.pingpong and plan.sk_tiles:
                 raise ArgumentError(

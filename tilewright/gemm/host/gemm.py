@@ -11,11 +11,10 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.host.plan import Decomposition
 from tilewright.gemm.host.problem import Problem, machine_name
 from tilewright.gemm.host.transfer import fetch_result, transfer
 from tilewright.gemm.host.universal import GemmUniversal
-from tilewright.gemm.schedule.splitk import SplitK
-from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.launch.machine import machine_of
 
 
@@ -39,7 +38,7 @@ class GemmReport:
 
 def gemm(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None,
-    machine: str = "auto", out: Any = None, decomposition: str | StreamK | SplitK = "auto", reduction: str = "mixed",
+    machine: str = "auto", out: Any = None, decomposition: Decomposition = "auto", reduction: str = "mixed",
     epilogue: EpilogueFunction | None = None, progress: Callable[[float], None] | None = None, check: str = "",
 ) -> GemmReport:  # fmt: skip
     """D = alpha * a @ b + beta * c, or what ``epilogue`` makes of the sums (``gemm.epilogue.functions``).
@@ -79,7 +78,7 @@ def gemm(
 
 def launcher(
     a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
-    kernel: str | KernelEntry | None = None, decomposition: str | StreamK | SplitK = "auto", reduction: str = "mixed",
+    kernel: str | KernelEntry | None = None, decomposition: Decomposition = "auto", reduction: str = "mixed",
     epilogue: EpilogueFunction | None = None,
 ) -> Callable[[], None]:  # fmt: skip
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.

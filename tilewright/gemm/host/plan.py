@@ -13,10 +13,15 @@ from tilewright.gemm.choice.registry import KernelEntry, in_order
 from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.shared import REDUCTIONS
+from tilewright.gemm.schedule.shared_units import SharedUnits
+from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
 from tilewright.lang.tools.hardware import HardwareInfo
+
+Decomposition = str | StreamK | SplitK | StreamKScheduleSm90
+"""What a user may ask for."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Plan:
 
     entry: KernelEntry
     config: AnyConfig
-    shares: StreamK | SplitK | None
+    shares: StreamK | SharedUnits | SplitK | None
     multiprocessors: int
     passed_over: dict[str, str]
     dynamic: bool = False
@@ -35,7 +40,7 @@ class Plan:
 
     @classmethod
     def of(
-        cls, problem: Problem, entries: list[KernelEntry], decomposition: str | StreamK | SplitK, machine: str,
+        cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
         reduction: str = "mixed", split: int = 1, available: int = -1,
     ) -> Plan:  # fmt: skip
         """The first of ``entries`` that can take the operands, in the size that suits the problem. ``split`` and
@@ -48,6 +53,8 @@ class Plan:
             reason = refusal(candidate, problem, decomposition, arch(machine))
             if reason is None:
                 suited = suited_entry(candidate, problem)
+                if isinstance(decomposition, StreamKScheduleSm90):
+                    return cls.scheduled(decomposition, suited, problem, passed_over, reduction)
                 if isinstance(decomposition, SplitK):
                     return cls.split(decomposition, suited, problem, where, passed_over)
                 if reduction == "none" and decomposition in ("auto", "stream_k"):
@@ -85,6 +92,29 @@ class Plan:
         config = next(narrower, replace(config, cluster_k=slices, cluster=(1, 1)))
         config.check()
         return cls(entry.only(config), config, None, where[0], passed_over)
+
+    @classmethod
+    def scheduled(
+        cls, how: StreamKScheduleSm90, entry: KernelEntry, problem: Problem, passed_over: dict[str, str],
+        reduction: str,
+    ) -> Plan:  # fmt: skip
+        """Hopper's Stream-K schedule on the size whose tiles and clusters it is for."""
+        for option in (entry.config, *entry.small):
+            if not isinstance(option, HopperConfig) or option.cluster != how.persistent.cluster_mn:
+                continue
+            m, n, k, batch = problem.oriented(option.transposed).shape
+            bM, bN, bK = option.cluster_tile
+            tiles = tuple(-(-extent // size) for extent, size in ((m, bM), (n, bN)))
+            if (*tiles, batch, -(-k // bK)) == (*how.persistent.clusters_mnl, how.tiles_per_output_tile):
+                chosen = entry.only(option)
+                shares = how.units if how.units.sk_blocks else None
+                if shares is not None and (option.pingpong or option.cluster_k > 1):
+                    continue
+                return cls(chosen, with_operands(chosen, problem), shares, how.wave, passed_over, False, reduction)
+        raise ArgumentError(
+            f"the schedule is for {how.persistent.clusters_mnl} clusters {how.persistent.cluster_mn} of tiles with "
+            f"{how.tiles_per_output_tile} k tiles; no size of kernel {entry.name} cuts {problem.describe()} so"
+        )
 
     @property
     def decomposition(self) -> str:
@@ -147,7 +177,7 @@ def check_reduction(reduction: str, decomposition: Any) -> None:
 
 
 def refusal(
-    entry: KernelEntry, problem: Problem, decomposition: str | StreamK | SplitK, version: int
+    entry: KernelEntry, problem: Problem, decomposition: Decomposition, version: int
 ) -> str | None:
     """Why the kernel cannot multiply these operands; None where it can."""
     if isinstance(decomposition, SplitK):
@@ -158,6 +188,8 @@ def refusal(
     if decomposition == "dynamic" and not (isinstance(entry.config, HopperConfig) and entry.config.producers):
         return "its blocks have no warp that could draw tiles for the others: warp-specialised Hopper kernels have"
     if not isinstance(entry.config, HopperConfig):
+        if isinstance(decomposition, StreamKScheduleSm90):
+            return "the schedule is for persistent blocks: Hopper kernels have them"
         return few_rows_refusal(entry, problem, decomposition) if entry.config.math == "small_m" else None
     if version // 10 != entry.min_arch // 10:
         return f"it needs wgmma, which sm_90 has and sm_{version} does not"
@@ -189,7 +221,7 @@ def refusal(
 
 
 def few_rows_refusal(
-    entry: KernelEntry, problem: Problem, decomposition: str | StreamK | SplitK
+    entry: KernelEntry, problem: Problem, decomposition: Decomposition
 ) -> str | None:  # fmt: skip
     """Why the kernel for few rows cannot multiply these operands; None where it can."""
     if problem.places is not None:

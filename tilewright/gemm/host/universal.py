@@ -12,14 +12,13 @@ from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.host.arguments import SUCCESS, GemmUniversalArguments, GemmUniversalMode, Status
 from tilewright.gemm.host.handle import Handle
-from tilewright.gemm.host.plan import Plan, alignment_of
+from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.transfer import zeros_beside
 from tilewright.gemm.host.workspace import Memory, check_stream, own_memory, workspace_memory
 from tilewright.gemm.schedule.launch import Workspace, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
-from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.launch.machine import machine_of
 
 Mode = GemmUniversalMode
@@ -31,7 +30,8 @@ class GemmUniversal:
     Args:
         kernel: the name of a kernel of the library, an entry of ``kernels()``, or None for the best that can take the
             operands.
-        decomposition: "auto", "data_parallel", "dynamic", "stream_k", a :class:`StreamK` or a :class:`SplitK`.
+        decomposition: "auto", "data_parallel", "dynamic", "stream_k", a :class:`StreamK`, a :class:`SplitK`, or
+            a :class:`StreamKScheduleSm90`.
         reduction: how blocks that share a tile add up: "mixed" (in a fixed order), "atomic", or "none": they share
             none.
 
@@ -52,7 +52,7 @@ class GemmUniversal:
     Arguments = GemmUniversalArguments
 
     def __init__(
-        self, kernel: str | KernelEntry | None = None, decomposition: str | StreamK | SplitK = "auto",
+        self, kernel: str | KernelEntry | None = None, decomposition: Decomposition = "auto",
         reduction: str = "mixed",
     ) -> None:  # fmt: skip
         self.kernel, self.decomposition, self.reduction = kernel, decomposition, reduction
@@ -148,7 +148,7 @@ class GemmUniversal:
 
     def ready(
         self, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None, machine: str,
-        decomposition: str | StreamK | SplitK | None = None, split: int = 1, avail_sms: int = -1,
+        decomposition: Decomposition | None = None, split: int = 1, avail_sms: int = -1,
     ) -> Ready:  # fmt: skip
         """A problem that was read, with its epilogue function and its plan for ``machine``."""
         entries = candidates(problem.A.dtype, self.kernel)

@@ -48,7 +48,7 @@ class WarpSpecializedGemm:
         threads = 128 * config.warpgroups
         self.together = pipeline.NamedBarrier(barrier_id=4, num_threads=threads)
         self.partials = Partials(threads, config.part[0] * config.part[1] // 128, config.acc_dtype)
-        self.fixup = Fixup(self.partials, self.together.arrive_and_wait)
+        self.fixup = Fixup(self.partials, self.together.arrive_and_wait, config.cluster_size)
 
     @cute.jit
     def __call__(
@@ -90,6 +90,8 @@ class WarpSpecializedGemm:
                 "skip each other's tiles, which must have the same number of k tiles: take PersistentTiles, or "
                 "pingpong=False"
             )
+        if self.config.cluster_size > 1 and isinstance(decomposition, SharedTiles) and decomposition.separate:
+            raise ConstraintError("reduction blocks are single blocks: take a cluster of (1, 1)")
         if (self.config.cluster_k > 1) != isinstance(decomposition, ClusterSlices):
             raise ConstraintError(
                 f"cluster_k = {self.config.cluster_k} with {type(decomposition).__name__}: blocks of a cluster that "

@@ -11,6 +11,9 @@ workspace in global memory.
 Whoever waits for a flag lowers it, so the next launch finds all flags as this one did. Blocks wait for blocks that the
 plan numbers lower, which started earlier: nothing blocks for ever.
 
+Where clusters share tiles, the plan numbers clusters, and each block of a cluster exchanges sums with the blocks at its
+place in the others: slots and flags are numbered cluster by cluster.
+
 A block hands over at most one tile that it does not finish, so slot and flag have the block's number. Where tiles are
 added up separately it also hands over the one that it finishes: then it has two slots, the first for the tile that it
 started, and the flags are the reduction blocks'.
@@ -32,15 +35,27 @@ IN_FLIGHT = 64  # of the next blocks' accumulators, where tiles are so small tha
 
 @dataclass(frozen=True)
 class Fixup:
-    """``sync`` is the barrier of the threads of a block that hold ``partials``."""
+    """``sync`` is the barrier of the threads of a block that hold ``partials``; ``cluster`` blocks work in step."""
 
     partials: Partials
     sync: Callable[[], None] = cute.arch.sync_threads
+    cluster: int = 1
+
+    def number(self, shared: SharedTiles) -> Any:
+        """The plan's number of this block, or of its cluster."""
+        block = cute.arch.block_idx()[0]
+        return shared.number(block if self.cluster == 1 else block // self.cluster)
+
+    def place(self, number: Any) -> Any:
+        """The slot, and the flag, of the block at this one's place in cluster ``number``."""
+        if self.cluster == 1:
+            return number
+        return number * self.cluster + cute.arch.block_idx()[0] % self.cluster
 
     @cute.jit
     def give(self, shared: SharedTiles, tile: Any, k_begin: Any, tidx: Any, acc: cute.Tensor) -> None:
         """Hand this block's sums to whoever adds up the tile."""
-        block = shared.number(cute.arch.block_idx()[0])
+        block = self.place(self.number(shared))
         if cutlass.const_expr(shared.separate):
             self.partials.store(shared.workspace.iterator, tidx, acc, 2 * block + cute.where(k_begin == 0, 0, 1))
             self.sync()
@@ -48,7 +63,7 @@ class Fixup:
             for part in cutlass.range(tidx, parts, self.partials.threads, unroll=1):
                 arrive(shared.flags.iterator + (tile * parts + part))
         elif cutlass.const_expr(shared.reduction == "atomic"):
-            first = shared.first_block(tile)
+            first = self.place(shared.first_block(tile))
             flag = shared.flags.iterator + first
             if k_begin == 0:
                 self.partials.store(shared.workspace.iterator, tidx, acc, first)
@@ -71,23 +86,24 @@ class Fixup:
         Each flag has a thread that waits for it, and the sums of several blocks are on their way at a time: a tile of
         many blocks costs little more than the latency of a tile of two. They are added in the order of the blocks.
         """
-        this = shared.number(cute.arch.block_idx()[0])
+        this = self.number(shared)
         first = shared.first_block(tile)
         if cutlass.const_expr(shared.reduction == "atomic"):
-            flag = shared.flags.iterator + first
+            slot = self.place(first)
+            flag = shared.flags.iterator + slot
             self.wait_until(flag, tidx, this - first)
             if tidx == 0:
                 cute.arch.store(flag, Int32(0))
-            self.partials.add_to(acc, shared.workspace.iterator, tidx, first)
+            self.partials.add_to(acc, shared.workspace.iterator, tidx, slot)
         else:
             for block in cutlass.range(first + tidx, this, self.partials.threads, unroll=1):
-                flag = shared.flags.iterator + block
+                flag = shared.flags.iterator + self.place(block)
                 while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
                     pass
                 cute.arch.store(flag, Int32(0))
             self.sync()
             for block in cutlass.range(first, this, unroll=max(1, IN_FLIGHT // self.partials.accumulators)):
-                self.partials.add_to(acc, shared.workspace.iterator, tidx, block)
+                self.partials.add_to(acc, shared.workspace.iterator, tidx, self.place(block))
 
     @cute.jit
     def reduce(
@@ -95,7 +111,7 @@ class Fixup:
     ) -> None:
         """What a reduction block does: wait for the blocks of its tile, and ``write(tile, part, sums)`` its share of
         the tile's ``parts``, each ``run`` of every ``apart`` accumulators. Blocks of other kinds do nothing."""
-        number = shared.number(cute.arch.block_idx()[0]) - shared.reduce_start
+        number = self.number(shared) - shared.reduce_start
         if (number >= 0) & (number < shared.plan.reduction_blocks):
             each = self.parts(shared)
             tile = number // each

@@ -11,6 +11,7 @@ from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, P
 from tilewright.gemm.schedule.residency import clusters_at_once
 from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
 from tilewright.gemm.schedule.shared import PersistentSharedTiles, SharedTiles
+from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.splitk import ClusterSlices, SplitK
 from tilewright.gemm.schedule.streamk import CACHE_LINE, StreamK
 from tilewright.lang.arguments.arrays import Array, array_of
@@ -20,7 +21,7 @@ Decomposition = (
     DataParallel | PersistentTiles | DynamicTiles | SharedTiles | PersistentSharedTiles | ClusterSlices | SerialSplitK
     | KeptSlices
 )  # fmt: skip
-Plan = StreamK | SplitK | None
+Plan = StreamK | SharedUnits | SplitK | None
 """How tiles are shared; None: not at all."""
 
 
@@ -46,12 +47,13 @@ class Workspace:
 
 def workspace_of(plan: Plan, config: AnyConfig, shape: tuple[int, int, int, int], dynamic: bool = False) -> Workspace:
     """What a launch needs for an (M, N, K, L) problem, as the kernel sees it."""
-    (bM, bN, _), (m, n, _, _) = config.tile, shape
+    (bM, bN, _), (m, n, _, _) = config.cluster_tile, shape
     partials, flags = 0, int(dynamic)
-    if isinstance(plan, StreamK):
+    if isinstance(plan, StreamK | SharedUnits):
         separate = plan.reduction_blocks > 0
         partials = plan.sk_blocks * bM * bN * (2 if separate else 1)
-        flags = max(plan.sk_blocks, plan.reduction_blocks)
+        flags = max(plan.sk_blocks * (config.cluster_size if isinstance(config, HopperConfig) else 1),
+                    plan.reduction_blocks)  # fmt: skip
     elif isinstance(plan, SplitK) and plan.mode == "serial":
         flags = -(-m // bM) * -(-n // bN)
     elif isinstance(plan, SplitK) and plan.mode == "parallel":
@@ -77,6 +79,9 @@ def decomposition_of(
     if isinstance(plan, SplitK):
         slices = Int32(plan.slices)
         return KeptSlices(slices) if plan.mode == "parallel" else SerialSplitK(slices, tensor(flags))
+    if isinstance(plan, SharedUnits) and isinstance(config, HopperConfig):
+        workers = Int32(max(plan.sk_blocks, clusters_at_once(multiprocessors, config.cluster_size)))
+        return PersistentSharedTiles(tensor(partials), tensor(flags), plan, reduction, workers=workers)
     if isinstance(plan, StreamK):
         shared = tensor(partials), tensor(flags), plan, reduction, reduction == "mixed" and plan.reduction_blocks > 0
         if hopper:

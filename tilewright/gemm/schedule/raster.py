@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from tilewright import Int32, cute
 from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.schedule.identity import LEAST_COLUMNS
 from tilewright.lang.tensors.choose import select
 
 
@@ -125,6 +126,28 @@ def quadrant(
     return index - begin, m + down * half, n + across * half, turned ^ column ^ 1, flipped ^ in_fourth
 
 
+@dataclass(frozen=True)
+class IdentityRaster:
+    """The order of ``GemmIdentityThreadblockSwizzle`` (``identity.py``), without the blocks that find no tile: groups
+    of ``2 ** log_tile`` columns, as many as the problem has columns for, at most ``n``.
+
+    >>> [IdentityRaster(4).tile(index, 2, 3) for index in range(6)]
+    [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    """
+
+    n: int = 8
+
+    def tile(self, index: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+        """(tile_m, tile_n) of linear block ``index`` among ``tiles_m * tiles_n``."""
+        width: Any = 1
+        for log, least in reversed(LEAST_COLUMNS):
+            if 1 << log <= self.n:
+                width = select(tiles_n >= least, 1 << log, width)
+        return GroupedRaster(width, "n").tile(index, tiles_m, tiles_n)
+
+
 def raster_of(config: AnyConfig) -> Raster:
     """The raster that a kernel's configuration names."""
+    if config.raster == "identity":
+        return IdentityRaster(config.group)
     return HilbertRaster() if config.raster == "hilbert" else GroupedRaster(config.group, config.raster)

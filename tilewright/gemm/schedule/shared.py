@@ -9,6 +9,7 @@ import tilewright as cutlass
 from tilewright import Int32, const_expr, cute, range
 from tilewright.gemm.schedule.decomposition import Decided, Piece
 from tilewright.gemm.schedule.raster import Raster
+from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.tensors.choose import select
 
@@ -32,7 +33,7 @@ class SharedTiles(Decided):
 
     workspace: cute.Tensor
     flags: cute.Tensor
-    plan: StreamK
+    plan: Any  # StreamK; for persistent workers also SharedUnits
     reduction: cutlass.Constexpr = "mixed"
     separate: cutlass.Constexpr = False
 
@@ -95,7 +96,7 @@ class SharedTiles(Decided):
 
     def last_block(self, tile: Any) -> Any:
         """The block that finishes it."""
-        return self.plan.get_last_block_idx(tile)
+        return self.plan.get_sk_block_idx((tile + 1) * self.plan.iters_per_tile - 1)
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ class PersistentSharedTiles(SharedTiles):
         return self.workers + (self.plan.reduction_blocks if self.separate else 0)
 
     def place(self, raster: Raster, tile: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+        if isinstance(self.plan, SharedUnits):
+            tile = select(tile < self.plan.sk_tiles, self.plan.get_tile(tile), tile)
         return raster.tile(tile, tiles_m, tiles_n)
 
     def number(self, block: Any) -> Any:

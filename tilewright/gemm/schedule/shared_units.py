@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import cute
 from tilewright.lang.tensors.choose import select
@@ -27,6 +27,8 @@ class SharedUnits:
     sk_blocks: Any
     iters_per_tile: Any
     groups: Any = 1
+
+    reduction_blocks: ClassVar[int] = 0
 
     def first(self, group: Any) -> Any:
         """Tiles of all groups before ``group``: the first groups have one more where the number does not divide."""

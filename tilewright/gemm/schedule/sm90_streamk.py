@@ -124,8 +124,13 @@ class StreamKScheduleSm90:
 
     @property
     def units(self) -> SharedUnits:
-        """The shares of the units that share tiles."""
-        return SharedUnits(self.sk_tiles, self.sk_units, self.tiles_per_output_tile, self.sk_groups)
+        """The shares of the clusters that share tiles, for a kernel: clusters of tiles, clusters of units. In split-K
+        each tile is a group."""
+        size, k_tiles = self.cluster_size, self.tiles_per_output_tile
+        if self.splits > 1:
+            tiles = self.output_tiles // size
+            return SharedUnits(tiles, tiles * self.splits, k_tiles, tiles)
+        return SharedUnits(self.sk_tiles // size, self.sk_units // size, k_tiles, self.sk_groups)
 
     def count_sk_tiles(self, heuristic: bool) -> int:
         """The tiles of the last, partial wave and of the one before it; none where no wave is partial, or K is
