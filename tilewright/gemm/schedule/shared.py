@@ -10,7 +10,6 @@ from tilewright import Int32, const_expr, cute, range
 from tilewright.gemm.schedule.decomposition import Decided, Piece
 from tilewright.gemm.schedule.raster import Raster
 from tilewright.gemm.schedule.shared_units import SharedUnits
-from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.tensors.choose import select
 
 REDUCTIONS = ("mixed", "atomic")
