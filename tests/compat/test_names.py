@@ -13,11 +13,9 @@ DATA = Path(__file__).parents[1] / "data"
 GROUPS: dict[str, dict[str, int]] = {
     group: names for group, names in json.loads((DATA / "api_groups.json").read_text()).items() if group != "note"
 }
-LATER = {  # ahead-of-time compilation; elements of less than a byte
-    "tutorials": {
-        "cutlass.Float4E2M1FN", "cutlass.cute.runtime.find_runtime_libraries", "cutlass.cute.runtime.load_module",
-    },
-}  # fmt: skip
+LATER = {  # ahead-of-time compilation
+    "tutorials": {"cutlass.cute.runtime.find_runtime_libraries", "cutlass.cute.runtime.load_module"},
+}
 WHOLE = ("ampere", "helpers", "hopper", "notebooks", "tutorials")
 
 
@@ -88,3 +86,31 @@ def test_loads_as_documented() -> None:
     assert out.tolist() == [x.view(np.int32)[0], 2, x.view(np.int32)[0], 7]
     with pytest.warns(HintWarning), pytest.raises(TilewrightError, match="no pointer to shared memory"):
         host(x, out, "cta")
+
+
+def test_floats_of_four_bits() -> None:
+    import ml_dtypes
+    import numpy as np
+
+    from tilewright import Float4E2M1FN, Float32, cute, dtype
+    from tilewright.errors import StagingError, TilewrightError
+
+    assert (Float4E2M1FN.width, Float4E2M1FN.max, Float4E2M1FN.min) == (4, 6.0, -6.0) and Float4E2M1FN.is_float
+    assert dtype(Float4E2M1FN) is Float4E2M1FN and cute.size_in_bytes(Float4E2M1FN, cute.make_layout((3, 5))) == 8
+    for x in np.linspace(-8, 8, 129, dtype=np.float32):
+        expected = np.clip(x, -6, 6).astype(ml_dtypes.float4_e2m1fn)
+        assert Float4E2M1FN(float(x)).value == float(expected)
+    assert (Float4E2M1FN(1.5) + Float4E2M1FN(2.0)).value == 3.5
+
+    @cute.jit
+    def convert(x: Float32) -> None:
+        Float4E2M1FN(x)
+
+    @cute.jit
+    def hold() -> None:
+        cute.make_rmem_tensor(8, Float4E2M1FN)
+
+    with pytest.raises(StagingError, match="do not convert to 4-bit floats yet"):
+        convert(1.0)
+    with pytest.raises(TilewrightError, match="numbers of 4 bits .* packed in bytes"):
+        hold()

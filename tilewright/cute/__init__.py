@@ -42,7 +42,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.numbers.numeric": (
             "Numeric Integer Float Boolean Int8 Int16 Int32 "
             "Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
-            "Float32 Float64 Float8E4M3FN Float8E5M2"
+            "Float32 Float64 Float4E2M1FN Float8E4M3FN Float8E5M2"
         ),
         "tilewright.lang.launch.jit": "jit",
         "tilewright.lang.launch.kernel": "kernel",

@@ -18,7 +18,7 @@ from tilewright.ir.types import ScalarType
 
 Function = Callable[[Any], Any]
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
+LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0}
 
 
 @functools.cache
@@ -58,6 +58,8 @@ def round_to_tf32(a: Any) -> Any:
 
 def _to_fp8(src: ScalarType, dst: ScalarType) -> Function:
     limit, dtype = F32.type(LARGEST[dst.name]), dst.dtype
+    if dst.name == "e2m1":  # has no NaN: the largest number stands for it
+        return lambda a: np.nan_to_num(np.clip(a.astype(F32), -limit, limit), nan=limit).astype(dtype)
     return lambda a: np.clip(a.astype(F32), -limit, limit).astype(dtype)
 
 

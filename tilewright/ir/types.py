@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from tilewright.errors import ConstraintError
+
 
 class MemSpace(Enum):
     """Where the bytes behind a pointer live. ``GENERIC`` may be any of the others; ``DSMEM`` is the shared memory of
@@ -70,7 +72,7 @@ class ScalarType(Type):
         """The NumPy dtype of one element; bf16 and the 8-bit floats come from ml_dtypes, tf32 is held as float32."""
         import numpy as np
 
-        if self.numpy_name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        if self.numpy_name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"):
             import ml_dtypes
 
             return np.dtype(getattr(ml_dtypes, self.numpy_name))
@@ -84,6 +86,9 @@ class VecType(Type):
     elem: ScalarType
     n: int
 
+    def __post_init__(self) -> None:
+        _whole_bytes(self.elem)
+
     def __repr__(self) -> str:
         return f"vec<{self.elem}, {self.n}>"
 
@@ -94,6 +99,9 @@ class FragType(Type):
 
     elem: ScalarType
     n: int
+
+    def __post_init__(self) -> None:
+        _whole_bytes(self.elem)
 
     def __repr__(self) -> str:
         return f"frag<{self.elem}, {self.n}>"
@@ -107,8 +115,18 @@ class PtrType(Type):
     space: MemSpace
     align: int
 
+    def __post_init__(self) -> None:
+        _whole_bytes(self.elem)
+
     def __repr__(self) -> str:
         return f"ptr<{self.elem}, {self.space.value}, align {self.align}>"
+
+
+def _whole_bytes(elem: ScalarType) -> None:
+    if 1 < elem.width < 8:
+        raise ConstraintError(
+            f"kernels do not hold numbers of {elem.width} bits ({elem}) yet: keep them packed in bytes (Uint8)"
+        )
 
 
 BOOL = ScalarType("i1", "bool", 1, "bool", "bool")
@@ -127,6 +145,7 @@ F32 = ScalarType("f32", "float", 32, "float32", "float")
 F64 = ScalarType("f64", "float", 64, "float64", "double")
 E4M3 = ScalarType("e4m3", "float", 8, "float8_e4m3fn", "tw::e4m3")
 E5M2 = ScalarType("e5m2", "float", 8, "float8_e5m2", "tw::e5m2")
+E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "")  # on the host only: kernels hold pairs of them as bytes
 
 SCALARS: dict[str, ScalarType] = {
     t.name: t for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, TF32, F32, F64, E4M3, E5M2)

@@ -381,6 +381,18 @@ class Float8E5M2(Float, ir_type=ir.E5M2):
     __slots__ = ()
 
 
+class Float4E2M1FN(Float, ir_type=ir.E2M1):
+    """4-bit float with 2 exponent bits, +-0 to +-6, no infinity, no NaN: a storage format, two in a byte.
+
+    Numbers of the host; kernels hold the bytes.
+
+    >>> [Float4E2M1FN(x).value for x in (0.7, 1.2, 2.4, 5.5, 100.0, -0.3)], Float4E2M1FN.width
+    ([0.5, 1.0, 2.0, 6.0, 6.0, -0.5], 4)
+    """
+
+    __slots__ = ()
+
+
 Float8E4M3 = Float8E4M3FN
 
 
@@ -429,6 +441,8 @@ def _convert(value: Any, kind: ScalarType) -> Any:
         raise StagingError(f"{value.type} is no scalar: a {operators.CLASS_OF[kind].__name__} needs one number")
     if value.type == kind:
         return value
+    if kind == ir.E2M1:
+        raise StagingError("Float4E2M1FN: kernels do not convert to 4-bit floats yet; they hold pairs as bytes (Uint8)")
     builder = Builder.current()
     if kind == ir.BOOL:
         return builder.compare("ne", value, builder.constant(value.type, 0))

@@ -13,7 +13,7 @@ from tilewright.lang.numbers import operators
 _TORCH = {
     "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
     "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32",
-    "f64": "float64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+    "f64": "float64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2",
 }  # fmt: skip
 
 

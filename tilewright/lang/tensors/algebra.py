@@ -181,7 +181,8 @@ def is_congruent(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> bool:
 
 
 def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, *, loc: Any = None, ip: Any = None) -> int:
-    """Bytes that a tensor of ``dtype`` with this layout (shape) spans; zero for no layout.
+    """Bytes that a tensor of ``dtype`` with this layout (shape) spans; zero for no layout. Elements of less than a byte
+    are packed.
 
     A swizzle, given (of byte addresses) or in the layout (of elements), may reach past the last element of a layout
     that is no power of two.
@@ -197,7 +198,8 @@ def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, *, loc: Any = No
     count = cosize(plain if isinstance(plain, Layout) else make_layout(plain))
     if isinstance(inner, Swizzle) and isinstance(count, int):
         count = inner.reach(count)
-    nbytes = count * max(dtype.width, 8) // 8
+    bits = max(dtype.width, 8) if dtype.width == 1 else dtype.width
+    nbytes = (count * bits + 7) // 8
     return swizzle.reach(nbytes) if isinstance(swizzle, Swizzle) and isinstance(nbytes, int) else nbytes
 
 
