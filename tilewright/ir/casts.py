@@ -59,7 +59,7 @@ def round_to_tf32(a: Any) -> Any:
 def _to_fp8(src: ScalarType, dst: ScalarType) -> Function:
     limit, dtype = F32.type(LARGEST[dst.name]), dst.dtype
     if dst.name == "e2m1":  # has no NaN: the largest number stands for it
-        return lambda a: np.nan_to_num(np.clip(a.astype(F32), -limit, limit), nan=limit).astype(dtype)
+        return lambda a: np.nan_to_num(np.clip(a.astype(F32), -limit, limit), nan=float(limit)).astype(dtype)
     return lambda a: np.clip(a.astype(F32), -limit, limit).astype(dtype)
 
 
