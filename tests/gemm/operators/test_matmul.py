@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -149,6 +152,31 @@ def test_a_launch_is_repeated_on_other_arrays(transposed: bool, same: bool) -> N
     assert len(prepared.bindings) == 1 and not first.any()
 
 
+class JaxArray(np.ndarray):
+    """What matmul sees of a JAX array on the CPU."""
+
+    device = "cpu"
+
+    def block_until_ready(self) -> JaxArray:
+        return self
+
+
+JaxArray.__module__ = "jaxlib.fake"
+
+
+def test_jax_arrays_are_read_and_made_but_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("jax.numpy")
+    module.zeros = lambda shape, dtype, device: np.zeros(shape, dtype).view(JaxArray)  # type: ignore[attr-defined]
+    module.broadcast_to = np.broadcast_to  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jax.numpy", module)
+    a, b = integers(0, 2, 3, 5, 16), integers(1, 16, 8)
+    d = matmul(a.view(JaxArray), b.view(JaxArray))
+    assert type(d) is JaxArray
+    np.testing.assert_array_equal(d, np.matmul(a.astype(np.float64), b.astype(np.float64)))
+    with pytest.raises(ArgumentError, match="JAX arrays do not change"):
+        matmul(a.view(JaxArray), b.view(JaxArray), d)
+
+
 @pytest.mark.gpu
 def test_on_a_gpu() -> None:
     for shape_a, shape_b in SHAPES:
@@ -183,3 +211,26 @@ def test_graphs_and_streams_share_no_workspace() -> None:
             matmul(a, b, outs[2])
     torch.cuda.synchronize()
     assert all(torch.equal(out, expected) for out in outs)
+
+
+def test_a_larger_workspace_leaves_the_smaller_one_alive() -> None:
+    import weakref
+
+    from tilewright.gemm.operators.prepared import Workspaces
+
+    made: list[np.ndarray] = []
+    spaces = Workspaces()
+
+    def beside(n: int, dtype: object) -> np.ndarray:
+        made.append(np.zeros(n, np.int32))
+        return made[-1]
+
+    first = spaces.zeros("stream", beside)(10, np.int32)
+    assert spaces.zeros("stream", beside)(7, np.int32).base is first.base or len(made) == 1
+    spaces.zeros("stream", beside)(20, np.int32)
+    assert len(made) == 2 and spaces.zeros("stream", beside)(20, np.int32).shape == (20,)
+    spaces.zeros("another stream", beside)(20, np.int32)
+    assert len(made) == 3
+    alive = weakref.ref(made[0])
+    made.clear()
+    assert alive() is not None and first.shape == (10,)  # by what was given out

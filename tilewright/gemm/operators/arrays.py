@@ -110,7 +110,18 @@ def new_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if kind == "torch":
         return like.new_empty(shape, dtype=dtype.torch_dtype)
     if kind == "jax":
-        # JAX has no memory that is not written yet; it must not be written later than by the kernel.
-        made = sys.modules["jax.numpy"].zeros(shape, dtype.dtype, device=like.device)
-        return made.block_until_ready()
+        # It must not be written later than by the kernel.
+        return sys.modules["jax.numpy"].zeros(shape, dtype.dtype, device=like.device).block_until_ready()
     return namespace(like).empty(shape, dtype.dtype)
+
+
+class Unseen:
+    """The memory of a new JAX array, to be written once: JAX arrays do not change when others have seen them."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape, self.dtype = array, tuple(array.shape), array.dtype
+        interface = getattr(array, "__cuda_array_interface__", None)
+        name = "__array_interface__" if interface is None else "__cuda_array_interface__"
+        known = np.asarray(array).__array_interface__ if interface is None else interface
+        setattr(self, name, {**known, "data": (known["data"][0], False)})
+        self.device = getattr(array, "device", None)

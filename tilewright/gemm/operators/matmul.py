@@ -15,7 +15,7 @@ from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, limits
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
-from tilewright.gemm.operators.arrays import Operands, framework, new_result, operands, view_of
+from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_result, operands, view_of
 from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
@@ -158,14 +158,19 @@ class Request:
         a, b = (resolved(x) for x in (self.a, self.b))
         seen = operands(a, b)
         entries = self.entries(array_of(seen.a).dtype)
-        result = self.out if self.out is not None else new_result(a, seen.shape, self.result_dtype(entries[0]))
-        D, copied = self.stack("out", result, seen)
+        if kind == "jax":
+            result = new_result(a, seen.stack, self.result_dtype(entries[0]))
+            D: Any = Unseen(result)
+            copied = False
+        else:
+            result = self.out if self.out is not None else new_result(a, seen.shape, self.result_dtype(entries[0]))
+            D, copied = self.stack("out", result, seen)
         C, c_copied = self.stack("c", self.c, seen)
         problem = Problem.of(seen.a, seen.b, C, D)
         vector = self.vector(problem)
         function = self.function(entries[0], problem, vector)
         if problem.is_empty:
-            return result
+            return result.reshape(seen.shape)
         plan = self.plan(problem, entries)
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
             Handle.of(plan, problem, function, machine_of(problem.D.device))()
@@ -183,7 +188,7 @@ class Request:
         if kind == "jax" and problem.machine != "cpu":
             target: Any = machine_of("cuda")
             target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
-        return result
+        return result if tuple(result.shape) == seen.shape else result.reshape(seen.shape)
 
     def given(self) -> dict[str, Any]:
         arrays = {"a": self.a, "b": self.b, "out": self.out, "c": self.c, "bias": self.bias}

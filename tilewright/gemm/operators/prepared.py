@@ -42,8 +42,9 @@ class Workspaces:
             with self.lock:
                 found = self.buffers.get(key)
                 if found is None or found.shape[0] < n:
-                    found = self.buffers[key] = beside(max(n, 2 * found.shape[0] if found is not None else n), dtype)
-            return found[:n]
+                    found = self.buffers[key] = beside(n, dtype)
+            # What cannot be sliced is as long as the largest launch wanted: kernels do not ask for its length.
+            return found[:n] if hasattr(found, "__getitem__") else found
 
         return zeros
 
@@ -73,6 +74,7 @@ class Prepared:
         self.device = problem.D.device
         self.workspace = plan.shares is not None or plan.dynamic
         self.bindings: dict[Any, Binding] = {}
+        self.handles: list[Handle] = []  # of the bindings: they keep their workspaces alive
 
     def launch(self, *addresses: int) -> None:
         """Launch with the addresses of A, B, C (D's where there is none), D and the bias (0 where there is none), on
@@ -115,6 +117,7 @@ class Prepared:
         binding = code.body, values, slots
         if stream is not CAPTURED:
             self.bindings[stream] = binding
+            self.handles.append(handle)
         return binding
 
 
