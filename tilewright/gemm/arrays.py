@@ -98,11 +98,12 @@ class Matrix:
         return tensor.mark_all_dynamic(contiguous=inner if operand.vector > 1 else None)
 
 
-def operand_of(matrices: tuple[Matrix, ...], tile: dict[Major, int]) -> Operand:
+def operand_of(matrices: tuple[Matrix, ...], tile: dict[Major, int], whole: bool = True) -> Operand:
     """The operand that fits all of ``matrices`` (C and D share one): one major, the widest access that is always
     aligned.
 
-    ``tile`` gives the tile's extent along the contiguous mode for either major.
+    ``tile`` gives the tile's extent along the contiguous mode for either major. ``whole``: rows must be whole accesses,
+    too; TMA leaves out what lies behind them.
     """
     first = matrices[0]
     major, width = first.major(), first.dtype.width
@@ -112,5 +113,6 @@ def operand_of(matrices: tuple[Matrix, ...], tile: dict[Major, int]) -> Operand:
         if matrix.stride[inner] != 1 and matrix.shape[inner] > 1:
             vector = 1
         steps = [matrix.stride[mode] for mode in (outer, 2) if matrix.shape[mode] > 1]
-        vector = math.gcd(vector, matrix.shape[inner], matrix.array.address // (width // 8), *steps)
+        extent = matrix.shape[inner] if whole else 0
+        vector = math.gcd(vector, extent, matrix.array.address // (width // 8), *steps)
     return Operand(first.dtype, major, vector * width)

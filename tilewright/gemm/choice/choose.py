@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.cost import AmpereModel
@@ -63,6 +64,10 @@ class Options:
         times = self.model.times(problem, decomposition in ("auto", "stream_k"))
         first = self.model.single if decomposition == "stream_k" and len(times) > self.model.single else 0
         return self.ways[int(times[first:].argmin()) + first]
+
+    def least_us(self, problem: Problem, decomposition: Any) -> float:
+        """Microseconds of the best option, as far as the model counts them."""
+        return float(self.model.times(problem, decomposition in ("auto", "stream_k")).min())
 
     def fastest(self, problem: Problem, decomposition: str) -> Option:
         way = self.best(problem, decomposition)

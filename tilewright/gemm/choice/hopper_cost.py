@@ -35,6 +35,7 @@ SHARING, PEER_ELEMENT = 3.25, 5.7e-5  # exchanging sums: once, and for each elem
 SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
 LESS = 1 - 1e-12
 CLUSTER = 0.15  # the start of a cluster, for each doubling
+FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
 
 
 class HopperModel:

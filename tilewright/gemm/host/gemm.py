@@ -22,7 +22,8 @@ from tilewright.lang.launch.machine import machine_of
 class GemmReport:
     """What ran. ``d`` is the product; ``decomposition`` "data_parallel", "dynamic", "split_k" or "stream_k";
     ``seconds`` the time of the kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra
-    shared-memory wavefronts) are the simulator's alone; ``passed_over`` says why faster kernels could not be taken."""
+    shared-memory wavefronts) are the simulator's alone; ``passed_over`` says why faster kernels could not be taken as the
+    operands are; ``packed`` names the matrices (A, B, C, D) that were copied so that one of them could."""
 
     d: Any
     kernel: str
@@ -34,6 +35,7 @@ class GemmReport:
     instructions: dict[str, int] = field(default_factory=dict)
     bank_conflicts: int | None = None
     passed_over: dict[str, str] = field(default_factory=dict)
+    packed: tuple[str, ...] = ()
 
 
 def gemm(
@@ -60,7 +62,7 @@ def gemm(
     ready = GemmUniversal(kernel, decomposition, reduction).ready(problem, alpha, beta, epilogue, where)
     plan = ready.plan
     report = GemmReport(problem.D.source, plan.entry.name, where, plan.config.tile, plan.decomposition)
-    report.passed_over = plan.passed_over
+    report.passed_over, report.packed = plan.passed_over, plan.packing.names if plan.packing else ()
     if problem.is_empty:
         return report
     target = machine_of("cpu" if where == "cpu" else "cuda")
@@ -72,7 +74,7 @@ def gemm(
         fetch_result(target, moved, problem)
     report.seconds, report.bank_conflicts = profile.seconds, profile.bank_conflicts
     report.instructions = profile.instructions or {}
-    report.grid = profile.launches[0][1].grid
+    report.grid = profile.launches[int(report.packed not in ((), ("D",)))][1].grid  # the first copies
     return report
 
 

@@ -33,7 +33,7 @@ Zeros = Callable[[int, Any], Any]
 @dataclass(frozen=True)
 class Handle:
     """``executor`` takes ``args``: the tensors, the epilogue function and the decomposition. ``then`` is launched after
-    it: what adds up the slices of parallel split-K."""
+    it: what adds up the slices of parallel split-K, what copies D to where it belongs."""
 
     executor: Any
     args: tuple[Any, ...]
@@ -85,6 +85,12 @@ class Handle:
         if seen.places is not None and seen.places.batches:
             around = partial(reachable, target, seen.places)
         return replace(first, then=then, around=around)
+
+    def followed_by(self, last: Handle | None) -> Handle:
+        """This launch, those that follow it, and ``last``."""
+        if last is None:
+            return self
+        return replace(self, then=last if self.then is None else self.then.followed_by(last))
 
     def __call__(self, stream: Any = None) -> None:
         """Launch on ``stream``; None: on the current one."""

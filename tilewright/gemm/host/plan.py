@@ -8,9 +8,11 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
-from tilewright.gemm.choice.choose import best
+from tilewright.gemm.choice.choose import Options, best
+from tilewright.gemm.choice.hopper_cost import FIXED_US
 from tilewright.gemm.choice.registry import KernelEntry, in_order
 from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
+from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.shared import REDUCTIONS
 from tilewright.gemm.schedule.shared_units import SharedUnits
@@ -23,12 +25,16 @@ from tilewright.lang.tools.hardware import HardwareInfo
 Decomposition = str | StreamK | SplitK | StreamKScheduleSm90
 """What a user may ask for."""
 
+MUCH_FASTER = 0.85
+"""Of the time without copies: estimates of two kernels differ by that much."""
+
 
 @dataclass(frozen=True)
 class Plan:
     """``config`` is what is compiled; ``shares`` Stream-K's plan, None where each tile has a block of its own;
     ``dynamic``: tiles are dealt at run time;
-    ``passed_over`` names the kernels that cannot take these operands, with the reason."""
+    ``passed_over`` names the kernels that cannot take these operands, with the reason; ``packing`` is what is copied so
+    that this one can."""
 
     entry: KernelEntry
     config: AnyConfig
@@ -37,14 +43,16 @@ class Plan:
     passed_over: dict[str, str]
     dynamic: bool = False
     reduction: str = "mixed"
+    packing: Packing | None = None
 
     @classmethod
     def of(
         cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
-        reduction: str = "mixed", split: int = 1, available: int = -1,
+        reduction: str = "mixed", split: int = 1, available: int = -1, may_pack: bool = False,
     ) -> Plan:  # fmt: skip
         """The first of ``entries`` that can take the operands, in the size that suits the problem. ``split`` and
-        ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors)."""
+        ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: matrices may be copied
+        to aligned rows for a kernel that is faster even so."""
         where = limits(machine)
         check_reduction(reduction, decomposition)
         passed_over: dict[str, str] = {}
@@ -60,12 +68,38 @@ class Plan:
                 if reduction == "none" and decomposition in ("auto", "stream_k"):
                     decomposition = "data_parallel"
                 entry, shares = best(suited, decomposition, problem.shape, where)
+                if may_pack and passed_over and (split, available) == (1, -1):
+                    packed = cls.packed(problem, entries, decomposition, machine, reduction, passed_over, suited)
+                    if packed is not None:
+                        return packed
                 if decomposition == "stream_k" and (split, available) != (1, -1):
                     shares = shares_of(entry.config, problem, where, split, available)
                 config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
                 return cls(entry, config, shares, where[0], passed_over, dynamic, reduction)
             passed_over[candidate.name] = reason
         raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
+
+    @classmethod
+    def packed(
+        cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
+        reduction: str, passed_over: dict[str, str], otherwise: KernelEntry,
+    ) -> Plan | None:  # fmt: skip
+        """The first of the kernels passed over that takes the problem with its matrices copied to aligned rows, where
+        that is faster than the kernel ``otherwise`` without."""
+        where = limits(machine)
+        for entry in (e for e in entries if e.name in passed_over):
+            packing = Packing.of(problem, entry)
+            if packing is None:
+                continue
+            seen = packing.placed(problem)
+            if refusal(entry, seen, decomposition, arch(machine)) is not None:
+                continue
+            there = Options.of(entry, where).least_us(seen.shape, decomposition) + FIXED_US + packing.microseconds
+            if there > MUCH_FASTER * Options.of(otherwise, where).least_us(problem.shape, decomposition):
+                return None
+            plan = cls.of(seen, [entry], decomposition, machine, reduction)
+            return replace(plan, passed_over=passed_over, packing=packing)
+        return None
 
     @classmethod
     def split(
@@ -246,12 +280,13 @@ def with_operands(entry: KernelEntry, problem: Problem) -> AnyConfig:
     """The entry's configuration for matrices that lie as the problem's do."""
     seen = problem.oriented(entry.config.transposed).read_as(entry.config.a.dtype)
     bM, bN, bK = entry.config.tile
+    whole = not isinstance(entry.config, HopperConfig)
     a, b, c = (
-        operand_of(matrices, tile)
-        for matrices, tile in (
-            (seen.every(0), {Major.K: bK, Major.MN: bM}),
-            (tuple(matrix.transposed() for matrix in seen.every(1)), {Major.K: bK, Major.MN: bN}),
-            ((*seen.every(3), *seen.every(2)), {Major.K: bN, Major.MN: bM}),
+        operand_of(matrices, tile, rows)
+        for matrices, tile, rows in (
+            (seen.every(0), {Major.K: bK, Major.MN: bM}, whole),
+            (tuple(matrix.transposed() for matrix in seen.every(1)), {Major.K: bK, Major.MN: bN}, whole),
+            ((*seen.every(3), *seen.every(2)), {Major.K: bN, Major.MN: bM}, True),
         )
     )
     if seen.places is not None:

@@ -5,12 +5,14 @@ update, run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.host.arguments import SUCCESS, GemmUniversalArguments, GemmUniversalMode, Status
+from tilewright.gemm.host.copies import with_copies
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of
 from tilewright.gemm.host.problem import Problem
@@ -154,7 +156,7 @@ class GemmUniversal:
         entries = candidates(problem.A.dtype, self.kernel)
         function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
         how = self.decomposition if decomposition is None else decomposition
-        plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms)
+        plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms, may_pack=epilogue is None)
         return Ready(problem, function, plan)
 
     def _misaligned(self, arguments: GemmUniversalArguments) -> list[Status]:
@@ -185,7 +187,10 @@ class Ready:
     @property
     def needed(self) -> Workspace:
         plan, config = self.plan, self.plan.config
-        return workspace_of(plan.shares, config, self.problem.oriented(config.transposed).shape, plan.dynamic)
+        packing = plan.packing
+        seen = self.problem if packing is None else packing.placed(self.problem)
+        needed = workspace_of(plan.shares, config, seen.oriented(config.transposed).shape, plan.dynamic)
+        return needed if packing is None else replace(needed, packed=packing.bytes)
 
     def compile(self, memory: Memory | None = None, moved: Problem | None = None, machine: str | None = None) -> None:
         """Make the handle: with memory of its own unless ``memory`` is given, for the operands where they are, or as
@@ -193,7 +198,10 @@ class Ready:
         problem = moved or self.problem
         target = machine_of("cpu" if (machine or problem.machine) == "cpu" else "cuda")
         self.memory = memory or own_memory(self.needed, zeros_beside(target, problem.D))
-        self.handle = Handle.of(self.plan, problem, self.function, target, self.memory.parts())
+        packing = self.plan.packing
+        seen = problem if packing is None else packing.placed(problem, self.memory)
+        handle = Handle.of(self.plan, seen, self.function, target, self.memory.parts())
+        self.handle = handle if packing is None else with_copies(handle, packing, problem, seen)
 
 
 def epilogue_of(

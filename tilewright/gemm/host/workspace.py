@@ -42,6 +42,12 @@ class Memory:
 
         return part
 
+    def packed(self, offset: int, like: Array) -> Array:
+        """``like`` in the memory of packed matrices, ``offset`` bytes from its beginning."""
+        assert self.array is not None
+        address = self.array.address + self.needed.packed_offset + offset
+        return like._replace(address=address, owner=self.array.owner, device=self.array.device, readonly=False)
+
     def clear(self, stream: Any) -> None:
         """Set the flags to zero, in the order of ``stream``."""
         if self.array is None or not self.needed.flags:

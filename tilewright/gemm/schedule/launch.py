@@ -28,11 +28,12 @@ Plan = StreamK | SharedUnits | SplitK | None
 @dataclass(frozen=True)
 class Workspace:
     """Device memory of a launch: ``partials`` accumulators of ``dtype``, then ``flags`` Int32 that are zero between
-    launches."""
+    launches, then the ``packed`` bytes of matrices that are copied there."""
 
     partials: int
     dtype: Any
     flags: int
+    packed: int = 0
 
     @property
     def flags_offset(self) -> int:
@@ -40,9 +41,14 @@ class Workspace:
         return -(-self.partials * self.dtype.width // 8 // CACHE_LINE) * CACHE_LINE
 
     @property
+    def packed_offset(self) -> int:
+        """Bytes from the beginning to the packed matrices."""
+        return self.flags_offset + -(-4 * self.flags // CACHE_LINE) * CACHE_LINE
+
+    @property
     def size(self) -> int:
         """Bytes of all of it."""
-        return self.flags_offset + -(-4 * self.flags // CACHE_LINE) * CACHE_LINE
+        return self.packed_offset + self.packed
 
 
 def workspace_of(plan: Plan, config: AnyConfig, shape: tuple[int, int, int, int], dynamic: bool = False) -> Workspace:

@@ -1,0 +1,41 @@
+"""The launches that copy matrices to packed rows before a product, and D back after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.config import Major, Operand
+from tilewright.gemm.host.handle import Handle, compiled
+from tilewright.gemm.host.packing import Packing
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.kernel.pack import NARROW, WIDE, PackMatrices
+
+
+def with_copies(product: Handle, packing: Packing, problem: Problem, seen: Problem) -> Handle:
+    """``product``, of the matrices ``seen``, between the copies from and to those of ``problem``."""
+    before = copy_of([(getattr(problem, name), getattr(seen, name)) for name in packing.names if name != "D"])
+    after = copy_of([(seen.D, problem.D)]) if "D" in packing.names else None
+    product = product.followed_by(after)
+    return product if before is None else before.followed_by(product)
+
+
+def copy_of(pairs: list[tuple[Matrix, Matrix]]) -> Handle | None:
+    """The launch that copies the first matrix of each pair to the second, as far as both reach; None without pairs."""
+    if not pairs:
+        return None
+    tensors, kinds, fewest = [], [], WIDE
+    for source, target in pairs:
+        major = (source if source.shape[1 if source.major() is Major.K else 0] > 1 else target).major()
+        operand = Operand(source.dtype, Major.K, source.dtype.width)
+        lying = [matrix if major is Major.K else matrix.transposed() for matrix in (source, target)]
+        shape = tuple(map(min, lying[0].shape, lying[1].shape))
+        lying = [replace(matrix, array=matrix.array._replace(shape=shape)) for matrix in lying]
+        tensors.append(tuple(matrix.tensor(operand) for matrix in lying))
+        kinds.append((source.dtype, lying[0].stride[1] == 1))
+        fewest = min(fewest, shape[1])
+    columns = WIDE if fewest > NARROW else NARROW
+    kernel = PackMatrices(columns)
+    key = PackMatrices, columns, tuple(kinds)
+    args = (tuple(tensors),)
+    return Handle(compiled(kernel, key, args, False), args, kernel, key)
