@@ -32,7 +32,7 @@ class Packing:
     @classmethod
     def of(cls, problem: Problem, entry: KernelEntry) -> Packing | None:
         """What has to be copied for a Hopper kernel; None where nothing has, or where copies do not help."""
-        if not isinstance(entry.config, HopperConfig):
+        if not isinstance(entry.config, HopperConfig) or problem.places is not None:
             return None
         matrices = {"A": problem.A, "B": problem.B, "D": problem.D} | ({"C": problem.C} if problem.has_c else {})
         names = [name for name, matrix in matrices.items() if not taken(matrix, name in "CD")]
