@@ -22,8 +22,8 @@ from tilewright.lang.launch.machine import machine_of
 class GemmReport:
     """What ran. ``d`` is the product; ``decomposition`` "data_parallel", "dynamic", "split_k" or "stream_k";
     ``seconds`` the time of the kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra
-    shared-memory wavefronts) are the simulator's alone; ``passed_over`` says why faster kernels could not be taken as the
-    operands are; ``packed`` names the matrices (A, B, C, D) that were copied so that one of them could."""
+    shared-memory wavefronts) are the simulator's alone; ``passed_over`` says why faster kernels could not be taken
+    as the operands are; ``packed`` names the matrices (A, B, C, D) that were copied so that one of them could."""
 
     d: Any
     kernel: str
