@@ -56,13 +56,14 @@ class Packing:
 
     def placed(self, problem: Problem, memory: Memory | None = None) -> Problem:
         """The problem as the kernel sees it; without ``memory`` at addresses that are none."""
-        offset, seen = 0, problem
+        offset, matrices = 0, {name: getattr(problem, name) for name in "ABCD"}
         for name, size in zip(self.names, self.sizes, strict=True):
             matrix = packed(getattr(problem, name), name in "CD")
             array = matrix.array._replace(address=ROW) if memory is None else memory.packed(offset, matrix.array)
-            seen = replace(seen, **{name: replace(matrix, array=array)})
+            matrices[name] = replace(matrix, array=array)
             offset += size
-        return seen if problem.has_c else replace(seen, C=seen.D)
+        A, B, C, D = matrices.values()
+        return replace(problem, A=A, B=B, C=C if problem.has_c else D, D=D)
 
 
 def taken(matrix: Matrix, result: bool) -> bool:
