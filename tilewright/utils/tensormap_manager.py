@@ -95,6 +95,8 @@ class TensorMapManager:
             )
         places = tensormap_smem_ptr if in_shared else tensormap_gmem_ptr
         with _in_warp(warp_id):
+            if in_shared:
+                sync_warp()  # all lanes have read what the last update copied
             with elect_one():
                 for tensor, atom, place in zip(tensor_gmem, tma_copy_atom, places, strict=True):
                     descriptors.update_tma_descriptor(atom, tensor, place)
