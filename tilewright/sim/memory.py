@@ -88,11 +88,12 @@ class Buffer:
             one = each or access
             for at in range(0, access.nbytes, one.nbytes):
                 events.quick(verb, self, group, pointer.plus(at) if at else pointer, one, mask)
-        return self._from(access.shift, first >> access.shift, root.items(access, base))
+        return self._from(access.shift, first >> access.shift, root.items(access, base), low)
 
-    def _from(self, shift: int, first: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A constant part of the index costs nothing when the items begin there."""
-        if first >= 0:
+    def _from(self, shift: int, first: int, index: np.ndarray, low: int) -> tuple[np.ndarray, np.ndarray]:
+        """A constant part of the index costs nothing when the items begin there, and no lane goes back from there:
+        NumPy takes negative numbers to count from the end."""
+        if first >= 0 and low >= 0:
             return self.views[shift][first:], index
         return self.views[shift], index + first
 
