@@ -75,12 +75,14 @@ class Clocks:
         agents = len(layout.agents)
         # For each agent and lane: the group that it last issued to, and the last one that it has waited for.
         self.issued, self.waited = np.zeros((2, warps.size, agents, WARP), np.int32)
+        self.unfinished = np.zeros((warps.size, agents), bool)  # whether some lane may not have waited for its last one
         self.open = np.ones((warps.size, agents), np.int32)
         self.groups = np.zeros((warps.size, agents, KEPT), np.int32)  # the newest last
         self.loose: dict[int, Loose] = {}
         self.version = 0
         existing = layout.geometry.existing(warps)
         self.exists = np.ones((warps.size, WARP), bool) if existing is None else existing.reshape(-1, WARP)
+        self.lanes = self.exists.sum(1)
 
     # -- one warp or some of its lanes ---------------------------------------------------------------------------------
 
@@ -99,7 +101,13 @@ class Clocks:
         cluster = int(self.cluster[warp])
         if lane is None:
             row[self.own[warp]] = self.now[warp]
-            self.agents_of(np.array([warp]), row[None])
+            if self.unfinished[warp].any():
+                self.agents_of(np.array([warp]), row[None])
+            else:
+                for a, together in enumerate(self.layout.together):
+                    if not together:
+                        column = self.layout.agent_unit(int(self.own[warp]), warp, a)
+                        row[column] = max(row[column], self.open[warp, a])
         else:
             who = int(self.unit[warp]) * WARP + lane
             know.lanes[who] = int(self.now[warp])
@@ -157,10 +165,12 @@ class Clocks:
         for a in range(len(self.layout.agents)):
             if self.layout.together[a]:
                 continue  # kept up to date by its waits
-            issued, waited = self.issued[warps, a], self.waited[warps, a]
-            known = np.where(issued > waited, waited, self.open[warps, a][:, None]).min(1)
-            column = self.layout.agent_unit(self.own[warps], warps, a)
-            rows[np.arange(warps.size), column] = np.maximum(rows[np.arange(warps.size), column], known)
+            known = self.open[warps, a]
+            if self.unfinished[warps, a].any():
+                issued, waited = self.issued[warps, a], self.waited[warps, a]
+                known = np.where(issued > waited, waited, known[:, None]).min(1)
+            at = np.arange(warps.size), self.layout.agent_unit(self.own[warps], warps, a)
+            rows[at] = np.maximum(rows[at], known)
 
     def release(self, warps: Array) -> Array:
         """``[warps, columns]`` what all lanes of these warps together release (without what is loose)."""
@@ -200,7 +210,8 @@ class Clocks:
         """``lanes [warps, 32]`` wait until at most ``pending`` groups are unfinished."""
         over = self.groups[warps, agent, max(0, KEPT - 1 - pending)]
         before = self.waited[warps, agent]
-        self.waited[warps, agent] = np.where(lanes, np.maximum(before, over[:, None]), before)
+        now = self.waited[warps, agent] = np.where(lanes, np.maximum(before, over[:, None]), before)
+        self.unfinished[warps, agent] = (self.issued[warps, agent] > now).any(1)
         if self.layout.together[agent]:  # the wait is one of the whole warp
             column = self.layout.agent_unit(self.own[warps], warps, agent)
             self.clocks[warps, column] = np.maximum(self.clocks[warps, column], over)

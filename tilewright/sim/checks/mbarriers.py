@@ -83,7 +83,10 @@ class MbarrierRules(SharedChecker):
             return None
         if what == "complete":
             return self._bytes_come(group, op, places, lanes)
-        by_warp = {(int(p), int(n) // WARP): int(n) for p, n in zip(places[::-1], lanes[::-1], strict=True)}
+        fresh = np.ones(places.size, bool)  # the first lane of each warp, and of each place in it
+        fresh[1:] = (places[1:] != places[:-1]) | (lanes[1:] // WARP != lanes[:-1] // WARP)
+        by_warp = {(int(p), int(n) // WARP): int(n)
+                   for p, n in zip(places[fresh][::-1], lanes[fresh][::-1], strict=True)}  # fmt: skip
         for (place, row), lane in by_warp.items():
             barrier = known.get(place)
             if barrier is None:

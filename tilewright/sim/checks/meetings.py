@@ -193,18 +193,21 @@ class MbarrierMeetings:
         self.units: dict[int, tuple[int, int]] = {}  # by place: unit, and the clock of what comes next
         self.count: dict[int, int] = {}
 
-    def _lanes(self, warps: Array, places: Array, lanes: Array) -> list[tuple[int, int, int | None]]:
-        """(warp, place, lane) of lanes that act; lane None where a whole warp names one place."""
-        found: list[tuple[int, int, int | None]] = []
-        by_warp = lanes // WARP
-        for row in np.unique(by_warp):
-            mine = by_warp == row
-            where, warp = places[mine], int(warps[row])
-            if mine.sum() == self.clocks.exists[warp].sum() and (where == where[0]).all():
-                found.append((warp, int(where[0]), None))
-            else:
-                found += [(warp, int(p), int(n) % WARP) for p, n in zip(where, lanes[mine], strict=True)]
-        return found
+    def _acting(self, warps: Array, places: Array, lanes: Array) -> tuple[dict[int, Array], list[tuple[int, int, int]]]:
+        """Whole warps that name one place, by place; and (warp, place, lane) of other lanes that act."""
+        rows = lanes // WARP
+        first = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+        counts = np.diff(np.append(first, rows.size))
+        mine = warps[rows[first]]
+        whole = (np.minimum.reduceat(places, first) == np.maximum.reduceat(places, first))
+        whole &= counts == self.clocks.lanes[mine]
+        together: dict[int, Array] = {}
+        if whole.any():
+            there, mine = places[first][whole], mine[whole]
+            together = {int(place): mine[there == place] for place in dict.fromkeys(there.tolist())}
+        single = np.flatnonzero(~np.repeat(whole, counts))
+        others = warps[rows[single]].tolist(), places[single].tolist(), (lanes[single] % WARP).tolist()
+        return together, list(zip(*others, strict=True))
 
     def _at(self, place: int) -> Gathered:
         found = self.gathered.get(place)
@@ -214,18 +217,28 @@ class MbarrierMeetings:
 
     def arrive(self, warps: Array, places: Array, lanes: Array) -> None:
         clocks = self.clocks
-        acting = self._lanes(warps, places, lanes)
-        for warp, place, lane in acting:
+        together, single = self._acting(warps, places, lanes)
+        others: list[tuple[int, int, int | None]] = [*single]
+        for place, mine in together.items():
+            if clocks.loose:
+                others += [(int(warp), place, None) for warp in mine]
+            else:
+                self._at(place).add(clocks.release(mine).max(0))
+                clocks.step(mine)
+        for warp, place, lane in others:
             know = clocks.known(warp, lane)
             row = know.rows.pop(int(clocks.cluster[warp]))
             self._at(place).add(row, know if know.rows or know.lanes else None)
-        clocks.step(np.unique([warp for warp, _, _ in acting]))
+        if others:
+            clocks.step(np.unique([warp for warp, _, _ in others]))
 
     def landed(self, warps: Array, places: Array, lanes: Array, agent: int, opened: Array) -> None:
         """Arrivals that stand for what an agent did for these lanes: up to the groups open at their issue."""
         clocks = self.clocks
         rows = {int(w): k for k, w in enumerate(warps)}
-        for warp, place, lane in self._lanes(warps, places, lanes):
+        together, single = self._acting(warps, places, lanes)
+        whole = [(int(warp), place, None) for place, mine in together.items() for warp in mine]
+        for warp, place, lane in [*whole, *single]:
             clock, gathered = int(opened[rows[warp], agent]), self._at(place)
             if lane is None:
                 column = clocks.layout.agent_unit(int(clocks.own[warp]), warp, agent)
@@ -264,26 +277,43 @@ class MbarrierMeetings:
     # -- acquiring -----------------------------------------------------------------------------------------------------
 
     def begin_wait(self, warps: Array, places: Array, lanes: Array) -> None:
-        for warp, place, lane in self._lanes(warps, places, lanes):
+        together, others = self._acting(warps, places, lanes)
+        for place, mine in together.items():
+            for warp in map(int, mine):
+                self.waiting.setdefault(warp, []).append((place, None))
+        for warp, place, lane in others:
             self.waiting.setdefault(warp, []).append((place, lane))
 
     def end_wait(self, warps: Array) -> None:
-        if self.waiting:
-            for warp in map(int, warps):
-                for place, lane in self.waiting.pop(warp, ()):
+        if not self.waiting:
+            return
+        together: dict[int, list[int]] = {}
+        for warp in map(int, warps):
+            for place, lane in self.waiting.pop(warp, ()):
+                if lane is None:
+                    together.setdefault(place, []).append(warp)
+                else:
                     self._learn(warp, place, lane)
+        for place, mine in together.items():
+            self._all_learn(np.array(mine), place)
 
     def acquire(self, warps: Array, places: Array, lanes: Array) -> None:
-        for warp, place, lane in self._lanes(warps, places, lanes) if places.size else ():
+        if not places.size:
+            return
+        together, others = self._acting(warps, places, lanes)
+        for place, mine in together.items():
+            self._all_learn(mine, place)
+        for warp, place, lane in others:
             self._learn(warp, place, lane)
 
-    def _learn(self, warp: int, place: int, lane: int | None) -> None:
+    def _all_learn(self, warps: Array, place: int) -> None:
         found = self.done.get(place)
-        if found is None:
-            return
-        if lane is None:
-            found.give(self.clocks, np.array([warp]))
-        else:
+        if found is not None:
+            found.give(self.clocks, warps)
+
+    def _learn(self, warp: int, place: int, lane: int) -> None:
+        found = self.done.get(place)
+        if found is not None:
             know = Know({int(self.clocks.cluster[warp]): found.row.copy()})
             if found.rest is not None:
                 know.join(found.rest)

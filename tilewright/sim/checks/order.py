@@ -174,6 +174,7 @@ class HappensBefore(Observer):
             if agent in self.layout.agents:
                 k = self.layout.agents.index(agent)
                 before = clocks.issued[group.warps, k]
+                clocks.unfinished[group.warps, k] |= active.any(1)
                 clocks.issued[group.warps, k] = np.where(active, clocks.open[group.warps, k][:, None], before)
 
     def land(self, effect: Effect, begins: bool) -> None:

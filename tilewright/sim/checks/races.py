@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 Array = np.ndarray[Any, Any]
-BUDGET = 1 << 20  # cells of memory that the default checks look at in one launch: a tenth of a second
+BUDGET = 1 << 18  # cells of memory that the default checks look at in one launch: some 30 ms
 OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
 PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands for all memory
