@@ -48,17 +48,32 @@ class CompileOptions:
 
 
 class CompileOption:
-    """One option; ``CompileOption`` subclasses that are flags may be given without being called."""
+    """One option, for ``compile[...]``; those that are flags may be given without being called."""
 
     field: ClassVar[str]
-    default: ClassVar[Any] = True
+    default: ClassVar[Any]
 
     def __init__(self, value: Any = None) -> None:
-        self.value = type(self).default if value is None else value
+        self.value = self.default if value is None else value
         check(self.field, self.value)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r})"
+
+
+def _option(name: str, field: str, default: Any = True) -> type[CompileOption]:
+    return type(name, (CompileOption,), {"field": field, "default": default, "__module__": __name__})
+
+
+OptLevel = _option("OptLevel", "opt_level", 3)
+EnableAssertions = _option("EnableAssertions", "enable_assertions")
+KeepPTX = _option("KeepPTX", "keep_ptx")
+KeepCUBIN = _option("KeepCUBIN", "keep_cubin")
+GenerateLineInfo = _option("GenerateLineInfo", "generate_line_info")
+PtxasOptions = _option("PtxasOptions", "ptxas_options", "")
+GPUArch = _option("GPUArch", "gpu_arch", "")
+Check = _option("Check", "check", "all")
+EnableTVMFFI = _option("EnableTVMFFI", "enable_tvm_ffi")
 
 
 def check(field: str, value: Any) -> None:
@@ -72,46 +87,6 @@ def check(field: str, value: Any) -> None:
     wanted = type(getattr(CompileOptions(), field))
     if not isinstance(value, wanted):
         raise ArgumentError(f"{field.replace('_', '-')} takes a {wanted.__name__}, not {value!r}")
-
-
-class OptLevel(CompileOption):
-    field = "opt_level"
-    default = 3
-
-
-class EnableAssertions(CompileOption):
-    field = "enable_assertions"
-
-
-class KeepPTX(CompileOption):
-    field = "keep_ptx"
-
-
-class KeepCUBIN(CompileOption):
-    field = "keep_cubin"
-
-
-class GenerateLineInfo(CompileOption):
-    field = "generate_line_info"
-
-
-class PtxasOptions(CompileOption):
-    field = "ptxas_options"
-    default = ""
-
-
-class GPUArch(CompileOption):
-    field = "gpu_arch"
-    default = ""
-
-
-class Check(CompileOption):
-    field = "check"
-    default = "all"
-
-
-class EnableTVMFFI(CompileOption):
-    field = "enable_tvm_ffi"
 
 
 _TRUTH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}

@@ -79,7 +79,8 @@ class State:
     def end(self, values: Sequence[Any], region: Any) -> tuple[list[Any], list[Any]]:
         """The same for a region after which the places are restored; and again, with copies of what changes then."""
         now = self.now(values, region)
-        return now, [detached(value) for value in now] if any(True for _ in self.changed()) else list(now)
+        kept = all(map(same, now[self.count :], self.before[self.count :]))
+        return now, list(now) if kept else [detached(value) for value in now]
 
     def moves(self, value: Any, before: Any) -> bool:
         """Whether ``value``, which is where ``before`` was, is or holds an object of before the region that can change
