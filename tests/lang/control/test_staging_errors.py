@@ -553,3 +553,29 @@ def test_run_time_conditions_in_a_lambda_or_a_comprehension(staged):
 
     refuse(in_a_lambda, staged, 3, match="no truth value .*inside a lambda: write a `def`")
     refuse(in_a_comprehension, staged, 3, match="no truth value .*a comprehension .*: write a `for` loop")
+
+
+def test_what_one_turn_leaves_without_a_value_the_next_does_not_read(staged):
+    def loop(n):
+        x, total = n, n - n
+        for i in range(3):
+            total += x  # here
+            if i > n:
+                x = (1, 2)
+            else:
+                x = 5
+        return total
+
+    def assigned_anew(n):
+        x, total = n, n - n
+        for i in range(3):
+            if i > n:
+                x = (1, 2)
+            else:
+                x = 5
+            x = i
+            total += x
+        return total
+
+    refuse(loop, staged, 7, match="'x' has no value here: the branches of the run-time if .* different kinds")
+    assert staged(assigned_anew, 7) == (3,)

@@ -40,8 +40,6 @@ class Carried:
         """The values of what a turn left."""
         if self.spec is None:
             return []
-        if isinstance(value, Undefined) and not self.lost:
-            self.lost = value.reason
         if isinstance(value, Undefined):
             return self.spec.conform(self.init, self.label)
         try:
@@ -105,10 +103,11 @@ class LoopValues:
         found: list[Value] = []
         for i, carried in enumerate(self.carried):
             value = state[carried.index]
-            if self.state.moves(value, carried.init):  # a turn that reads it before it is assigned must not find it
+            if self.state.moves(value, carried.init):
                 value = Undefined(carried.label, ONE_OF_TWO)
-                again |= not carried.lost and not carried.temporary
-                carried.lost = ONE_OF_TWO
+            if isinstance(value, Undefined) and carried.spec and not carried.lost:
+                carried.lost = value.reason
+                again |= not carried.temporary  # a turn that reads it before it is assigned must not find it
             if replaced := set(_replaced(carried.spec, value, carried.label)):
                 self.changing.update(replaced)
                 carried, again = self.carry(carried.index), True
