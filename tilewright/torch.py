@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GaussianInitConfig", "RandomInitConfig", "ScalarInitConfig", "TensorInitType", "as_tensor", "convert_cute_tensor",
-    "create_and_permute_torch_tensor", "current_stream", "cute_tensor_like", "default_stream", "dtype", "matrix",
+    "create_and_permute_torch_tensor", "current_stream", "cute_tensor_like", "default_stream", "dtype",
+    "get_leading_dim", "matrix",
 ]  # fmt: skip
 
 
@@ -133,6 +134,12 @@ def convert_cute_tensor(
     converted = f32_torch_tensor.to(owner.device).to(dtype.torch_dtype)
     owner.copy_(converted if owner.dtype == converted.dtype else converted.view(owner.dtype))
     return cute_tensor
+
+
+def get_leading_dim(torch_tensor: torch.Tensor) -> int | None:
+    """The mode of stride 1 (the first of extent above 1, if several), or None."""
+    units = [i for i, d in enumerate(torch_tensor.stride()) if d == 1]
+    return next((i for i in units if torch_tensor.shape[i] > 1), units[0] if units else None)
 
 
 def as_tensor(pointer: Any, shape: tuple[int, ...], torch_type: torch.dtype) -> torch.Tensor:

@@ -19,3 +19,16 @@ def test_a_program_runs_without_a_gpu(program: Path, capsys: pytest.CaptureFixtu
     assert code == 0, shown.out + shown.err
     assert shown.out.rstrip().endswith("PASS")
     assert "no GPU was used" in shown.err and "ran in the simulator" in shown.err
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_a_program_runs_on_a_gpu(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch = pytest.importorskip("torch")
+    if "hopper" in program.stem or "grouped" in program.stem:
+        if torch.cuda.get_device_capability()[0] != 9:
+            pytest.skip("needs Hopper")
+    code = main(["run", str(program)])
+    shown = capsys.readouterr()
+    assert code == 0, shown.out + shown.err
+    assert shown.out.rstrip().endswith("PASS") and "simulator" not in shown.err
