@@ -35,32 +35,37 @@ def few(blocks: int) -> None:
 
 
 def cooperative() -> None:
-    """Two consumer warpgroups on one tile, three tiles for each of two blocks, more k tiles than stages."""
+    """Two consumer warpgroups on one tile, two tiles for each of two blocks, more k tiles than stages."""
     few(2)
-    gemm(*operands(384, 256, 256), kernel=hopper((128, 128), stages=3), machine="cpu", decomposition="data_parallel")
+    entry = hopper((128, 64), stages=3, epilogue_columns=32)
+    gemm(*operands(256, 128, 256), kernel=entry, machine="cpu", decomposition="data_parallel")
 
 
 def pingpong() -> None:
+    """Two consumer warpgroups that take turns, three tiles for each of two blocks."""
     few(2)
-    entry = hopper((64, 128), pingpong=True, consumers=(2, 1), stages=3)
-    gemm(*operands(192, 256, 256), kernel=entry, machine="cpu", decomposition="data_parallel")
+    entry = hopper((64, 64), pingpong=True, consumers=(2, 1), stages=3, epilogue_columns=32)
+    gemm(*operands(192, 128, 256), kernel=entry, machine="cpu", decomposition="data_parallel")
 
 
 def dense() -> None:
     few(2)
-    entry = hopper((128, 128), roles="one", stages=3)
-    gemm(*operands(256, 256, 320), kernel=entry, machine="cpu", decomposition="data_parallel")
+    entry = hopper((128, 64), roles="one", stages=3, epilogue_columns=32)
+    gemm(*operands(256, 128, 256), kernel=entry, machine="cpu", decomposition="data_parallel")
 
 
 def cluster() -> None:
+    """Two blocks of a cluster that multicast their operands, two tiles for each."""
     few(2)
-    entry = hopper((128, 128), stages=3, cluster=(2, 1))
-    gemm(*operands(512, 128, 256), kernel=entry, machine="cpu", decomposition="data_parallel")
+    entry = hopper((128, 64), stages=3, cluster=(2, 1), epilogue_columns=32)
+    gemm(*operands(512, 64, 256), kernel=entry, machine="cpu", decomposition="data_parallel")
 
 
 def streamk() -> None:
+    """Four tiles of four k tiles in even shares of three blocks."""
     few(3)
-    gemm(*operands(256, 256, 384), kernel=hopper((128, 128), stages=3), machine="cpu", decomposition="stream_k")
+    entry = hopper((128, 64), stages=3, epilogue_columns=32)
+    gemm(*operands(256, 128, 256), kernel=entry, machine="cpu", decomposition="stream_k")
 
 
 def ampere() -> None:
@@ -69,8 +74,9 @@ def ampere() -> None:
 
 
 def streamk_ampere() -> None:
+    """Four tiles of five k tiles in even shares of three blocks: some finish a tile and begin another."""
     few(3)
-    gemm(*operands(256, 256, 256), kernel="tensorop_f16", machine="cpu", decomposition="stream_k")
+    gemm(*operands(256, 256, 320), kernel="tensorop_f16", machine="cpu", decomposition="stream_k")
 
 
 def simt() -> None:

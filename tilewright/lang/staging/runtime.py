@@ -43,7 +43,8 @@ def _tell(name: str, thing: Any) -> None:
 
 def _note(name: str, thing: Any, depth: int) -> None:
     """Keep what a variable stands for, for the simulator's debugger."""
-    if Builder.active() and (isinstance(thing, (int, float)) or hasattr(thing, "engine") or hasattr(thing, "value")):
+    shown = isinstance(thing, (int, float)) or hasattr(thing, "engine") or hasattr(thing, "value")
+    if shown and name != "_" and Builder.active():
         frame = sys._getframe(depth)
         where = Location(frame.f_code.co_filename, frame.f_lineno)
         builder = Builder.current()

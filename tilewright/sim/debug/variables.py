@@ -162,7 +162,7 @@ class Variables:
             found: np.ndarray = held[offsets + int(self.number(engine.offset))]
             return found
         if not hasattr(engine, "base"):
-            raise ArgumentError("a tensor of coordinates has no elements in memory")
+            raise ArgumentError("a tensor of coordinates, or of descriptors of wgmma, has no elements in memory")
         pointer = self.register(engine.base)
         start = int(self.number(engine.const)) + int(self.number(engine.pending))
         size = element_of(engine.base.type).bytes

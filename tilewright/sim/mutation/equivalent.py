@@ -140,22 +140,27 @@ def _placed(block: Block, path: tuple[int, ...]) -> Iterator[tuple[Op, tuple[int
 
 @dataclass(frozen=True)
 class Known:
-    """A mutant that is known to be equivalent: the end of its file's name, the text of its line, what is changed how
-    (``instruction`` and ``change`` as the study names them; left out: any), and why."""
+    """A mutant that is known to be equivalent: the end of its file's name, text of its line and of the line ``before``
+    it, what is changed how (``instruction`` and ``change`` as the study names them), the ``number`` of the op among
+    those that the line repeats; what is left out: any; and why."""
 
     file: str
     text: str
     reason: str
+    before: str = ""
     kernel: str = ""
     instruction: str = ""
     change: str = ""
+    number: int = 0
 
     def covers(self, mutant: Mutant) -> bool:
         where = mutant.location
         return (
             where is not None and where.file.endswith(self.file) and self.text in _text(where)
+            and self.before in linecache.getline(where.file, where.line - 1)
             and self.kernel in ("", mutant.function.name)
             and self.instruction in ("", mutant.instruction) and self.change in ("", mutant.what)
+            and self.number in (0, mutant.number)
         )  # fmt: skip
 
 
@@ -173,7 +178,7 @@ class KnownList:
         except (OSError, ValueError, TypeError) as wrong:
             raise ArgumentError(
                 f"{path} is no list of known mutants ({wrong}): JSON, a list of objects with file, text, reason and, "
-                "where they matter, kernel, instruction, change"
+                "where they matter, before, kernel, instruction, change, number"
             ) from None
 
     def reason(self, mutant: Mutant) -> str:
