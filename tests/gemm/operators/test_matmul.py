@@ -234,3 +234,23 @@ def test_a_larger_workspace_leaves_the_smaller_one_alive() -> None:
     alive = weakref.ref(made[0])
     made.clear()
     assert alive() is not None and first.shape == (10,)  # by what was given out
+
+
+def test_what_is_remembered_does_not_keep_tensors_alive() -> None:
+    import gc
+    import weakref
+
+    from tilewright.gemm.operators.matmul import _SEEN
+
+    a, b = torch.ones(24, 48, dtype=torch.float16), torch.ones(48, 8, dtype=torch.float16)
+    before = set(_SEEN)
+    d = matmul(a, b)
+    (key,) = set(_SEEN) - before
+    kept = [weakref.ref(x) for x in (a, b, d)]
+    del a, b, d
+    gc.collect()
+    assert [ref() for ref in kept] == [None] * 3
+    a, b = torch.full((24, 48), 2.0).half(), torch.full((48, 8), 3.0).half()
+    assert (matmul(a, b) == 288).all() and set(_SEEN) - before == {key}
+    _SEEN[key].prepared.bindings.clear()  # as on another stream
+    assert (matmul(a, b) == 288).all()

@@ -184,6 +184,7 @@ class Request:
         elif key is not None and not c_copied and vector is self.bias and aliases((self.a, seen.a), (self.b, seen.b)):
             if len(_SEEN) >= REMEMBERED:
                 _SEEN.clear()
+            prepared.release()
             _SEEN[key] = Seen(prepared, seen.shape, result.dtype)
         if kind == "jax" and problem.machine != "cpu":
             target: Any = machine_of("cuda")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tilewright.gemm.host.handle import Handle
@@ -74,7 +75,7 @@ class Prepared:
         self.device = problem.D.device
         self.workspace = plan.shares is not None or plan.dynamic
         self.bindings: dict[Any, Binding] = {}
-        self.handles: list[Handle] = []  # of the bindings: they keep their workspaces alive
+        self.workspaces: list[Any] = []  # of the bindings, which know their addresses only
 
     def launch(self, *addresses: int) -> None:
         """Launch with the addresses of A, B, C (D's where there is none), D and the bias (0 where there is none), on
@@ -91,6 +92,13 @@ class Prepared:
                 values[place] = DevicePointer(at, self.device, at + low, at + high, None)
         body(*values)
 
+    def release(self) -> None:
+        """Let go of the PyTorch tensors that it was made with: from now on only their geometry matters."""
+        like = self.problem.D.source.new_empty(0)  # of their device
+        matrices = (replace(m, source=like, array=m.array._replace(owner=None)) for m in self.problem.matrices)
+        A, B, C, D = matrices
+        self.problem = replace(self.problem, A=A, B=B, C=C, D=D)
+
     def bind(self, stream: Any) -> Binding:
         """The values of a launch on ``stream``; the kernel is compiled and loaded where that was not done."""
         D, target = self.problem.D, machine_of(self.device)
@@ -98,7 +106,13 @@ class Prepared:
             zeros = captured(D.source)
         else:
             zeros = WORKSPACES.zeros((self.device, stream), zeros_beside(target, D))
-        handle = Handle.of(self.plan, self.problem, self.function, target, zeros)
+        given: list[Any] = []
+
+        def memory(n: int, dtype: Any) -> Any:
+            given.append(zeros(n, dtype))
+            return given[-1]
+
+        handle = Handle.of(self.plan, self.problem, self.function, target, memory)
         code = handle.executor._code
         if self.device not in code.loaded:
             code.load(self.device)
@@ -112,12 +126,14 @@ class Prepared:
                     if operand is not None:
                         low, high = value.low - value.address, value.high - value.address
                         slots.append(Slot(len(values), operand, low, high))
+                        value = value._replace(owner=None)
                     value = value if values[1] is not None else value.address
                 values.append(value)
+        handle.executor.release()  # the kernel was perhaps compiled with these tensors
         binding = code.body, values, slots
         if stream is not CAPTURED:
             self.bindings[stream] = binding
-            self.handles.append(handle)
+            self.workspaces += given
         return binding
 
 
