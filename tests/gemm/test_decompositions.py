@@ -13,6 +13,7 @@ from tests import golden, golden_decompositions  # noqa: F401, the second regist
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm.schedule import sm90_streamk
 from tilewright.gemm.schedule.identity import GemmIdentityThreadblockSwizzle, gemm_k_size
+from tilewright.gemm.schedule.raster import IdentityRaster
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.utils import persistent_schedule
@@ -56,6 +57,17 @@ def test_the_identity_swizzle_makes_every_tile_once(m: int, n: int, width: int) 
     found = [swizzle.get_tile_offset(x, y) for y in range(swizzle.grid[1]) for x in range(swizzle.grid[0])]
     inside = [(m, n) for m, n in found if m < tiles_m and n < tiles_n]
     assert sorted(inside) == [(m, n) for m in range(tiles_m) for n in range(tiles_n)]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 900), st.integers(1, 900), st.sampled_from([1, 2, 4, 8]))
+def test_the_raster_is_the_swizzles_order(m: int, n: int, width: int) -> None:
+    """Without the blocks that find no tile."""
+    swizzle = GemmIdentityThreadblockSwizzle.of((m, n, 64), (64, 32, 32), n=width)
+    tiles_m, tiles_n, _ = swizzle.tiled_shape
+    found = [swizzle.get_tile_offset(x, y) for y in range(swizzle.grid[1]) for x in range(swizzle.grid[0])]
+    inside = [(m, n) for m, n in found if m < tiles_m and n < tiles_n]
+    assert [IdentityRaster(width).tile(i, tiles_m, tiles_n) for i in range(tiles_m * tiles_n)] == inside
 
 
 @settings(max_examples=60)

@@ -15,7 +15,7 @@ from tilewright import Int32, cute
 from tilewright.errors import ConstraintError
 from tilewright.gemm import KernelEntry, gemm, kernels
 from tilewright.gemm.config import RASTERS
-from tilewright.gemm.schedule.raster import GroupedRaster, HilbertRaster, Raster, raster_of
+from tilewright.gemm.schedule.raster import GroupedRaster, HilbertRaster, IdentityRaster, Raster, raster_of
 from tilewright.testing import per_thread
 
 AMPERE = kernels()["tensorop_f16"]
@@ -96,8 +96,7 @@ def test_each_product_of_a_batch_is_walked_by_itself(raster: str, machine: str) 
 def test_configurations_name_a_raster() -> None:
     for entry in (sized((128, 64)), AMPERE):
         for name in RASTERS:
-            assert raster_of(replace(entry.config, raster=name, group=5)) == (
-                HilbertRaster() if name == "hilbert" else GroupedRaster(5, name)
-            )
+            others = {"hilbert": HilbertRaster(), "identity": IdentityRaster(5)}
+            assert raster_of(replace(entry.config, raster=name, group=5)) == others.get(name, GroupedRaster(5, name))
         with pytest.raises(ConstraintError, match="raster.* m, n, hilbert.*'spiral'"):
             replace(entry.config, raster="spiral").check()

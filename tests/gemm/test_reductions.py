@@ -18,6 +18,7 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
 from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, Relu, SplitK, StreamK, gemm, kernels, launcher
 from tilewright.gemm.schedule.launch import workspace_of
+from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 
 AMPERE = tile_of("tensorop_f16", "config").only(replace(kernels()["tensorop_f16"].config, tile=(64, 32, 32), stages=3))
 HOPPER = sized((64, 32), epilogue_columns=8)
@@ -235,3 +236,46 @@ def test_workspaces() -> None:
     assert workspace_of(SplitK(3), AMPERE.config, shape).size == 128  # a semaphore for each of 21 tiles
     assert workspace_of(SplitK(3, "parallel"), AMPERE.config, shape).size == 3 * 136 * 200 * 4
     assert workspace_of(None, AMPERE.config, shape).size == 0
+
+
+# -- Hopper's own schedule, and clusters that share tiles --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("reduction", ["mixed", "atomic"])
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)], ids=str)
+def test_clusters_share_tiles(cluster: tuple[int, int], reduction: str, machine: str) -> None:
+    """Each block exchanges sums with those at its place in the other clusters."""
+    entry = sized((64, 32), epilogue_columns=8, cluster=cluster)
+    m, n, k = 72, 136, 320
+    a, b = operands("hopper_f16", m, n, k)
+    tile = entry.config.cluster_tile
+    shares = StreamK.of((m, n, k), tile, multiprocessors=3, occupancy=1, fragments=1, shared=(4, 3))
+    report = check(a, b, entry, machine, decomposition=shares, reduction=reduction)
+    assert report.decomposition == "stream_k"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("cluster", "numbers"),
+    [((1, 1), {"decomposition_mode": "StreamK"}), ((2, 1), {"decomposition_mode": "StreamK"}),
+     ((1, 1), {"splits": 3}), ((1, 1), {"decomposition_mode": "DataParallel"})],
+    ids=str,
+)  # fmt: skip
+def test_hoppers_schedule(cluster: tuple[int, int], numbers: dict[str, Any], machine: str) -> None:
+    m, n, k = 72, 72, 64 * 12
+    entry = sized((64, 32), epilogue_columns=8, cluster=cluster)
+    schedule = StreamKScheduleSm90.of((m, n, k, 1), entry.config.tile, cluster, sm_count=4, **numbers)
+    assert schedule.sk_groups > 1 or numbers.get("decomposition_mode") != "StreamK" or cluster != (1, 1)
+    a, b = operands("hopper_f16", m, n, k)
+    report = check(a, b, entry, machine, decomposition=schedule)
+    assert report.decomposition == ("data_parallel" if "DataParallel" in numbers.values() else "stream_k")
+
+
+def test_a_schedule_for_other_tiles() -> None:
+    schedule = StreamKScheduleSm90.of((136, 200, 608, 1), (128, 128, 64), sm_count=8)
+    a, b = operands("hopper_f16", 136, 200, 608)
+    with pytest.raises(ArgumentError, match=r"no size of kernel hopper_f16 cuts 136 x 200 x 608 so"):
+        gemm(a, b, kernel=HOPPER, decomposition=schedule)
+    with pytest.raises(ArgumentError, match="the schedule is for persistent blocks"):
+        gemm(a, b, kernel=AMPERE, decomposition=schedule)

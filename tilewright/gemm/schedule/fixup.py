@@ -91,18 +91,20 @@ class Fixup:
         if cutlass.const_expr(shared.reduction == "atomic"):
             slot = self.place(first)
             flag = shared.flags.iterator + slot
-            self.wait_until(flag, tidx, this - first)
+            self.wait_until(flag, tidx, (this - first) // shared.apart)
             if tidx == 0:
                 cute.arch.store(flag, Int32(0))
             self.partials.add_to(acc, shared.workspace.iterator, tidx, slot)
         else:
-            for block in cutlass.range(first + tidx, this, self.partials.threads, unroll=1):
+            apart = shared.apart
+            for block in cutlass.range(first + tidx * apart, this, self.partials.threads * apart, unroll=1):
                 flag = shared.flags.iterator + self.place(block)
                 while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
                     pass
                 cute.arch.store(flag, Int32(0))
             self.sync()
-            for block in cutlass.range(first, this, unroll=max(1, IN_FLIGHT // self.partials.accumulators)):
+            at_once = max(1, IN_FLIGHT // self.partials.accumulators)
+            for block in cutlass.range(first, this, apart, unroll=at_once):
                 self.partials.add_to(acc, shared.workspace.iterator, tidx, self.place(block))
 
     @cute.jit

@@ -89,6 +89,11 @@ class SharedTiles(Decided):
         """The number of the first reduction block."""
         return self.plan.reduce_start_block_idx
 
+    @property
+    def apart(self) -> Any:
+        """From the number of one of a tile's blocks to that of the next."""
+        return 1
+
     def first_block(self, tile: Any) -> Any:
         """The block that starts a tile which several share."""
         return self.plan.get_sk_block_idx(tile * self.plan.iters_per_tile)
@@ -120,6 +125,10 @@ class PersistentSharedTiles(SharedTiles):
     @property
     def reduce_start(self) -> Any:
         return self.workers
+
+    @property
+    def apart(self) -> Any:
+        return self.plan.groups if isinstance(self.plan, SharedUnits) else 1
 
     @cute.jit
     def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any, Any]:
