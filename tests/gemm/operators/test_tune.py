@@ -131,6 +131,15 @@ def test_what_is_no_way_to_multiply_is_refused(one: Any) -> None:
         _ = Candidate.from_json(one).entry
 
 
+def test_a_source_tree_has_a_file_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise store.importlib.metadata.PackageNotFoundError(name)
+
+    installed = store.gpu_digest.__wrapped__()
+    monkeypatch.setattr(store.importlib.metadata, "version", missing)
+    assert store.gpu_digest.__wrapped__() != installed
+
+
 def test_mistakes(remembered: Path) -> None:
     for shape, words, message in (
         ((512, 512), {}, "shape must be"), ((512, 512, 0), {}, "positive integer"),

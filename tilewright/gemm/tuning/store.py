@@ -95,8 +95,16 @@ def place() -> Path:
 def gpu_digest() -> str:
     """Of what decides which way is fastest, beside the problem."""
     info = HardwareInfo()
-    facts = [importlib.metadata.version("tilewright"), info.get_device_name(), str(info.get_driver_version())]
+    facts = [library_version(), info.get_device_name(), str(info.get_driver_version())]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
+
+
+def library_version() -> str:
+    """That of the installed package; of a source tree, a word that is none."""
+    try:
+        return importlib.metadata.version("tilewright")
+    except importlib.metadata.PackageNotFoundError:
+        return "source tree"
 
 
 def checksum(name: str, body: bytes) -> bytes:
