@@ -190,3 +190,15 @@ def a_product_with_an_operand_that_was_not_loaded(bug: bool) -> None:
         y[t] = acc[0]
 
     launch(kernel, numbers(32), numbers(32), block=32)
+
+
+@pair(RULE, "y[t] = cute.arch.shuffle_sync(x[t], source, mask=0xFFFF)")
+def a_shuffle_from_a_lane_that_takes_no_part(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        source = 20 if cutlass.const_expr(bug) else 4
+        if t < 16:
+            y[t] = cute.arch.shuffle_sync(x[t], source, mask=0xFFFF)
+
+    launch(kernel, numbers(32), numbers(32), block=32)

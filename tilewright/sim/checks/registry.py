@@ -11,6 +11,7 @@ from tilewright.sim.checks.divergence import Divergence
 from tilewright.sim.checks.exits import Exits
 from tilewright.sim.checks.flying import Flying
 from tilewright.sim.checks.mbarriers import MbarrierRules
+from tilewright.sim.checks.performance import Performance
 from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.races import Races
 from tilewright.sim.checks.residency import Residency
@@ -29,6 +30,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Residency,
     Arithmetic,
     Architectures,
+    Performance,
 )  # fmt: skip
 
 SETS = ("none", "default", "all")

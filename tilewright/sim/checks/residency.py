@@ -20,6 +20,7 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
 from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
 
@@ -32,6 +33,15 @@ Array = np.ndarray[Any, Any]
 MOST_BLOCKS, MOST_THREADS = 32, 2048  # of a multiprocessor
 CELL = 2  # log2 of the bytes that flags are told apart by
 LARGEST = 1 << 26  # bytes of an array that is looked at
+
+
+def resident(launch: Launch) -> int:
+    """Blocks of the launch that the simulated GPU holds at once, as far as threads and shared memory decide."""
+    per = min(
+        MOST_BLOCKS, MOST_THREADS // (launch.geometry.warps * WARP),
+        (MOST_SMEM + SMEM_RESERVED) // (launch.smem + SMEM_RESERVED),
+    )  # fmt: skip
+    return launch.options.sms * max(1, per)
 
 
 class Poll:
@@ -55,11 +65,7 @@ class Residency(Checker):
     def begin(self, launch: Launch) -> None:
         self.launch, geometry = launch, launch.geometry
         self.polls = facts(launch.program).polls
-        per = min(
-            MOST_BLOCKS, MOST_THREADS // (geometry.warps * WARP),
-            (MOST_SMEM + SMEM_RESERVED) // (launch.smem + SMEM_RESERVED),
-        )  # fmt: skip
-        self.held = max(geometry.cluster_size, launch.options.sms * max(1, per))
+        self.held = max(geometry.cluster_size, resident(launch))
         self.off = geometry.blocks <= self.held
         self.first: dict[Wave, int] = {}
         self.blocks = 0
@@ -136,3 +142,5 @@ class Residency(Checker):
                 "blocks than are resident (persistent blocks); sim.options(sms=...) says how large the GPU is",
             )
         )  # fmt: skip
+        # A grid of such blocks may take the simulator long, and the GPU for ever: no more of it is needed.
+        raise Fault(f"block {who[0].block} waits for block {who[1].block}, which need not be resident")

@@ -59,7 +59,8 @@ class Uninitialised(SharedChecker):
 
     @classmethod
     def concerns(cls, known: Facts) -> bool:
-        return bool(known.allocations or known.doubtful)
+        shuffles = any(isinstance(op.attrs["atom"], Shuffle) for op in known.calls)
+        return bool(known.allocations or known.doubtful or shuffles)
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -191,7 +192,7 @@ class Uninitialised(SharedChecker):
             if op in self.doubtful:
                 registers.put(group, slots[op.result], np.full((group.lanes_count, kind.n), self._origin(op), ORIGIN))
             return
-        if pending is None:
+        if pending is None and not self._partial(group, op):
             if not held:
                 return
             for value in op.operands:
@@ -222,6 +223,11 @@ class Uninitialised(SharedChecker):
         elif op.results and op.opcode not in ("for", "while", "if"):
             values = [self._value(group, v) for v in op.operands]
             registers.put(group, slots[op.result], rule_of(op)(op, found, values, group.lanes_count))
+
+    @staticmethod
+    def _partial(group: Group, op: Op) -> bool:
+        """A shuffle of a part of a warp, which may read lanes that take no part: nobody knows what those give."""
+        return group.mask is not None and op.opcode == "call" and isinstance(op.attrs["atom"], Shuffle)
 
     def flow(self, group: Group, op: Op, flow: Flow) -> None:
         registers = self.registers[group.wave]
@@ -310,7 +316,7 @@ class Uninitialised(SharedChecker):
         for value, origins in zip(op.operands, found, strict=True):
             if value.type == BOOL:
                 self._reaches("branch", group, op, origins)
-        origin = joined_max([*found, pending])
+        origin = joined_max([*found, pending]) or self._origin(op)
         memory = self.memory[group.wave]
 
         def places(pointer: Any, count: int, mask: Any) -> Array | None:

@@ -1,0 +1,115 @@
+"""Notes about speed, which are no errors: bank conflicts, global accesses that are not coalesced, barriers with nothing
+between them, and grids whose last wave is nearly empty.
+
+Of each op the first few executions are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.atoms.sync import SyncThreads
+from tilewright.ir.core import Block, Function, Op
+from tilewright.sim.checks.actors import lanes_of, warp_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.residency import resident
+from tilewright.sim.checks.sites import facts
+from tilewright.sim.geometry import WARP
+from tilewright.sim.shared import SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+
+Array = np.ndarray[Any, Any]
+LOOKS = 2  # executions of each op
+BANKS, WORD, SECTOR = 32, 4, 32
+
+
+class Performance(Checker):
+    name = "performance"
+
+    def begin(self, launch: Launch) -> None:
+        self.looked: dict[Op, int] = {}
+        self._waves(launch)
+        for first, second in redundant(facts(launch.program).function):
+            self._note("redundant-barrier", "two barriers with no access to memory between them",
+                       [Party("barrier", second), Party("after", first)], "leave one of them out")  # fmt: skip
+
+    def access(
+        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        op = group.lanes.op
+        if self.looked.setdefault(op, 0) >= LOOKS or verb == "atomic":
+            return
+        self.looked[op] += 1
+        lanes = lanes_of(group, mask)
+        row = int(lanes[0]) // WARP
+        mine = off[lanes // WARP == row]
+        if isinstance(buffer, SharedBuffer):
+            self._banks(verb, group, row, mine, access.nbytes)
+        else:
+            self._sectors(verb, group, row, mine, access.nbytes)
+
+    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None) -> None:
+        if self.looked.get(group.lanes.op, 0) < LOOKS:
+            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+            self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)
+
+    def _banks(self, verb: str, group: Group, row: int, off: Array, size: int) -> None:
+        """An access of 4 bytes or less is one wavefront, one of 8 or 16 bytes is two or four, unless banks collide."""
+        per = max(1, WARP * WORD // max(size, WORD))  # lanes that are served together
+        worst = 1
+        for start in range(0, off.size, per):
+            part = off[start : start + per]
+            words = np.unique((part[:, None] + np.arange(0, max(size, 1), WORD)).reshape(-1) // WORD)
+            worst = max(worst, int(np.bincount(words % BANKS).max()))
+        if worst > 1:
+            self._note("bank-conflict", f"a shared-memory access of {size} bytes a thread takes {worst} times as long: "
+                       "lanes name different words of one bank", [Party(verb, group.lanes.op, warp_of(group, row))],
+                       "pad the rows, or swizzle the layout (layout.design finds a swizzle)")  # fmt: skip
+
+    def _sectors(self, verb: str, group: Group, row: int, off: Array, size: int) -> None:
+        sectors = np.unique((off[:, None] + np.array([0, max(size, 1) - 1])) // SECTOR).size
+        least = -(-np.unique(off).size * size // SECTOR)
+        if sectors >= 2 * least + 2:
+            what = f"a global access of a warp touches {sectors} sectors of 32 bytes, where {least} would hold its bytes"
+            self._note("uncoalesced", what, [Party(verb, group.lanes.op, warp_of(group, row))],
+                       "let neighbouring threads access neighbouring elements")  # fmt: skip
+
+    def _waves(self, launch: Launch) -> None:
+        geometry = launch.geometry
+        held = resident(launch)
+        full, rest = divmod(geometry.blocks, held)
+        if full and 0 < rest < held // 4:
+            what = f"{geometry.blocks} blocks are {full} full waves of {held} and one of {rest}"
+            self._note("partial-wave", f"{what}: most of the GPU waits for the last", [],
+                       "choose tiles so that the waves fill, or share the work among persistent blocks")  # fmt: skip
+
+    def _note(self, rule: str, what: str, parties: list[Party], fix: str) -> None:
+        key = (rule, *(str(p.op.loc) if p.op is not None else "" for p in parties))
+        if not self.findings.known(key):
+            self.findings.add(Finding(rule, what, parties, None, "", fix, level="note"), key)
+
+
+def redundant(function: Function) -> list[tuple[Op, Op]]:
+    """Pairs of ``sync_threads`` one after the other with no access to memory in between."""
+    found: list[tuple[Op, Op]] = []
+
+    def follow(block: Block) -> None:
+        last: Op | None = None
+        for op in block.ops:
+            if op.opcode == "call" and isinstance(op.attrs["atom"], SyncThreads):
+                if last is not None:
+                    found.append((last, op))
+                last = op
+            elif op.regions or op.opcode in ("load", "store", "call"):
+                last = None
+            for region in op.regions:
+                follow(region)
+
+    follow(function.body)
+    return found
