@@ -76,7 +76,7 @@ class Performance(Checker):
         sectors = np.unique((off[:, None] + np.array([0, max(size, 1) - 1])) // SECTOR).size
         least = -(-np.unique(off).size * size // SECTOR)
         if sectors >= 2 * least + 2:
-            what = f"a global access of a warp touches {sectors} sectors of 32 bytes, where {least} would hold its bytes"
+            what = f"a global access of a warp touches {sectors} sectors of 32 bytes, where {least} would do"
             self._note("uncoalesced", what, [Party(verb, group.lanes.op, warp_of(group, row))],
                        "let neighbouring threads access neighbouring elements")  # fmt: skip
 

@@ -1,0 +1,52 @@
+"""Notes about speed: what a slow access gets, a good one does not, and none is an error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.check.pairs import launch, numbers
+from tilewright import Float32, cute, sim
+from tilewright.sim.checks.collect import collecting
+
+
+def rules(pad: int) -> list[str]:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        layout = cute.make_layout((32, 32), stride=(32 + pad, 1))
+        s = cute.make_tensor(cute.arch.alloc_smem(Float32, 32 * (32 + pad)), layout)
+        for row in range(32):
+            s[row, t] = x[row, t]
+        cute.arch.sync_threads()
+        if pad == 0:
+            cute.arch.sync_threads()
+        for column in range(32):
+            if pad == 0:
+                y[t, column] = s[t, column]
+            else:
+                y[column, t] = s[t, column]
+
+    x = numbers(1024).reshape(32, 32)
+    with collecting() as report, sim.options(check="performance"):
+        launch(kernel, x, np.zeros_like(x), block=32)
+    assert not report.errors
+    return report.rules
+
+
+def test_a_slow_transpose() -> None:
+    assert set(rules(0)) == {"bank-conflict", "uncoalesced", "redundant-barrier"}
+
+
+def test_a_good_one() -> None:
+    assert rules(1) == []
+
+
+def test_a_nearly_empty_wave() -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        y[t + 1024 * cute.arch.block_idx()[0]] = 1.0
+
+    with collecting() as report, sim.options(check="performance", sms=8):
+        launch(kernel, numbers(17 * 1024), grid=17, block=1024)
+    assert report.rules == ["partial-wave"]
