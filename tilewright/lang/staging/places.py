@@ -123,10 +123,11 @@ class State:
         if kind != "entered":
             self._watched.append((path, value, held))
         for key, item in held.items() if kind != "class" else ():
-            place = label_of(path, value, key)
+            place = f"{path}.{key}" if kind == "object" else label_of(path, value, key)
             if kind in PLACES:
                 self.places.append(Place(value, key, place, kind != "object", item))
-            self._visit(place, item)
+            if kind_of(type(item)) != "fixed":  # most are: a call less for each
+                self._visit(place, item)
         if kind == "object":
             self._visit(type(value).__name__, type(value))
             for name, scope in globals_of(type(value)):
