@@ -55,28 +55,13 @@ def outline(ops: list[Op], later: list[Op], name: str) -> Segment:
             raise StagingError(
                 f"{name}: a value of type {value.type} computed on the host cannot be passed on to a launch"
             )
-    params = {value: Value(value.type, value.hint) for value in inputs}
     places = [Value(PtrType(element_of(v.type), MemSpace.GENERIC, element_of(v.type).bytes), v.hint) for v in outputs]
-    body = Block([*params.values(), *places])
-    mapping: dict[Value, Value] = dict(params)
-    body.ops = [clone(op, mapping) for op in ops]
+    body = Block([*inputs, *places], list(ops))  # the host function's own values and ops: nothing changes them
     builder = Builder(body)
     for place, value in zip(places, outputs, strict=True):
-        builder.store(place, mapping[value])
+        builder.store(place, value)
     return Segment(Function(name, "host", body), inputs, outputs)
 
 
 def _arguments(op: Op) -> list[Value]:
     return [argument for region in op.regions for argument in region.args]
-
-
-def clone(op: Op, mapping: dict[Value, Value]) -> Op:
-    """A copy of ``op`` whose operands go through ``mapping``, which learns its results."""
-    made = Op(op.opcode, [mapping.get(v, v) for v in op.operands], [], op.attrs, [], op.loc)
-    for region in op.regions:
-        arguments = [Value(a.type, a.hint) for a in region.args]
-        mapping.update(zip(region.args, arguments, strict=True))
-        made.regions.append(Block(arguments, [clone(inner, mapping) for inner in region.ops]))
-    made.results = [Value(r.type, r.hint, made) for r in op.results]
-    mapping.update(zip(op.results, made.results, strict=True))
-    return made
