@@ -4,6 +4,7 @@
     python bench/gemm_library.py --sets --random 32 --seed 7          # shapes of our own draw, as streamk_random's
     python bench/gemm_library.py --search --sets decode               # the choice beside every size and decomposition
     python bench/gemm_library.py --sets --sharing                     # Stream-K beside data-parallel, hostile shapes
+    python bench/gemm_library.py --sets --few                         # 1 to 16 rows, with the kernel for few rows
     python bench/gemm_library.py --sets --ampere                      # mma.sync decompositions beside CUTLASS's example
 
 Inputs are normal; buffers rotate so that together they exceed three times the L2 (as far as 16 sets do); launches are
@@ -48,6 +49,9 @@ HOSTILE = (
     (768, 768, 8192), (384, 512, 16384), (136, 512, 32768), (1408, 664, 11264), (320, 1736, 6592),
 )  # fmt: skip
 """A wave of 128 x 256 or 128 x 128 tiles and a bit, or far fewer tiles than multiprocessors with K >= 8 M."""
+
+FEW = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((6144, 4096), (4096, 14336), (28672, 8192))]
+"""Decoding one to sixteen tokens."""
 
 EXAMPLE = {
     (2048, 2048, 2048): (484, 454, 425, 420), (4096, 4096, 4096): (538, 525, 513, 511),
@@ -100,10 +104,14 @@ def compare(name: str, shape: Shape, dtype: str, b: str, args: argparse.Namespac
     sides = default(sets, flops, args)
     if args.search:
         sides += finalists(sets, flops, dtype, args)
+    if args.few and m <= 16 and b == "k":
+        run = ours(sets, f"small_m_{dtype}", "auto")
+        sides.append(Side("few rows", run, sets, flops, seconds=args.seconds))
     us = interleaved(sides, args.rounds)
     best = min((time, side) for side, time in us.items() if side != "cuBLAS")
     text = f"{m}x{n}x{k} {dtype} {b}: {us['tilewright']:.1f} us, {us['cuBLAS'] / us['tilewright']:.3f} of cuBLAS"
-    text += f"; best {best[1]}, the choice reaches {best[0] / us['tilewright']:.3f}" if args.search else ""
+    text += f"; best {best[1]}, the choice reaches {best[0] / us['tilewright']:.3f}" if len(us) > 2 else ""
+    text += f", few rows {k * n * 2e-6 / us['few rows']:.2f} TB/s" if "few rows" in us else ""
     print(text, flush=True)
     return [record(name, shape, dtype, b, side, us) for side in sides]
 
@@ -238,6 +246,7 @@ def main() -> None:
     parser.add_argument("--finalists", type=int, default=6, help="of the search, for the exact comparison")
     parser.add_argument("--threads", type=int, default=8, help="that compile kernels for the search")
     parser.add_argument("--sharing", action="store_true", help="Stream-K against data-parallel on hostile shapes")
+    parser.add_argument("--few", action="store_true", help="1 to 16 rows, with the kernel for few rows beside")
     parser.add_argument("--ampere", action="store_true", help="mma.sync decompositions and the example's figures")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.006, help="of one turn")
@@ -245,6 +254,8 @@ def main() -> None:
     shapes: dict[str, list[Any]] = json.loads((Path(__file__).parent / "shapes.json").read_text())["sets"]
     work: list[Callable[[], list[Record]]] = []
     named = [(name, shapes[name]) for name in args.sets]
+    if args.few:
+        named.append(("few rows", FEW))
     if args.random:
         named.append((f"random, seed {args.seed}", draw(args.random, args.seed)))
     for name, listed in named:

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import tilewright
 from tilewright import own_files
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
@@ -100,11 +101,11 @@ def gpu_digest() -> str:
 
 
 def library_version() -> str:
-    """That of the installed package; of a source tree, a word that is none."""
+    """That of the installed package; in a source tree, the one that it says."""
     try:
         return importlib.metadata.version("tilewright")
     except importlib.metadata.PackageNotFoundError:
-        return "source tree"
+        return f"{tilewright.__version__} (source)"
 
 
 def checksum(name: str, body: bytes) -> bytes:
