@@ -11,6 +11,7 @@ predicates. Between registers they are ``[destination, source]`` with attributes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.errors import ConstraintError
@@ -185,6 +186,7 @@ def combine(lanes: Lanes, predicate: Any) -> Array | None:
     return chosen if lanes.mask is None else chosen & lanes.mask
 
 
+@lru_cache(maxsize=4096)
 def as_index(registers: tuple[int, ...]) -> Any:
     """The registers as a slice when they lie side by side (a view, no gather), else as a list."""
     first = registers[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tilewright.atoms.mma import Mma, Plan
+from tilewright.atoms.mma import Gather, Mma, Plan, gather, neighbours
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Lanes
@@ -21,12 +21,35 @@ if TYPE_CHECKING:
 _CPP = {"f32": "float", "f64": "double", "f16": "half_t", "bf16": "bfloat16_t", "i32": "int32_t"}
 
 
+class Block(NamedTuple):
+    """Registers ``[K, M]``: ``first`` where they lie side by side, else ``where`` they are."""
+
+    shape: tuple[int, int]
+    first: int | None
+    where: Gather
+
+    @classmethod
+    def at(cls, places: Array) -> Block:
+        flat = places.reshape(-1)
+        together = bool((flat == flat[0] + range(flat.size)).all())
+        return cls(places.shape, int(flat[0]) if together else None, neighbours(places))
+
+    def of(self, purpose: str, registers: Array) -> Array:
+        """``[L, K, M]``: a view, or valid until the next request for the same purpose."""
+        if self.first is None:
+            return gather(purpose, registers, self.where)
+        k, m = self.shape
+        return registers[:, self.first : self.first + k * m].reshape(-1, k, m)
+
+
 class ThreadPlan(NamedTuple):
     """Register numbers of one call: ``a [K, M]``, ``b [K, N]``; D's as a slice or an array over ``n * M + m``."""
 
     a: Array
     b: Array
     d: Any
+    whole_a: Block
+    whole_b: Block
 
 
 class ThreadMma(Mma):
@@ -61,7 +84,8 @@ class ThreadMma(Mma):
         products = scratch("outer", (len(d), n, m), total.dtype)
         flat = products.reshape(len(d), n * m)
         if ks > 1 and self._sums_first:
-            np.matmul(b[:, plan.b.T], a[:, plan.a.T].swapaxes(1, 2), out=products)
+            left, right = plan.whole_a.of("a", a), plan.whole_b.of("b", b)  # [L, K, M], [L, K, N]
+            np.matmul(right.swapaxes(1, 2), left, out=products)
             ks = 0
         for k in range(ks):
             left, right = self._widen(a[:, plan.a[k]]), self._widen(b[:, plan.b[k]])
@@ -106,10 +130,10 @@ def thread_plan(
 
     d = d_offset + (offsets(d_layout[1])[None, :] + offsets(d_layout[2])[:, None]).reshape(-1)
     run = bool((d == d[0] + np.arange(d.size)).all())
-    return ThreadPlan(
-        np.concatenate([grid(a, at) for a, at, _, _ in calls]), np.concatenate([grid(b, at) for _, _, b, at in calls]),
-        slice(int(d[0]), int(d[0]) + d.size) if run else d,
-    )
+    all_a = np.concatenate([grid(a, at) for a, at, _, _ in calls])
+    all_b = np.concatenate([grid(b, at) for _, _, b, at in calls])
+    where = slice(int(d[0]), int(d[0]) + d.size) if run else d
+    return ThreadPlan(all_a, all_b, where, Block.at(all_a), Block.at(all_b))
 
 
 @dataclass(frozen=True, repr=False)

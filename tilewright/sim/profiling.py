@@ -134,11 +134,18 @@ class Watch(Observer):
         self.reports = reports
         self.kernel = KernelProfile(name, config, int(np.prod(config.grid)))
         self.banks = Banks()
+        self.executions: dict[int, list[Any]] = {}  # by the op's id: the op, and how many warps have executed it
 
     def begin(self, launch: Launch) -> None:
         self.started = time.perf_counter()
 
     def end(self, launch: Launch) -> None:
+        for op, warps in self.executions.values():
+            atom = op.attrs["atom"] if op.opcode == "call" else None
+            if atom is None:
+                self.kernel.instructions[op.opcode] += warps
+            else:
+                self.kernel.instructions[atom.mnemonic()] += warps * atom.count(op)
         self.kernel.seconds = time.perf_counter() - self.started
         for report in self.reports:
             report.add(self.kernel)
@@ -150,12 +157,13 @@ class Watch(Observer):
                 report.progress(launch.ended / (launch.geometry.blocks * launch.geometry.warps))
 
     def executed(self, group: Group, op: Op) -> None:
-        warps = group.warps.size if group.mask is None else int(group.mask.reshape(-1, WARP).any(1).sum())
-        if op.opcode == "call":
-            atom = op.attrs["atom"]
-            self.kernel.instructions[atom.mnemonic()] += warps * atom.count(op)
+        mask = group.mask
+        warps = group.warps.size if mask is None else int(np.count_nonzero(mask.reshape(-1, WARP).any(1)))
+        known = self.executions.get(id(op))
+        if known is None:
+            self.executions[id(op)] = [op, warps]
         else:
-            self.kernel.instructions[op.opcode] += warps
+            known[1] += warps
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Any, values: Any

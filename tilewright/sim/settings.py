@@ -12,6 +12,7 @@ from tilewright.ir.target import architecture
 from tilewright.sim.checks.registry import chosen
 
 SCHEDULES = ("seeded", "lockstep")
+SIZES = ("simulator", "gpu")
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Options:
     races and their like, as far as that costs little), ``"all"``, ``"none"``, or names of checkers with commas between
     them. ``sms``: multiprocessors of the simulated GPU: a block must not wait for one that need not be resident.
     ``arch``: the architecture that kernels are meant for (``"sm_80"``): instructions that it has not are errors;
-    ``""``: any."""
+    ``""``: any. ``sizes``: which tiles ``gemm`` takes where it may choose: ``"simulator"``, those that are simulated
+    soonest, or ``"gpu"``, those (and the sharing of tiles) that suit a GPU of ``sms`` multiprocessors."""
 
     seed: int = 0
     schedule: str = "seeded"
@@ -33,10 +35,13 @@ class Options:
     check: str = "default"
     sms: int = 132
     arch: str = ""
+    sizes: str = "simulator"
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
+        if self.sizes not in SIZES:
+            raise ArgumentError(f"sizes={self.sizes!r}; it is one of {', '.join(map(repr, SIZES))}")
         chosen(self.check)
         for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int), ("sms", int)):
             value = getattr(self, name)
@@ -53,7 +58,8 @@ class Options:
 
 
 def _from_environment() -> Options:
-    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _CHECK (none, default, all), _SMS, _ARCH."""
+    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _CHECK (none, default, all), _SMS, _ARCH,
+    _SIZES."""
     found: dict[str, object] = {}
     readers: dict[str, Callable[[str], object]] = {
         "seed": int,
@@ -64,6 +70,7 @@ def _from_environment() -> Options:
         "check": str,
         "sms": int,
         "arch": str,
+        "sizes": str,
     }
     for name, read in readers.items():
         text = os.environ.get(f"TILEWRIGHT_SIM_{name.upper()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from tilewright.errors import ArgumentError
@@ -11,6 +12,7 @@ from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.choice.choose import Options, best
 from tilewright.gemm.choice.hopper_cost import FIXED_US
 from tilewright.gemm.choice.registry import KernelEntry, in_order
+from tilewright.gemm.choice.simulated import for_simulator
 from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
@@ -22,6 +24,7 @@ from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
 from tilewright.lang.tools.hardware import HardwareInfo
 
+OWN_TILES = ("auto", "data_parallel", "dynamic")  # decompositions whose blocks share no tiles, or need not
 Decomposition = str | StreamK | SplitK | StreamKScheduleSm90
 """What a user may ask for."""
 
@@ -67,7 +70,11 @@ class Plan:
                     return cls.split(decomposition, suited, problem, where, passed_over)
                 if reduction == "none" and decomposition in ("auto", "stream_k"):
                     decomposition = "data_parallel"
-                entry, shares = best(suited, decomposition, problem.shape, where)
+                if machine == "cpu" and decomposition in OWN_TILES and simulated().sizes == "simulator":
+                    how = "dynamic" if decomposition == "dynamic" else "data_parallel"
+                    entry, shares = best(for_simulator(suited, problem.shape, where), how, problem.shape, where)
+                else:
+                    entry, shares = best(suited, decomposition, problem.shape, where)
                 if may_pack and passed_over and (split, available) == (1, -1):
                     packed = cls.packed(problem, entries, decomposition, machine, reduction, passed_over, suited)
                     if packed is not None:
@@ -159,11 +166,20 @@ class Plan:
         return "dynamic" if self.dynamic else "data_parallel"
 
 
-@cache
 def limits(machine: str) -> tuple[int, int]:
-    """(multiprocessors, shared memory of a block in bytes) of the GPU, or of the H100 that the simulator stands for."""
+    """(multiprocessors, shared memory of a block in bytes) of the GPU, or of the one that the simulator stands for."""
     if machine == "cpu":
-        return 132, get_smem_capacity_in_bytes("sm_90")
+        return simulated().sms, get_smem_capacity_in_bytes("sm_90")
+    return _limits_of_gpu(machine)
+
+
+def simulated() -> Any:
+    """The simulator's options."""
+    return import_module("tilewright.sim.settings").current_options()
+
+
+@cache
+def _limits_of_gpu(machine: str) -> tuple[int, int]:
     version = arch(machine)
     return HardwareInfo().get_device_multiprocessor_count(), get_smem_capacity_in_bytes(f"sm_{version}")
 

@@ -1,0 +1,223 @@
+"""What simulating costs: programs on the simulator against NumPy on one thread, and other simulators on the same matmul.
+
+python bench/sim.py [--write]
+
+Process time of one core: what other processes do to the clock is left out, what they do to caches is not. Numba's CUDA
+simulator and Triton's interpreter are measured where they are installed.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "1")  # both are read when the package is imported
+os.environ.setdefault("TRITON_INTERPRET", "1")
+
+import numpy as np
+from common import table, write_results
+from threadpoolctl import threadpool_limits
+
+import tilewright as cutlass
+from tilewright import cute, sim
+from tilewright.cute.runtime import from_dlpack
+from tilewright.gemm import gemm
+
+ROUNDS = 7
+PEERS = 128  # extent of the matmul that the other simulators do, too
+
+
+def cpu_seconds(run: Callable[[], Any], rounds: int = ROUNDS) -> float:
+    """The median process time of ``run()`` after one call to warm up."""
+    run()
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return statistics.median(times)
+
+
+def normal(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def record(what: str, seconds: float, **more: Any) -> dict[str, Any]:
+    return {"what": what, "seconds": seconds, **more}
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+def product(kernel: str, n: int, dtype: Any, k_major: bool = False) -> dict[str, Any]:
+    a, b = normal(n, n, dtype=dtype), normal(n, n, dtype=dtype)
+    if k_major:
+        b = np.asfortranarray(b)
+    wide = a.astype(np.float32), b.astype(np.float32)
+    report = gemm(a, b, kernel=kernel, machine="cpu")
+    error = float(np.abs(report.d - wide[0] @ wide[1]).max() / np.abs(wide[0] @ wide[1]).max())
+    assert error < 2e-3, error
+    # In turns, so that both see the same machine.
+    ours, numpy = [], []
+    for _ in range(ROUNDS):
+        ours.append(cpu_seconds(partial(gemm, a, b, kernel=kernel, machine="cpu"), 1))
+        numpy.append(cpu_seconds(partial(np.matmul, *wide), 5))
+    seconds, reference = statistics.median(ours), statistics.median(numpy)
+    return record(
+        f"{kernel} {n}^3", seconds, numpy_seconds=reference, ratio=seconds / reference, tile=report.tile, grid=report.grid
+    )
+
+
+# -- element by element: a copy by a thread-value layout of 128 threads with 16 values each ------------------------------
+
+
+@cute.kernel
+def add_kernel(
+    gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor, cC: cute.Tensor, shape: cute.Shape, threads: cute.Layout,
+    values: cute.Layout,
+) -> None:  # fmt: skip
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    block = ((None, None), bidx)
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), gA.element_type)
+    thread = cute.make_tiled_copy_tv(atom, threads, values).get_slice(tidx)
+    tA, tB, tC, where = (thread.partition_S(x[block]) for x in (gA, gB, gC, cC))
+    rA, rB, rC = (cute.make_fragment_like(t) for t in (tA, tB, tC))
+    inside = cute.make_rmem_tensor(where.shape, cutlass.Boolean)
+    for i in cutlass.range_constexpr(cute.size(inside)):
+        inside[i] = cute.elem_less(where[i], shape)
+    cute.copy(atom, tA, rA, pred=inside)
+    cute.copy(atom, tB, rB, pred=inside)
+    rC.store(rA.load() + rB.load())
+    cute.copy(atom, rC, tC, pred=inside)
+
+
+@cute.jit
+def add(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor) -> None:
+    threads = cute.make_ordered_layout((4, 32), order=(1, 0))
+    values = cute.make_ordered_layout((4, 4), order=(1, 0))
+    tiler, tv = cute.make_layout_tv(threads, values)
+    gA, gB, gC = (cute.zipped_divide(x, tiler) for x in (mA, mB, mC))
+    cC = cute.zipped_divide(cute.make_identity_tensor(mC.shape), tiler=tiler)
+    add_kernel(gA, gB, gC, cC, mC.shape, threads, values).launch(
+        grid=[cute.size(gC, mode=[1]), 1, 1], block=[cute.size(tv, mode=[0]), 1, 1]
+    )
+
+
+def elementwise(m: int, n: int, rounds: int = ROUNDS) -> dict[str, Any]:
+    a, b, c = normal(m, n), normal(m, n), np.zeros((m, n), np.float32)
+    tensors = [from_dlpack(x, assumed_align=16) for x in (a, b, c)]
+    executor = cute.compile(add, *tensors)
+    seconds = cpu_seconds(lambda: executor(*tensors), rounds)
+    assert (c == a + b).all()
+    return record(f"elementwise add {m} x {n}", seconds, elements_per_second=m * n / seconds)
+
+
+# -- other simulators --------------------------------------------------------------------------------------------------
+
+
+def numba_matmul(n: int) -> Callable[[], Any]:
+    """The tiled product of Numba's documentation: 16 x 16 threads, a tile of A and B in shared memory."""
+    from numba import cuda, float32
+
+    @cuda.jit
+    def kernel(A: Any, B: Any, C: Any) -> None:
+        sA = cuda.shared.array(shape=(16, 16), dtype=float32)
+        sB = cuda.shared.array(shape=(16, 16), dtype=float32)
+        x, y = cuda.grid(2)
+        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+        total = float32(0.0)
+        for i in range(A.shape[1] // 16):
+            sA[ty, tx] = A[y, tx + i * 16]
+            sB[ty, tx] = B[ty + i * 16, x]
+            cuda.syncthreads()
+            for j in range(16):
+                total += sA[ty, j] * sB[j, tx]
+            cuda.syncthreads()
+        C[y, x] = total
+
+    a, b, c = normal(n, n), normal(n, n), np.zeros((n, n), np.float32)
+
+    def run() -> None:
+        kernel[(n // 16, n // 16), (16, 16)](a, b, c)
+        np.testing.assert_allclose(c, a @ b, atol=1e-3)
+
+    return run
+
+
+def triton_matmul(n: int) -> Callable[[], Any]:
+    """Tiles of 32 x 32 x 32 by ``tl.dot``, in Triton's interpreter."""
+    import torch
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(a, b, c, N, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+        rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        k = tl.arange(0, BLOCK)
+        total = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+        for start in range(0, N, BLOCK):
+            left = tl.load(a + rows[:, None] * N + (start + k)[None, :])
+            right = tl.load(b + (start + k)[:, None] * N + columns[None, :])
+            total += tl.dot(left, right)
+        tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+    a, b, c = torch.from_numpy(normal(n, n)), torch.from_numpy(normal(n, n)), torch.zeros(n, n)
+
+    def run() -> None:
+        kernel[(n // 32, n // 32)](a, b, c, n, BLOCK=32)
+        torch.testing.assert_close(c, a @ b, atol=1e-3, rtol=1e-3)
+
+    return run
+
+
+def peers() -> list[dict[str, Any]]:
+    """The same matmul, float32, on each simulator; what is not installed, or does not run here, is named."""
+    a, b = normal(PEERS, PEERS), normal(PEERS, PEERS)
+    found = [record(f"simt_f32 {PEERS}^3", cpu_seconds(partial(gemm, a, b, kernel="simt_f32", machine="cpu")))]
+    for name, package, make in (
+        ("Numba's CUDA simulator", "numba", numba_matmul), ("Triton's interpreter", "triton", triton_matmul)
+    ):  # fmt: skip
+        if importlib.util.find_spec(package) is None:
+            print(f"{name}: {package} is not installed, left out")
+            continue
+        try:
+            seconds = cpu_seconds(make(PEERS), 1)
+        except Exception as error:  # another project's: whatever it is, the other rows stand
+            print(f"{name}: does not run here ({type(error).__name__}: {error}), left out")
+            continue
+        version = importlib.metadata.version(package)
+        found.append(record(f"{name} ({package} {version}) {PEERS}^3", seconds, ratio_to_ours=seconds / found[0]["seconds"]))
+    return found
+
+
+def main() -> None:
+    with threadpool_limits(1), sim.options(check="none"):
+        records = [
+            product("hopper_f16", 512, np.float16, k_major=True),
+            product("tensorop_f16", 1024, np.float16),
+            product("simt_f32", 256, np.float32),
+            elementwise(1024, 1024),
+            elementwise(16384, 8192, rounds=1),
+            *peers(),
+        ]
+    rows = [(r["what"], ", ".join(f"{k} {_shown(v)}" for k, v in r.items() if k != "what")) for r in records]
+    table("simulating, process time in seconds", rows, ("what", "figures"))
+    if "--write" in sys.argv:
+        print(write_results("sim", "cpu", records))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

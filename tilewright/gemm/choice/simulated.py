@@ -1,0 +1,28 @@
+"""The size of a kernel that the simulator is soonest done with.
+
+The simulator's time grows with the elements that tiles cover, and with the number of tiles: a tile costs as much as so
+many of its elements. How many multiprocessors a GPU has, and what waits for what there, does not matter.
+"""
+
+from __future__ import annotations
+
+from tilewright.gemm.choice.choose import oriented, with_tiles
+from tilewright.gemm.choice.registry import KernelEntry
+from tilewright.gemm.choice.ways import Limits, Problem
+from tilewright.gemm.config import AnyConfig, HopperConfig
+
+PER_TILE = 1 << 14  # measured on 512^3 (Hopper) and 1024^3 (mma.sync) with the smallest and the largest tiles
+
+
+def for_simulator(entry: KernelEntry, problem: Problem, limits: Limits) -> KernelEntry:
+    """The entry in the size that takes least time on the simulator; without clusters, where there is a choice."""
+    entries = with_tiles(entry, limits, entry.config, entry.large, *entry.small)
+    single = [e for e in entries if not isinstance(e.config, HopperConfig) or e.config.cluster_size == 1]
+    return min(single or entries or [entry], key=lambda e: work(e.config, problem))
+
+
+def work(config: AnyConfig, problem: Problem) -> int:
+    """Elements that the tiles of a product cover, and what they cost besides."""
+    m, n, _, batch = oriented(config, problem)
+    bM, bN, _ = config.tile
+    return -(-m // bM) * -(-n // bN) * batch * (bM * bN + PER_TILE)
