@@ -1,4 +1,4 @@
-"""What simulating costs: programs on the simulator against NumPy on one thread, and other simulators on the same matmul.
+"""What simulating costs: programs against NumPy on one thread, and other simulators on the same matmul.
 
 python bench/sim.py [--write]
 
@@ -70,12 +70,11 @@ def product(kernel: str, n: int, dtype: Any, k_major: bool = False) -> dict[str,
         ours.append(cpu_seconds(partial(gemm, a, b, kernel=kernel, machine="cpu"), 1))
         numpy.append(cpu_seconds(partial(np.matmul, *wide), 5))
     seconds, reference = statistics.median(ours), statistics.median(numpy)
-    return record(
-        f"{kernel} {n}^3", seconds, numpy_seconds=reference, ratio=seconds / reference, tile=report.tile, grid=report.grid
-    )
+    figures = {"numpy_seconds": reference, "ratio": seconds / reference, "tile": report.tile, "grid": report.grid}
+    return record(f"{kernel} {n}^3", seconds, **figures)
 
 
-# -- element by element: a copy by a thread-value layout of 128 threads with 16 values each ------------------------------
+# -- element by element: a thread-value layout of 128 threads with 16 values each ----------------------------------------
 
 
 @cute.kernel
@@ -125,6 +124,7 @@ def elementwise(m: int, n: int, rounds: int = ROUNDS) -> dict[str, Any]:
 
 def numba_matmul(n: int) -> Callable[[], Any]:
     """The tiled product of Numba's documentation: 16 x 16 threads, a tile of A and B in shared memory."""
+    global cuda, float32  # the simulator puts its own module in the place of a global name, while a kernel runs
     from numba import cuda, float32
 
     @cuda.jit
@@ -194,8 +194,8 @@ def peers() -> list[dict[str, Any]]:
         except Exception as error:  # another project's: whatever it is, the other rows stand
             print(f"{name}: does not run here ({type(error).__name__}: {error}), left out")
             continue
-        version = importlib.metadata.version(package)
-        found.append(record(f"{name} ({package} {version}) {PEERS}^3", seconds, ratio_to_ours=seconds / found[0]["seconds"]))
+        what = f"{name} ({package} {importlib.metadata.version(package)}) {PEERS}^3"
+        found.append(record(what, seconds, ratio_to_ours=seconds / found[0]["seconds"]))
     return found
 
 

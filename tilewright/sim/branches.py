@@ -1,5 +1,9 @@
 """Branches: one side for all lanes, both sides under masks, or a split by warp around blocking instructions.
 
+Running both sides under masks costs the time of both, but keeps all warps in one group; a split costs copies of the
+registers, and keeps warps apart until they meet again behind the branch. So a split is made only where masks would be
+wrong: around instructions at which a warp may have to wait, because a wait holds up the whole group.
+
 Three registers hold the state of a branch that a group runs in both directions: ``taken`` and ``rest``, the lanes of
 the two sides, and ``saved``, the mask before. ``taken`` is None while the group is on one side as a whole; that is how
 the code behind each side knows whether the other side is still to be run, and why two groups with and without it must
@@ -55,6 +59,8 @@ def lower_if(low: Lowering, op: Op) -> None:
 
 def join(low: Lowering, op: Op) -> None:
     """A place where groups that went apart meet again: pause, so that those behind can come up."""
+    # Without a pause the first group would run on to its next wait, and each of the others after it: work that could be
+    # one step for all would be one for each. Who is alone has nobody to pause for.
     following = low.here() + 1
 
     def control(g: Any, s: list[Any]) -> int:

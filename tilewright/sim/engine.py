@@ -1,5 +1,8 @@
 """The engine: runs groups of warps until they block, split or end, and chooses who is next.
 
+A simulator in Python is fast only while one step acts on many threads, so everything here is about keeping warps
+together as long as the program lets them be, and about letting them go on alone exactly where a GPU would.
+
 Groups of one tag go on together: the one that is furthest behind runs first, so groups that went apart meet again. Tags
 run one after another, each until it blocks, in an order drawn from the seed: what a warp does between two barriers,
 other warps of its block see all at once or not at all.
@@ -27,6 +30,9 @@ from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
 from tilewright.sim.settings import Options
 from tilewright.sim.wave import TAGS, Wave
 
+# A hang is told from slow progress by counting *rounds*, in which every group that spins has had a turn. Few rounds do
+# where nothing changed at all (a round may still set off an effect that the next one sees); where loops count their own
+# turns (a back-off, a time-out), equal rounds cannot be recognised, and only their number says something.
 STILL = 16  # rounds in which every loop turns without a change before the launch counts as hung
 STUCK = 4000  # rounds in which every loop only reads memory, but changes its own values
 LOOPS = ("for", "while")
@@ -68,7 +74,7 @@ class Launch:
         if self.events is not None:
             self.events.begin(self)
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # a GPU's arithmetic raises nothing, and lanes that rest may hold anything
                 while True:
                     group = self._pick()
                     if group is not None:
@@ -83,6 +89,7 @@ class Launch:
             self.events.end(self)
 
     def stir(self) -> None:
+        """Something has happened that a loop elsewhere may wait for: what was counted towards a hang counts no more."""
         self.idle = 0
 
     def _pick(self) -> Group | None:
@@ -143,20 +150,21 @@ class Launch:
         # reads stale bytes. Then a group of which only some warps can go on is parted. Then the loops that turned
         # without a change get another turn. Only when nothing of this is left is it a deadlock, or the end of the wave.
         if self.later:
+            # One at a time: whoever can go on after this one does so before the next one lands, as a GPU would let it.
             self.later.pop(0).land()
             self.idle = 0
             return True
         for group in self.groups:
             if group.wait is not None:
                 ready = group.wait.ready()
-                if ready.any():
+                if ready.any():  # one group only: its warps may be what the others of these groups wait for
                     sides = [Part(np.flatnonzero(ready), group.pc), Part(np.flatnonzero(~ready), group.pc)]
                     self._replace([group], self._parted(group, sides))
                     return True
         spinning = [g for g in self.groups if g.yielded]
         if spinning:
             self.idle += 1
-            still = all(g.still for g in spinning)
+            still = all(g.still for g in spinning)  # read before they turn again
             for group in spinning:
                 group.yielded = False
             # Those that spin may wait for a block that has not begun: let blocks in beyond the lane budget, and call it
@@ -205,6 +213,8 @@ class Launch:
     # -- one turn ------------------------------------------------------------------------------------------------------
 
     def _turn(self, group: Group) -> None:
+        # Only what ends a turn decides what becomes current next, so a group runs through many nodes without coming
+        # back here; this is the one place where the list of groups changes.
         outcome = self.execute(group)
         # Progress is anything but a turn of a loop that changed nothing; it starts the count of idle rounds anew.
         if not group.yielded and not group.still:
@@ -213,7 +223,7 @@ class Launch:
             parts, group.parts = group.parts, []
             children = self._parted(group, parts)
             for child in children[1:]:
-                child.still = False
+                child.still = False  # the first part is the one that spins; the others only rested behind it
             if group.yielded:  # a spin that warps were waiting behind: those inside rest, the others go on
                 children[0].yielded = True
             self._replace([group], children)
@@ -224,7 +234,7 @@ class Launch:
             if self.events is not None:
                 self.events.left(group)
         elif outcome == BLOCKED:
-            group.yielded = False
+            group.yielded = False  # it waits, which is not spinning: it must not get a turn as one that spins
 
     def _plain(self, group: Group) -> int:
         # The innermost loop of the simulator: each node is some straight steps and a control step that gives the next
@@ -245,6 +255,7 @@ class Launch:
 
     def _told(self, group: Group) -> int:
         """As ``_plain``, telling the observers of every op."""
+        # A copy of the loop, because a test for observers at every op would cost those who have none a tenth.
         nodes, slots, pc = self.program.nodes, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None
@@ -272,6 +283,7 @@ class Launch:
     # -- faults --------------------------------------------------------------------------------------------------------
 
     def _explain(self, error: BaseException, group: Group, at: int, step: Any) -> BaseException:
+        # The loops above keep only which step ran, not which op it came from: that is looked up now, once.
         node = self.program.nodes[at]
         op = node.op
         for candidate, its_op in zip(node.steps, node.ops, strict=True):

@@ -1,5 +1,10 @@
-"""A group: warps of one wave that stand at the same place, with their registers. Rows never change; splits make new
-groups."""
+"""A group: warps of one wave that stand at the same place, with their registers.
+
+All of a group's registers are arrays over its lanes, so that one step of the program is a few NumPy calls however many
+warps there are. The rows of a group never change: whoever holds one of its arrays (a register, a mask, an instruction's
+lanes, an effect that is still to come) may rely on lane i staying lane i. Parting and merging therefore make new
+groups, and copy the registers that are read again.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +52,8 @@ class Group:
         self.queues = Queues()
         self.held: list[Held] = []  # registers that asynchronous units will read or write
         self.wait: Any = None
+        # Of loops that turn: ``spins`` counts all turns, for the bound that ends a launch; ``yielded`` lets others run
+        # before the next turn, and ``still`` says that the next turn can only differ if others change something.
         self.spins = 0
         self.yielded = False
         self.still = False  # inside a loop whose last turn changed nothing
@@ -57,6 +64,7 @@ class Group:
         self.last: Any = None
 
     def sreg(self, name: str) -> Any:
+        """A special register. Kept for the life of the group, as its warps are, but for those that change."""
         found = self.registers.get(name)
         if found is None:
             if name == "clock":
@@ -100,7 +108,8 @@ class Group:
 
 
 class Part:
-    """One side of a split: which warps (index array into the group's), where they go on, and what differs."""
+    """One side of a split: which warps (index array into the group's), where they go on, and what differs: ``mask``, if
+    ``given_mask`` (None is a mask, too), and the registers ``overrides``, already cut to these warps."""
 
     __slots__ = ("rows", "pc", "mask", "given_mask", "overrides")
 
@@ -116,6 +125,8 @@ class Part:
 
 def lane_rows(warps: np.ndarray) -> Any:
     """The rows of these warps: a slice where they stand together, else an index array."""
+    # A slice makes views of the parent's arrays. They are not shared: the parent ends, and no two parts have a row in
+    # common.
     if warps.size and warps[-1] - warps[0] + 1 == warps.size:
         return slice(int(warps[0]) * WARP, (int(warps[-1]) + 1) * WARP)
     return (warps[:, None] * WARP + np.arange(WARP)).reshape(-1)

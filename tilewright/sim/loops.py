@@ -1,5 +1,8 @@
 """Loops: all lanes together, under a mask of those still inside, or split by warp around blocking instructions.
 
+A loop is never unrolled over lanes: as long as one lane is inside, all lanes of the group execute the body, those that
+have left with their mask off. That wastes their arithmetic, and saves the copies of a split at every turn.
+
 Invariants. While a loop runs, ``saved`` holds the mask that the group had when it came; ``g.mask`` is the subset of
 lanes still inside. Lanes that have left rest: their carried registers keep the values they left with, because every
 write to a carried register inside the loop is blended under the mask. When the last lane has left, the mask is put
@@ -25,7 +28,9 @@ from tilewright.sim.values import blend
 if TYPE_CHECKING:
     from tilewright.sim.lowering import Lowering
 
-PATIENCE = 64  # turns of a while loop before other groups get theirs
+# Turns of a while loop before other groups get theirs. One turn at a time would make a lock of many warps a round trip
+# through the schedule for each attempt; thousands would keep the warp that holds the lock from its work.
+PATIENCE = 64
 
 
 def lower_for(low: Lowering, op: Op) -> None:
@@ -65,7 +70,7 @@ def _enter_for(lo: int, counter: int, step: int, init: list[int], carried: list[
         if not np.all(s[step]):
             zero = np.asarray(s[step] == 0)
             raise Fault("the step of this loop is zero", zero if zero.ndim else None)
-        fresh = [s[i] for i in init]
+        fresh = [s[i] for i in init]  # read first: what one carried value starts from may be another one's register
         s[counter] = s[lo]
         for c, v in zip(carried, fresh, strict=True):
             s[c] = v
@@ -98,6 +103,8 @@ def _head(
 
 def _divide(g: Any, s: list[Any], stay: np.ndarray, saved: int, splits: bool, inside: Label, end: Label) -> int:
     """Lanes of ``stay`` go on inside the loop, the others leave it (or rest under the mask until all have left)."""
+    # The two common answers, all stay and all leave, come first: they change no mask, and so keep the identity of
+    # ``g.mask`` and ``saved`` by which ``_next`` knows that nothing needs blending.
     m = g.mask
     if stay.all() if m is None else (stay == m).all():
         return inside.pc
@@ -149,7 +156,7 @@ def _next(
         else:  # some lanes rest, and keep what they left the loop with
             for c, v, kind in zip(carried, fresh, kinds, strict=True):
                 s[c] = blend(m, v, s[c], kind)
-        s[counter] = s[counter] + s[step]
+        s[counter] = s[counter] + s[step]  # of lanes that rest, too: nobody reads it there
         return head.pc
 
     return control

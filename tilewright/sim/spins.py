@@ -1,5 +1,9 @@
 """While loops that turn without changing anything: what they read, and whether one more turn could differ.
 
+Spinning is how GPU programs wait for memory, so the simulator must neither let a spinning warp run for ever (the one it
+waits for would never come) nor call it a hang too early. It cannot know what a loop is for, but it can know that one
+more turn would be like the last one.
+
 A loop is *quiet* when its body writes nothing but what it carries. A turn of a quiet loop that leaves the carried
 values as they were is *still*: the next one is the same unless another warp, or something asynchronous, changes memory.
 """

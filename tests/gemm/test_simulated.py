@@ -1,0 +1,53 @@
+"""The tiles that gemm takes on the simulator, and how to ask for those of a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright import sim
+from tilewright.errors import ArgumentError
+from tilewright.gemm import gemm, kernels
+from tilewright.gemm.choice.choose import best
+from tilewright.gemm.choice.simulated import for_simulator, work
+from tilewright.gemm.config import HopperConfig
+
+H200 = (132, 232448)
+
+
+@pytest.mark.parametrize("name", ["hopper_f16", "tensorop_f16", "simt_f32"])
+@pytest.mark.parametrize("problem", [(16, 16, 64, 1), (512, 512, 512, 1), (520, 1000, 64, 2)], ids=str)
+def test_the_size_of_least_work(name: str, problem: tuple[int, int, int, int]) -> None:
+    entry = kernels()[name]
+    chosen = for_simulator(entry, problem, H200)
+    assert not isinstance(chosen.config, HopperConfig) or chosen.config.cluster_size == 1
+    single = [c for c in (entry.config, *entry.small) if getattr(c, "cluster_size", 1) == 1]
+    assert work(chosen.config, problem) == min(work(c, problem) for c in (chosen.config, *single))
+    assert best(chosen, "data_parallel", problem, H200)[0].config == chosen.config  # nothing is left to choose
+
+
+def test_few_large_tiles_unless_a_gpu_is_asked_for() -> None:
+    """A GPU wants a tile for each multiprocessor; the simulator pays for each tile."""
+    a, b = np.ones((256, 64), np.float16), np.ones((64, 256), np.float16)
+    here = gemm(a, b, kernel="hopper_f16", machine="cpu")
+    with sim.options(sizes="gpu"):
+        there = gemm(a, b, kernel="hopper_f16", machine="cpu")
+    with sim.options(sizes="gpu", sms=2):
+        small = gemm(a, b, kernel="hopper_f16", machine="cpu")
+    assert here.grid[0] <= 2 < there.grid[0] and small.grid[0] <= 2
+    for report in (here, there, small):
+        assert (report.d == 64).all()
+
+
+def test_tiles_are_shared_only_where_it_is_asked_for() -> None:
+    a, b = np.ones((64, 2048), np.float16), np.ones((2048, 64), np.float16)
+    kernel = kernels()["tensorop_f16"]
+    assert gemm(a, b, kernel=kernel, machine="cpu").decomposition == "data_parallel"
+    assert gemm(a, b, kernel=kernel, machine="cpu", decomposition="stream_k").decomposition == "stream_k"
+    with sim.options(sizes="gpu"):
+        assert gemm(a, b, kernel=kernel, machine="cpu").decomposition == "stream_k"
+
+
+def test_sizes_that_do_not_exist() -> None:
+    with pytest.raises(ArgumentError, match="sizes='h200'; it is one of 'simulator', 'gpu'"):
+        sim.options(sizes="h200").__enter__()
