@@ -74,7 +74,7 @@ def product(kernel: str, n: int, dtype: Any, k_major: bool = False) -> dict[str,
     return record(f"{kernel} {n}^3", seconds, **figures)
 
 
-# -- element by element: a thread-value layout of 128 threads with 16 values each ----------------------------------------
+# -- element by element: a thread-value layout of 128 threads with 16 values each --------------------------------------
 
 
 @cute.kernel
