@@ -45,6 +45,30 @@ def test_one_executor_runs_on_both_machines():
         compiled(x.cuda().double(), x.cuda(), 1.0)
 
 
+def test_tensors_that_change_between_calls():
+    """Repeated calls with the same tensors, then with one that was changed in place, moved, or of another device."""
+    compiled = cute.compile(scale_here, torch.zeros(4), torch.zeros(4), 1.0)
+    x, y = torch.arange(1000, dtype=torch.float32, device="cuda"), torch.zeros(1000, device="cuda")
+    for factor in (2.0, 2.0, 3.0):
+        compiled(x, y, factor)
+        assert torch.equal(y, x * factor)
+    for a, b in ((x.clone(), torch.zeros_like(y)), (x, y), (y, y)):
+        expected = a * 5
+        compiled(a, b, 5.0)
+        assert torch.equal(b, expected)
+    x.resize_(300)
+    y.data = y.data[:300].fill_(0)
+    for _ in range(2):
+        compiled(x, y, 2.0)
+        assert torch.equal(y, x * 2)
+    x.data = x.data.double()
+    with pytest.raises(ArgumentError, match="argument 'x'"):
+        compiled(x, y, 1.0)
+    here = torch.arange(300, dtype=torch.float32)
+    compiled(here, there := torch.zeros(300), 3.0)
+    assert torch.equal(there, here * 3)
+
+
 def test_streams_and_graphs():
     x, y = torch.arange(4096, dtype=torch.float32, device="cuda"), torch.zeros(4096, device="cuda")
     stream = torch.cuda.Stream()
