@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import tilewright
 from tilewright.errors import MachineError
 from tilewright.gemm.tuning.candidate import Candidate
 
@@ -57,9 +60,12 @@ class Worker:
 
     def start(self) -> None:
         self.answers = queue.Queue()
+        # The library may be one that this process found by other ways than being installed.
+        paths = [str(Path(tilewright.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )  # fmt: skip
         threading.Thread(target=self.listen, args=(self.process, self.answers), daemon=True).start()
         answer = self.ask(self.spec, START_SECONDS)
         if answer is None or "ready" not in answer:
