@@ -43,7 +43,7 @@ def test_steps(kernel: Any, decomposition: Any, mode: Any, count: int) -> None:
     assert handle.can_implement(arguments)
     workspace = memory(handle.workspace_size(arguments))
     handle.initialize(arguments, workspace)
-    for launch in (handle.run, handle):
+    for launch in (handle.run, handle, lambda: handle.run(0)):
         d[:] = 77
         launch()
         np.testing.assert_array_equal(d, (2 * expected).astype(np.float16))
@@ -254,3 +254,16 @@ def test_a_workspace_elsewhere() -> None:
     handle, arguments, workspace = on_gpu("ampere", SplitK(3))
     with pytest.raises(ArgumentError, match="the workspace is on cpu, the operands are on cuda:0"):
         handle(arguments, workspace.cpu())
+
+
+def test_plans_of_the_librarys_own_keep_the_hardwares_numbers() -> None:
+    """One block for each share and each other tile; a plan that is given is followed."""
+    a, b = operands("hopper_f16", M, N, 2048)
+    own = GemmUniversal("tensorop_f16", "stream_k")
+    own.initialize(Arguments(A=a, B=b, D=np.zeros((M, N), np.float16)), memory(1 << 22))
+    assert not own.plan.numbered and own.plan.shares is not None and own.plan.shares.reduction_blocks == 0
+    report = gemm(a, b, kernel="tensorop_f16", decomposition="stream_k")
+    shares = own.plan.shares
+    tiles = shares.tiled_shape[0] * shares.tiled_shape[1]
+    assert report.grid[0] == shares.sk_blocks + tiles - shares.sk_tiles
+    np.testing.assert_array_equal(report.d, product(a, b).astype(np.float16))

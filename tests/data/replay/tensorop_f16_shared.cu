@@ -47,7 +47,7 @@ __device__ __forceinline__ void tw_st_relaxed_gpu_u32(void* pointer, unsigned va
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, tw::f16* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, tw::f16* mC, int mC_stride0, int mC_stride2, tw::f16* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float function_alpha, float function_beta, float* decomposition_workspace, int32_t* decomposition_flags, int decomposition_plan_tiled_shape_0, int decomposition_plan_tiled_shape_1, int decomposition_plan_iters_per_tile, int decomposition_plan_avail_sms, int decomposition_plan_sk_tiles, int decomposition_plan_sk_waves, int decomposition_plan_sk_regions, int decomposition_plan_sk_blocks_per_region, int decomposition_plan_sk_big_blocks_per_region, int decomposition_plan_sk_iters_per_normal_block, int decomposition_plan_sk_iters_per_region, int decomposition_plan_dp_blocks, int decomposition_plan_dp_first_wave_tiles, bool decomposition_plan_cohort_raster, bool decomposition_plan_remap_block_indices) {
+MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, tw::f16* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, tw::f16* mC, int mC_stride0, int mC_stride2, tw::f16* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float function_alpha, float function_beta, float* decomposition_workspace, int32_t* decomposition_flags, int decomposition_plan_iters_per_tile, int decomposition_plan_sk_tiles, int decomposition_plan_sk_regions, int decomposition_plan_sk_blocks_per_region, int decomposition_plan_sk_big_blocks_per_region, int decomposition_plan_sk_iters_per_normal_block, int decomposition_plan_sk_iters_per_region) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
@@ -58,218 +58,176 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
   uint8_t* smem_1 = reinterpret_cast<uint8_t*>(smem);
   tw::f16* p_4 = reinterpret_cast<tw::f16*>(smem_1);
   tw::f16* p_5 = p_4 + 32768;
-  const int t = bidx < tw::multiply(2, decomposition_plan_avail_sms) ? tw::add(bidx / 2, bidx % 2 * decomposition_plan_avail_sms) : bidx;
-  const int t_1 = decomposition_plan_remap_block_indices ? t : bidx;
-  const int t_2 = tw::multiply(tw::floormod<int32_t>(t_1, decomposition_plan_sk_regions), decomposition_plan_sk_blocks_per_region);
-  const int t_3 = tw::multiply(decomposition_plan_sk_regions, decomposition_plan_sk_blocks_per_region);
-  const int t_4 = decomposition_plan_sk_tiles > 0 ? t_3 : 0;
-  const int t_5 = t_1 < t_4 ? tw::add(t_2, tw::floordiv<int32_t>(t_1, decomposition_plan_sk_regions)) : t_1;
-  int begin;
-  int end;
-  int last;
-  if (t_5 < t_4) {
-    const int t_6 = tw::floormod<int32_t>(t_5, decomposition_plan_sk_blocks_per_region);
-    const int t_7 = tw::multiply(tw::floordiv<int32_t>(t_5, decomposition_plan_sk_blocks_per_region), decomposition_plan_sk_iters_per_region);
-    const int t_8 = tw::add(t_7, tw::multiply(t_6, decomposition_plan_sk_iters_per_normal_block));
-    const int begin_1 = tw::add(t_8, min(t_6, decomposition_plan_sk_big_blocks_per_region));
-    const int t_9 = tw::add(t_6, 1);
-    const int t_10 = tw::add(t_7, tw::multiply(t_9, decomposition_plan_sk_iters_per_normal_block));
-    const int end_1 = tw::add(t_10, min(t_9, decomposition_plan_sk_big_blocks_per_region));
-    begin = begin_1;
-    end = end_1;
-    last = 0;
+  const int t = tw::multiply(decomposition_plan_sk_regions, decomposition_plan_sk_blocks_per_region);
+  const int t_1 = decomposition_plan_sk_tiles > 0 ? t : 0;
+  const int begin = tw::multiply(tw::subtract(tw::add(decomposition_plan_sk_tiles, bidx), t_1), decomposition_plan_iters_per_tile);
+  const int end = tw::add(begin, decomposition_plan_iters_per_tile);
+  int begin_1;
+  int end_1;
+  if (bidx < t_1) {
+    const int t_2 = tw::floormod<int32_t>(bidx, decomposition_plan_sk_blocks_per_region);
+    const int t_3 = tw::multiply(tw::floordiv<int32_t>(bidx, decomposition_plan_sk_blocks_per_region), decomposition_plan_sk_iters_per_region);
+    const int t_4 = tw::add(t_3, tw::multiply(t_2, decomposition_plan_sk_iters_per_normal_block));
+    const int begin_2 = tw::add(t_4, min(t_2, decomposition_plan_sk_big_blocks_per_region));
+    const int t_5 = tw::add(t_2, 1);
+    const int t_6 = tw::add(t_3, tw::multiply(t_5, decomposition_plan_sk_iters_per_normal_block));
+    const int end_2 = tw::add(t_6, min(t_5, decomposition_plan_sk_big_blocks_per_region));
+    begin_1 = begin_2;
+    end_1 = end_2;
   } else {
-    const int t_11 = tw::multiply(decomposition_plan_sk_waves, decomposition_plan_avail_sms);
-    int begin_2;
-    int end_2;
-    int last_1;
-    if (t_5 >= t_11 && t_5 < tw::add(t_11, decomposition_plan_dp_blocks)) {
-      const int t_12 = tw::subtract(t_5, t_11);
-      const bool t_13 = t_12 < decomposition_plan_avail_sms;
-      const int t_14 = tw::multiply(tw::subtract(decomposition_plan_dp_first_wave_tiles, 1), decomposition_plan_avail_sms);
-      const int t_15 = tw::add(decomposition_plan_cohort_raster ? 0 : decomposition_plan_sk_tiles, t_12);
-      const int tile = tw::add(t_15, t_13 ? 0 : t_14);
-      const int count = t_13 ? decomposition_plan_dp_first_wave_tiles : 1;
-      const int begin_3 = tw::multiply(tile, decomposition_plan_iters_per_tile);
-      const int t_16 = min(decomposition_plan_tiled_shape_0, decomposition_plan_tiled_shape_1);
-      const bool t_17 = decomposition_plan_tiled_shape_0 < decomposition_plan_tiled_shape_1;
-      const int t_18 = tw::floormod<int32_t>(tile, t_16);
-      const int t_19 = tw::floordiv<int32_t>(tile, t_16);
-      const int t_20 = tile >> 5;
-      const int t_21 = tile & 31;
-      const int t_22 = tw::add(decomposition_plan_tiled_shape_1, 3) >> 2;
-      const int t_23 = decomposition_plan_cohort_raster ? tw::add(tw::multiply(tw::floordiv<int32_t>(t_20, t_22), 8), t_21 / 4) : t_17 ? t_18 : t_19;
-      const int t_24 = decomposition_plan_cohort_raster ? tw::add(tw::multiply(tw::floormod<int32_t>(t_20, t_22), 4), t_21 % 4) : t_17 ? t_19 : t_18;
-      const bool t_25 = tile >= decomposition_plan_sk_tiles && t_23 < decomposition_plan_tiled_shape_0;
-      const int t_26 = t_25 && t_24 < decomposition_plan_tiled_shape_1 ? decomposition_plan_iters_per_tile : 0;
-      const int end_3 = tw::add(begin_3, t_26);
-      const int t_27 = tw::multiply(tw::multiply(tw::subtract(count, 1), decomposition_plan_avail_sms), decomposition_plan_iters_per_tile);
-      const int last_2 = tw::add(begin_3, t_27);
-      begin_2 = begin_3;
-      end_2 = end_3;
-      last_1 = last_2;
-    } else {
-      begin_2 = 0;
-      end_2 = 0;
-      last_1 = 0;
-    }
-    begin = begin_2;
-    end = end_2;
-    last = last_1;
+    begin_1 = begin;
+    end_1 = end;
   }
-  int end_4 = end;
-  int begin_4 = begin;
-  while (end_4 > begin_4) {
-    const int tile_1 = tw::floordiv<int32_t>(tw::subtract(end_4, 1), decomposition_plan_iters_per_tile);
-    const int start = tw::multiply(tile_1, decomposition_plan_iters_per_tile);
-    const int t_28 = max(tw::subtract(begin_4, start), 0);
-    const int t_29 = tw::subtract(end_4, start);
-    const int t_30 = (mD_shape0 + 127) / 128;
-    const int t_31 = (mD_shape1 + 127) / 128;
+  int end_3 = end_1;
+  while (end_3 > begin_1) {
+    const int tile = tw::floordiv<int32_t>(tw::subtract(end_3, 1), decomposition_plan_iters_per_tile);
+    const int start = tw::multiply(tile, decomposition_plan_iters_per_tile);
+    const int t_7 = max(tw::subtract(begin_1, start), 0);
+    const int t_8 = tw::subtract(end_3, start);
+    const int t_9 = (mD_shape0 + 127) / 128;
+    const int t_10 = (mD_shape1 + 127) / 128;
     const int tidx = threadIdx.x;
     alignas(16) float acc[64];
     #pragma unroll
     for (int e = 0; e < 64; ++e) acc[e] = 0.0f;
-    int t_32;
-    t_32 = tw_rematerialize(t_30);
-    int t_33;
-    t_33 = tw_rematerialize(t_31);
-    const int t_34 = min(decomposition_plan_tiled_shape_0, decomposition_plan_tiled_shape_1);
-    const bool t_35 = decomposition_plan_tiled_shape_0 < decomposition_plan_tiled_shape_1;
-    const int t_36 = tw::floormod<int32_t>(tile_1, t_34);
-    const int t_37 = tw::floordiv<int32_t>(tile_1, t_34);
-    const int t_38 = tile_1 >> 5;
-    const int t_39 = tile_1 & 31;
-    const int t_40 = tw::add(decomposition_plan_tiled_shape_1, 3) >> 2;
-    const int t_41 = decomposition_plan_cohort_raster ? tw::add(tw::multiply(tw::floordiv<int32_t>(t_38, t_40), 8), t_39 / 4) : t_35 ? t_36 : t_37;
-    const int t_42 = decomposition_plan_cohort_raster ? tw::add(tw::multiply(tw::floormod<int32_t>(t_38, t_40), 4), t_39 % 4) : t_35 ? t_37 : t_36;
-    const int t_43 = mA_shape1 - (mA_shape1 + 63) / 64 * 64;
-    const int t_44 = mB_shape1 - (mB_shape1 + 63) / 64 * 64;
-    const int t_45 = 64 * mB_stride1;
-    int t_46;
-    t_46 = tw_rematerialize(tidx);
-    const int t_47 = 32 * mA_stride0;
-    const int t_48 = t_46 % 8;
-    const int t_49 = t_46 / 8;
-    const int t_50 = t_48 * 8;
-    tw::f16* p_6 = p + t_43 + t_41 * (128 * mA_stride0) + (t_50 + t_49 * mA_stride0);
-    const int t_51 = t_50 + t_49 * 64;
-    const int t_52 = tw::add(tw::multiply(128, t_41), t_49);
+    int t_11;
+    t_11 = tw_rematerialize(t_9);
+    int t_12;
+    t_12 = tw_rematerialize(t_10);
+    const int t_13 = 8 * t_12;
+    const int t_14 = tw::floordiv<int32_t>(tile, t_13);
+    const int t_15 = tw::multiply(t_14, 8);
+    const int t_16 = min(tw::subtract(t_11, t_15), 8);
+    const int t_17 = tw::subtract(tile, tw::multiply(t_14, t_13));
+    const int t_18 = tw::add(t_15, tw::floormod<int32_t>(t_17, t_16));
+    const int t_19 = tw::floordiv<int32_t>(t_17, t_16);
+    const int t_20 = mA_shape1 - (mA_shape1 + 63) / 64 * 64;
+    const int t_21 = mB_shape1 - (mB_shape1 + 63) / 64 * 64;
+    const int t_22 = 64 * mB_stride1;
+    int t_23;
+    t_23 = tw_rematerialize(tidx);
+    const int t_24 = 32 * mA_stride0;
+    const int t_25 = t_23 % 8;
+    const int t_26 = t_23 / 8;
+    const int t_27 = t_25 * 8;
+    tw::f16* p_6 = p + t_20 + t_18 * (128 * mA_stride0) + (t_27 + t_26 * mA_stride0);
+    const int t_28 = t_27 + t_26 * 64;
+    const int t_29 = tw::add(tw::multiply(128, t_18), t_26);
     alignas(4) bool r[4];
     alignas(4) bool r_1[4];
-    const bool t_53 = t_52 < mA_shape0;
-    r[0] = t_53;
-    const int t_54 = tw::multiply(64, t_28);
-    const bool t_55 = tw::add(t_43 + 8 * t_48, t_54) >= 0;
-    r_1[0] = t_53 && t_55;
-    const bool t_56 = tw::add(t_52, 32) < mA_shape0;
-    r[1] = t_56;
-    r_1[1] = t_56 && t_55;
-    const bool t_57 = tw::add(t_52, 64) < mA_shape0;
-    r[2] = t_57;
-    r_1[2] = t_57 && t_55;
-    const bool t_58 = tw::add(t_52, 96) < mA_shape0;
-    r[3] = t_58;
-    r_1[3] = t_58 && t_55;
-    const int t_59 = 16 * mB_stride1;
-    const int t_60 = t_46 % 16;
-    const int t_61 = t_46 / 16;
-    tw::f16* p_7 = p_1 + t_44 * mB_stride1 + t_42 * 128 + (t_60 * 8 + t_61 * mB_stride1);
-    const int t_62 = t_49 / 2;
-    const int t_63 = t_50 + t_49 % 2 * 512 + t_62 % 8 * 64 + t_62 / 8 * 1024;
-    const int t_64 = t_44 + t_61;
+    const bool t_30 = t_29 < mA_shape0;
+    r[0] = t_30;
+    const int t_31 = tw::multiply(64, t_7);
+    const bool t_32 = tw::add(t_20 + 8 * t_25, t_31) >= 0;
+    r_1[0] = t_30 && t_32;
+    const bool t_33 = tw::add(t_29, 32) < mA_shape0;
+    r[1] = t_33;
+    r_1[1] = t_33 && t_32;
+    const bool t_34 = tw::add(t_29, 64) < mA_shape0;
+    r[2] = t_34;
+    r_1[2] = t_34 && t_32;
+    const bool t_35 = tw::add(t_29, 96) < mA_shape0;
+    r[3] = t_35;
+    r_1[3] = t_35 && t_32;
+    const int t_36 = 16 * mB_stride1;
+    const int t_37 = t_23 % 16;
+    const int t_38 = t_23 / 16;
+    tw::f16* p_7 = p_1 + t_21 * mB_stride1 + t_19 * 128 + (t_37 * 8 + t_38 * mB_stride1);
+    const int t_39 = t_26 / 2;
+    const int t_40 = t_27 + t_26 % 2 * 512 + t_39 % 8 * 64 + t_39 / 8 * 1024;
+    const int t_41 = t_21 + t_38;
     bool r_2[1];
     alignas(4) bool r_3[4];
-    const bool t_65 = tw::add(tw::multiply(128, t_42), 8 * t_60) < mB_shape0;
-    r_2[0] = t_65;
-    r_3[0] = t_65 && tw::add(t_64, t_54) >= 0;
-    r_3[1] = t_65 && tw::add(t_64, tw::add(16, t_54)) >= 0;
-    r_3[2] = t_65 && tw::add(t_64, tw::add(32, t_54)) >= 0;
-    r_3[3] = t_65 && tw::add(t_64, tw::add(48, t_54)) >= 0;
+    const bool t_42 = tw::add(tw::multiply(128, t_19), 8 * t_37) < mB_shape0;
+    r_2[0] = t_42;
+    r_3[0] = t_42 && tw::add(t_41, t_31) >= 0;
+    r_3[1] = t_42 && tw::add(t_41, tw::add(16, t_31)) >= 0;
+    r_3[2] = t_42 && tw::add(t_41, tw::add(32, t_31)) >= 0;
+    r_3[3] = t_42 && tw::add(t_41, tw::add(48, t_31)) >= 0;
     alignas(16) tw::f16 tCrA[128];
     alignas(16) tw::f16 tCrB[64];
-    const int t_66 = t_61 % 2;
-    const int t_67 = t_61 / 2;
-    const int t_68 = t_60 * 64 + t_66 * 8 + t_67 % 2 * 1024;
-    const int t_69 = t_60 % 8 * 64 + t_60 / 8 * 1024 + t_66 * 32 + t_67 / 2 * 8;
-    if (t_29 > t_28) {
-      tw::f16* p_8 = p_6 + t_28 * 64;
-      const bool t_70 = r_1[0];
-      const bool t_71 = r_1[1];
-      const bool t_72 = r_1[2];
-      const bool t_73 = r_1[3];
-      const int t_74 = 2 * t_47;
-      const int t_75 = 3 * t_47;
-      const int t_76 = t_51 ^ ((t_51 & 448) >> 3);
-      tw::f16* p_9 = p_4 + t_76;
-      cp_async_cg_16_zfill(tw::shared_address(p_9), p_8, t_70 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 2048), (p_8 + t_47), t_71 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 4096), (p_8 + t_74), t_72 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 6144), (p_8 + t_75), t_73 ? 16 : 0);
-      tw::f16* p_10 = p_7 + t_28 * t_45;
-      const bool t_77 = r_3[0];
-      const bool t_78 = r_3[1];
-      const bool t_79 = r_3[2];
-      const bool t_80 = r_3[3];
-      const int t_81 = 2 * t_59;
-      const int t_82 = 3 * t_59;
-      const int t_83 = t_63 ^ ((t_63 & 448) >> 3);
-      tw::f16* p_11 = p_5 + t_83;
-      cp_async_cg_16_zfill(tw::shared_address(p_11), p_10, t_77 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 2048), (p_10 + t_59), t_78 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 4096), (p_10 + t_81), t_79 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 6144), (p_10 + t_82), t_80 ? 16 : 0);
+    const int t_43 = t_38 % 2;
+    const int t_44 = t_38 / 2;
+    const int t_45 = t_37 * 64 + t_43 * 8 + t_44 % 2 * 1024;
+    const int t_46 = t_37 % 8 * 64 + t_37 / 8 * 1024 + t_43 * 32 + t_44 / 2 * 8;
+    if (t_8 > t_7) {
+      tw::f16* p_8 = p_6 + t_7 * 64;
+      const bool t_47 = r_1[0];
+      const bool t_48 = r_1[1];
+      const bool t_49 = r_1[2];
+      const bool t_50 = r_1[3];
+      const int t_51 = 2 * t_24;
+      const int t_52 = 3 * t_24;
+      const int t_53 = t_28 ^ ((t_28 & 448) >> 3);
+      tw::f16* p_9 = p_4 + t_53;
+      cp_async_cg_16_zfill(tw::shared_address(p_9), p_8, t_47 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 2048), (p_8 + t_24), t_48 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 4096), (p_8 + t_51), t_49 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 6144), (p_8 + t_52), t_50 ? 16 : 0);
+      tw::f16* p_10 = p_7 + t_7 * t_22;
+      const bool t_54 = r_3[0];
+      const bool t_55 = r_3[1];
+      const bool t_56 = r_3[2];
+      const bool t_57 = r_3[3];
+      const int t_58 = 2 * t_36;
+      const int t_59 = 3 * t_36;
+      const int t_60 = t_40 ^ ((t_40 & 448) >> 3);
+      tw::f16* p_11 = p_5 + t_60;
+      cp_async_cg_16_zfill(tw::shared_address(p_11), p_10, t_54 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 2048), (p_10 + t_36), t_55 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 4096), (p_10 + t_58), t_56 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 6144), (p_10 + t_59), t_57 ? 16 : 0);
       asm volatile("cp.async.commit_group;" : : : "memory");
-      const int t_84 = tw::add(t_28, 1);
-      if (t_84 >= t_29) {
+      const int t_61 = tw::add(t_7, 1);
+      if (t_61 >= t_8) {
         #pragma unroll
         for (int e = 0; e < 4; ++e) r[e] = false;
         #pragma unroll
         for (int e = 0; e < 4; ++e) r_2[0] = false;
       }
-      const int t_85 = tw::subtract(t_29, 1);
-      const int t_86 = min(t_84, t_85);
-      tw::f16* p_12 = p_6 + t_86 * 64;
-      const bool t_87 = r[0];
-      const bool t_88 = r[1];
-      const bool t_89 = r[2];
-      const bool t_90 = r[3];
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 8192), p_12, t_87 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 10240), (p_12 + t_47), t_88 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 12288), (p_12 + t_74), t_89 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 14336), (p_12 + t_75), t_90 ? 16 : 0);
-      tw::f16* p_13 = p_7 + t_86 * t_45;
-      const bool t_91 = r_2[0];
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 8192), p_13, t_91 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 10240), (p_13 + t_59), t_91 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 12288), (p_13 + t_81), t_91 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 14336), (p_13 + t_82), t_91 ? 16 : 0);
+      const int t_62 = tw::subtract(t_8, 1);
+      const int t_63 = min(t_61, t_62);
+      tw::f16* p_12 = p_6 + t_63 * 64;
+      const bool t_64 = r[0];
+      const bool t_65 = r[1];
+      const bool t_66 = r[2];
+      const bool t_67 = r[3];
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 8192), p_12, t_64 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 10240), (p_12 + t_24), t_65 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 12288), (p_12 + t_51), t_66 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 14336), (p_12 + t_52), t_67 ? 16 : 0);
+      tw::f16* p_13 = p_7 + t_63 * t_22;
+      const bool t_68 = r_2[0];
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 8192), p_13, t_68 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 10240), (p_13 + t_36), t_68 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 12288), (p_13 + t_58), t_68 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 14336), (p_13 + t_59), t_68 ? 16 : 0);
       asm volatile("cp.async.commit_group;" : : : "memory");
-      const int t_92 = tw::add(t_28, 2);
-      if (t_92 >= t_29) {
+      const int t_69 = tw::add(t_7, 2);
+      if (t_69 >= t_8) {
         #pragma unroll
         for (int e = 0; e < 4; ++e) r[e] = false;
         #pragma unroll
         for (int e = 0; e < 4; ++e) r_2[0] = false;
       }
-      const int t_93 = min(t_92, t_85);
-      tw::f16* p_14 = p_6 + t_93 * 64;
-      const bool t_94 = r[0];
-      const bool t_95 = r[1];
-      const bool t_96 = r[2];
-      const bool t_97 = r[3];
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 16384), p_14, t_94 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 18432), (p_14 + t_47), t_95 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 20480), (p_14 + t_74), t_96 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_9 + 22528), (p_14 + t_75), t_97 ? 16 : 0);
-      tw::f16* p_15 = p_7 + t_93 * t_45;
-      const bool t_98 = r_2[0];
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 16384), p_15, t_98 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 18432), (p_15 + t_59), t_98 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 20480), (p_15 + t_81), t_98 ? 16 : 0);
-      cp_async_cg_16_zfill(tw::shared_address(p_11 + 22528), (p_15 + t_82), t_98 ? 16 : 0);
+      const int t_70 = min(t_69, t_62);
+      tw::f16* p_14 = p_6 + t_70 * 64;
+      const bool t_71 = r[0];
+      const bool t_72 = r[1];
+      const bool t_73 = r[2];
+      const bool t_74 = r[3];
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 16384), p_14, t_71 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 18432), (p_14 + t_24), t_72 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 20480), (p_14 + t_51), t_73 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_9 + 22528), (p_14 + t_52), t_74 ? 16 : 0);
+      tw::f16* p_15 = p_7 + t_70 * t_22;
+      const bool t_75 = r_2[0];
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 16384), p_15, t_75 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 18432), (p_15 + t_36), t_75 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 20480), (p_15 + t_58), t_75 ? 16 : 0);
+      cp_async_cg_16_zfill(tw::shared_address(p_11 + 22528), (p_15 + t_59), t_75 ? 16 : 0);
       asm volatile("cp.async.commit_group;" : : : "memory");
-      if (tw::add(t_28, 3) >= t_29) {
+      if (tw::add(t_7, 3) >= t_8) {
         #pragma unroll
         for (int e = 0; e < 4; ++e) r[e] = false;
         #pragma unroll
@@ -277,49 +235,49 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       }
       asm volatile("cp.async.wait_group 2;" : : : "memory");
       __syncthreads();
-      const int t_99 = t_68 ^ ((t_68 & 448) >> 3);
-      tw::f16* p_16 = p_4 + t_99;
+      const int t_76 = t_45 ^ ((t_45 & 448) >> 3);
+      tw::f16* p_16 = p_4 + t_76;
       ldmatrix_x4(tw::shared_address(p_16), tw::reg32(tCrA[0]), tw::reg32(tCrA[2]), tw::reg32(tCrA[4]), tw::reg32(tCrA[6]));
       ldmatrix_x4(tw::shared_address(p_16 + 2048), tw::reg32(tCrA[32]), tw::reg32(tCrA[34]), tw::reg32(tCrA[36]), tw::reg32(tCrA[38]));
       ldmatrix_x4(tw::shared_address(p_16 + 4096), tw::reg32(tCrA[64]), tw::reg32(tCrA[66]), tw::reg32(tCrA[68]), tw::reg32(tCrA[70]));
       ldmatrix_x4(tw::shared_address(p_16 + 6144), tw::reg32(tCrA[96]), tw::reg32(tCrA[98]), tw::reg32(tCrA[100]), tw::reg32(tCrA[102]));
-      const int t_100 = t_69 ^ ((t_69 & 448) >> 3);
-      tw::f16* p_17 = p_5 + t_100;
+      const int t_77 = t_46 ^ ((t_46 & 448) >> 3);
+      tw::f16* p_17 = p_5 + t_77;
       ldmatrix_x4_trans(tw::shared_address(p_17), tw::reg32(tCrB[0]), tw::reg32(tCrB[2]), tw::reg32(tCrB[4]), tw::reg32(tCrB[6]));
       ldmatrix_x4_trans(tw::shared_address(p_17 + 512), tw::reg32(tCrB[8]), tw::reg32(tCrB[10]), tw::reg32(tCrB[12]), tw::reg32(tCrB[14]));
       int write = 3;
       int read = 0;
       #pragma unroll 1
-      for (int k_tile = t_28; k_tile < t_29; ++k_tile) {
-        const int ahead = min(tw::add(k_tile, 3), t_85);
-        const int t_101 = read * 8192;
-        tw::f16* p_18 = p_4 + t_101;
-        tw::f16* p_19 = p_18 + (t_99 ^ 16);
+      for (int k_tile = t_7; k_tile < t_8; ++k_tile) {
+        const int ahead = min(tw::add(k_tile, 3), t_62);
+        const int t_78 = read * 8192;
+        tw::f16* p_18 = p_4 + t_78;
+        tw::f16* p_19 = p_18 + (t_76 ^ 16);
         ldmatrix_x4(tw::shared_address(p_19), tw::reg32(tCrA[8]), tw::reg32(tCrA[10]), tw::reg32(tCrA[12]), tw::reg32(tCrA[14]));
         ldmatrix_x4(tw::shared_address(p_19 + 2048), tw::reg32(tCrA[40]), tw::reg32(tCrA[42]), tw::reg32(tCrA[44]), tw::reg32(tCrA[46]));
         ldmatrix_x4(tw::shared_address(p_19 + 4096), tw::reg32(tCrA[72]), tw::reg32(tCrA[74]), tw::reg32(tCrA[76]), tw::reg32(tCrA[78]));
         ldmatrix_x4(tw::shared_address(p_19 + 6144), tw::reg32(tCrA[104]), tw::reg32(tCrA[106]), tw::reg32(tCrA[108]), tw::reg32(tCrA[110]));
-        tw::f16* p_20 = p_5 + t_101 + t_100;
+        tw::f16* p_20 = p_5 + t_78 + t_77;
         ldmatrix_x4_trans(tw::shared_address(p_20 + 2048), tw::reg32(tCrB[16]), tw::reg32(tCrB[18]), tw::reg32(tCrB[20]), tw::reg32(tCrB[22]));
         ldmatrix_x4_trans(tw::shared_address(p_20 + 2560), tw::reg32(tCrB[24]), tw::reg32(tCrB[26]), tw::reg32(tCrB[28]), tw::reg32(tCrB[30]));
         tw::f16* p_21 = p_6 + ahead * 64;
-        const int t_102 = write * 8192;
-        const bool t_103 = r[0];
-        const bool t_104 = r[1];
-        const bool t_105 = r[2];
-        const bool t_106 = r[3];
-        tw::f16* p_22 = p_4 + t_102 + t_76;
-        cp_async_cg_16_zfill(tw::shared_address(p_22), p_21, t_103 ? 16 : 0);
-        cp_async_cg_16_zfill(tw::shared_address(p_22 + 2048), (p_21 + t_47), t_104 ? 16 : 0);
-        cp_async_cg_16_zfill(tw::shared_address(p_22 + 4096), (p_21 + t_74), t_105 ? 16 : 0);
-        cp_async_cg_16_zfill(tw::shared_address(p_22 + 6144), (p_21 + t_75), t_106 ? 16 : 0);
-        tw::f16* p_23 = p_7 + ahead * t_45;
-        const bool t_107 = r_2[0];
-        tw::f16* p_24 = p_5 + t_102 + t_83;
-        cp_async_cg_16_zfill(tw::shared_address(p_24), p_23, t_107 ? 16 : 0);
-        cp_async_cg_16_zfill(tw::shared_address(p_24 + 2048), (p_23 + t_59), t_107 ? 16 : 0);
-        cp_async_cg_16_zfill(tw::shared_address(p_24 + 4096), (p_23 + t_81), t_107 ? 16 : 0);
-        cp_async_cg_16_zfill(tw::shared_address(p_24 + 6144), (p_23 + t_82), t_107 ? 16 : 0);
+        const int t_79 = write * 8192;
+        const bool t_80 = r[0];
+        const bool t_81 = r[1];
+        const bool t_82 = r[2];
+        const bool t_83 = r[3];
+        tw::f16* p_22 = p_4 + t_79 + t_53;
+        cp_async_cg_16_zfill(tw::shared_address(p_22), p_21, t_80 ? 16 : 0);
+        cp_async_cg_16_zfill(tw::shared_address(p_22 + 2048), (p_21 + t_24), t_81 ? 16 : 0);
+        cp_async_cg_16_zfill(tw::shared_address(p_22 + 4096), (p_21 + t_51), t_82 ? 16 : 0);
+        cp_async_cg_16_zfill(tw::shared_address(p_22 + 6144), (p_21 + t_52), t_83 ? 16 : 0);
+        tw::f16* p_23 = p_7 + ahead * t_22;
+        const bool t_84 = r_2[0];
+        tw::f16* p_24 = p_5 + t_79 + t_60;
+        cp_async_cg_16_zfill(tw::shared_address(p_24), p_23, t_84 ? 16 : 0);
+        cp_async_cg_16_zfill(tw::shared_address(p_24 + 2048), (p_23 + t_36), t_84 ? 16 : 0);
+        cp_async_cg_16_zfill(tw::shared_address(p_24 + 4096), (p_23 + t_58), t_84 ? 16 : 0);
+        cp_async_cg_16_zfill(tw::shared_address(p_24 + 6144), (p_23 + t_59), t_84 ? 16 : 0);
         asm volatile("cp.async.commit_group;" : : : "memory");
         #pragma unroll
         for (int m = 0; m < 4; ++m) {
@@ -329,7 +287,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
             mma_16x8x16_f32f16f16f32_tn(acc[4 * m + 16 * s], acc[4 * m + 16 * s + 1], acc[4 * m + 16 * s + 2], acc[4 * m + 16 * s + 3], tw::reg32(tCrA[32 * m]), tw::reg32(tCrA[32 * m + 2]), tw::reg32(tCrA[32 * m + 4]), tw::reg32(tCrA[32 * m + 6]), tw::reg32(tCrB[4 * s]), tw::reg32(tCrB[4 * s + 2]));
           }
         }
-        tw::f16* p_25 = p_18 + (t_99 ^ 32);
+        tw::f16* p_25 = p_18 + (t_76 ^ 32);
         ldmatrix_x4(tw::shared_address(p_25), tw::reg32(tCrA[16]), tw::reg32(tCrA[18]), tw::reg32(tCrA[20]), tw::reg32(tCrA[22]));
         ldmatrix_x4(tw::shared_address(p_25 + 2048), tw::reg32(tCrA[48]), tw::reg32(tCrA[50]), tw::reg32(tCrA[52]), tw::reg32(tCrA[54]));
         ldmatrix_x4(tw::shared_address(p_25 + 4096), tw::reg32(tCrA[80]), tw::reg32(tCrA[82]), tw::reg32(tCrA[84]), tw::reg32(tCrA[86]));
@@ -344,7 +302,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
             mma_16x8x16_f32f16f16f32_tn(acc[4 * m_1 + 16 * s_1], acc[4 * m_1 + 16 * s_1 + 1], acc[4 * m_1 + 16 * s_1 + 2], acc[4 * m_1 + 16 * s_1 + 3], tw::reg32(tCrA[32 * m_1 + 8]), tw::reg32(tCrA[32 * m_1 + 8 + 2]), tw::reg32(tCrA[32 * m_1 + 8 + 4]), tw::reg32(tCrA[32 * m_1 + 8 + 6]), tw::reg32(tCrB[4 * s_1 + 16]), tw::reg32(tCrB[4 * s_1 + 16 + 2]));
           }
         }
-        tw::f16* p_26 = p_18 + (t_99 ^ 48);
+        tw::f16* p_26 = p_18 + (t_76 ^ 48);
         ldmatrix_x4(tw::shared_address(p_26), tw::reg32(tCrA[24]), tw::reg32(tCrA[26]), tw::reg32(tCrA[28]), tw::reg32(tCrA[30]));
         ldmatrix_x4(tw::shared_address(p_26 + 2048), tw::reg32(tCrA[56]), tw::reg32(tCrA[58]), tw::reg32(tCrA[60]), tw::reg32(tCrA[62]));
         ldmatrix_x4(tw::shared_address(p_26 + 4096), tw::reg32(tCrA[88]), tw::reg32(tCrA[90]), tw::reg32(tCrA[92]), tw::reg32(tCrA[94]));
@@ -359,19 +317,19 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
             mma_16x8x16_f32f16f16f32_tn(acc[4 * m_2 + 16 * s_2], acc[4 * m_2 + 16 * s_2 + 1], acc[4 * m_2 + 16 * s_2 + 2], acc[4 * m_2 + 16 * s_2 + 3], tw::reg32(tCrA[32 * m_2 + 16]), tw::reg32(tCrA[32 * m_2 + 16 + 2]), tw::reg32(tCrA[32 * m_2 + 16 + 4]), tw::reg32(tCrA[32 * m_2 + 16 + 6]), tw::reg32(tCrB[4 * s_2 + 32]), tw::reg32(tCrB[4 * s_2 + 32 + 2]));
           }
         }
-        const int t_108 = tw::add(write, 1);
-        const int write_1 = t_108 == 4 ? 0 : t_108;
-        const int t_109 = tw::add(read, 1);
-        const int read_1 = t_109 == 4 ? 0 : t_109;
+        const int t_85 = tw::add(write, 1);
+        const int write_1 = t_85 == 4 ? 0 : t_85;
+        const int t_86 = tw::add(read, 1);
+        const int read_1 = t_86 == 4 ? 0 : t_86;
         asm volatile("cp.async.wait_group 2;" : : : "memory");
         __syncthreads();
-        const int t_110 = read_1 * 8192;
-        tw::f16* p_27 = p_4 + t_110 + t_99;
+        const int t_87 = read_1 * 8192;
+        tw::f16* p_27 = p_4 + t_87 + t_76;
         ldmatrix_x4(tw::shared_address(p_27), tw::reg32(tCrA[0]), tw::reg32(tCrA[2]), tw::reg32(tCrA[4]), tw::reg32(tCrA[6]));
         ldmatrix_x4(tw::shared_address(p_27 + 2048), tw::reg32(tCrA[32]), tw::reg32(tCrA[34]), tw::reg32(tCrA[36]), tw::reg32(tCrA[38]));
         ldmatrix_x4(tw::shared_address(p_27 + 4096), tw::reg32(tCrA[64]), tw::reg32(tCrA[66]), tw::reg32(tCrA[68]), tw::reg32(tCrA[70]));
         ldmatrix_x4(tw::shared_address(p_27 + 6144), tw::reg32(tCrA[96]), tw::reg32(tCrA[98]), tw::reg32(tCrA[100]), tw::reg32(tCrA[102]));
-        tw::f16* p_28 = p_5 + t_110 + t_100;
+        tw::f16* p_28 = p_5 + t_87 + t_77;
         ldmatrix_x4_trans(tw::shared_address(p_28), tw::reg32(tCrB[0]), tw::reg32(tCrB[2]), tw::reg32(tCrB[4]), tw::reg32(tCrB[6]));
         ldmatrix_x4_trans(tw::shared_address(p_28 + 512), tw::reg32(tCrB[8]), tw::reg32(tCrB[10]), tw::reg32(tCrB[12]), tw::reg32(tCrB[14]));
         #pragma unroll
@@ -390,25 +348,26 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
     __syncthreads();
     int tidx_1;
     tidx_1 = tw_rematerialize(tidx);
-    int t_111;
-    t_111 = tw_rematerialize(tile_1);
-    int t_112;
-    t_112 = tw_rematerialize(t_30);
-    int t_113;
-    t_113 = tw_rematerialize(t_31);
-    const int t_114 = tw::floormod<int32_t>(t_111, t_34);
-    const int t_115 = tw::floordiv<int32_t>(t_111, t_34);
-    const int t_116 = t_111 >> 5;
-    const int t_117 = t_111 & 31;
-    const int t_118 = decomposition_plan_cohort_raster ? tw::add(tw::multiply(tw::floordiv<int32_t>(t_116, t_40), 8), t_117 / 4) : t_35 ? t_114 : t_115;
-    const int t_119 = decomposition_plan_cohort_raster ? tw::add(tw::multiply(tw::floormod<int32_t>(t_116, t_40), 4), t_117 % 4) : t_35 ? t_115 : t_114;
-    const int t_120 = t_119 * 128;
-    tw::f16* p_29 = p_2 + (t_118 * (128 * mC_stride0) + t_120);
-    tw::f16* p_30 = p_3 + (t_118 * (128 * mD_stride0) + t_120);
-    const int t_121 = tw::multiply(128, t_118);
-    const int t_122 = tw::multiply(128, t_119);
-    if (t_29 < decomposition_plan_iters_per_tile) {
-      float* p_31 = decomposition_workspace + (t_5 * 16384 + tidx_1 * 4);
+    int t_88;
+    t_88 = tw_rematerialize(tile);
+    int t_89;
+    t_89 = tw_rematerialize(t_9);
+    int t_90;
+    t_90 = tw_rematerialize(t_10);
+    const int t_91 = 8 * t_90;
+    const int t_92 = tw::floordiv<int32_t>(t_88, t_91);
+    const int t_93 = tw::multiply(t_92, 8);
+    const int t_94 = min(tw::subtract(t_89, t_93), 8);
+    const int t_95 = tw::subtract(t_88, tw::multiply(t_92, t_91));
+    const int t_96 = tw::add(t_93, tw::floormod<int32_t>(t_95, t_94));
+    const int t_97 = tw::floordiv<int32_t>(t_95, t_94);
+    const int t_98 = t_97 * 128;
+    tw::f16* p_29 = p_2 + (t_96 * (128 * mC_stride0) + t_98);
+    tw::f16* p_30 = p_3 + (t_96 * (128 * mD_stride0) + t_98);
+    const int t_99 = tw::multiply(128, t_96);
+    const int t_100 = tw::multiply(128, t_97);
+    if (t_8 < decomposition_plan_iters_per_tile) {
+      float* p_31 = decomposition_workspace + (bidx * 16384 + tidx_1 * 4);
       *reinterpret_cast<uint4*>(p_31) = *reinterpret_cast<uint4 const*>(&acc[0]);
       *reinterpret_cast<uint4*>((p_31 + 1024)) = *reinterpret_cast<uint4 const*>(&acc[4]);
       *reinterpret_cast<uint4*>((p_31 + 2048)) = *reinterpret_cast<uint4 const*>(&acc[8]);
@@ -427,29 +386,29 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       *reinterpret_cast<uint4*>((p_31 + 15360)) = *reinterpret_cast<uint4 const*>(&acc[60]);
       __syncthreads();
       if (tidx_1 == 0) {
-        tw_st_release_gpu_u32((void*)((decomposition_flags + t_5)), tw_bits<unsigned>(1));
+        tw_st_release_gpu_u32((void*)((decomposition_flags + bidx)), tw_bits<unsigned>(1));
       }
     } else {
-      if (t_28 > 0) {
-        const int t_123 = max(decomposition_plan_sk_iters_per_region, 1);
-        const int t_124 = tw::floormod<int32_t>(start, t_123);
-        const int t_125 = tw::floordiv<int32_t>(t_124, tw::add(decomposition_plan_sk_iters_per_normal_block, 1));
-        const int t_126 = tw::floordiv<int32_t>(max(tw::subtract(t_124, decomposition_plan_sk_big_blocks_per_region), 0), decomposition_plan_sk_iters_per_normal_block);
-        const int t_127 = tw::multiply(tw::floordiv<int32_t>(start, t_123), decomposition_plan_sk_blocks_per_region);
-        const int first = tw::add(t_127, max(t_125, t_126));
+      if (t_7 > 0) {
+        const int t_101 = max(decomposition_plan_sk_iters_per_region, 1);
+        const int t_102 = tw::floormod<int32_t>(start, t_101);
+        const int t_103 = tw::floordiv<int32_t>(t_102, tw::add(decomposition_plan_sk_iters_per_normal_block, 1));
+        const int t_104 = tw::floordiv<int32_t>(max(tw::subtract(t_102, decomposition_plan_sk_big_blocks_per_region), 0), decomposition_plan_sk_iters_per_normal_block);
+        const int t_105 = tw::multiply(tw::floordiv<int32_t>(start, t_101), decomposition_plan_sk_blocks_per_region);
+        const int first = tw::add(t_105, max(t_103, t_104));
         #pragma unroll 1
-        for (int block = tw::add(first, tidx_1); block < t_5; block += 256) {
+        for (int block = tw::add(first, tidx_1); block < bidx; block += 256) {
           int32_t* p_32 = decomposition_flags + block;
           while (true) {
-            int t_128;
-            t_128 = tw_bits<int32_t>(tw_ld_acquire_gpu_u32((const void*)(p_32)));
-            if (!(t_128 == 0)) break;
+            int t_106;
+            t_106 = tw_bits<int32_t>(tw_ld_acquire_gpu_u32((const void*)(p_32)));
+            if (!(t_106 == 0)) break;
           }
           tw_st_relaxed_gpu_u32((void*)(p_32), tw_bits<unsigned>(0));
         }
         __syncthreads();
         #pragma unroll 1
-        for (int block_1 = first; block_1 < t_5; ++block_1) {
+        for (int block_1 = first; block_1 < bidx; ++block_1) {
           float* p_33 = decomposition_workspace + (block_1 * 16384 + tidx_1 * 4);
           alignas(16) float fetched[32];
           *reinterpret_cast<uint4*>(&fetched[0]) = *reinterpret_cast<uint4 const*>(p_33);
@@ -475,50 +434,50 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
           for (int e = 0; e < 32; ++e) acc[32 + e] = acc[32 + e] + fetched_1[e];
         }
       }
-      const int t_129 = tidx_1 % 16;
-      const int t_130 = tidx_1 / 16;
-      const int t_131 = t_129 % 8 * 8 + t_129 / 8 * 8192 + t_130 * 64;
-      const int t_132 = 16 * mD_stride0;
-      const int t_133 = t_129 * 8;
-      tw::f16* p_34 = p_30 + (t_133 + t_130 * mD_stride0);
-      const int t_134 = 16 * mC_stride0;
-      tw::f16* p_35 = p_29 + (t_133 + t_130 * mC_stride0);
-      const int t_135 = tw::add(t_121, t_130);
+      const int t_107 = tidx_1 % 16;
+      const int t_108 = tidx_1 / 16;
+      const int t_109 = t_107 % 8 * 8 + t_107 / 8 * 8192 + t_108 * 64;
+      const int t_110 = 16 * mD_stride0;
+      const int t_111 = t_107 * 8;
+      tw::f16* p_34 = p_30 + (t_111 + t_108 * mD_stride0);
+      const int t_112 = 16 * mC_stride0;
+      tw::f16* p_35 = p_29 + (t_111 + t_108 * mC_stride0);
+      const int t_113 = tw::add(t_99, t_108);
       alignas(8) bool inside[8];
-      const bool t_136 = tw::add(t_122, 8 * t_129) < mD_shape1;
-      inside[0] = t_135 < mD_shape0 && t_136;
-      inside[1] = tw::add(t_135, 16) < mD_shape0 && t_136;
-      inside[2] = tw::add(t_135, 32) < mD_shape0 && t_136;
-      inside[3] = tw::add(t_135, 48) < mD_shape0 && t_136;
-      inside[4] = tw::add(t_135, 64) < mD_shape0 && t_136;
-      inside[5] = tw::add(t_135, 80) < mD_shape0 && t_136;
-      inside[6] = tw::add(t_135, 96) < mD_shape0 && t_136;
-      inside[7] = tw::add(t_135, 112) < mD_shape0 && t_136;
-      const int t_137 = tidx_1 % 32;
-      const int t_138 = t_137 % 4 * 2 + t_137 / 4 * 64 + (tidx_1 / 32 % 2 * 1024 + tidx_1 / 64 * 8);
+      const bool t_114 = tw::add(t_100, 8 * t_107) < mD_shape1;
+      inside[0] = t_113 < mD_shape0 && t_114;
+      inside[1] = tw::add(t_113, 16) < mD_shape0 && t_114;
+      inside[2] = tw::add(t_113, 32) < mD_shape0 && t_114;
+      inside[3] = tw::add(t_113, 48) < mD_shape0 && t_114;
+      inside[4] = tw::add(t_113, 64) < mD_shape0 && t_114;
+      inside[5] = tw::add(t_113, 80) < mD_shape0 && t_114;
+      inside[6] = tw::add(t_113, 96) < mD_shape0 && t_114;
+      inside[7] = tw::add(t_113, 112) < mD_shape0 && t_114;
+      const int t_115 = tidx_1 % 32;
+      const int t_116 = t_115 % 4 * 2 + t_115 / 4 * 64 + (tidx_1 / 32 % 2 * 1024 + tidx_1 / 64 * 8);
       #pragma unroll
       for (int e = 0; e < 64; ++e) acc[e] = acc[e] * function_alpha;
       if (function_beta != 0.0f) {
         alignas(16) tw::f16 vectors[64];
         #pragma unroll
         for (int e = 0; e < 64; e += 2) tw::two(vectors[e]) = tw::pair(tw::f16{0x0000}, tw::f16{0x0000});
-        const bool t_139 = inside[0];
-        const bool t_140 = inside[1];
-        const bool t_141 = inside[2];
-        const bool t_142 = inside[3];
-        const bool t_143 = inside[4];
-        const bool t_144 = inside[5];
-        const bool t_145 = inside[6];
-        const bool t_146 = inside[7];
-        tw::load_if<16>(t_139, &vectors[0], p_35);
-        tw::load_if<16>(t_140, &vectors[8], (p_35 + t_134));
-        tw::load_if<16>(t_141, &vectors[16], (p_35 + 2 * t_134));
-        tw::load_if<16>(t_142, &vectors[24], (p_35 + 3 * t_134));
-        tw::load_if<16>(t_143, &vectors[32], (p_35 + 4 * t_134));
-        tw::load_if<16>(t_144, &vectors[40], (p_35 + 5 * t_134));
-        tw::load_if<16>(t_145, &vectors[48], (p_35 + 6 * t_134));
-        tw::load_if<16>(t_146, &vectors[56], (p_35 + 7 * t_134));
-        tw::f16* p_36 = p_4 + (t_131 ^ ((t_131 & 448) >> 3));
+        const bool t_117 = inside[0];
+        const bool t_118 = inside[1];
+        const bool t_119 = inside[2];
+        const bool t_120 = inside[3];
+        const bool t_121 = inside[4];
+        const bool t_122 = inside[5];
+        const bool t_123 = inside[6];
+        const bool t_124 = inside[7];
+        tw::load_if<16>(t_117, &vectors[0], p_35);
+        tw::load_if<16>(t_118, &vectors[8], (p_35 + t_112));
+        tw::load_if<16>(t_119, &vectors[16], (p_35 + 2 * t_112));
+        tw::load_if<16>(t_120, &vectors[24], (p_35 + 3 * t_112));
+        tw::load_if<16>(t_121, &vectors[32], (p_35 + 4 * t_112));
+        tw::load_if<16>(t_122, &vectors[40], (p_35 + 5 * t_112));
+        tw::load_if<16>(t_123, &vectors[48], (p_35 + 6 * t_112));
+        tw::load_if<16>(t_124, &vectors[56], (p_35 + 7 * t_112));
+        tw::f16* p_36 = p_4 + (t_109 ^ ((t_109 & 448) >> 3));
         *reinterpret_cast<uint4*>(p_36) = *reinterpret_cast<uint4 const*>(&vectors[0]);
         *reinterpret_cast<uint4*>((p_36 + 1024)) = *reinterpret_cast<uint4 const*>(&vectors[8]);
         *reinterpret_cast<uint4*>((p_36 + 2048)) = *reinterpret_cast<uint4 const*>(&vectors[16]);
@@ -529,9 +488,9 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         *reinterpret_cast<uint4*>((p_36 + 7168)) = *reinterpret_cast<uint4 const*>(&vectors[56]);
         __syncthreads();
         alignas(16) tw::f16 source[64];
-        const int t_147 = t_138 ^ ((t_138 & 448) >> 3);
-        tw::f16* p_37 = p_4 + t_147;
-        tw::f16* p_38 = p_4 + (t_147 ^ 32);
+        const int t_125 = t_116 ^ ((t_116 & 448) >> 3);
+        tw::f16* p_37 = p_4 + t_125;
+        tw::f16* p_38 = p_4 + (t_125 ^ 32);
         *reinterpret_cast<uint32_t*>(&source[0]) = *reinterpret_cast<uint32_t const*>(p_37);
         *reinterpret_cast<uint32_t*>(&source[16]) = *reinterpret_cast<uint32_t const*>(p_38);
         *reinterpret_cast<uint32_t*>(&source[2]) = *reinterpret_cast<uint32_t const*>((p_37 + 512));
@@ -574,9 +533,9 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       tw::vec<tw::f16, 64> v_1 = tw::narrow<tw::f16>(v);
       #pragma unroll
       for (int e = 0; e < 64; e += 2) tw::two(r_4[e]) = tw::two(v_1[e]);
-      const int t_148 = t_138 ^ ((t_138 & 448) >> 3);
-      tw::f16* p_39 = p_4 + t_148;
-      tw::f16* p_40 = p_4 + (t_148 ^ 32);
+      const int t_126 = t_116 ^ ((t_116 & 448) >> 3);
+      tw::f16* p_39 = p_4 + t_126;
+      tw::f16* p_40 = p_4 + (t_126 ^ 32);
       *reinterpret_cast<uint32_t*>(p_39) = *reinterpret_cast<uint32_t const*>(&r_4[0]);
       *reinterpret_cast<uint32_t*>(p_40) = *reinterpret_cast<uint32_t const*>(&r_4[16]);
       *reinterpret_cast<uint32_t*>((p_39 + 512)) = *reinterpret_cast<uint32_t const*>(&r_4[2]);
@@ -611,7 +570,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       *reinterpret_cast<uint32_t*>((p_40 + 14848)) = *reinterpret_cast<uint32_t const*>(&r_4[62]);
       __syncthreads();
       alignas(16) tw::f16 vectors_1[64];
-      tw::f16* p_41 = p_4 + (t_131 ^ ((t_131 & 448) >> 3));
+      tw::f16* p_41 = p_4 + (t_109 ^ ((t_109 & 448) >> 3));
       *reinterpret_cast<uint4*>(&vectors_1[0]) = *reinterpret_cast<uint4 const*>(p_41);
       *reinterpret_cast<uint4*>(&vectors_1[8]) = *reinterpret_cast<uint4 const*>((p_41 + 1024));
       *reinterpret_cast<uint4*>(&vectors_1[16]) = *reinterpret_cast<uint4 const*>((p_41 + 2048));
@@ -620,32 +579,25 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       *reinterpret_cast<uint4*>(&vectors_1[40]) = *reinterpret_cast<uint4 const*>((p_41 + 5120));
       *reinterpret_cast<uint4*>(&vectors_1[48]) = *reinterpret_cast<uint4 const*>((p_41 + 6144));
       *reinterpret_cast<uint4*>(&vectors_1[56]) = *reinterpret_cast<uint4 const*>((p_41 + 7168));
-      const bool t_149 = inside[0];
-      const bool t_150 = inside[1];
-      const bool t_151 = inside[2];
-      const bool t_152 = inside[3];
-      const bool t_153 = inside[4];
-      const bool t_154 = inside[5];
-      const bool t_155 = inside[6];
-      const bool t_156 = inside[7];
-      tw::store_if<16>(t_149, p_34, &vectors_1[0]);
-      tw::store_if<16>(t_150, (p_34 + t_132), &vectors_1[8]);
-      tw::store_if<16>(t_151, (p_34 + 2 * t_132), &vectors_1[16]);
-      tw::store_if<16>(t_152, (p_34 + 3 * t_132), &vectors_1[24]);
-      tw::store_if<16>(t_153, (p_34 + 4 * t_132), &vectors_1[32]);
-      tw::store_if<16>(t_154, (p_34 + 5 * t_132), &vectors_1[40]);
-      tw::store_if<16>(t_155, (p_34 + 6 * t_132), &vectors_1[48]);
-      tw::store_if<16>(t_156, (p_34 + 7 * t_132), &vectors_1[56]);
+      const bool t_127 = inside[0];
+      const bool t_128 = inside[1];
+      const bool t_129 = inside[2];
+      const bool t_130 = inside[3];
+      const bool t_131 = inside[4];
+      const bool t_132 = inside[5];
+      const bool t_133 = inside[6];
+      const bool t_134 = inside[7];
+      tw::store_if<16>(t_127, p_34, &vectors_1[0]);
+      tw::store_if<16>(t_128, (p_34 + t_110), &vectors_1[8]);
+      tw::store_if<16>(t_129, (p_34 + 2 * t_110), &vectors_1[16]);
+      tw::store_if<16>(t_130, (p_34 + 3 * t_110), &vectors_1[24]);
+      tw::store_if<16>(t_131, (p_34 + 4 * t_110), &vectors_1[32]);
+      tw::store_if<16>(t_132, (p_34 + 5 * t_110), &vectors_1[40]);
+      tw::store_if<16>(t_133, (p_34 + 6 * t_110), &vectors_1[48]);
+      tw::store_if<16>(t_134, (p_34 + 7 * t_110), &vectors_1[56]);
       __syncthreads();
     }
-    const int end_5 = max(begin_4, start);
-    const bool t_157 = end_5 == begin_4 && begin_4 < last;
-    const int t_158 = tw::multiply(decomposition_plan_avail_sms, decomposition_plan_iters_per_tile);
-    const int t_159 = tw::add(begin_4, t_158);
-    const int end_6 = tw::add(t_159, decomposition_plan_iters_per_tile);
-    const int begin_5 = t_157 ? t_159 : begin_4;
-    const int end_7 = t_157 ? end_6 : end_5;
-    end_4 = end_7;
-    begin_4 = begin_5;
+    const int end_4 = max(begin_1, start);
+    end_3 = end_4;
   }
 }

@@ -61,7 +61,7 @@ class Handle:
         needed = workspace_of(plan.shares, config, seen.shape, plan.dynamic)
         partials, flags = zeros(max(1, needed.partials), needed.dtype), zeros(max(1, needed.flags), Int32)
         how = decomposition_of(
-            plan.shares, config, partials, flags, plan.multiprocessors, plan.dynamic, plan.reduction
+            plan.shares, config, partials, flags, plan.multiprocessors, plan.dynamic, plan.reduction, plan.numbered
         )
         then = None
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":
@@ -98,7 +98,8 @@ class Handle:
             if stream is None:
                 self.executor(*self.args)
             else:
-                compiled(self.kernel, self.key, self.args, True)(*self.args, StreamHandle(stream_handle(stream) or 0))
+                there = StreamHandle(stream_handle(stream) or 0)
+                compiled(self.kernel, self.key, self.args, True)(*self.args, stream=there)
         if self.then is not None:
             self.then(stream)
 

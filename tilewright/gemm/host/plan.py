@@ -35,7 +35,8 @@ MUCH_FASTER = 0.85
 @dataclass(frozen=True)
 class Plan:
     """``config`` is what is compiled; ``shares`` Stream-K's plan, None where each tile has a block of its own;
-    ``dynamic``: tiles are dealt at run time;
+    ``dynamic``: tiles are dealt at run time; ``numbered``: blocks and tiles are numbered as ``shares`` says, which the
+    user gave;
     ``passed_over`` names the kernels that cannot take these operands, with the reason; ``packing`` is what is copied so
     that this one can."""
 
@@ -47,6 +48,7 @@ class Plan:
     dynamic: bool = False
     reduction: str = "mixed"
     packing: Packing | None = None
+    numbered: bool = False
 
     @classmethod
     def of(
@@ -82,7 +84,10 @@ class Plan:
                 if decomposition == "stream_k" and (split, available) != (1, -1):
                     shares = shares_of(entry.config, problem, where, split, available)
                 config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
-                return cls(entry, config, shares, where[0], passed_over, dynamic, reduction)
+                numbered = isinstance(decomposition, StreamK) or (split, available) != (1, -1)
+                if shares is not None and not numbered:  # the block that finishes a tile adds up
+                    shares = replace(shares, reduction_blocks=0, remap_block_indices=False)
+                return cls(entry, config, shares, where[0], passed_over, dynamic, reduction, numbered=numbered)
             passed_over[candidate.name] = reason
         raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
 

@@ -10,7 +10,7 @@ from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, PersistentTiles
 from tilewright.gemm.schedule.residency import clusters_at_once
 from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
-from tilewright.gemm.schedule.shared import PersistentSharedTiles, SharedTiles
+from tilewright.gemm.schedule.shared import OrderedSharedTiles, PersistentSharedTiles, SharedTiles
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.splitk import ClusterSlices, SplitK
 from tilewright.gemm.schedule.streamk import CACHE_LINE, StreamK
@@ -18,8 +18,8 @@ from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.arguments.dlpack import tensor_over
 
 Decomposition = (
-    DataParallel | PersistentTiles | DynamicTiles | SharedTiles | PersistentSharedTiles | ClusterSlices | SerialSplitK
-    | KeptSlices
+    DataParallel | PersistentTiles | DynamicTiles | SharedTiles | OrderedSharedTiles | PersistentSharedTiles
+    | ClusterSlices | SerialSplitK | KeptSlices
 )  # fmt: skip
 Plan = StreamK | SharedUnits | SplitK | None
 """How tiles are shared; None: not at all."""
@@ -75,10 +75,10 @@ def padded(n: int, dtype: Any) -> int:
 
 def decomposition_of(
     plan: Plan, config: AnyConfig, partials: Any, flags: Any, multiprocessors: int, dynamic: bool = False,
-    reduction: str = "mixed",
+    reduction: str = "mixed", numbered: bool = False,
 ) -> Decomposition:  # fmt: skip
     """The kernel's argument, with the arrays of a :class:`Workspace` (any where it needs none). ``dynamic``: tiles are
-    dealt at run time."""
+    dealt at run time. ``numbered``: blocks and tiles are numbered as Stream-K's plan has them, on Ampere."""
     hopper = isinstance(config, HopperConfig)
     if isinstance(config, HopperConfig) and config.cluster_k > 1:
         return ClusterSlices(config.cluster_k)
@@ -92,7 +92,7 @@ def decomposition_of(
         shared = tensor(partials), tensor(flags), plan, reduction, reduction == "mixed" and plan.reduction_blocks > 0
         if hopper:
             return PersistentSharedTiles(*shared, workers=Int32(max(plan.avail_sms, plan.sk_blocks)))
-        return SharedTiles(*shared)
+        return SharedTiles(*shared) if numbered else OrderedSharedTiles(*shared[:-1])
     if isinstance(config, HopperConfig):
         workers = Int32(clusters_at_once(multiprocessors, config.cluster_size))
         return DynamicTiles(workers, tensor(flags)) if dynamic else PersistentTiles(workers)
