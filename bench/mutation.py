@@ -62,10 +62,10 @@ def cluster() -> None:
 
 
 def streamk() -> None:
-    """Four tiles of four k tiles in even shares of three blocks."""
-    few(3)
+    """Five tiles for two blocks: whole ones, and the rest in even shares."""
+    few(2)
     entry = hopper((128, 64), stages=3, epilogue_columns=32)
-    gemm(*operands(256, 128, 256), kernel=entry, machine="cpu", decomposition="stream_k")
+    gemm(*operands(640, 64, 256), kernel=entry, machine="cpu", decomposition="stream_k")
 
 
 def ampere() -> None:

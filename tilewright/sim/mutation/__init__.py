@@ -2,7 +2,7 @@
 
 from tilewright.sim.mutation.equivalent import Known, KnownList
 from tilewright.sim.mutation.mutants import Mutant, mutants
+from tilewright.sim.mutation.outcomes import Outcome, Study, study
 from tilewright.sim.mutation.report import as_json, table
-from tilewright.sim.mutation.study import Outcome, Study, study
 
 __all__ = ["Known", "KnownList", "Mutant", "Outcome", "Study", "as_json", "mutants", "study", "table"]

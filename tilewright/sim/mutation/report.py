@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 
-from tilewright.sim.mutation.study import EQUIVALENT, MISSED, NOTICED, Outcome, Study
+from tilewright.sim.mutation.outcomes import EQUIVALENT, MISSED, NOTICED, Outcome, Study
 
 
 def table(study: Study, all_of_them: bool = False) -> str:
