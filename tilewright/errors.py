@@ -55,6 +55,10 @@ class MachineError(TilewrightError, RuntimeError):
     """The machine that was asked for is missing, or it failed while running a kernel."""
 
 
+class LaunchError(StagingError, MachineError):
+    """A kernel is to be launched in a shape that no machine has: too many threads, an extent of 0."""
+
+
 class SimulationError(MachineError):
     """The simulator found a fault while running a kernel (bounds, alignment, barrier, deadlock), or its checks found
     something.

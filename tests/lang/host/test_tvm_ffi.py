@@ -230,3 +230,16 @@ def test_addresses_of_other_kinds() -> None:
         run("here")
     with pytest.raises(ArgumentError, match="multiple of 4 bytes"):
         run(ctypes.c_void_p(memory.ctypes.data + 2))
+
+
+def test_a_launch_that_no_machine_can_do_fails_at_the_call() -> None:
+    @cute.jit
+    def wrong(a: cute.Tensor, b: cute.Tensor) -> None:
+        one_kernel(a, b, 1.0).launch(grid=(1, 1, 1), block=(4096, 1, 1))
+
+    run = cute.compile(wrong, *fakes(), options="--enable-tvm-ffi")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="4096 threads; a block holds 1024"):
+            run(np.zeros(4, np.float32), np.zeros(4, np.float32))
+    with pytest.raises(RuntimeError, match="4096 threads; a block holds 1024"):
+        cute.compile(wrong, *fakes())

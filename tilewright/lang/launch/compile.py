@@ -6,7 +6,7 @@ import inspect
 from types import FunctionType, MethodType
 from typing import Any
 
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, LaunchError
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.launch import options as opts
 from tilewright.lang.launch.calls import MISS
@@ -33,7 +33,7 @@ class Compiler:
     def __getitem__(self, options: Any) -> Compiler:
         return Compiler(opts.gather(self.options, options))
 
-    def __call__(self, function: Any, *args: Any, options: str = "", **kwargs: Any) -> Executor:
+    def __call__(self, function: Any, *args: Any, options: str = "", **kwargs: Any) -> Any:
         __tracebackhide__ = True
         try:
             target, owner = target_of(function)
@@ -41,12 +41,27 @@ class Compiler:
             if "check" in kwargs and "check" not in target.signature.names:
                 chosen = opts.gather(chosen, opts.Check(kwargs.pop("check")))
             return _compile(target, (*owner, *args), kwargs, len(owner), chosen)
+        except LaunchError as error:
+            show_users_frames(error)
+            if "--enable-tvm-ffi" in options:  # documented: such functions are compiled, and fail when they are called
+                return Impossible(error)
+            raise
         except Exception as error:
             show_users_frames(error)
             raise
 
     def __repr__(self) -> str:
         return "cute.compile"
+
+
+class Impossible:
+    """A compiled function whose launch no machine can do: calling it is the error."""
+
+    def __init__(self, error: LaunchError) -> None:
+        self.error = error
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        raise self.error
 
 
 compile = Compiler(opts.CompileOptions())

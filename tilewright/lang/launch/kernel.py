@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tilewright.errors import StagingError, VerifyError
+from tilewright.errors import LaunchError, StagingError, VerifyError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Location, Value, Variable
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
@@ -131,12 +131,12 @@ def _dim3(given: Any, what: str, name: str) -> list[Any]:
     shown = f"launch of {name}: {what} = {tuple('?' if n is None else n for n in known)}".replace("'", "")
     threads = math.prod(1 if n is None else n for n in known)
     if what == "block" and threads > MOST_THREADS:
-        raise fail(f"{shown} has {threads} threads; a block holds {MOST_THREADS} at most")
+        raise LaunchError(str(fail(f"{shown} has {threads} threads; a block holds {MOST_THREADS} at most")))
     for n, most in zip(known, LIMITS[what], strict=False):
         if n is not None and n < (what != "grid"):
-            raise fail(f"{shown} has an extent of {n}")
+            raise LaunchError(str(fail(f"{shown} has an extent of {n}")))
         if n is not None and n > most:
-            raise fail(f"{shown} exceeds the machine's limits {LIMITS[what]}")
+            raise LaunchError(str(fail(f"{shown} exceeds the machine's limits {LIMITS[what]}")))
     return [*items, *[1] * (3 - len(items))]
 
 
