@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.check.copies import tiles
 from tests.check.pairs import launch, numbers
 from tilewright import cute, sim
 from tilewright.errors import ArgumentError, SimulationError
@@ -60,3 +61,9 @@ def test_a_checker_reports(negative: None) -> None:
 def test_one_that_is_not_chosen_does_not(negative: None) -> None:
     with sim.options(check="all,-negative"):
         launch(minus, numbers(32), block=32)
+
+
+def test_findings_name_the_roles_of_warps() -> None:
+    with sim.options(check="races"), pytest.raises(SimulationError) as caught:
+        tiles("no wait")
+    assert "warp 0 (loads, stores), lane" in str(caught.value)

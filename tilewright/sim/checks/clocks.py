@@ -20,6 +20,7 @@ from tilewright.sim.checks.knowledge import Know, Loose
 from tilewright.sim.geometry import WARP, Geometry
 
 MBARRIERS = 32
+ROLES = {"tma": "loads", "wgmma": "multiplies", "cp.async.bulk.read": "stores"}  # what issues for an agent tell
 KEPT = 16  # groups that a wait can name; older ones count as that one
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
@@ -83,6 +84,16 @@ class Clocks:
         existing = layout.geometry.existing(warps)
         self.exists = np.ones((warps.size, WARP), bool) if existing is None else existing.reshape(-1, WARP)
         self.lanes = self.exists.sum(1)
+        self.does = np.zeros(warps.size, np.uint8)  # of ROLES, as bits
+
+    def role(self, warp: int) -> str:
+        """What a warp does in its block, as far as asynchronous copies and products tell: ``loads``, ``multiplies``,
+        ``stores``; empty where all warps do the same."""
+        first = warp - warp % self.layout.warps
+        block = self.does[first : first + self.layout.warps]
+        if (block == block[0]).all():
+            return ""
+        return ", ".join(role for k, role in enumerate(ROLES.values()) if self.does[warp] >> k & 1)
 
     # -- one warp or some of its lanes ---------------------------------------------------------------------------------
 

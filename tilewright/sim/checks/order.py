@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Ordering
-from tilewright.sim.checks.clocks import Clocks, Layout
+from tilewright.sim.checks.clocks import ROLES, Clocks, Layout
 from tilewright.sim.checks.flags import Flags
 from tilewright.sim.checks.meetings import BarrierMeetings, ClusterMeetings, MbarrierMeetings
 from tilewright.sim.checks.shadow import NEVER
@@ -171,6 +171,8 @@ class HappensBefore(Observer):
         """Note that these lanes have something unfinished in the open groups of the op's agents."""
         active = _active(group)
         for agent in {a.agent for a in effect.op.attrs["atom"].accesses}:
+            if agent in ROLES:
+                clocks.does[group.warps[active.any(1)]] |= 1 << list(ROLES).index(agent)
             if agent in self.layout.agents:
                 k = self.layout.agents.index(agent)
                 before = clocks.issued[group.warps, k]

@@ -385,7 +385,8 @@ class Races(Checker):
                 coords = clocks_wave.coords[block - clocks.first]
                 if agent == "tma":
                     return Actor(tuple(int(v) for v in coords), agent="TMA")
-                return actor(self.launch, coords, warp, lane, agent)
+                role = clocks.role((block - clocks.first) * self.order.layout.warps + warp)
+                return actor(self.launch, coords, warp, lane, agent, role)
         return Actor((block,))
 
 
