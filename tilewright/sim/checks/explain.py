@@ -35,8 +35,8 @@ def explain(layout: Layout, now: Site, then: Site, threads: list[int], shared: b
         name = {"tma": "TMA"}.get(now.agent, now.agent)
         return (f"{name} may act at any time after its issue, and nothing keeps the other access out of that time: it "
                 "comes before the wait for the copy, or the copy is issued before all have finished with the bytes",
-                "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were in "
-                "use, a barrier")  # fmt: skip
+                "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were "
+                "in use, a barrier")  # fmt: skip
     if block != other_block:
         if shared:
             return ("the two threads are in different blocks of the cluster",
