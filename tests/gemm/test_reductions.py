@@ -46,8 +46,10 @@ def check(a: np.ndarray, b: np.ndarray, entry: KernelEntry, machine: str = "cpu"
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("reduction", ["mixed", "atomic"])
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    ("name", "reduction"), [*((name, "mixed") for name in PLANS), ("uneven shares", "atomic"),
+                            ("regions, remapped", "atomic")],
+)  # fmt: skip
 @pytest.mark.parametrize("loop", LOOPS)
 def test_stream_k(loop: str, name: str, reduction: str, machine: str) -> None:
     entry = LOOPS[loop]
