@@ -101,7 +101,8 @@ class FragType(Type):
     n: int
 
     def __post_init__(self) -> None:
-        _whole_bytes(self.elem)
+        if self.elem.is_float:  # mma.sync has operands of 4-bit integers, each register with eight of them
+            _whole_bytes(self.elem)
 
     def __repr__(self) -> str:
         return f"frag<{self.elem}, {self.n}>"
