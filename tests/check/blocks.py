@@ -464,3 +464,21 @@ def done_flags(wait: Any) -> None:
 @pair("data-race", "y[b, t] = y[b - 1, t] + 1")
 def a_wavefront_that_one_thread_waits_for(bug: bool) -> None:
     done_flags("one" if bug else "all")
+
+
+@pair("data-race", "cute.arch.atomic_add(total.iterator, x[b])", "y[0] = total[0]")
+def a_sum_of_atomics_read_by_the_last_block_without_fences(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, total: cute.Tensor, ticket: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if t == 0:
+            cute.arch.atomic_add(total.iterator, x[b])
+            if cutlass.const_expr(not bug):
+                cute.arch.threadfence()
+            if cute.arch.atomic_add(ticket.iterator, cutlass.Int32(1)) == 3:
+                if cutlass.const_expr(not bug):
+                    cute.arch.threadfence()
+                y[0] = total[0]
+
+    launch(kernel, numbers(4), np.zeros(1, np.float32), np.zeros(1, I32), numbers(1), grid=4, block=32)

@@ -200,6 +200,10 @@ class Races(Checker):
         before = where.get(shadow.written)
         if not _older(before, *floors):
             self._compare(verb, before, cells, acting, number, group, values, shadow)
+        if shadow.strong is not None and self.order.sites[number].scope == THREAD:
+            before = where.get(shadow.strong)
+            if not _older(before, *floors):
+                self._compare(verb, before, cells, acting, number, group, None, shadow)
         entries = acting.entries(number)
         if verb == "load":
             if len(shadow.reads) >= OFTEN and shared:
@@ -213,11 +217,12 @@ class Races(Checker):
                     self._compare(verb, before, cells, acting, number, group, None, shadow)
                 where.set(reads, 0)
         where.set(shadow.written, entries)
-        if verb == "store" or (verb == "atomic" and self.order.sites[number].scope < GPU):
-            if not where.once():
-                lost = where.get(shadow.written) != entries
-                if lost.any():
-                    self._together(np.flatnonzero(lost), shadow, cells, acting, number, group, values)
+        if not where.once():
+            lost = np.flatnonzero(where.get(shadow.written) != entries)
+            if lost.size and verb == "atomic" and self.order.sites[number].scope >= GPU:
+                shadow.excuse(cells[lost[::-1]], entries[lost[::-1]])
+            elif lost.size:
+                self._together(lost, shadow, cells, acting, number, group, values)
 
     def _compare(
         self, verb: str, before: Array, cells: Array, acting: Acting, number: int, group: Group, values: Any,
@@ -248,7 +253,7 @@ class Races(Checker):
         if fine.all():
             return
         bad = self._slowly(np.flatnonzero(~fine), before, acting, group)
-        bad = self._both_strong(bad, before, acting, number)
+        bad = self._both_strong(bad, before, cells, acting, number, shadow)
         if bad.size and verb == "store" and values is not None:
             bad = _other_values(bad, before, cells, shadow, values, self.order)
         if bad.size:
@@ -309,7 +314,10 @@ class Races(Checker):
                 return int(clocks.waited[warp, a, lane]) >= clock
         return False
 
-    def _both_strong(self, bad: Array, before: Array, acting: Acting, number: int) -> Array:
+    def _both_strong(
+        self, bad: Array, before: Array, cells: Array, acting: Acting, number: int, shadow: Shadow
+    ) -> Array:
+        """Those of ``bad`` that are not both strong. The others do not race, but what comes after may with both."""
         mine = self.order.sites[number].scope
         if mine == THREAD:
             return bad
@@ -319,6 +327,8 @@ class Races(Checker):
             blocks = [int(x) // WARP // layout.block for x in (who_of(before[k]), acting.thread[k])]
             if other == THREAD or min(mine, other) < self.order.flags.covers(*blocks):
                 keep.append(k)
+            else:
+                shadow.excuse(cells[k], before[k])
         return np.array(keep, np.int64)
 
     def _together(
@@ -328,7 +338,7 @@ class Races(Checker):
         winner = {int(c): k for k, c in enumerate(cells)}
         if self.order.sites[number].scope != THREAD:
             before = shadow.written[cells]
-            lost = self._both_strong(lost, before, acting, number)
+            lost = self._both_strong(lost, before, cells, acting, number, shadow)
         if values is not None:
             _, access, stored, at = values
             if np.ndim(stored) != (1 if access.scalar else 2):

@@ -102,6 +102,7 @@ class Shadow:
         self.written = np.zeros(self.cells, np.int64)
         self.newest: Array | None = None
         self.oldest: Array | None = None
+        self.strong: Array | None = None  # an atomic before the last one, which nothing orders with that
         self.sorted = -1  # the newest tick of the reads that are in the cells
         self.reads: list[Read] = []
         self.kept = 0
@@ -112,6 +113,12 @@ class Shadow:
         self.kept += read.cells.size
         if len(self.reads) > KEPT or self.kept > KEPT_CELLS:
             self.sort()
+
+    def excuse(self, cell: Any, entry: Any) -> None:
+        """Remember strong accesses that others took the place of."""
+        if self.strong is None:
+            self.strong = np.zeros(self.cells, np.int64)
+        self.strong[cell] = entry
 
     def forget(self, floor: int) -> None:
         """Drop reads that are older than a barrier which everybody has passed."""
