@@ -47,6 +47,13 @@ def lost_update(a: cute.Tensor):
 
 
 @cute.kernel
+def counted(a: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    if t == 0:
+        cute.arch.atomic_add(a.iterator, cutlass.Int32(1))
+
+
+@cute.kernel
 def copied_over(x: cute.Tensor, y: cute.Tensor):
     """Stores to where a cp.async is still to arrive: as late as it can, the copy comes last."""
     t, _, _ = cute.arch.thread_idx()
@@ -91,6 +98,11 @@ def run_two_locks(a: cute.Tensor, same: cutlass.Constexpr):
 @cute.jit
 def run_lost_update(a: cute.Tensor):
     lost_update(a).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+
+@cute.jit
+def run_many_blocks(a: cute.Tensor):
+    counted(a).launch(grid=(300, 1, 1), block=(64, 1, 1))
 
 
 @cute.jit

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.explore import programs as p
 from tests.mutate import programs as clean
 from tilewright import sim
+from tilewright.errors import ArgumentError
 from tilewright.sim.exploration.footprint import ADD, PASSED, READ, UNPASSED, WRITE, Footprint, Touch, relation
 from tilewright.sim.exploration.orders import Agent, Orders, Redundant
 from tilewright.sim.exploration.shrink import shrink
@@ -113,6 +114,11 @@ def test_two_tickets_are_two_orders() -> None:
 def test_a_phase_that_is_over_before_the_wait_looks() -> None:
     found = sim.explore(lambda: p.run_lost_phase(np.zeros(96, np.int32)), systematic=True).failure
     assert found is not None and found.kind in ("deadlock", "fault"), found
+
+
+def test_a_launch_of_too_many_warps() -> None:
+    with pytest.raises(ArgumentError, match="600 warps; a systematic exploration takes 256 at most"):
+        sim.explore(lambda: p.run_many_blocks(p.counters()), systematic=True)
 
 
 def test_the_bound_is_told() -> None:

@@ -7,11 +7,13 @@ other accesses are ordered by it, so that their order cannot matter; and a data 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.errors import ArgumentError
 from tilewright.ir.core import Op
 from tilewright.sim.agents import Effect
 from tilewright.sim.exploration.footprint import Footprint, Footprints, clash, meets
@@ -19,6 +21,7 @@ from tilewright.sim.exploration.launch import Planned
 from tilewright.sim.exploration.orders import Agent, Orders, Redundant
 from tilewright.sim.exploration.plan import Issue, Place, Plan
 from tilewright.sim.exploration.shrunk import shrunk
+from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
 from tilewright.sim.wave import Wave
@@ -27,8 +30,18 @@ if TYPE_CHECKING:
     from tilewright.sim.exploration.runs import Explored, Runs
 
 
+MOST_WARPS = 256
+
+
 def every_order(runs: Runs, explored: Explored, limit: int) -> None:
     """Run the launch of ``runs`` in every order, at most ``limit`` times, and write down what that gave."""
+    config = runs.replay.config
+    warps = math.prod(config.grid) * -(-math.prod(config.block) // WARP)
+    if warps > MOST_WARPS:
+        raise ArgumentError(
+            f"kernel {explored.kernel!r} is launched with {warps} warps; a systematic exploration takes {MOST_WARPS} at "
+            "most: launch it on a smaller problem, or draw schedules"
+        )
     orders = Orders()
     program = lower(runs.replay.kernel.program.function, stops=meets)
     redundant = 0
