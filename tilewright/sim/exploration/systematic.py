@@ -39,8 +39,8 @@ def every_order(runs: Runs, explored: Explored, limit: int) -> None:
     warps = math.prod(config.grid) * -(-math.prod(config.block) // WARP)
     if warps > MOST_WARPS:
         raise ArgumentError(
-            f"kernel {explored.kernel!r} is launched with {warps} warps; a systematic exploration takes {MOST_WARPS} at "
-            "most: launch it on a smaller problem, or draw schedules"
+            f"kernel {explored.kernel!r} is launched with {warps} warps; a systematic exploration takes {MOST_WARPS} "
+            "at most: launch it on a smaller problem, or draw schedules"
         )
     orders = Orders()
     program = lower(runs.replay.kernel.program.function, stops=meets)
