@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.gemm.test_gemm import MACHINES
 from tilewright.errors import ArgumentError
 from tilewright.gemm import cross_compile, gemm, kernels, matmul
+from tilewright.gemm.choice import registry
 
 ENTRY = kernels()["small_m_f16"]
 SIZES = [ENTRY.config, *ENTRY.small]
@@ -44,8 +45,10 @@ def test_epilogues_batches_and_types(dtype: Any, machine: str) -> None:
     np.testing.assert_array_equal(turned, a[0].astype(np.float64) @ b[0].T.astype(np.float64))
 
 
-def test_the_choice() -> None:
+def test_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = integers(0, 64, 256)
+    assert gemm(integers(1, 1, 256), weights.T).kernel == "hopper_f16"
+    monkeypatch.setattr(registry, "FEW_ROWS", 4)
     for rows, expected in ((1, "small_m_f16"), (4, "small_m_f16"), (17, "hopper_f16")):
         a = integers(1, rows, 256)
         report = gemm(a, weights.T)
