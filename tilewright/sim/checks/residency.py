@@ -45,11 +45,13 @@ def resident(launch: Launch) -> int:
 
 
 class Poll:
-    """Who waits, and who writes, at the cells of one array: numbers of blocks, plus 1."""
+    """Who waits, and who writes, at the cells of one array; ``writer`` has numbers of blocks, plus 1."""
 
     def __init__(self, size: int) -> None:
         cells = (size >> CELL) + 1
-        self.writer, self.waiter = np.zeros((2, cells), np.int32)
+        self.writer = np.zeros(cells, np.int32)
+        self.looked: set[tuple[int, int]] = set()  # (cell, block): looked at once, which need not be a wait
+        self.waiting: dict[int, set[int]] = {}  # by cell: the blocks that have looked again and not written since
         self.locks = np.zeros(cells, bool)  # exchanged: who waits there waits for one that runs
         self.wrote: dict[int, tuple[Op, int, int]] = {}  # by block: its last write, warp and lane
         self.waits: dict[int, tuple[Op, int, int]] = {}
@@ -97,10 +99,12 @@ class Residency(Checker):
     def _read(
         self, group: Group, op: Op, poll: Poll, buffer: Any, off: Array, lanes: Array, cells: Array, blocks: Array
     ) -> None:
-        before = poll.waiter[cells]
-        poll.waiter[cells] = np.where(before == 0, blocks + 1, np.minimum(before, blocks + 1))
+        for cell, block in set(zip(cells.tolist(), blocks.tolist(), strict=True)):
+            if (cell, block) in poll.looked:
+                poll.waiting.setdefault(cell, set()).add(block)
+            poll.looked.add((cell, block))
         for block, k in zip(*np.unique(blocks, return_index=True), strict=True):
-            poll.waits[int(block)] = op, int(lanes[k]) // WARP, int(lanes[k]) % WARP
+            poll.waits[int(block)] = op, int(group.warps[lanes[k] // WARP]), int(lanes[k]) % WARP
         writer = poll.writer[cells] - 1
         bad = np.flatnonzero((writer > blocks) & (writer >= self.held) & ~poll.locks[cells])
         if bad.size:
@@ -116,12 +120,15 @@ class Residency(Checker):
         poll.writer[cells] = np.maximum(poll.writer[cells], blocks + 1)
         for block, k in zip(*np.unique(blocks, return_index=True), strict=True):
             poll.wrote[int(block)] = op, int(group.warps[lanes[k] // WARP]), int(lanes[k]) % WARP
-        waiter = poll.waiter[cells] - 1
-        bad = np.flatnonzero((waiter >= 0) & (waiter < blocks) & (blocks >= self.held) & ~poll.locks[cells])
-        if bad.size:
-            k = int(bad[0])
-            waits = poll.waits[int(waiter[k])][0]
-            self._found(waits, op, int(waiter[k]), int(blocks[k]), poll, buffer, int(off[k]))
+        for k, (cell, block) in enumerate(zip(cells.tolist(), blocks.tolist(), strict=True)):
+            waiting = poll.waiting.get(cell)
+            if waiting is None:
+                continue
+            waiting.discard(block)  # it has come past its own wait
+            if block >= self.held and not poll.locks[cell] and waiting and min(waiting) < block:
+                waiter = min(waiting)
+                self._found(poll.waits[waiter][0], op, waiter, block, poll, buffer, int(off[k]))
+                return
 
     def _found(self, waits: Op, writes: Op, waiter: int, writer: int, poll: Poll, buffer: Any, off: int) -> None:
         grid = self.launch.geometry
