@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dis
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
-from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -68,6 +65,8 @@ def missing(module: str, name: str, known: Iterable[str], asker: FrameType) -> E
         text = f"module {module!r} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
     else:
         text = f"module {module!r} has no attribute {name!r}{nearest(name, known)}"
+    import dis
+
     if dis.opname[asker.f_code.co_code[asker.f_lasti]] == "IMPORT_FROM":
         return MissingImportError(text, name=module)
     return MissingNameError(text)
@@ -103,7 +102,7 @@ def attribute_text(thing: Any, name: str) -> str:
     return f"{cls.__name__} has no attribute {name!r}{nearest(name, known)}"
 
 
-class _DocumentedModules(MetaPathFinder):
+class _DocumentedModules:  # no importlib.abc.MetaPathFinder: importing that takes longer than all the rest here
     """The last finder of modules: one that the CuTe DSL documents and that is not here is an error that says so."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> None:
@@ -122,7 +121,7 @@ def _is_here(fullname: str) -> bool:
     return PathFinder.find_spec(fullname, getattr(parent, "__path__", [])) is not None
 
 
-sys.meta_path.append(_DocumentedModules())
+sys.meta_path.append(_DocumentedModules())  # type: ignore[arg-type]
 
 
 def _is_documented(path: str) -> bool:
@@ -146,6 +145,8 @@ def _is_class(path: str) -> bool:
 
 
 def _documented() -> list[tuple[str, list[str]]]:
+    from pathlib import Path
+
     lines = Path(__file__).with_name("documented_names.txt").read_text().splitlines()
     split = [line.partition(": ") for line in lines if not line.startswith("#")]
     return [(module, names.split()) for module, _, names in split]
