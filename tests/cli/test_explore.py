@@ -37,3 +37,12 @@ def test_every_order(tmp_path: Path) -> None:
     assert clean.exit_code == 0 and "no deadlock, no finding" in clean.output.replace("\n", " "), clean.output
     bound = CliRunner().invoke(app, ["check", "--systematic", "--limit", "1", str(script), "same"])
     assert bound.exit_code == 0 and "not all orders have been run" in bound.output.replace("\n", " ")
+
+
+def test_options_of_a_single_run_are_refused(tmp_path: Path) -> None:
+    script = tmp_path / "locks.py"
+    script.write_text(SCRIPT)
+    for option in (["--check", "races"], ["--json", str(tmp_path / "x")], ["--sarif", str(tmp_path / "x")]):
+        refused = CliRunner().invoke(app, ["check", "--systematic", *option, str(script)])
+        assert refused.exit_code != 0 and "one schedule" in f"{refused.output}{refused.exception}".replace("\n", " ")
+    assert not (tmp_path / "x").exists()

@@ -178,8 +178,8 @@ half = np.zeros((256, 256), np.float16)
 @pytest.mark.parametrize(
     ("decomposition", "message"),
     [
-        ("split_k", "there is no decomposition 'split_k': it is a StreamK or one of auto"),
-        (["stream_k"], r"there is no decomposition \['stream_k'\]: it is a StreamK or one of"),
+        ("split_k", "there is no decomposition 'split_k': it is a StreamK, a SplitK or one of auto"),
+        (["stream_k"], r"there is no decomposition \['stream_k'\]: it is a StreamK, a SplitK or one of"),
         (plan((256, 256, 512), kernels()["tensorop_f16"], split=2), "for 2 x 2 tiles of 16 k tiles; the problem has"),
     ],
 )

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.gemm.test_gemm import MACHINES
 from tilewright.errors import ArgumentError
 from tilewright.gemm import cross_compile, gemm, kernels, matmul
-from tilewright.gemm.choice import registry
 
 ENTRY = kernels()["small_m_f16"]
 SIZES = [ENTRY.config, *ENTRY.small]
@@ -45,17 +44,12 @@ def test_epilogues_batches_and_types(dtype: Any, machine: str) -> None:
     np.testing.assert_array_equal(turned, a[0].astype(np.float64) @ b[0].T.astype(np.float64))
 
 
-def test_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_taken_where_it_is_named() -> None:
+    """On an H200 the Hopper kernels are faster for 1 to 16 rows."""
     weights = integers(0, 64, 256)
     assert gemm(integers(1, 1, 256), weights.T).kernel == "hopper_f16"
-    monkeypatch.setattr(registry, "FEW_ROWS", 4)
-    for rows, expected in ((1, "small_m_f16"), (4, "small_m_f16"), (17, "hopper_f16")):
-        a = integers(1, rows, 256)
-        report = gemm(a, weights.T)
-        assert report.kernel == expected
-        np.testing.assert_array_equal(report.d, a.astype(np.float64) @ weights.T.astype(np.float64))
-    along_n = gemm(integers(1, 4, 256), np.ascontiguousarray(weights.T))
-    assert along_n.kernel == "hopper_f16" and "16 bytes at a time along K" in along_n.passed_over["small_m_f16"]
+    with pytest.raises(ArgumentError, match="16 bytes at a time along K"):
+        gemm(integers(1, 4, 256), np.ascontiguousarray(weights.T), kernel="small_m_f16")
     bias = np.arange(64, dtype=np.float16)
     found = matmul(integers(1, 1, 256)[0], weights.T, bias=bias, activation="relu")  # a vector
     sums = integers(1, 1, 256)[0].astype(np.float64) @ weights.T.astype(np.float64) + bias

@@ -220,6 +220,13 @@ def check(
     """
     if schedules or systematic:
         from tilewright.cli.explore import run as explore
+        from tilewright.errors import ArgumentError
+
+        if check != "all" or json or sarif:
+            raise ArgumentError(
+                "--check, --json and --sarif are for a run under one schedule; --schedules and --systematic run all "
+                "checks and print what fails: leave them out"
+            )
 
         raise typer.Exit(
             explore(

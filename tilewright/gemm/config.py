@@ -68,7 +68,7 @@ class GemmConfig:
 
     def granular(self, operand: Operand) -> bool:
         """Whether A or B is read in granules: rows of K that cp.async cannot copy."""
-        narrow = operand.copy_bits < min(LEAST_ASYNCHRONOUS, operand.dtype.width + 1)
+        narrow = operand.copy_bits < LEAST_ASYNCHRONOUS
         return self.granules and self.math == "tensorop" and operand.major is Major.K and narrow
 
     def shared_major(self, operand: Operand) -> Major:

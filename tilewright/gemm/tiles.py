@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import cute
 from tilewright.errors import ConstraintError
-from tilewright.gemm.config import Major, Operand
+from tilewright.gemm.config import LEAST_ASYNCHRONOUS, Major, Operand
 
 
 def smem_swizzled(dtype: Any, tile: tuple[int, int], major: Major, unit: int, stages: int | None = None) -> Any:
@@ -47,7 +47,7 @@ def global_to_shared(operand: Operand, tile: tuple[int, int], threads: int, gran
         atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), operand.dtype, num_bits_per_copy=128)
         return vectors_along(atom, tile, operand.major, 128 // operand.dtype.width, threads)
     vector = operand.vector
-    if operand.copy_bits >= 32:
+    if operand.copy_bits >= LEAST_ASYNCHRONOUS:
         cached = cute.nvgpu.LoadCacheMode.GLOBAL if operand.copy_bits == 128 else cute.nvgpu.LoadCacheMode.ALWAYS
         op = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cached)
     else:

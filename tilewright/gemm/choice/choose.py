@@ -25,7 +25,7 @@ def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, lim
         return fitting([entry, *with_tiles(entry, limits, *sharing(entry))], decomposition, problem)
     if not isinstance(decomposition, str) or decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
-        raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK or one of {known}")
+        raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK, a SplitK or one of {known}")
     return fastest(entry, decomposition, problem, limits)
 
 

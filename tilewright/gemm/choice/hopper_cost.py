@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewright.gemm.choice.ways import EVEN, Limits, Problem, Vector, Way, along, rows
 from tilewright.gemm.config import HopperConfig
-from tilewright.gemm.schedule.residency import clusters_at_once
+from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 7.83e6  # of one multiprocessor at its full clock, 16-bit operands
 INSTRUCTION = 37.0  # columns that one wgmma costs beside its own

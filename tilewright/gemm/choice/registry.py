@@ -201,16 +201,6 @@ def kernels() -> dict[str, KernelEntry]:
     return dict(KERNELS)
 
 
-FEW_ROWS = 0
-"""Of A, at most: where the kernels for few rows (M <= 16) are taken first. On an H200 nowhere: they reach
-2.2 to 2.6 TB/s for 1 to 16 rows, the Hopper kernels 3.2 to 4.1."""
-
-
-def in_order(entries: list[KernelEntry], rows: int) -> list[KernelEntry]:
-    """``entries`` in the order of choice for a product with so many rows."""
-    return entries if rows > FEW_ROWS else sorted(entries, key=lambda entry: entry.config.math != "small_m")
-
-
 def candidates(ab_dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEntry]:
     """The kernel of that name (or the entry itself), or all for operands of ``ab_dtype``, the best first."""
     if kernel is not None and not isinstance(kernel, str | KernelEntry):

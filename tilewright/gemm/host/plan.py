@@ -11,7 +11,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.choice.choose import Options, best
 from tilewright.gemm.choice.hopper_cost import FIXED_US
-from tilewright.gemm.choice.registry import KernelEntry, in_order
+from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.choice.simulated import for_simulator
 from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
 from tilewright.gemm.host.packing import Packing
@@ -61,7 +61,7 @@ class Plan:
         where = limits(machine)
         check_reduction(reduction, decomposition)
         passed_over: dict[str, str] = {}
-        for candidate in in_order(entries, problem.shape[0]):
+        for candidate in entries:
             candidate.config.check()
             reason = refusal(candidate, problem, decomposition, arch(machine))
             if reason is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import Boolean, Int32, cute, range_constexpr
 from tilewright.gemm.addressing import moved, shifts
-from tilewright.gemm.config import Operand
+from tilewright.gemm.config import LEAST_ASYNCHRONOUS, Operand
 
 
 class TileLoader:
@@ -24,7 +24,7 @@ class TileLoader:
     ) -> None:  # fmt: skip
         self.atom = tiled_copy
         self.k_begin = k_begin
-        self.asynchronous = operand.copy_bits >= 32
+        self.asynchronous = operand.copy_bits >= LEAST_ASYNCHRONOUS
         slice_ = tiled_copy.get_slice(thread)
         self.source = slice_.partition_S(gX)  # (CPY, CPY_MN, CPY_K, k tiles)
         self.target = slice_.partition_D(sX)  # (CPY, CPY_MN, CPY_K, stages)

@@ -8,7 +8,6 @@ from typing import Any
 from tilewright import Int32
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, PersistentTiles
-from tilewright.gemm.schedule.residency import clusters_at_once
 from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
 from tilewright.gemm.schedule.shared import OrderedSharedTiles, PersistentSharedTiles, SharedTiles
 from tilewright.gemm.schedule.shared_units import SharedUnits
@@ -16,6 +15,7 @@ from tilewright.gemm.schedule.splitk import ClusterSlices, SplitK
 from tilewright.gemm.schedule.streamk import CACHE_LINE, StreamK
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.arguments.dlpack import tensor_over
+from tilewright.lang.tools.hardware import clusters_at_once
 
 Decomposition = (
     DataParallel | PersistentTiles | DynamicTiles | SharedTiles | OrderedSharedTiles | PersistentSharedTiles

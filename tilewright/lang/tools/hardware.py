@@ -6,6 +6,11 @@ from typing import Any
 
 from tilewright.errors import MachineError
 
+H100 = 132
+MEASURED = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
+"""Clusters of one block a multiprocessor on an H100 or H200 (``cuOccupancyMaxActiveClusters``): the multiprocessors of
+a cluster lie in one GPC, and what is left over in each GPC stays idle."""
+
 
 class HardwareInfo:
     """Properties of CUDA device ``device_id``.
@@ -34,7 +39,7 @@ class HardwareInfo:
 
     def get_max_active_clusters(self, cluster_size: int, stream: Any = None) -> int:
         """How many clusters of ``cluster_size`` blocks, one block a multiprocessor, run at once."""
-        return max(1, self.get_device_multiprocessor_count() // cluster_size)
+        return clusters_at_once(self.get_device_multiprocessor_count(), cluster_size)
 
     def get_compute_capability(self) -> tuple[int, int]:
         """(major, minor)."""
@@ -71,6 +76,19 @@ class HardwareInfo:
         if int(error):
             raise MachineError(f"the CUDA driver does not tell {name} of device {self.device_id} (error {int(error)})")
         return int(value)
+
+
+def clusters_at_once(multiprocessors: int, size: int) -> int:
+    """Clusters of ``size`` blocks, one block a multiprocessor; as measured on GPUs like an H100, else an upper bound.
+
+    A persistent kernel with more clusters than this runs the rest of them as a second wave.
+
+    >>> clusters_at_once(132, 2), clusters_at_once(132, 4)
+    (66, 30)
+    """
+    if multiprocessors == H100 and size in MEASURED:
+        return MEASURED[size]
+    return max(1, multiprocessors // size)
 
 
 def _driver() -> Any:
