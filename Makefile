@@ -8,7 +8,7 @@ BASE := $(VENV)/.tilewright-base
 DEV  := $(VENV)/.tilewright-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean setup
+.PHONY: help demo test lint site bench clean setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ lint: $(DEV)  ## ruff, mypy, and the order of imports between packages
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+site: $(DEV)  ## the documentation as a site, in build/site; warnings and broken links are errors
+	@$(BIN)/python -m tools.website
 
 bench: $(DEV)  ## time the layout algebra, the simulator and, where there is one, the GPU
 	@$(BIN)/python bench/layout.py $(ARGS)

@@ -54,8 +54,8 @@ base)
   install -e ".[$extras]"
   ;;
 dev)
-  echo "set-up: installing tilewright[dev,viz,cuda]"
-  install -e ".[dev,viz,cuda]"
+  echo "set-up: installing tilewright[dev,docs,viz,cuda]"
+  install -e ".[dev,docs,viz,cuda]"
   install_cpu_torch
   ;;
 *) die "unknown kind '$kind'" ;;

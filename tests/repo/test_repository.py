@@ -34,9 +34,9 @@ def test_make_help_names_every_target() -> None:
         assert f"make {target} " in shown
 
 
-def test_continuous_integration_runs_lint_and_tests_of_the_makefile() -> None:
+def test_continuous_integration_runs_lint_tests_and_site_of_the_makefile() -> None:
     lines = (ROOT / ".ci/run").read_text().splitlines()
-    assert "make lint" in lines and "make test" in lines
+    assert {"make lint", "make test", "make site"} <= set(lines)
 
 
 def test_metadata() -> None:

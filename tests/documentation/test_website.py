@@ -1,0 +1,92 @@
+"""The site (tools/website): every page is in its navigation, and its checks find what is wrong."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+griffe = pytest.importorskip("griffe")
+
+from tools.website import api, build, links  # noqa: E402
+from tools.website.docstrings import markdown  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+NAVIGATION = re.findall(r'"([\w/]+\.md)"', (ROOT / "zensical.toml").read_text())
+
+
+def test_the_navigation_has_every_page() -> None:
+    written = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert written - set(NAVIGATION) == set(), "add the page to nav in zensical.toml"
+    assert len(NAVIGATION) == len(set(NAVIGATION))
+
+
+def test_the_navigation_has_every_page_of_the_reference() -> None:
+    made = {f"api/{page}.md" for page in api.PAGES} | {"api/index.md"}
+    assert made == {page for page in NAVIGATION if page.startswith("api/")}
+    assert tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["theme"]["font"] is False
+
+
+def test_every_public_package_is_in_the_reference() -> None:
+    named = {name.split(".")[1] for names in api.PAGES.values() for name in names if "." in name}
+    internal = {"atoms", "base_dsl", "cli", "cutlass_dsl", "ir", "lang", "own_files", "pytest_plugin", "sm100", "tiled"}
+    found = {path.stem for path in (ROOT / "tilewright").iterdir() if path.suffix in ("", ".py")}
+    assert {name for name in found if not name.startswith("_")} - internal == named
+
+
+def test_names_are_described_once() -> None:
+    pages = api.modules()
+    described = [where for entries in pages.values() for entry in entries for _, where in entry.described]
+    assert len(described) == len(set(described)) > 400
+    layout, cute = pages["layout"][0], pages["cute"][0]
+    assert ("Layout", "tilewright.layout.layout.Layout") in layout.described
+    assert ("Layout", "tilewright.layout.layout.Layout") in cute.elsewhere
+    assert ("Tensor", "tilewright.lang.tensors.tensor.Tensor") in cute.described
+
+
+def test_functions_that_other_functions_make_are_described() -> None:
+    text = api.entry_text("isinf", "tilewright.lang.tensors.math.isinf")
+    assert text.startswith("### isinf {") and "isinf(" in text and "is infinite" in text
+
+
+def test_docstrings_as_markdown() -> None:
+    text = "See :func:`~a.b` and :class:`C`::\n\n    x\n\nArgs:\n    p, q: two\n        numbers.\n\n>>> 1\n1\n\nEnd."
+    assert markdown(text) == (
+        "See `b` and `C`:\n\n    x\n\nArgs:\n    p: two\n        numbers.\n    q: two\n        numbers.\n\n"
+        "```pycon\n>>> 1\n1\n```\n\nEnd."
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ('<a href="b.html#x">', None),
+        ('<a href="sub/">', None),
+        ('<a href="https://example.org/">', None),
+        ('<a href="c.html">', "no such file"),
+        ('<a href="b.html#y">', "no such anchor"),
+        ('<a href="#y">', "no such anchor"),
+        ('<a href="/b.html">', "absolute"),
+        ('<img src="b.png">', "no such file"),
+        ('<script src="https://example.org/x.js"></script>', "from elsewhere"),
+    ],
+)
+def test_broken_links_are_found(tmp_path: Path, body: str, complaint: str | None) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "index.html").write_text("<p>")
+    (tmp_path / "a.html").write_text(body)
+    (tmp_path / "b.html").write_text('<h2 id="x">')
+    found = links.broken(tmp_path)
+    assert found == [] if complaint is None else len(found) == 1 and complaint in found[0]
+
+
+def test_links_out_of_the_folder_of_pages() -> None:
+    page, target = build.DOCS / "gemm.md", build.PAGES / "gemm.md"
+    assert build.relinked("[a](../bench/NOTES.md), [b](tma.md#x)", page, target) == (
+        "[a](measurements.md), [b](tma.md#x)"
+    )
+    assert build.relinked("[c](https://example.org/x)", page, target) == "[c](https://example.org/x)"
+    deeper, target = build.DOCS / "path" / "x.md", build.PAGES / "path" / "x.md"
+    assert build.relinked("[d](../../CONTRIBUTING.md)", deeper, target) == "[d](../contributing.md)"

@@ -1,0 +1,3 @@
+from tools.website.build import main
+
+main()

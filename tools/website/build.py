@@ -1,0 +1,115 @@
+"""Build the site: gather the pages in build/docs, let Zensical make build/site of them, check the links.
+
+Zensical reads ``zensical.toml``. What is not written by hand is made by the other modules: the reference of the API,
+the gallery, the notebooks with their outputs, the reference of the command line. Every warning is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.website import api, links
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = ROOT / "build" / "docs"
+SITE = ROOT / "build" / "site"
+OWN = Path(__file__).parent / "assets"
+
+# Pages of the repository that stand outside docs/, and where they stand in the site.
+OUTSIDE = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "bench/NOTES.md": "measurements.md",
+}
+LINK = re.compile(r"(\]\()([^)\s#]+)")
+
+
+def in_site(path: Path) -> Path | None:
+    """Where a file of the repository stands among the pages; None if the site does not have it."""
+    if path.is_relative_to(DOCS):
+        return PAGES / path.relative_to(DOCS)
+    name = path.relative_to(ROOT).as_posix()
+    if name in OUTSIDE:
+        return PAGES / OUTSIDE[name]
+    return None
+
+
+def relinked(text: str, source: Path, target: Path) -> str:
+    """The page's text with links to files that stand elsewhere in the site, or not in it at all (then no link)."""
+
+    def link(match: re.Match[str]) -> str:
+        if "://" in match[2]:
+            return match[0]
+        there = in_site((source.parent / match[2]).resolve())
+        return match[0] if there is None else match[1] + os.path.relpath(there, target.parent)
+
+    return LINK.sub(link, text)
+
+
+def gather() -> None:
+    """Copy the pages that are written by hand."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.copytree(DOCS, PAGES, ignore=shutil.ignore_patterns("*.md", "*.ipynb"))
+    shutil.copytree(OWN, PAGES / "assets", ignore=shutil.ignore_patterns("404.html"))
+    written = {path: PAGES / path.relative_to(DOCS) for path in DOCS.rglob("*.md")}
+    written |= {ROOT / name: PAGES / there for name, there in OUTSIDE.items() if name != "README.md"}
+    for source, target in written.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(relinked(source.read_text(), source, target))
+
+
+def render() -> None:
+    """Run Zensical; exits with what it says when it, or what reads the docstrings, finds anything to warn of."""
+    shutil.rmtree(SITE, ignore_errors=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+    if done.returncode or "griffe: " in said or "mkdocstrings: " in said:
+        sys.exit(said.split("Traceback")[0])
+
+
+def localise() -> None:
+    """Make the pages load nothing from elsewhere, and work at any address.
+
+    For the search on pages that were opened as files Zensical loads a script from a server; ours is beside the pages.
+    The page for wrong addresses is shown at any depth, so no relative address can be right on it: it is a page of its
+    own, which looks for the start page.
+    """
+    for page in SITE.rglob("*.html"):
+        text = page.read_text()
+        base = os.path.relpath(SITE, page.parent)
+        page.write_text(text.replace("https://unpkg.com/iframe-worker/shim", f"{base}/assets/iframe_worker.js"))
+    shutil.copy(OWN / "404.html", SITE / "404.html")
+
+
+def check() -> None:
+    """Exit with the list of broken links, if there are any."""
+    if found := links.broken(SITE):
+        sys.exit("\n".join(found))
+
+
+STEPS: tuple[tuple[str, Callable[[], None]], ...] = (
+    ("pages", gather),
+    ("API", lambda: api.write(PAGES / "api")),
+    ("site", render),
+    ("offline", localise),
+    ("links", check),
+)
+
+
+def main() -> None:
+    for name, act in STEPS:
+        start = time.perf_counter()
+        act()
+        print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+    print(f"the site is {SITE.relative_to(ROOT)}/index.html")
