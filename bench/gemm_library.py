@@ -6,15 +6,19 @@
     python bench/gemm_library.py --sets --sharing                     # Stream-K beside data-parallel, hostile shapes
     python bench/gemm_library.py --sets --few                         # 1 to 16 rows, with the kernel for few rows
     python bench/gemm_library.py --sets --ampere                      # mma.sync decompositions beside CUTLASS's example
+    python bench/gemm_library.py --dry-run ...                        # what would be compiled, and compile it: no GPU
 
 Inputs are normal; buffers rotate so that together they exceed three times the L2 (as far as 16 sets do); launches are
 replayed from CUDA graphs in turns of a few milliseconds in random order; medians. 64 rows of every product are compared
 with float64 before it is timed. ``--b``: B is contiguous along K (weights as PyTorch keeps them) or N.
 
+``--processes`` processes stage and compile kernels side by side, without the GPU; each measures alone what it has
+prepared (bench/pool.py). A shape that fails or hangs is reported and the others go on. ``--minutes`` ends the run
+earlier; with ``--write`` the results file is written after each shape.
+
 ``--search`` times the sizes of the Hopper kernel with all ways to share tiles, coarsely at first, then the best
 ``--finalists`` of them in turns with the default choice; its last column is how much of the best speed the choice
-reaches. It takes the ``--options`` that the model finds best (0: all). Kernels are compiled by ``--threads`` threads.
-``--limit`` takes the first shapes of each set only.
+reaches. It takes the ``--options`` that the model finds best (0: all). ``--limit`` takes the first shapes of each set.
 """
 
 from __future__ import annotations
@@ -22,27 +26,24 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import statistics
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from common import table, write_results
-from gemm_gpu import rotation
-from gemm_hopper import problem
-from sides import Run, Sets, Side, cublas, interleaved, ours
+from library_jobs import CHOICE, CUBLAS, EXAMPLE, EXAMPLE_SIDES, NAMES, Answer, Job, Record, Shape, work
+from pool import Failure, Pool
 
-from tilewright.errors import TilewrightError
-from tilewright.gemm import StreamK, kernels
-from tilewright.gemm.choice.choose import Options
-from tilewright.gemm.host.plan import limits
-from tilewright.gemm.schedule.splitk import SplitK
-
-Shape = tuple[int, int, int]
-Record = dict[str, Any]
+from tilewright.errors import ArgumentError
+from tilewright.gemm.tuning.candidate import Candidate
+from tilewright.gemm.tuning.stand_in import stand_in
+from tilewright.gemm.tuning.tune import best_by_model
 
 HOSTILE = (
     (1152, 3840, 16384), (1280, 3584, 16384), (1536, 3072, 16384), (1152, 1920, 9216), (640, 7168, 8192),
@@ -52,16 +53,6 @@ HOSTILE = (
 
 FEW = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((6144, 4096), (4096, 14336), (28672, 8192))]
 """Decoding one to sixteen tokens."""
-
-EXAMPLE = {
-    (2048, 2048, 2048): (484, 454, 425, 420), (4096, 4096, 4096): (538, 525, 513, 511),
-    (5120, 5120, 5120): (507, 535, 518, 511), (8192, 8192, 8192): (495, 531, 489, 489),
-    (1408, 664, 7424): (191, 299, 317, 299), (320, 1736, 6592): (114, 117, 191, 176),
-    (128, 4096, 14336): (113, 167, 201, 189), (3816, 272, 1440): (186, 174, 157, 156),
-}  # fmt: skip
-"""TFLOP/s of CUTLASS's example program of Stream-K (fp16, 128 x 128 x 32 tiles, integer inputs) on one H200: basic
-data-parallel, Stream-K, basic split-K 2, Stream-K as split-K 2."""
-EXAMPLE_SIDES = ("data-parallel", "Stream-K", "split-K 2", "Stream-K as split-K 2")
 
 
 def draw(count: int, seed: int) -> list[Shape]:
@@ -74,157 +65,136 @@ def draw(count: int, seed: int) -> list[Shape]:
     return [(extent(), extent(), extent()) for _ in range(count)]
 
 
-def record(name: str, shape: Shape, dtype: str, b: str, side: Side, us: dict[str, float]) -> Record:
-    return {
-        "set": name, "mnk": list(shape), "dtype": dtype, "b": b, "kernel": side.name, "us": us[side.name],
-        "cublas_us": us["cuBLAS"], "error": side.error,
-    }  # fmt: skip
-
-
-def default(sets: Sets, flops: float, args: argparse.Namespace) -> list[Side]:
-    return [
-        Side("cuBLAS", cublas, sets, flops, 3, seconds=args.seconds),
-        Side("tilewright", library(sets), sets, flops, seconds=args.seconds),
-    ]
-
-
-def library(sets: Sets) -> Run:
-    """The library's own choice of kernel, size and decomposition.
-
-    By launchers, which have their workspace before the graph is captured, as a program's own buffers would be; the
-    choice is that of ``matmul``.
-    """
-    return ours(sets, None, "auto")
-
-
-def compare(name: str, shape: Shape, dtype: str, b: str, args: argparse.Namespace) -> list[Record]:
-    """The default choice and cuBLAS, and with --search the best of all sizes."""
-    m, n, k = shape
-    sets, flops = problem(m, n, k, dtype, b), 2.0 * m * n * k
-    sides = default(sets, flops, args)
-    if args.search:
-        sides += finalists(sets, flops, dtype, args)
-    if args.few and m <= 16 and b == "k":
-        run = ours(sets, f"small_m_{dtype}", "auto")
-        sides.append(Side("few rows", run, sets, flops, seconds=args.seconds))
-    us = interleaved(sides, args.rounds)
-    best = min((time, side) for side, time in us.items() if side != "cuBLAS")
-    text = f"{m}x{n}x{k} {dtype} {b}: {us['tilewright']:.1f} us, {us['cuBLAS'] / us['tilewright']:.3f} of cuBLAS"
-    text += f"; best {best[1]}, the choice reaches {best[0] / us['tilewright']:.3f}" if len(us) > 2 else ""
-    text += f", few rows {k * n * 2e-6 / us['few rows']:.2f} TB/s" if "few rows" in us else ""
-    print(text, flush=True)
-    return [record(name, shape, dtype, b, side, us) for side in sides]
-
-
-# -- exhaustive search ------------------------------------------------------------------------------------------------
-
-
-def finalists(sets: Sets, flops: float, dtype: str, args: argparse.Namespace) -> list[Side]:
-    """The sides that did best in one coarse turn each, of all sizes with all decompositions."""
-    a, b, out, _ = sets[0]
-    (m, k), n, where = a.shape, b.shape[1], limits("gpu")
-    found = Options.of(kernels()[f"hopper_{dtype}"], where)
-    order = found.model.times((m, n, k, 1)).argsort(kind="stable").tolist()
-    options = [found.ways[i] for i in order[: args.options or None]]
-
-    def made(way: Any) -> tuple[str, Run] | None:
-        config, plan = way.config, way.plan((m, n, k, 1), where)
-        name = f"{'x'.join(map(str, config.tile[:2]))} cluster {config.cluster} k {config.cluster_k} "
-        name += f"{'T ' * config.transposed}{config.stages} stages, {way.parts} parts"
-        try:
-            return name, ours(sets, found.entries[id(config)], plan or "data_parallel")
-        except TilewrightError:
-            return None  # the size cannot take the operands
-
-    with ThreadPoolExecutor(args.threads) as pool:
-        runs = [run for run in pool.map(made, options) if run is not None]
-    timed = []
-    for name, run in runs:
-        side = Side(name, run, sets, flops, seconds=1e-3)
-        side.round()
-        timed.append((side.round(), name, run))
-        del side
-    timed.sort(key=lambda one: one[0])
-    return [Side(name, run, sets, flops, seconds=args.seconds) for _, name, run in timed[: args.finalists]]
-
-
-# -- decompositions against each other --------------------------------------------------------------------------------
-
-
-def sharing(shape: Shape, dtype: str, args: argparse.Namespace) -> list[Record]:
-    """Stream-K against our own data-parallel, each in its best size, and what the model chooses."""
-    m, n, k = shape
-    sets, flops = problem(m, n, k, dtype, "k"), 2.0 * m * n * k
-    sides = default(sets, flops, args)
-    for name, how in (("data-parallel", "data_parallel"), ("Stream-K", "stream_k")):
-        sides.append(Side(name, ours(sets, f"hopper_{dtype}", how), sets, flops, seconds=args.seconds))
-    us = interleaved(sides, args.rounds)
-    gain, chosen = us["data-parallel"] / us["Stream-K"], us["data-parallel"] / us["tilewright"]
-    print(f"{m}x{n}x{k} {dtype}: Stream-K {gain:.3f} of data-parallel, the choice {chosen:.3f}", flush=True)
-    return [record("sharing", shape, dtype, "k", side, us) for side in sides]
-
-
-def ampere(shape: Shape, args: argparse.Namespace) -> list[Record]:
-    """The mma.sync kernel's decompositions on small integers, as the example program ran them."""
-    m, n, k = shape
-    sets, flops = rotation(m, n, k, torch.float16, integers=True)[:16], 2.0 * m * n * k
-    entry = kernels()["tensorop_f16"]
-    whole, shared = entry.config, entry.shared or entry.config
-    multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
-
-    def plan(config: Any, **how: Any) -> StreamK:
-        return StreamK.of(
-            shape, config.tile, multiprocessors=multiprocessors, occupancy=config.blocks_at_once(232448),
-            fragments=config.fragments, **how,
-        )  # fmt: skip
-
-    hows: dict[str, tuple[Any, Any]] = {
-        "data-parallel": (entry, "data_parallel"),
-        "Stream-K": (entry, "stream_k"),
-        "split-K 2": (entry.only(whole), SplitK(2)),
-        "Stream-K as split-K 2": (entry.only(shared), plan(shared, split=2)),
-    }
-    sides = default(sets, flops, args)[:1]
-    sides += [Side(name, ours(sets, *how), sets, flops, seconds=args.seconds) for name, how in hows.items()]
-    us = interleaved(sides, args.rounds)
-    found = []
-    for side in sides:
-        one = record("ampere", shape, "f16", "n", side, us) | {"tflops": side.tflops(us[side.name])}
-        if side.name in EXAMPLE_SIDES:
-            one["example_tflops"] = EXAMPLE[shape][EXAMPLE_SIDES.index(side.name)]
-            one["ratio"] = one["tflops"] / one["example_tflops"]
-        found.append(one)
-    ratios = ", ".join(f"{one['kernel']} {one['ratio']:.3f}" for one in found if "ratio" in one)
-    print(f"{m}x{n}x{k}: of the example's speed: {ratios}", flush=True)
+def jobs_of(args: argparse.Namespace) -> list[Job]:
+    """One for each shape, in the order of the report."""
+    how = {"rounds": args.rounds, "seconds": args.seconds, "dry": args.dry_run}
+    sets = json.loads((Path(__file__).parent / "shapes.json").read_text())["sets"]
+    named = [(name, [tuple(shape) for shape in sets[name]]) for name in args.sets]
+    if args.random:
+        named.append((f"random, seed {args.seed}", draw(args.random, args.seed)))
+    if args.shapes:
+        named.append(("shapes", [tuple(map(int, shape.split(","))) for shape in args.shapes]))
+    found = [
+        Job("compare", name, shape, dtype, b, **how)
+        for name, shapes in named for dtype in args.dtypes for b in args.b for shape in shapes[: args.limit]
+    ]  # fmt: skip
+    if args.few:
+        found += [Job("few", "few rows", shape, d, "k", **how) for d in args.dtypes for shape in FEW[: args.limit]]
+    if args.sharing:
+        found += [Job("sharing", "sharing", s, d, "k", **how) for d in args.dtypes for s in HOSTILE[: args.limit]]
+    if args.ampere:
+        found += [Job("ampere", "ampere", shape, "f16", "n", **how) for shape in list(EXAMPLE)[: args.limit]]
     return found
 
 
-# -- the run ----------------------------------------------------------------------------------------------------------
+class Run:
+    """The jobs of a run on a pool: results as they come, on the screen and in the results file."""
+
+    def __init__(self, pool: Pool, args: argparse.Namespace, jobs: list[Job]) -> None:
+        self.pool, self.args, self.jobs = pool, args, jobs
+        self.began = time.monotonic()
+        self.records: list[Record] = []
+        self.failed: list[str] = []
+        self.coarse: dict[Job, dict[Candidate, float]] = {}
+        self.open: dict[Job, int] = {}  # coarse jobs that are still to come, by what they are for
+        self.done = self.kernels = self.compiled = 0
+        self.path: Path | None = None
+
+    def run(self) -> None:
+        end = self.began + 60 * self.args.minutes
+        for job in self.jobs:
+            if self.args.search and job.kind == "compare":
+                self.search(job)
+            else:
+                self.pool.submit(job)
+        for job, answer in self.pool.results(end):
+            if isinstance(answer, Failure):
+                self.note_failure(job, answer.reason)
+            else:
+                self.note(job, answer)
+            if job.kind == "coarse":
+                self.finish_search(job)
+
+    # -- exhaustive search --------------------------------------------------------------------------------------------
+
+    def search(self, job: Job) -> None:
+        """Time each of the options once: the same size always in the same process, which has it compiled then."""
+        try:
+            found = best_by_model(stand_in(job.shape, NAMES[job.dtype], None, "k", job.b), self.args.options or 1 << 30)
+        except ArgumentError:
+            found = []
+        shares: dict[int, list[Candidate]] = {}
+        for one in found:
+            number = int.from_bytes(repr((one.kernel, one.size)).encode(), "little")
+            shares.setdefault(number % 1000003 % len(self.pool.members), []).append(one)
+        self.coarse[job], self.open[job] = {}, len(shares)
+        for member, listed in shares.items():
+            self.pool.submit(replace(job, kind="coarse", found=tuple(listed)), member)
+        if not shares:
+            self.pool.submit(job)
+
+    def finish_search(self, part: Job) -> None:
+        """When all parts of a search are there: the best of them against the choice."""
+        job = replace(part, kind="compare", found=())
+        self.open[job] -= 1
+        if self.open[job] == 0:
+            us = self.coarse.pop(job)
+            best = sorted(us, key=us.__getitem__)[: self.args.finalists]
+            self.pool.submit(replace(job, found=tuple(best)), first=True)
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def note(self, job: Job, answer: Answer) -> None:
+        self.kernels, self.compiled = self.kernels + answer.kernels, self.compiled + answer.compiled
+        if job.kind == "coarse":
+            self.coarse[replace(job, kind="compare", found=())].update(answer.us)
+            return
+        self.done += 1
+        self.records += answer.records
+        self.say(answer.text)
+        if self.args.write and not job.dry:  # after each shape, so that a run that is cut short leaves what it has
+            self.path = write_results("gemm_library", where(), self.records, self.args.write)
+
+    def note_failure(self, job: Job, reason: str) -> None:
+        if job.kind != "coarse":
+            self.done += 1
+        self.failed.append(f"{job} ({job.kind}): {reason}")
+        self.say(f"FAILED {self.failed[-1]}")
+
+    def say(self, text: str) -> None:
+        print(f"[{self.done}/{len(self.jobs)} {time.monotonic() - self.began:4.0f} s] {text}", flush=True)
 
 
-def summary(records: list[Record]) -> None:
-    """Geometric mean, worst and best for each set, dtype and side."""
-    groups: dict[tuple[str, ...], list[float]] = {}
+def where() -> str:
+    import torch
 
-    def add(ratio: float, *key: str) -> None:
-        groups.setdefault(key, []).append(ratio)
+    return "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
 
+
+def ratios(records: list[Record]) -> Iterator[tuple[tuple[str, ...], float]]:
+    """(set, dtype, B along, which speed) and the speed, of each product."""
     products: dict[tuple[Any, ...], dict[str, Record]] = {}
     for one in records:
         products.setdefault((one["set"], one["dtype"], one["b"], *one["mnk"]), {})[one["kernel"]] = one
     for (name, dtype, b, *_), sides in products.items():
         us = {side: one["us"] for side, one in sides.items()}
+        key = name, dtype, b
         if name == "ampere":
-            for side in EXAMPLE_SIDES:
-                add(sides[side]["ratio"], name, dtype, b, f"{side} of the example's")
+            yield from (((*key, f"{side} of the example's"), sides[side]["ratio"]) for side in EXAMPLE_SIDES)
             continue
-        add(us["cuBLAS"] / us["tilewright"], name, dtype, b, "of cuBLAS")
-        best = min(time for side, time in us.items() if side != "cuBLAS")
+        yield (*key, "of cuBLAS"), us[CUBLAS] / us[CHOICE]
         if name == "sharing":
-            add(us["data-parallel"] / us["Stream-K"], name, dtype, b, "Stream-K of data-parallel")
-            add(us["data-parallel"] / us["tilewright"], name, dtype, b, "the choice of data-parallel")
+            yield (*key, "Stream-K of data-parallel"), us["data-parallel"] / us["Stream-K"]
+            yield (*key, "the choice of data-parallel"), us["data-parallel"] / us[CHOICE]
         elif len(us) > 2:
-            add(best / us["tilewright"], name, dtype, b, "of the best size")
+            yield (*key, "of the best size"), min(time for side, time in us.items() if side != CUBLAS) / us[CHOICE]
+
+
+def summary(records: list[Record]) -> None:
+    """Geometric mean, worst and best for each set, dtype and side."""
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for key, ratio in ratios(records):
+        groups.setdefault(key, []).append(ratio)
     rows = [
         (*key, str(len(found)), *(f"{x:.3f}" for x in (statistics.geometric_mean(found), min(found), max(found))))
         for key, found in groups.items()
@@ -232,51 +202,46 @@ def summary(records: list[Record]) -> None:
     table("speed reached", rows, ("set", "dtype", "B along", "speed", "shapes", "geometric mean", "worst", "best"))
 
 
-def main() -> None:
+def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", type=Path)
     parser.add_argument("--sets", nargs="*", default=["large", "decode", "streamk_random", "unaligned"])
-    parser.add_argument("--dtypes", nargs="*", default=["f16"])
+    parser.add_argument("--dtypes", nargs="*", default=["f16"], choices=list(NAMES))
     parser.add_argument("--b", nargs="*", default=["k"], choices=["k", "n"])
+    parser.add_argument("--shapes", nargs="*", default=[], metavar="M,N,K", help="as well")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="shapes of our own draw, as well")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
     parser.add_argument("--limit", type=int, help="the first shapes of each set only")
     parser.add_argument("--search", action="store_true", help="every size and decomposition beside the choice")
     parser.add_argument("--options", type=int, default=160, help="of the search, the model's best; 0: all")
     parser.add_argument("--finalists", type=int, default=6, help="of the search, for the exact comparison")
-    parser.add_argument("--threads", type=int, default=8, help="that compile kernels for the search")
     parser.add_argument("--sharing", action="store_true", help="Stream-K against data-parallel on hostile shapes")
     parser.add_argument("--few", action="store_true", help="1 to 16 rows, with the kernel for few rows beside")
     parser.add_argument("--ampere", action="store_true", help="mma.sync decompositions and the example's figures")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.006, help="of one turn")
-    args = parser.parse_args()
-    shapes: dict[str, list[Any]] = json.loads((Path(__file__).parent / "shapes.json").read_text())["sets"]
-    work: list[Callable[[], list[Record]]] = []
-    named = [(name, shapes[name]) for name in args.sets]
-    if args.few:
-        named.append(("few rows", FEW))
-    if args.random:
-        named.append((f"random, seed {args.seed}", draw(args.random, args.seed)))
-    for name, listed in named:
-        for dtype in args.dtypes:
-            for b in args.b:
-                for shape in listed[: args.limit]:
-                    work.append(lambda *_, o=(name, tuple(shape), dtype, b): compare(*o, args))
-    if args.sharing:
-        work += [lambda s=s, d=d: sharing(s, d, args) for d in args.dtypes for s in HOSTILE[: args.limit]]
-    if args.ampere:
-        work += [lambda s=s: ampere(s, args) for s in list(EXAMPLE)[: args.limit]]
-    records: list[Record] = []
-    where = "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
-    for one in work:
-        records += one()
-        if args.write:  # after each shape, so that a run that is cut short leaves what it has
-            path = write_results("gemm_library", where, records, args.write)
-    summary(records)
-    if args.write:
-        print(path)
+    parser.add_argument("--processes", type=int, default=max(1, min(16, (os.cpu_count() or 2) - 1)))
+    parser.add_argument("--minutes", type=float, default=math.inf, help="after which the run ends with what it has")
+    parser.add_argument("--dry-run", action="store_true", help="choose and compile, measure nothing: needs no GPU")
+    return parser.parse_args(given)
+
+
+def main(given: list[str] | None = None) -> int:
+    args = arguments(given)
+    jobs = jobs_of(args)
+    with Pool(max(1, min(args.processes, 1 << 30 if args.search else len(jobs))), work) as pool:
+        run = Run(pool, args, jobs)
+        run.run()
+    print(f"{run.done} of {len(jobs)} shapes in {time.monotonic() - run.began:.0f} s; {run.compiled} kernels compiled "
+          f"of {run.kernels} staged")  # fmt: skip
+    if run.records:
+        summary(run.records)
+    for failure in run.failed:
+        print(f"FAILED {failure}")
+    if run.path:
+        print(run.path)
+    return 1 if run.failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import ArgumentError, MachineError
-from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.choose import Options
 from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.host.plan import arch, limits, refusal, suited_entry
@@ -18,8 +17,8 @@ from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.streamk_blocks import positive
 from tilewright.gemm.tuning import store
 from tilewright.gemm.tuning.candidate import Candidate
+from tilewright.gemm.tuning.stand_in import stand_in
 from tilewright.gemm.tuning.worker import COMMAND, Failed, Worker
-from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 FINALISTS = 5
 FINAL_ROUNDS = 3
@@ -145,47 +144,6 @@ def best_by_model(problem: Problem, count: int) -> list[Candidate]:
 
 def default_kernels(problem: Problem) -> list[KernelEntry]:
     return candidates(problem.A.dtype, None)
-
-
-def stand_in(shape: Sequence[int], dtype: Any, out_dtype: Any, a_major: str, b_major: str) -> Problem:
-    """The problem with matrices that have strides but take no memory."""
-    import numpy as np
-
-    numbers = [positive(f"shape[{i}]", extent) for i, extent in enumerate(shape)]
-    if len(numbers) not in (3, 4):
-        raise ArgumentError(f"shape must be (M, N, K) or (M, N, K, L), got {tuple(shape)}")
-    m, n, k, batch = (*numbers, 1)[:4]
-    if a_major not in ("k", "m") or b_major not in ("k", "n"):
-        raise ArgumentError(f"a_major is 'k' or 'm' and b_major 'k' or 'n', not {a_major!r} and {b_major!r}")
-    kind = numeric_class(dtype)
-    out = candidates(kind, None)[0].config.c.dtype if out_dtype is None else numeric_class(out_dtype)
-
-    def matrix(name: str, cls: Any, rows: int, columns: int, turned: bool) -> Matrix:
-        # One row of memory under all: nothing is read.
-        base = np.zeros(64, cls.dtype)
-        base = base[-base.ctypes.data % 64 // base.itemsize :][:1]
-        inner = (base.itemsize, rows * base.itemsize) if turned else (columns * base.itemsize, base.itemsize)
-        view = np.lib.stride_tricks.as_strided(base, (batch, rows, columns), (rows * columns * base.itemsize, *inner))
-        return Matrix.of(name, view)
-
-    A, B = matrix("a", kind, m, k, a_major == "m"), matrix("b", kind, k, n, b_major == "k")
-    D = matrix("out", out, m, n, False)
-    return Problem(A, B, D, D, False)
-
-
-def numeric_class(dtype: Any) -> Any:
-    """The numeric class of a dtype of NumPy or PyTorch, of its name, or of the class itself."""
-    if hasattr(dtype, "ir_type"):
-        return dtype
-    if isinstance(dtype, str):
-        import ml_dtypes
-        import numpy as np
-
-        try:
-            dtype = np.dtype(getattr(ml_dtypes, dtype, dtype))
-        except TypeError:
-            raise ArgumentError(f"there is no dtype {dtype!r}") from None
-    return numeric_of_dtype(dtype)
 
 
 def specification(problem: Problem, a_major: str, b_major: str) -> dict[str, Any]:

@@ -1,0 +1,190 @@
+"""The jobs of bench/gemm_library.py: what a process of its pool prepares and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import TilewrightError
+from tilewright.gemm import SplitK, StreamK, kernels
+from tilewright.gemm.host.plan import limits
+from tilewright.gemm.tuning.ahead import compile_ahead
+from tilewright.gemm.tuning.candidate import Candidate
+from tilewright.gemm.tuning.stand_in import stand_in
+
+Shape = tuple[int, int, int]
+Record = dict[str, Any]
+NAMES = {"f16": "float16", "bf16": "bfloat16"}
+
+EXAMPLE = {
+    (2048, 2048, 2048): (484, 454, 425, 420), (4096, 4096, 4096): (538, 525, 513, 511),
+    (5120, 5120, 5120): (507, 535, 518, 511), (8192, 8192, 8192): (495, 531, 489, 489),
+    (1408, 664, 7424): (191, 299, 317, 299), (320, 1736, 6592): (114, 117, 191, 176),
+    (128, 4096, 14336): (113, 167, 201, 189), (3816, 272, 1440): (186, 174, 157, 156),
+}  # fmt: skip
+"""TFLOP/s of CUTLASS's example program of Stream-K (fp16, 128 x 128 x 32 tiles, integer inputs) on one H200: basic
+data-parallel, Stream-K, basic split-K 2, Stream-K as split-K 2."""
+EXAMPLE_SIDES = ("data-parallel", "Stream-K", "split-K 2", "Stream-K as split-K 2")
+
+CHOICE, CUBLAS = "tilewright", "cuBLAS"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A side of a comparison: what ``launcher`` takes as kernel and decomposition."""
+
+    name: str
+    kernel: Any = None
+    decomposition: Any = "auto"
+
+
+@dataclass(frozen=True)
+class Job:
+    """``kind`` is "compare" (the default choice, and ``found``), "coarse" (each of ``found`` once), "sharing",
+    "ampere" or "few"; ``b`` says along which mode B lies."""
+
+    kind: str
+    set: str
+    shape: Shape
+    dtype: str
+    b: str
+    found: tuple[Candidate, ...] = ()
+    rounds: int = 7
+    seconds: float = 0.006
+    dry: bool = False
+
+    def __str__(self) -> str:
+        return f"{'x'.join(map(str, self.shape))} {self.dtype} {self.b}"
+
+
+@dataclass
+class Answer:
+    """``records`` for the results file, and a line of ``text``; or the ``us`` of the candidates of a coarse job.
+    ``kernels`` were prepared, ``compiled`` of them in this job."""
+
+    records: list[Record]
+    text: str
+    us: dict[Candidate, float]
+    kernels: int = 0
+    compiled: int = 0
+
+
+def work(job: Job, alone: Callable[[], Any]) -> Answer:
+    """Compile what the job needs, then measure it ``alone``."""
+    ways, kernels_, compiled, texts = [], 0, 0, []
+    for way in ways_of(job):
+        problem = stand_in(job.shape, NAMES[job.dtype], None, "k", job.b)
+        try:
+            plan, artifacts = compile_ahead(problem, way.kernel, way.decomposition)
+        except TilewrightError:
+            if not job.found or way.name == CHOICE:
+                raise
+            continue  # the size cannot take the operands
+        ways.append(way)
+        kernels_, compiled = kernels_ + len(artifacts), compiled + sum(not one.cached for one in artifacts)
+        texts.append(f"{way.name}: {plan.entry.name} {'x'.join(map(str, plan.config.tile))} {plan.decomposition}")
+    answer = Answer([], f"{job}: {'; '.join(texts[:5])}", {}, kernels_, compiled)
+    if not job.dry:
+        with alone():
+            measure(job, ways, answer)
+    return answer
+
+
+def ways_of(job: Job) -> list[Way]:
+    """The sides of the comparison, but for cuBLAS."""
+    choice = Way(CHOICE)
+    candidates = [Way(str(one), one.entry, one.decomposition((*job.shape, 1), *limits("gpu"))) for one in job.found]
+    match job.kind:
+        case "coarse":
+            return candidates
+        case "sharing":
+            entry = f"hopper_{job.dtype}"
+            return [choice, Way("data-parallel", entry, "data_parallel"), Way("Stream-K", entry, "stream_k")]
+        case "few":
+            return [choice, Way("few rows", f"small_m_{job.dtype}")]
+        case "ampere":
+            return ampere_ways(job.shape)
+        case _:
+            return [choice, *candidates]
+
+
+def ampere_ways(shape: Shape) -> list[Way]:
+    """The mma.sync kernel's decompositions, as the example program has them."""
+    entry = kernels()["tensorop_f16"]
+    whole, shared = entry.config, entry.shared or entry.config
+    multiprocessors, smem = limits("gpu")
+    plan = StreamK.of(
+        shape, shared.tile, multiprocessors=multiprocessors, occupancy=shared.blocks_at_once(smem),
+        fragments=shared.fragments, split=2,
+    )  # fmt: skip
+    return [
+        Way("data-parallel", entry, "data_parallel"), Way("Stream-K", entry, "stream_k"),
+        Way("split-K 2", entry.only(whole), SplitK(2)), Way("Stream-K as split-K 2", entry.only(shared), plan),
+    ]  # fmt: skip
+
+
+def measure(job: Job, ways: list[Way], answer: Answer) -> None:
+    """Fill in the answer on the GPU."""
+    import torch
+    from gemm_gpu import rotation
+    from gemm_hopper import problem
+    from sides import Side, cublas, interleaved, ours
+
+    (m, n, k), flops = job.shape, 2.0 * job.shape[0] * job.shape[1] * job.shape[2]
+    if job.kind == "ampere":  # small integers, as the example program has them
+        sets = rotation(m, n, k, torch.float16, integers=True)[:16]
+    else:
+        sets = problem(m, n, k, job.dtype, job.b)
+    try:
+        if job.kind == "coarse":
+            for way, candidate in zip(ways, candidates_of(job, ways), strict=True):
+                side = Side(way.name, ours(sets, way.kernel, way.decomposition), sets, flops, seconds=1e-3)
+                side.round()
+                answer.us[candidate] = min(side.round(), side.round())
+            return
+        sides = [Side(CUBLAS, cublas, sets, flops, 3, seconds=job.seconds)]
+        sides += [
+            Side(way.name, ours(sets, way.kernel, way.decomposition), sets, flops, seconds=job.seconds) for way in ways
+        ]
+        us = interleaved(sides, job.rounds)
+        answer.text = f"{job}: {line(job, us)}"
+        for side in sides:
+            one: Record = {
+                "set": job.set, "mnk": list(job.shape), "dtype": job.dtype, "b": job.b, "kernel": side.name,
+                "us": us[side.name], "cublas_us": us[CUBLAS], "error": side.error,
+            }  # fmt: skip
+            if job.kind == "ampere" and side.name in EXAMPLE_SIDES:
+                example = EXAMPLE[job.shape][EXAMPLE_SIDES.index(side.name)]
+                one |= {"tflops": side.tflops(us[side.name]), "example_tflops": example}
+                one["ratio"] = one["tflops"] / example
+            answer.records.append(one)
+    finally:
+        sides = side = None  # their graphs hold memory
+        del sets
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()  # for the other processes
+
+
+def candidates_of(job: Job, ways: list[Way]) -> list[Candidate]:
+    named = {str(one): one for one in job.found}
+    return [named[way.name] for way in ways]
+
+
+def line(job: Job, us: dict[str, float]) -> str:
+    """What was found, in few words."""
+    if job.kind == "ampere":
+        m, n, k = job.shape
+        rates = (2e-6 * m * n * k / us[name] for name in EXAMPLE_SIDES)
+        pairs = zip(EXAMPLE_SIDES, rates, EXAMPLE[job.shape], strict=True)
+        return "of the example's speed: " + ", ".join(f"{name} {rate / theirs:.3f}" for name, rate, theirs in pairs)
+    text = f"{us[CHOICE]:.1f} us, {us[CUBLAS] / us[CHOICE]:.3f} of cuBLAS"
+    if job.kind == "sharing":
+        gain, chosen = us["data-parallel"] / us["Stream-K"], us["data-parallel"] / us[CHOICE]
+        return f"{text}; Stream-K {gain:.3f} of data-parallel, the choice {chosen:.3f}"
+    if job.kind == "few":
+        return f"{text}; few rows {job.shape[1] * job.shape[2] * 2e-6 / us['few rows']:.2f} TB/s"
+    if len(us) > 2:
+        best = min((time, side) for side, time in us.items() if side != CUBLAS)
+        text += f"; best {best[1]}, the choice reaches {best[0] / us[CHOICE]:.3f}"
+    return text

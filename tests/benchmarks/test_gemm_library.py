@@ -1,0 +1,97 @@
+"""bench/gemm_library.py without a GPU: its jobs, what it compiles, its table; and on one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
+    import gemm_library
+
+    return gemm_library
+
+
+def test_shapes_of_a_draw(bench: Any) -> None:
+    drawn = bench.draw(64, 7)
+    assert drawn == bench.draw(64, 7) != bench.draw(64, 8)
+    assert all(extent % 8 == 0 and 128 <= extent <= 8192 for shape in drawn for extent in shape)
+
+
+def test_jobs(bench: Any) -> None:
+    def of(*given: str) -> list[Any]:
+        found: list[Any] = bench.jobs_of(bench.arguments(list(given)))
+        return found
+
+    assert len(of()) == 8 + 6 + 64 + 24
+    assert [job.shape for job in of("--sets", "--random", "32", "--seed", "7")] == bench.draw(32, 7)
+    assert {job.kind for job in of("--sets", "--sharing", "--ampere", "--few")} == {"sharing", "ampere", "few"}
+    assert [job.shape for job in of("--sets", "--shapes", "8,16,24")] == [(8, 16, 24)]
+    assert [(job.dtype, job.b) for job in of("--sets", "decode", "--limit", "1", "--dtypes", "f16", "bf16",
+                                            "--b", "k", "n")] == [(d, b) for d in ("f16", "bf16") for b in "kn"]  # fmt: skip
+
+
+def test_sides_of_each_kind_of_job(bench: Any) -> None:
+    import library_jobs
+
+    def sides(kind: str, shape: tuple[int, int, int]) -> list[str]:
+        return [way.name for way in library_jobs.ways_of(library_jobs.Job(kind, "set", shape, "f16", "k"))]
+
+    assert sides("compare", (256, 256, 256)) == ["tilewright"]
+    assert sides("sharing", bench.HOSTILE[0]) == ["tilewright", "data-parallel", "Stream-K"]
+    for shape in library_jobs.EXAMPLE:
+        assert sides("ampere", shape) == list(library_jobs.EXAMPLE_SIDES)
+    assert sides("few", bench.FEW[0]) == ["tilewright", "few rows"]
+
+
+def test_a_dry_run_compiles_what_would_be_launched(bench: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--sets", "--shapes", "64,64,64", "--search", "--options", "2", "--dry-run", "--processes", "1"]
+    assert bench.main(given) == 0
+    printed = capsys.readouterr().out
+    assert "64x64x64 f16 k: tilewright: hopper_f16" in printed and "1 of 1 shapes" in printed
+
+
+def test_the_table(bench: Any) -> None:
+    def record(name: str, kernel: str, us: float, **more: Any) -> dict[str, Any]:
+        return {"set": name, "mnk": [1, 2, 3], "dtype": "f16", "b": "k", "kernel": kernel, "us": us, **more}
+
+    records = [record("s", "cuBLAS", 12.0), record("s", "tilewright", 10.0), record("s", "other", 9.0)]
+    records += [record("sharing", name, us) for name, us in (("cuBLAS", 8.0), ("tilewright", 10.0),
+                                                             ("data-parallel", 15.0), ("Stream-K", 12.0))]  # fmt: skip
+    found = {key[0] + " " + key[3]: ratio for key, ratio in bench.ratios(records)}
+    assert found == {
+        "s of cuBLAS": 1.2, "s of the best size": 0.9, "sharing of cuBLAS": 0.8,
+        "sharing Stream-K of data-parallel": 1.25, "sharing the choice of data-parallel": 1.5,
+    }  # fmt: skip
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", ["--search", "--sharing", "--ampere", "--few"])
+def test_on_a_gpu(mode: str, bench: Any, tmp_path: Path) -> None:
+    shapes = ["--shapes", "256,384,512"] if mode == "--search" else []
+    given = ["--sets", *shapes, mode, "--limit", "1", "--options", "4", "--processes", "2", "--rounds", "2"]
+    assert bench.main([*given, "--write", str(tmp_path)]) == 0
+    (path,) = tmp_path.iterdir()
+    records = json.loads(path.read_text())["records"]
+    assert len({one["kernel"] for one in records}) >= 3 and all(one["us"] > 0 for one in records)
+
+
+@pytest.mark.gpu
+def test_what_was_compiled_ahead_is_what_is_launched() -> None:
+    torch = pytest.importorskip("torch")
+    from tilewright.gemm import launcher
+    from tilewright.gemm.host import handle
+    from tilewright.gemm.tuning.ahead import compile_ahead
+    from tilewright.gemm.tuning.stand_in import stand_in
+
+    for m, n, k in ((256, 384, 512), (318, 197, 819), (3976, 943, 3105)):
+        compile_ahead(stand_in((m, n, k), "float16", None, "k", "k"))
+        before = len(handle._COMPILED)
+        a, b = (torch.randn(rows, k, device="cuda").half() for rows in (m, n))
+        launcher(a, b.t(), a.new_empty(m, n))()
+        assert len(handle._COMPILED) == before
