@@ -32,8 +32,8 @@ def test_jobs(bench: Any) -> None:
     assert [job.shape for job in of("--sets", "--random", "32", "--seed", "7")] == bench.draw(32, 7)
     assert {job.kind for job in of("--sets", "--sharing", "--ampere", "--few")} == {"sharing", "ampere", "few"}
     assert [job.shape for job in of("--sets", "--shapes", "8,16,24")] == [(8, 16, 24)]
-    assert [(job.dtype, job.b) for job in of("--sets", "decode", "--limit", "1", "--dtypes", "f16", "bf16",
-                                            "--b", "k", "n")] == [(d, b) for d in ("f16", "bf16") for b in "kn"]  # fmt: skip
+    both = of("--sets", "decode", "--limit", "1", "--dtypes", "f16", "bf16", "--b", "k", "n")
+    assert [(job.dtype, job.b) for job in both] == [(d, b) for d in ("f16", "bf16") for b in "kn"]
 
 
 def test_sides_of_each_kind_of_job(bench: Any) -> None:
