@@ -35,6 +35,9 @@ SHARED_ELEMENTS = 160 * 128
 SLICES = (2, 4, 8)
 """Blocks of a cluster that share a tile's k tiles."""
 
+TURNS_ROWS, TURNS_COLUMNS = 128, range(96, 193, 16)
+"""Of tiles whose two warpgroups take turns: one holds all sums of its tile, as many as its registers take."""
+
 FIRST = (128, 256)
 MOST_STAGES = 16
 
@@ -45,6 +48,8 @@ def hopper_sizes(dtype: Any, out: Any, acc: Any) -> list[HopperConfig]:
     a, b, c = Operand(dtype, Major.K, 128), Operand(dtype, b_major, 128), Operand(out, Major.K, 128)
     sizes = [sized(a, b, c, acc, tile, consumers) for tile, consumers in tiles()]
     sizes += [other for size in sizes for other in clustered(size)]
+    sizes += [other for columns in TURNS_COLUMNS for other in in_turns(sized(a, b, c, acc, (TURNS_ROWS, columns),
+                                                                             (2, 1), pingpong=True))]  # fmt: skip
     return sizes + [replace(size, transposed=True) for size in sizes if size.tile[0] != size.tile[1]]
 
 
@@ -63,6 +68,13 @@ def clustered(size: HopperConfig) -> Iterator[HopperConfig]:
                 break
 
 
+def in_turns(size: HopperConfig) -> Iterator[HopperConfig]:
+    """The size whose warpgroups take turns, alone and with pairs of blocks that share an operand."""
+    yield size
+    for cluster in PAIRS:
+        yield replace(size, cluster=cluster)
+
+
 def tiles() -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """(tile, consumers)"""
     found = [((rows, columns), (groups, 1)) for rows, groups in ROWS for columns in COLUMNS
@@ -72,15 +84,16 @@ def tiles() -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def sized(
-    a: Operand, b: Operand, c: Operand, acc: Any, tile: tuple[int, int], consumers: tuple[int, int]
+    a: Operand, b: Operand, c: Operand, acc: Any, tile: tuple[int, int], consumers: tuple[int, int],
+    pingpong: bool = False,
 ) -> HopperConfig:  # fmt: skip
     """As many stages of 128 bytes of K as fit, with the parts of the epilogue that leave most of them."""
     (bM, bN), bK = tile, 1024 // a.dtype.width
-    columns = bN // consumers[1]
+    columns = bN if pingpong else bN // consumers[1]
     options = []
     for part in (64, 32, 16, 8):
         if columns % part == 0:
-            config = HopperConfig(a, b, c, acc, (bM, bN, bK), 2, consumers, epilogue_columns=part)
+            config = HopperConfig(a, b, c, acc, (bM, bN, bK), 2, consumers, pingpong=pingpong, epilogue_columns=part)
             stages = min(MOST_STAGES, 2 + (SMEM - config.smem_bytes) // config.stage_bytes)
             options.append(replace(config, stages=stages))
     return max(options, key=lambda config: (min(config.stages, 4), config.epilogue_columns))

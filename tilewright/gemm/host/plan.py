@@ -120,7 +120,7 @@ class Plan:
         """Every tile in so many slices, or as many as it has k tiles, in the size that suits a batch of as many
         products with a part of K."""
         m, n, k, _ = problem.shape
-        alone = tuple(c for c in entry.small if not isinstance(c, HopperConfig) or c.cluster_k == 1)
+        alone = tuple(c for c in entry.small if not isinstance(c, HopperConfig) or c.cluster_k == 1 and not c.pingpong)
         part = m, n, max(1, -(-k // how.slices)), how.slices
         entry, _ = best(replace(entry, small=alone), "data_parallel", part, where)
         config = with_operands(entry, problem)
