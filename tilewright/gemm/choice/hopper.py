@@ -38,6 +38,9 @@ SLICES = (2, 4, 8)
 TURNS_ROWS, TURNS_COLUMNS = 128, range(96, 193, 16)
 """Of tiles whose two warpgroups take turns: one holds all sums of its tile, as many as its registers take."""
 
+REGISTERS = 208
+"""Of a thread, for the sums of such a tile and a part of D: ptxas keeps the rest in memory beyond."""
+
 FIRST = (128, 256)
 MOST_STAGES = 16
 
@@ -96,4 +99,6 @@ def sized(
             config = HopperConfig(a, b, c, acc, (bM, bN, bK), 2, consumers, pingpong=pingpong, epilogue_columns=part)
             stages = min(MOST_STAGES, 2 + (SMEM - config.smem_bytes) // config.stage_bytes)
             options.append(replace(config, stages=stages))
+    if pingpong:
+        options = [c for c in options if bM * bN + bM * c.epilogue_columns * c.c.dtype.width // 32 <= 128 * REGISTERS]
     return max(options, key=lambda config: (min(config.stages, 4), config.epilogue_columns))
