@@ -1,0 +1,88 @@
+"""docs/path: each step is a complete program that prints what the page says; its kernels compile for GPUs without spills."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright.cute as cute
+from tilewright import cuda
+from tilewright.errors import SimulationError
+
+FOLDER = Path(__file__).parents[2] / "docs" / "path"
+STEPS = sorted(page.stem for page in FOLDER.glob("[0-9]*.md"))
+KERNELS = {"05_mma_gemm": "sm_80", "06_cp_async_pipeline": "sm_80", "09_hopper_gemm": "sm_90a", "10_stream_k": "sm_90a"}
+
+
+def program(step: str) -> str:
+    return "\n".join(re.findall(r"```python\n(.*?)```", (FOLDER / f"{step}.md").read_text(), re.DOTALL))
+
+
+def run(step: str, text: str, folder: Path) -> tuple[list[str], dict[str, Any]]:
+    """What the program prints, and its names."""
+    source = folder / f"{step}.py"  # a file, because staging reads the source of kernels
+    source.write_text(text)
+    names: dict[str, Any] = {"__name__": step, "__file__": str(source)}
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(text, str(source), "exec"), names)
+    return printed.getvalue().splitlines(), names
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_step_prints_what_the_page_says(step: str, tmp_path: Path) -> None:
+    text = program(step)
+    printed, _ = run(step, text, tmp_path)
+    expected = re.findall(r"^ *print\(.*\) +# (.*)$", text, re.MULTILINE)
+    if step == "04_shared_memory":  # a loop prints; the lines stand in the text
+        listed = re.search(r"It prints\n\n((?:    .*\n)+)", (FOLDER / f"{step}.md").read_text())
+        assert listed
+        expected = [line.strip() for line in listed[1].splitlines()]
+    assert printed == expected and expected
+    drawn = re.findall(r'\.save\("(\w+\.svg)"\)', text)
+    assert [name for name in drawn if not (tmp_path / name).exists()] == []
+
+
+def test_the_pages_are_listed_and_lead_on() -> None:
+    index = (FOLDER / "index.md").read_text()
+    assert len(STEPS) == 10 and re.findall(r"\]\((\d\d_\w+)\.md\)", index) == STEPS
+    for step, following in zip(STEPS, STEPS[1:], strict=False):
+        assert f"({following}.md)" in (FOLDER / f"{step}.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("step", "left_out", "rule"),
+    [
+        ("04_shared_memory", "cute.arch.sync_threads() ", "data-race"),
+        ("05_mma_gemm", "cute.arch.sync_threads()                        # nobody", "data-race"),
+        ("06_cp_async_pipeline", "cute.arch.cp_async_wait_group(STAGES - 2) ", "data-race"),
+        ("08_wgmma", "warpgroup.wait_group(0) ", "wgmma-registers"),
+    ],
+)
+def test_what_the_pages_say_is_found_is_found(step: str, left_out: str, rule: str, tmp_path: Path) -> None:
+    text = program(step)
+    assert text.count(left_out) == 1
+    with pytest.raises(SimulationError) as caught:
+        run(step, text.replace(left_out, "pass  # " if "#" not in left_out else "pass # "), tmp_path)
+    assert rule in str(caught.value)
+
+
+@pytest.mark.parametrize("step", KERNELS)
+def test_the_kernels_compile_without_spills(step: str, tmp_path: Path) -> None:
+    _, names = run(step, program(step).split("\nrng = ")[0], tmp_path)
+    np, tensor = names["np"], names["from_dlpack"]
+    a, b = (tensor(np.zeros((rows, 256), np.float16), assumed_align=16) for rows in (64, 128))
+    c = tensor(np.zeros((64, 128), np.float32), assumed_align=16)
+    more: list[Any] = []
+    if step == "09_hopper_gemm":
+        more = [4]
+    if step == "10_stream_k":
+        parts = np.zeros((4, 128, 64), np.float32).transpose(2, 1, 0)
+        more = [tensor(parts, assumed_align=16), tensor(np.zeros(4, np.int32)), 1]
+    (kernel,) = cute.compile(names["gemm"], a, b, c, *more).kernels
+    artifact = cuda.compile(kernel, KERNELS[step])
+    assert artifact.spills == 0 and artifact.warnings == []
