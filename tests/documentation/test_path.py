@@ -1,4 +1,4 @@
-"""docs/path: each step is a complete program that prints what the page says; its kernels compile for GPUs without spills."""
+"""docs/path: each step is a complete program that prints what the page says; its kernels compile without spills."""
 
 from __future__ import annotations
 
