@@ -41,14 +41,22 @@ def lazily(
     return find, lambda: public, public
 
 
-def unknown_names(module: str) -> Getter:
-    """``__getattr__`` of a public module that defines its names itself: the error for any other."""
+def unknown_names(module: str) -> None:
+    """Give a public module that defines its names itself a ``__getattr__``: the error for any other name. (A module
+    that defines ``__getattr__`` in its text has every name, to type checkers.)"""
 
     def find(name: str) -> Any:
         found = sys.modules[module]
         raise missing(module, name, getattr(found, "__all__", dir(found)), sys._getframe(1))
 
-    return find
+    sys.modules[module].__getattr__ = find  # type: ignore[method-assign]
+
+
+def names_of(other: str) -> tuple[Getter, Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of an older module that shows what the module ``other`` shows."""
+    found = importlib.import_module(other)
+    public: list[str] = list(found.__all__)
+    return found.__getattribute__, lambda: public, public
 
 
 def missing(module: str, name: str, known: Iterable[str], asker: FrameType) -> Exception:

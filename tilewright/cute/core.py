@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tilewright import cute as _cute
+from tilewright._lazy import names_of
 
-__all__ = list(_cute.__all__)
+__getattr__, __dir__, __all__ = names_of("tilewright.cute")
 
 
 def _pack_tile(tile: Any, *, loc: Any = None, ip: Any = None) -> Any:
@@ -13,7 +13,3 @@ def _pack_tile(tile: Any, *, loc: Any = None, ip: Any = None) -> Any:
 
 
 _pack_shape = _pack_tile
-
-
-def __getattr__(name: str) -> object:
-    return getattr(_cute, name)

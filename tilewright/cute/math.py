@@ -35,4 +35,4 @@ __all__ = [
     "isnan", "log", "log10", "log2", "pow", "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)

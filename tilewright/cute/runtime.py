@@ -16,4 +16,4 @@ __all__ = [
     "make_ptr",
 ]
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)

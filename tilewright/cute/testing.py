@@ -15,4 +15,4 @@ __all__ = [
     "tune",
 ]
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)

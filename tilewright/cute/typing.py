@@ -40,4 +40,4 @@ __all__ = [
     "Uint8", "XTuple",
 ]  # fmt: skip
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)

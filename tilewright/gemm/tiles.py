@@ -49,6 +49,7 @@ def global_to_shared(operand: Operand, tile: tuple[int, int], threads: int, gran
     vector = operand.vector
     if operand.copy_bits >= LEAST_ASYNCHRONOUS:
         cached = cute.nvgpu.LoadCacheMode.GLOBAL if operand.copy_bits == 128 else cute.nvgpu.LoadCacheMode.ALWAYS
+        op: cute.nvgpu.cpasync.CopyG2SOp | cute.nvgpu.CopyUniversalOp
         op = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cached)
     else:
         op = cute.nvgpu.CopyUniversalOp()

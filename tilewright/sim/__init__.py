@@ -6,46 +6,17 @@
 'lockstep'
 """
 
-from __future__ import annotations
+from tilewright._lazy import lazily
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from tilewright.atoms.ptx.actions import ptx_action
-from tilewright.sim.memory import conceal, expose
-from tilewright.sim.profiling import KernelProfile, SimProfile, profile
-from tilewright.sim.settings import Options, current_options, options, set_options
-from tilewright.sim.tracing import Trace, trace
-
-if TYPE_CHECKING:
-    from tilewright.sim import debug
-    from tilewright.sim.exploration import explore
-
-__all__ = [
-    "KernelProfile",
-    "Options",
-    "SimProfile",
-    "Trace",
-    "conceal",
-    "current_options",
-    "debug",
-    "explore",
-    "expose",
-    "options",
-    "profile",
-    "ptx_action",
-    "set_options",
-    "trace",
-]
-
-
-# What most programs never use, and need not import.
-_ON_DEMAND = {"explore": "tilewright.sim.exploration"}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "debug":
-        return import_module("tilewright.sim.debug")
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ON_DEMAND[name]), name)
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "tilewright.atoms.ptx.actions": "ptx_action",
+        "tilewright.sim.memory": "conceal expose",
+        "tilewright.sim.profiling": "KernelProfile SimProfile profile",
+        "tilewright.sim.settings": "Options current_options options set_options",
+        "tilewright.sim.tracing": "Trace trace",
+        "tilewright.sim.exploration": "explore",
+    },
+    ("debug",),
+)

@@ -1,4 +1,5 @@
 """``cutlass.utils.sm100``: another name of :mod:`tilewright.utils.blackwell_helpers`."""
 
-from tilewright.utils.blackwell_helpers import __all__ as __all__
-from tilewright.utils.blackwell_helpers import __getattr__ as __getattr__
+from tilewright._lazy import names_of
+
+__getattr__, __dir__, __all__ = names_of("tilewright.utils.blackwell_helpers")

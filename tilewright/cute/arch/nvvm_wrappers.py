@@ -1,9 +1,5 @@
 """``cute.arch.nvvm_wrappers``: the older module of names that ``cute.arch`` has."""
 
-from tilewright.cute import arch as _arch
+from tilewright._lazy import names_of
 
-__all__ = list(_arch.__all__)
-
-
-def __getattr__(name: str) -> object:
-    return getattr(_arch, name)
+__getattr__, __dir__, __all__ = names_of("tilewright.cute.arch")

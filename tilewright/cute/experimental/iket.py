@@ -52,4 +52,4 @@ def sentinel_token(name: str, *, loc: Any = None, ip: Any = None) -> Token:
     return Token(name, is_sentinel=True)
 
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)

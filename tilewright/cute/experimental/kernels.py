@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, overload
 
 from tilewright.lang.launch.kernel import KernelFunction
-from tilewright.lang.launch.marked import mark
+from tilewright.lang.launch.marked import P, mark
 from tilewright.lang.tensors.bounded import BoundedTensor
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout
 
 
-class ExperimentalKernel(KernelFunction):
+class ExperimentalKernel(KernelFunction[P]):
     """A kernel whose tensors in global memory know their bounds."""
 
     def received(self, argument: Any) -> Any:
@@ -21,6 +22,10 @@ class ExperimentalKernel(KernelFunction):
         return BoundedTensor.of(argument) if argument.memspace is AddressSpace.gmem else argument
 
 
+@overload
+def kernel(function: Callable[P, Any], *, preprocessor: bool = True) -> KernelFunction[P]: ...
+@overload
+def kernel(*, preprocessor: bool = True) -> Callable[[Callable[P, Any]], KernelFunction[P]]: ...
 def kernel(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator of kernels whose tensor arguments :func:`tilewright.cute.experimental.copy` keeps within bounds."""
     return mark(ExperimentalKernel, function, preprocessor, unknown)

@@ -61,4 +61,4 @@ class CopyUniversalOp:
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:
         return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)

@@ -109,7 +109,7 @@ class CopyReduceBulkTensorTileS2GOp(_BulkTensorOp):
         kind = getattr(self.reduction_kind, "name", str(self.reduction_kind)).lower()
         return TmaStore(bits, rank, reduction=kind)
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)
 
 
 @dataclass(frozen=True)

@@ -188,4 +188,4 @@ class StMatrix8x8x16bOp:
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
         return self.matrix_copy()
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)

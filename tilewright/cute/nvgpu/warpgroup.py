@@ -203,4 +203,4 @@ class MmaI8Op:
         _need(self, "acc_dtype", self.acc_dtype, (I32,))
         return _atom(self, (I32, a, b), (self.a_major_mode, self.b_major_mode))
 
-__getattr__ = unknown_names(__name__)
+unknown_names(__name__)

@@ -131,7 +131,7 @@ def made(
 def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> Any:
     """The kernel for arguments of this kind; ``streamed``: with a stream as its last one."""
     if (key, streamed) not in _COMPILED:
-        more = {"stream": StreamHandle(0)} if streamed else {}
+        more: dict[str, Any] = {"stream": StreamHandle(0)} if streamed else {}
         _COMPILED[key, streamed] = cute.compile(kernel, *args, **more)
     return _COMPILED[key, streamed]
 

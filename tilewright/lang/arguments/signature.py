@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin
 
 from tilewright.errors import ArgumentError
 from tilewright.lang.numbers.numeric import NumericMeta
@@ -13,19 +13,23 @@ from tilewright.lang.staging import objects
 from tilewright.lang.staging.location import fail
 from tilewright.layout import ComposedLayout, Layout
 
+if TYPE_CHECKING:
+    T = TypeVar("T")
+    Constexpr = Annotated[T, "known when the function is compiled"]  # a Constexpr[int] is an int
+else:
 
-class Constexpr:
-    """Annotation of a parameter whose value is fixed when the function is compiled: ``tile: cutlass.Constexpr``.
+    class Constexpr:
+        """Annotation of a parameter whose value is fixed when the function is compiled: ``tile: cutlass.Constexpr``.
 
-    ``Constexpr[int]`` says of what type it is. The argument is not passed to a compiled function.
-    """
+        ``Constexpr[int]`` says of what type it is. The argument is not passed to a compiled function.
+        """
 
-    def __class_getitem__(cls, item: Any) -> Any:
-        return type("Constexpr", (Constexpr,), {"expected": item})
+        def __class_getitem__(cls, item: Any) -> Any:
+            return type("Constexpr", (Constexpr,), {"expected": item})
 
 
 def is_constexpr(annotation: Any) -> bool:
-    if isinstance(annotation, type) and issubclass(annotation, Constexpr):
+    if isinstance(annotation, type) and issubclass(annotation, cast(type, Constexpr)):
         return True
     return isinstance(annotation, str) and "Constexpr" in annotation
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, overload
 
 from tilewright.ir.builder import Builder
 from tilewright.lang.arguments.signature import adapt, numeric_annotation
-from tilewright.lang.launch.marked import MarkedFunction, mark
+from tilewright.lang.launch.marked import MarkedFunction, P, Q, R, mark
 from tilewright.lang.staging.builder import StagingBuilder
 from tilewright.lang.staging.user_errors import show_users_frames
 
 
-class JitFunction(MarkedFunction):
+class JitFunction(MarkedFunction[P, R]):
     """A function marked ``@cute.jit``.
 
     Called while something is staged, it is inlined there. Called from Python it is compiled for its arguments, at the
@@ -33,6 +34,20 @@ class JitFunction(MarkedFunction):
     def adapts(self) -> bool:
         return any(numeric_annotation(a) for a in self.signature.annotations.values())
 
+    if TYPE_CHECKING:  # what the base class has, with the types of this one
+
+        @overload
+        def __get__(self, owner: None, cls: Any = None) -> JitFunction[P, R]: ...
+        @overload
+        def __get__(self: JitFunction[Concatenate[Any, Q], R], owner: object, cls: Any = None) -> JitFunction[Q, R]: ...
+        def __get__(self, owner: Any, cls: Any = None) -> Any: ...
+
+    # The first signature is what editors show. The second takes what stands for a parameter's type at a call from the
+    # host: a number for Int32, any framework's array for Tensor (docs/architecture.md, "Types").
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if Builder.active():
             return self.inline(args, kwargs)
@@ -60,6 +75,10 @@ class JitFunction(MarkedFunction):
         return f"<jit function {self.function.__qualname__}>"
 
 
+@overload
+def jit(function: Callable[P, R], *, preprocessor: bool = True) -> JitFunction[P, R]: ...
+@overload
+def jit(*, preprocessor: bool = True) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator, also with parentheses: ``@jit`` or ``@jit(preprocessor=False)`` (control flow is then left to
     Python)."""

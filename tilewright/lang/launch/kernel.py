@@ -4,7 +4,8 @@ function."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Never, TypeAlias, overload
 
 from tilewright.errors import LaunchError, StagingError, VerifyError
 from tilewright.ir.builder import Builder
@@ -17,7 +18,7 @@ from tilewright.ir.types import I32, I64, PtrType
 from tilewright.ir.verify import verify
 from tilewright.lang.arguments.signature import adapt, is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import stream_handle
-from tilewright.lang.launch.marked import MarkedFunction, mark
+from tilewright.lang.launch.marked import MarkedFunction, P, Q, mark
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
 from tilewright.lang.staging import objects
@@ -30,7 +31,11 @@ LIMITS = {"grid": MOST_GRID, "block": MOST_BLOCK, "cluster": (16, 16, 16)}
 _LATER = ("async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
 
 
-class KernelFunction(MarkedFunction):
+Extents: TypeAlias = int | Integer | Sequence[int | Integer]
+"""Up to three numbers, along x, y and z."""
+
+
+class KernelFunction(MarkedFunction[P, Any]):
     """A function marked ``@cute.kernel``. Call it in a ``@cute.jit`` function, then ``launch`` the result."""
 
     word = "kernel"
@@ -52,6 +57,18 @@ class KernelFunction(MarkedFunction):
         """An argument as the kernel's code gets it."""
         return argument
 
+    if TYPE_CHECKING:  # what the base class has, with the types of this one
+
+        @overload
+        def __get__(self, owner: None, cls: Any = None) -> KernelFunction[P]: ...
+        @overload
+        def __get__(self: KernelFunction[Concatenate[Any, Q]], owner: object, cls: Any = None) -> KernelFunction[Q]: ...
+        def __get__(self, owner: Any, cls: Any = None) -> Any: ...
+
+    @overload  # two signatures for the reason that those of JitFunction have
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> KernelCall: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> KernelCall: ...
     def __call__(self, *args: Any, **kwargs: Any) -> KernelCall:
         if not Builder.active() or not isinstance(Builder.current(), HostBuilder):
             raise StagingError(
@@ -66,16 +83,17 @@ class KernelFunction(MarkedFunction):
 class KernelCall:
     """A kernel with its arguments, waiting for ``launch``."""
 
-    def __init__(self, kernel: KernelFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, kernel: KernelFunction[...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.kernel = kernel
         self.bound = kernel.signature.bind(args, kwargs)
         self.waiting = HostBuilder.now().waiting
         self.waiting[self] = here(2)
 
     def launch(
-        self, *, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), cluster: Any = None, smem: Any = None,
-        stream: Any = None, min_blocks_per_mp: int | None = None, max_number_threads: Any = None,
-        use_pdl: bool = False, cooperative: bool = False, non_portable_cluster: bool = False, **other: Any,
+        self, *, grid: Extents = (1, 1, 1), block: Extents = (1, 1, 1), cluster: Extents | None = None,
+        smem: int | Integer | None = None, stream: Any = None, min_blocks_per_mp: int | None = None,
+        max_number_threads: Extents | None = None, use_pdl: bool = False, cooperative: bool = False,
+        non_portable_cluster: bool = False, **other: Never,
     ) -> None:  # fmt: skip
         """Append the launch to the host function. ``grid``, ``block`` and ``cluster`` are up to three ints or run-time
         integers (of ``cluster``: ints); ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations
@@ -89,7 +107,8 @@ class KernelCall:
         """
         name = self.kernel.name
         self.waiting.pop(self, None)
-        for option, value in other.items():
+        unknown: dict[str, Any] = other
+        for option, value in unknown.items():
             if option not in _LATER or value:
                 known = ("grid, block, cluster, smem, stream, min_blocks_per_mp, max_number_threads, use_pdl, "
                          "cooperative and non_portable_cluster")  # fmt: skip
@@ -202,7 +221,7 @@ def _stream(stream: Any) -> Value:
 
 
 def stage_kernel(
-    kernel: KernelFunction, bound: Any, bounds: dict[str, Any], block_shape: tuple[int | None, ...] = ()
+    kernel: KernelFunction[...], bound: Any, bounds: dict[str, Any], block_shape: tuple[int | None, ...] = ()
 ) -> tuple[list[Value], Function]:
     """The values that the kernel takes, and its IR; one function for equal specialisations."""
     signature = kernel.signature
@@ -255,7 +274,7 @@ def _learn(spec: Spec, value: Any) -> None:
 
 
 def _trace(
-    kernel: KernelFunction, bound: Any, given: list[Any], shapes: list[Spec], bounds: dict[str, Any],
+    kernel: KernelFunction[...], bound: Any, given: list[Any], shapes: list[Spec], bounds: dict[str, Any],
     block_shape: tuple[int | None, ...],
 ) -> tuple[Function, list[int], list[Value]]:  # fmt: skip
     host = HostBuilder.now()
@@ -311,6 +330,10 @@ def _finish(function: Function) -> None:
         ) from None
 
 
+@overload
+def kernel(function: Callable[P, Any], *, preprocessor: bool = True) -> KernelFunction[P]: ...
+@overload
+def kernel(*, preprocessor: bool = True) -> Callable[[Callable[P, Any]], KernelFunction[P]]: ...
 def kernel(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator: a function that runs on every thread of a launch. Also ``@kernel(preprocessor=False)``."""
     return mark(KernelFunction, function, preprocessor, unknown)

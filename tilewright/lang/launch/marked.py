@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from types import FunctionType, MethodType
-from typing import Any, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from tilewright.errors import StagingError, unknown_keyword
 from tilewright.lang.arguments.signature import Signature
@@ -12,11 +12,20 @@ from tilewright.lang.staging.build import staged
 from tilewright.lang.staging.location import here
 from tilewright.lang.staging.source import remember
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
 
-class MarkedFunction:
-    """A function that is staged. Without ``preprocessor`` its control flow is left to Python."""
+
+class MarkedFunction(Generic[P, R]):
+    """A function that is staged. Without ``preprocessor`` its control flow is left to Python.
+
+    To type checkers a marked function has the parameters ``P`` and the result ``R`` that were written.
+    """
 
     word = ""
+    __name__: str
+    __qualname__: str
     marked = True
     """What :mod:`~tilewright.lang.staging.contents` knows such functions by."""
 
@@ -43,7 +52,7 @@ class MarkedFunction:
         return self if owner is None else MethodType(self, owner)
 
 
-M = TypeVar("M", bound=MarkedFunction)
+M = TypeVar("M", bound=MarkedFunction[..., Any])
 
 
 def mark(kind: type[M], function: Any, preprocessor: bool, unknown: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ implements:
 from __future__ import annotations
 
 import numbers
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from tilewright._lazy import explained
 from tilewright.errors import StagingError
@@ -34,9 +34,17 @@ from tilewright.lang.numbers.literals import convertible, plain_number
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.layout.ints import RuntimeInt
 
+if TYPE_CHECKING:
+    from tilewright.lang.numbers.operator_types import IntegerOperators, NumericOperators
+else:
+    IntegerOperators = NumericOperators = object  # what a table puts into the classes below
+
+N = TypeVar("N", bound="Numeric")
+Plain = TypeVar("Plain", int, float, bool)
+
 
 @explained
-class Numeric(metaclass=NumericMeta):
+class Numeric(NumericOperators, metaclass=NumericMeta):
     """Base of all numerics. ``value`` is a Python number or an ``ir.Value``."""
 
     __slots__ = ("value",)
@@ -50,14 +58,19 @@ class Numeric(metaclass=NumericMeta):
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
-    @property
-    def dtype(self) -> Any:
-        """The numeric class."""
-        return type(self)
+    if TYPE_CHECKING:  # numeric classes have these names too (NumericMeta), but checkers look here first
+        dtype: ClassVar[Any]
+        width: ClassVar[int]
+    else:
 
-    @property
-    def width(self) -> int:
-        return type(self).ir_type.width
+        @property
+        def dtype(self) -> type[Self]:
+            """The numeric class."""
+            return type(self)
+
+        @property
+        def width(self) -> int:
+            return type(self).ir_type.width
 
     @property
     def is_static(self) -> bool:
@@ -68,6 +81,10 @@ class Numeric(metaclass=NumericMeta):
         """The value as an operand of the IR."""
         return self.value if isinstance(self.value, Value) else Builder.constant(type(self).ir_type, self.value)
 
+    @overload
+    def to(self, dtype: type[N], *, loc: Any = None, ip: Any = None) -> N: ...
+    @overload
+    def to(self, dtype: type[Plain], *, loc: Any = None, ip: Any = None) -> Plain: ...
     def to(self, dtype: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Convert to another numeric type, or to ``int``/``float``/``bool`` when the number is known now."""
         if dtype in (int, float, bool):
@@ -76,7 +93,7 @@ class Numeric(metaclass=NumericMeta):
             return dtype(self.value)
         return self if dtype is type(self) else dtype(self)
 
-    def bitcast(self, dtype: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    def bitcast(self, dtype: type[N], *, loc: Any = None, ip: Any = None) -> N:
         """The same bits as another type of the same width."""
         if dtype.width != self.width:
             raise StagingError(
@@ -93,7 +110,7 @@ class Numeric(metaclass=NumericMeta):
     def __extract_mlir_values__(self) -> list[Value]:
         return [self.ir_value()]
 
-    def __new_from_mlir_values__(self, values: list[Value]) -> Any:
+    def __new_from_mlir_values__(self, values: list[Value]) -> Self:
         return type(self)(values[0])
 
     def __get_mlir_types__(self) -> list[Type]:
@@ -104,16 +121,10 @@ class Numeric(metaclass=NumericMeta):
 
     # -- operators -----------------------------------------------------------------------------------------------
 
-    def __neg__(self) -> Any:
-        return operators.unary("neg", self)
-
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Self:
         return self
 
-    def __abs__(self) -> Any:
-        return operators.unary("abs", self)
-
-    def __round__(self, digits: Any = None) -> Any:
+    def __round__(self, digits: None = None) -> Any:
         """The nearest whole number, ties to even, in the same type (Python gives an int); ``.to(Int32)`` converts it.
 
         >>> round(Float32(2.5)), round(Int32(3))
@@ -201,12 +212,18 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (Numeric, numbers.Real)) and not isinstance(x, Value)
 
 
+def _unary(opcode: str) -> Any:
+    return lambda self: operators.unary(opcode, self)
+
+
 _install(Numeric, ARITHMETIC)
+for _name in ("neg", "abs"):
+    setattr(Numeric, f"__{_name}__", _unary(_name))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Numeric, f"__{_name}__", _binary(_name, compare=True)[0])
 
 
-class Integer(Numeric, RuntimeInt):
+class Integer(Numeric, RuntimeInt, IntegerOperators):
     """Base of the integers and Boolean. ``facts`` says what is known of a run-time one."""
 
     __slots__ = ("facts",)
@@ -233,13 +250,13 @@ class Integer(Numeric, RuntimeInt):
         """A known divisor of the number."""
         return self.facts.divisibility
 
-    def learn(self, known: Facts) -> Any:
+    def learn(self, known: Facts) -> Self:
         """Attach facts to this very object; gives it back."""
         if isinstance(self.value, Value):
             self.facts = known
         return self
 
-    def with_divisibility(self, divisor: int) -> Any:
+    def with_divisibility(self, divisor: int) -> Self:
         """This number with the promise that ``divisor`` divides it."""
         if self.is_static:
             if self.value % divisor:
@@ -250,7 +267,7 @@ class Integer(Numeric, RuntimeInt):
         kept = type(self)(self.value)
         return kept.learn(self.facts._replace(divisibility=math.lcm(self.divisibility, divisor)))
 
-    def assume_nonneg(self, bound: int | None = None) -> Any:
+    def assume_nonneg(self, bound: int | None = None) -> Self:
         """This number with the promise that it is not negative (and below ``bound``)."""
         if self.is_static:
             return self
@@ -291,12 +308,12 @@ class Integer(Numeric, RuntimeInt):
         known = other.facts if isinstance(other, Integer) else facts.of_number(other)
         return wrap(found, facts.combine("div", self.facts, known))
 
-    def __new_from_mlir_values__(self, values: list[Value]) -> Any:
+    def __new_from_mlir_values__(self, values: list[Value]) -> Self:
         made = type(self)(values[0])
         return made.learn(self.facts) if values[0] is self.value else made
 
-    def __invert__(self) -> Any:
-        return operators.unary("not", self)
+    def __invert__(self) -> Self:
+        return operators.unary("not", self)  # type: ignore[no-any-return]
 
 
 _install(Integer, BITWISE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright._lazy import explained
 from tilewright.errors import ConstraintError
@@ -196,6 +196,18 @@ class TensorSSA:
         raise ConstraintError("a TensorSSA has no truth value: reduce it with cute.any_() or cute.all_()")
 
     __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # what _install adds
+
+        def __add__(self, other: TensorSSA | Numeric | float) -> TensorSSA: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __pow__ = __rpow__ = __truediv__ = __rtruediv__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
+
+        def __eq__(self, other: object) -> TensorSSA: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> TensorSSA: ...  # type: ignore[override]
 
     # -- reduction -----------------------------------------------------------------------------------------------
 

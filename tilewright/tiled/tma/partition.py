@@ -22,6 +22,7 @@ from tilewright.layout import (
     slice_,
     tile_to_shape,
 )
+from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.tma.atom import TmaCopyAtom
 
 
@@ -72,7 +73,7 @@ def multicast_mask(cta_layout_vmnk: Layout, coord: Any, modes: tuple[int, ...]) 
 
 
 def tma_partition(
-    atom: TmaCopyAtom, cta_coord: Any, cta_layout: Layout, smem_tensor: Tensor, gmem_tensor: Tensor, *,
+    atom: CopyAtom, cta_coord: Any, cta_layout: Layout, smem_tensor: Tensor, gmem_tensor: Tensor, *,
     loc: Any = None, ip: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """``(shared-memory tensor, TMA tensor)`` as ((TMA, rest of the tile), ...) for the block at ``cta_coord`` of

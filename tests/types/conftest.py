@@ -1,0 +1,1 @@
+collect_ignore = ["mistakes.py", "uses.py"]  # for type checkers; they are not run

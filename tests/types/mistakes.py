@@ -1,0 +1,23 @@
+"""What both type checkers must refuse. A line ends with the error codes that are expected: ``# E: mypy's | pyright's``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilewright as cutlass
+from tilewright import cute, utils
+from tilewright.cute.runtime import nonsense  # E: attr-defined | reportAttributeAccessIssue
+
+# -- names that are nowhere ------------------------------------------------------------------------------------------
+
+_ = cute.nonsense  # E: attr-defined | reportAttributeAccessIssue
+_ = cute.arch.nonsense  # E: attr-defined | reportAttributeAccessIssue
+_ = cute.math.cosh(1.0)  # E: attr-defined | reportAttributeAccessIssue
+_ = cute.nvgpu.warp.MmaF16BF16  # E: attr-defined | reportAttributeAccessIssue
+_ = cutlass.Int33  # E: attr-defined | reportAttributeAccessIssue
+_ = cutlass.sim.nonsense  # E: attr-defined | reportAttributeAccessIssue
+_ = cutlass.cuda.nonsense  # E: attr-defined | reportAttributeAccessIssue
+_ = utils.nonsense  # E: attr-defined | reportAttributeAccessIssue
+_ = cute.make_layout((4, 8)).nonsense  # E: attr-defined | reportAttributeAccessIssue
+_ = cutlass.Int32(1).nonsense  # E: attr-defined | reportAttributeAccessIssue
+_ = cutlass.Float16.nonsense  # E: attr-defined | reportAttributeAccessIssue

@@ -1,0 +1,10 @@
+# Made by `python tools/stubs.py` from tilewright/base_dsl/__init__.py; do not edit.
+# ruff: noqa: E501, F401, F403, I001, UP
+"""``cutlass.base_dsl``: the modules beneath the CuTe DSL, of which programs import a few names."""
+
+from tilewright.base_dsl import arch as arch
+from tilewright.base_dsl import dsl as dsl
+from tilewright.base_dsl import runtime as runtime
+from tilewright.base_dsl import typing as typing
+from tilewright.lang.staging.protocol import extract_mlir_values as extract_mlir_values
+from tilewright.lang.staging.protocol import new_from_mlir_values as new_from_mlir_values

@@ -1,0 +1,6 @@
+# Made by `python tools/stubs.py` from tilewright/base_dsl/dsl.py; do not edit.
+# ruff: noqa: E501, F401, F403, I001, UP
+"""``cutlass.base_dsl.dsl``: the value protocol as functions."""
+
+from tilewright.lang.staging.protocol import extract_mlir_values as extract_mlir_values
+from tilewright.lang.staging.protocol import new_from_mlir_values as new_from_mlir_values
