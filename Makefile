@@ -19,8 +19,9 @@ demo: $(BASE)  ## multiply two matrices on whatever is here and draw the tiles
 test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows
 	@$(BIN)/python -m pytest -n auto $(ARGS)
 
-lint: $(DEV)  ## ruff, mypy, and the order of imports between packages
+lint: $(DEV)  ## ruff, mypy, the order of imports between packages, and whether type stubs are current
 	@$(BIN)/ruff check .
+	@$(BIN)/python tools/stubs.py --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 

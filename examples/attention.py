@@ -236,7 +236,8 @@ def main() -> None:
     ):
         shapes = ((heads, rows, d), (heads, columns, d), (heads, columns, d))
         q, k, v = (rng.standard_normal(s).astype(np.float16) for s in shapes)
-        out = attention(*machine_arrays(q, k, v, np.empty_like(q)), causal=causal)
+        given = machine_arrays(q, k, v, np.empty_like(q))
+        out = attention(given[0], given[1], given[2], given[3], causal=causal)
         title = f"attention {heads}x{rows}x{columns}, d {d}{', causal' if causal else ''}"
         report(title, to_numpy(out), reference(q, k, v, causal))
 

@@ -121,11 +121,11 @@ def main() -> None:
         a, b = (rng.standard_normal(shape).astype(np.float32) for _ in range(2))
         expected = a.astype(np.float64) + b
         report(f"elementwise {shape}", add(*machine_arrays(a, b, np.empty_like(a))), expected)
-    a, b = (rng.standard_normal((96, 80)).astype(np.float16) for _ in range(2))
+    c, d = (rng.standard_normal((96, 80)).astype(np.float16) for _ in range(2))
     report(
         "elementwise strided",
-        add(*machine_arrays(a[::2].T, b.T[:, ::2], np.empty((80, 48), np.float16))),
-        a[::2].T.astype(np.float64) + b.T[:, ::2],
+        add(*machine_arrays(c[::2].T, d.T[:, ::2], np.empty((80, 48), np.float16))),
+        c[::2].T.astype(np.float64) + d.T[:, ::2],
     )
 
 

@@ -24,7 +24,7 @@ PROBLEMS = ((256, 128, 64), (200, 150, 70), (65, 33, 17))
 def operand(rng: np.random.Generator, rows: int, columns: int, major: str, dtype: type) -> np.ndarray:
     """A normal (rows, columns) matrix stored by rows or by columns."""
     shape = (rows, columns) if major == "row" else (columns, rows)
-    matrix = rng.standard_normal(shape).astype(dtype)
+    matrix: np.ndarray = rng.standard_normal(shape).astype(dtype)
     return matrix if major == "row" else matrix.T
 
 

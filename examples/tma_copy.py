@@ -44,7 +44,7 @@ class TmaCopy:
         layout = cute.make_layout(self.tile, stride=(self.tile[1], 1))
         load = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), a, layout, self.tile)
         store = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), b, layout, self.tile)
-        blocks = self.blocks
+        blocks: Any = self.blocks
         if cutlass.const_expr(blocks is None):
             blocks = cute.size(cute.zipped_divide(a, self.tile), mode=[1])
         self.kernel(*load, *store, a.element_type, blocks).launch(

@@ -87,11 +87,8 @@ def main() -> None:
     for kind in LAYOUTS:
         for m, n in ((128, 96), (100, 37)):
             a = rng.standard_normal((m, n)).astype(np.float32)
-            report(
-                f"transpose {kind} {m}x{n}",
-                transpose(*machine_arrays(a, np.empty((n, m), np.float32)), kind),
-                a.T.astype(np.float64),
-            )
+            given, out = machine_arrays(a, np.empty((n, m), np.float32))
+            report(f"transpose {kind} {m}x{n}", transpose(given, out, kind), a.T.astype(np.float64))
 
 
 if __name__ == "__main__":

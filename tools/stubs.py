@@ -135,7 +135,7 @@ def _imports(tree: ast.Module, used: set[str]) -> Iterator[str]:
 
 def main() -> int:
     made = stubs()
-    ours = {path for path in PACKAGE.rglob("*.pyi") if path.read_text(encoding="utf-8").startswith(HEAD[:40])}
+    ours = {path for path in PACKAGE.rglob("*.pyi") if path.read_text(encoding="utf-8").startswith(HEAD.partition("{")[0])}
     stale = [p for p, text in made.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     left = sorted(ours - set(made))
     if "--check" in sys.argv[1:]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import tilewright as cutlass
 from tilewright import cute, utils
-from tilewright.cute.runtime import nonsense  # E: attr-defined | reportAttributeAccessIssue
 
 # -- names that are nowhere ------------------------------------------------------------------------------------------
 
@@ -18,6 +15,6 @@ _ = cutlass.Int33  # E: attr-defined | reportAttributeAccessIssue
 _ = cutlass.sim.nonsense  # E: attr-defined | reportAttributeAccessIssue
 _ = cutlass.cuda.nonsense  # E: attr-defined | reportAttributeAccessIssue
 _ = utils.nonsense  # E: attr-defined | reportAttributeAccessIssue
-_ = cute.make_layout((4, 8)).nonsense  # E: attr-defined | reportAttributeAccessIssue
+_ = cute.Layout((4, 8), (1, 4)).nonsense  # E: attr-defined | reportAttributeAccessIssue
 _ = cutlass.Int32(1).nonsense  # E: attr-defined | reportAttributeAccessIssue
 _ = cutlass.Float16.nonsense  # E: attr-defined | reportAttributeAccessIssue

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.types.programs import ROOT, documents, examples
+from tilewright.compat import stubs
 
 HERE = Path(__file__).parent
 # Annotations whose arguments are numbers, and what a class decorator adds: docs/architecture.md, "Types".
@@ -36,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = {name: (HERE / name).read_text(encoding="utf-8") for name in ("mistakes.py", "uses.py")}
     for name, text in {**documents(), **examples(), **own}.items():
         (made / name).write_text(text, encoding="utf-8")
+    stubs.write(made / "typings")  # of `cutlass`
     return made
 
 
@@ -46,7 +48,8 @@ def mypy(folder: Path) -> list[Found]:
         "--show-absolute-path", "--no-error-summary", *map(str, sorted(folder.glob("*.py"))),
     ]  # fmt: skip
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env={**os.environ, "MYPYPATH": str(ROOT)}
+        command, capture_output=True, text=True, cwd=folder,
+        env={**os.environ, "MYPYPATH": f"{ROOT}{os.pathsep}{folder / 'typings'}"},
     )
     lines = re.findall(r"^(.*?):(\d+): error: (.*?)  \[([\w-]+)\]$", done.stdout, re.MULTILINE)
     assert done.returncode in (0, 1) and not done.stderr, done.stdout + done.stderr

@@ -107,8 +107,8 @@ class CopyReport:
     threads: int
     instructions: dict[str, int]
     registers: int
-    source: SideReport | None
-    destination: SideReport | None
+    source: SideReport | Any  # None for registers, of which few readers need to think
+    destination: SideReport | Any
     assumed: dict[str, int]
 
     @property

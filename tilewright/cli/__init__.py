@@ -1,5 +1,5 @@
 """The command line: ``tilewright run``, ``check``, ``mutate``, ``gemm``, ``tune``, ``streamk``, ``show``, ``analyse``,
-``layout``, ``atom`` and ``demo``.
+``layout``, ``atom``, ``stubs`` and ``demo``.
 
 A mistake of the user's ends in one line on standard error and exit code 2; a wrong result or a failing machine in 1.
 """

@@ -280,3 +280,11 @@ def mutate(
             json=json, verbose=verbose,
         )
     )  # fmt: skip
+
+
+@app.command()
+def stubs(folder: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="`typings`, where pyright looks")]) -> None:
+    """Write type stubs of `cutlass`, so that mypy and pyright know a program that says `import cutlass`."""
+    from tilewright.compat.stubs import write
+
+    print(f"wrote {len(write(folder))} stubs under {folder / 'cutlass'}")

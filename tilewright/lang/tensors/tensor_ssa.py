@@ -202,8 +202,8 @@ class TensorSSA:
         def __add__(self, other: TensorSSA | Numeric | float) -> TensorSSA: ...
 
         __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __pow__ = __rpow__ = __truediv__ = __rtruediv__ = __add__
-        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
-        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lshift__ = __rlshift__ = __add__
+        __rshift__ = __rrshift__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
         def __eq__(self, other: object) -> TensorSSA: ...  # type: ignore[override]

@@ -1,0 +1,53 @@
+"""Type stubs of a package ``cutlass``, for programs that say ``import cutlass``: type checkers know nothing of the
+import hook, so each stub says that its module has the names of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tilewright.errors import ArgumentError
+
+OURS = Path(__file__).parent.parent
+# Of these every module can be imported by programs; of other packages the package alone.
+WHOLE = ("_mlir", "base_dsl", "cute", "jax", "utils")
+FACES = (
+    "__init__", "cuda/__init__", "cutlass_dsl", "errors", "gemm/__init__", "layout/__init__", "pipeline/__init__",
+    "sim/__init__", "testing", "torch", "viz/__init__",
+)  # fmt: skip
+ANY_NAME = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
+
+
+def write(folder: Path) -> list[Path]:
+    """Write ``folder/cutlass/...``; the files. pyright reads stubs in ``typings`` beside its settings by itself, mypy
+    where ``mypy_path`` says.
+
+    Raises ArgumentError where ``folder/cutlass`` has files that are no such stubs.
+    """
+    target = folder / "cutlass"
+    for part in (folder, target):
+        if part.exists() and not part.is_dir():
+            raise ArgumentError(f"{part} is a file: the stubs need a folder")
+    for path in target.rglob("*"):
+        if path.is_file() and (path.suffix != ".pyi" or "tilewright" not in path.read_text(encoding="utf-8")):
+            raise ArgumentError(f"{target} has files of another package ({path.name}): take another folder")
+    written = []
+    for source in _modules():
+        path = (target / source).with_suffix(".pyi")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_stub(source), encoding="utf-8", newline="\n")
+        written.append(path)
+    return written
+
+
+def _modules() -> Iterator[Path]:
+    """The modules by their paths under our package."""
+    yield from (Path(f"{face}.py") for face in FACES)
+    for package in WHOLE:
+        yield from (path.relative_to(OURS) for path in sorted((OURS / package).rglob("*.py")))
+
+
+def _stub(source: Path) -> str:
+    module = ".".join(["tilewright", *source.with_suffix("").parts]).removesuffix(".__init__")
+    text = f"from {module} import *\n"
+    return text + (ANY_NAME if "__getattr__ = placeholders" in (OURS / source).read_text(encoding="utf-8") else "")
