@@ -135,7 +135,8 @@ def _imports(tree: ast.Module, used: set[str]) -> Iterator[str]:
 
 def main() -> int:
     made = stubs()
-    ours = {path for path in PACKAGE.rglob("*.pyi") if path.read_text(encoding="utf-8").startswith(HEAD.partition("{")[0])}
+    mark = HEAD.partition("{")[0]
+    ours = {path for path in PACKAGE.rglob("*.pyi") if path.read_text(encoding="utf-8").startswith(mark)}
     stale = [p for p, text in made.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     left = sorted(ours - set(made))
     if "--check" in sys.argv[1:]:

@@ -1,4 +1,4 @@
-"""What both type checkers must refuse. A line ends with the error codes that are expected: ``# E: mypy's | pyright's``."""
+"""What both type checkers must refuse. Lines end with the codes of their errors, ``# E: mypy's | pyright's``."""
 
 from __future__ import annotations
 

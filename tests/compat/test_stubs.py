@@ -1,0 +1,34 @@
+"""``tilewright stubs``: what type checkers read of a package `cutlass`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tilewright._lazy import documented_modules
+from tilewright.cli import main
+from tilewright.compat import stubs
+
+
+def test_every_documented_module_that_is_here_has_a_stub(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stubs", str(tmp_path / "typings")]) == 0
+    assert "stubs under" in capsys.readouterr().out
+    target = tmp_path / "typings" / "cutlass"
+    for name in documented_modules():
+        path = name.replace(".", "/")
+        here = any((stubs.OURS / f"{path}{end}").exists() for end in (".py", "/__init__.py"))
+        assert here == any((target / f"{path}{end}").exists() for end in (".pyi", "/__init__.pyi")), name
+    assert (target / "cute" / "arch" / "__init__.pyi").read_text() == "from tilewright.cute.arch import *\n"
+    assert "def __getattr__(name: str) -> Any" in (target / "_mlir" / "dialects" / "arith.pyi").read_text()
+    assert main(["stubs", str(tmp_path / "typings")]) == 0
+
+
+def test_another_package_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cutlass").mkdir()
+    (tmp_path / "cutlass" / "__init__.py").write_text("VERSION = 1\n")
+    assert main(["stubs", str(tmp_path)]) == 2
+    assert "has files of another package (__init__.py)" in capsys.readouterr().err
+    assert main(["stubs", str(tmp_path / "cutlass" / "__init__.py")]) == 2
+    assert "is a file" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.rglob("*.pyi")] == []
