@@ -58,13 +58,13 @@ def test_known_values(threads: int, registers: int, smem: int, arch: str, blocks
 
 
 @given(
-    st.integers(1, 1024), st.integers(1, 255), st.integers(0, 227 << 10), st.sampled_from(["sm_80", "sm_89", "sm_90"])
+    st.integers(1, 1024), st.integers(1, 255), st.integers(0, 227 << 10), st.sampled_from(["sm_80", "sm_86", "sm_89", "sm_90", "sm_110", "sm_120"])
 )
 def test_resources_suffice_and_more_of_them_is_never_better(threads: int, registers: int, smem: int, arch: str) -> None:
     found = occupancy(threads, registers, smem, arch)
     unit = MULTIPROCESSORS[int(arch[3:])]
-    assert found.blocks * registers * 32 * -(-threads // 32) <= unit.registers
-    assert found.blocks * (smem + 1024) <= unit.smem
+    assert found.blocks * registers * 32 * -(-threads // 32) <= 65536
+    assert found.blocks * (smem + 1024) <= (unit.smem_kib + 1) * 1024
     assert found.warps <= unit.warps and 0 <= found.fraction <= 1
     for more in ((min(1024, threads + 32), registers, smem), (threads, min(255, registers + 8), smem),
                  (threads, registers, smem + 128)):  # fmt: skip
@@ -88,7 +88,7 @@ def test_waves() -> None:
     [
         ((0, 32, 0, "sm_80"), "1 to 1024 threads"), ((2048, 32, 0, "sm_80"), "1 to 1024 threads"),
         ((128, 256, 0, "sm_80"), "up to 255 registers"), ((128, 32, -1, "sm_80"), "-1 bytes"),
-        ((128, 32, 0, "sm_75"), "sm_80, sm_89, sm_90"), ((128, 32, 0, "hopper"), "unknown architecture 'hopper'"),
+        ((128, 32, 0, "sm_75"), "sm_80, sm_86, .*sm_121"), ((128, 32, 0, "hopper"), "unknown architecture 'hopper'"),
     ],
 )  # fmt: skip
 def test_mistakes(arguments: Any, text: str) -> None:

@@ -12,7 +12,8 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "tilewright.analysis.memory": "Memory gmem smem",
         "tilewright.analysis.copy": "analyse_copy CopyReport SideReport InstructionCost",
-        "tilewright.analysis.residency": "occupancy Occupancy Waves Multiprocessor MULTIPROCESSORS",
+        "tilewright.analysis.residency": "occupancy Occupancy Waves",
+        "tilewright.ir.target": "Multiprocessor MULTIPROCESSORS",
         "tilewright.analysis.fragments": "analyse_fragments FragmentReport Fragment FragmentCopy",
         "tilewright.analysis.kernel": "analyse_kernel KernelReport",
     },

@@ -12,41 +12,31 @@ from dataclasses import dataclass
 
 from tilewright.analysis.text import many
 from tilewright.errors import ArgumentError
-from tilewright.ir.target import MOST_THREADS, REGISTERS, SMEM_RESERVED, WARP, architecture
+from tilewright.ir.target import (
+    LEAST_CAPABILITY,
+    MOST_THREADS,
+    MULTIPROCESSORS,
+    REGISTERS,
+    SMEM_RESERVED,
+    WARP,
+    Multiprocessor,
+    architecture,
+)
 
 QUARTERS, MOST_REGISTERS = 4, 255
 
 
-@dataclass(frozen=True)
-class Multiprocessor:
-    """One multiprocessor: counts, bytes of shared memory (of one block, and ``smem_reserved``), and the ``sms`` of the
-    ``device`` that waves are told for."""
-
-    warps: int
-    blocks: int
-    smem: int
-    device: str
-    sms: int
-    registers: int = REGISTERS
-    register_unit: int = 256
-    smem_unit: int = 128
-    smem_reserved: int = SMEM_RESERVED
-
-
-MULTIPROCESSORS = {
-    80: Multiprocessor(64, 32, architecture("sm_80").smem + SMEM_RESERVED, "A100", 108),
-    89: Multiprocessor(48, 24, architecture("sm_89").smem + SMEM_RESERVED, "RTX 4090", 128),
-    90: Multiprocessor(64, 32, architecture("sm_90").smem + SMEM_RESERVED, "H100 SXM", 132),
-}
+REGISTER_UNIT, SMEM_UNIT = 256, 128
+"""Portions that a warp is given registers in, and a block shared memory in bytes."""
 
 
 def multiprocessor(arch: str) -> Multiprocessor:
     """The multiprocessor of ``"sm_90"``, ``"sm_90a"`` or ``"90"``."""
-    found = MULTIPROCESSORS.get(architecture(arch, bare=True).capability)
-    if found is None:
-        known = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS)
+    found = architecture(arch, bare=True)
+    if found.capability < LEAST_CAPABILITY:
+        known = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS if n >= LEAST_CAPABILITY)
         raise ArgumentError(f"occupancy knows the rules of {known}, not of {arch!r}")
-    return found
+    return found.multiprocessor
 
 
 @dataclass(frozen=True)
@@ -138,7 +128,7 @@ def occupancy(threads: int, registers: int, smem: int, arch: str) -> Occupancy:
         "blocks": unit.blocks,
         "warps": unit.warps // warps,
         "registers": _by_registers(unit, warps, registers),
-        "shared memory": unit.smem // (_portions(smem, unit.smem_unit) + unit.smem_reserved),
+        "shared memory": (unit.smem_kib * 1024 + SMEM_RESERVED) // (_portions(smem, SMEM_UNIT) + SMEM_RESERVED),
     }
     return Occupancy(arch, threads, min(limits.values()), limits)
 
@@ -146,8 +136,8 @@ def occupancy(threads: int, registers: int, smem: int, arch: str) -> Occupancy:
 def _by_registers(unit: Multiprocessor, warps: int, registers: int) -> int:
     if registers == 0:
         return unit.blocks
-    each = _portions(registers * WARP, unit.register_unit)
-    return unit.registers // QUARTERS // each * QUARTERS // warps
+    each = _portions(registers * WARP, REGISTER_UNIT)
+    return REGISTERS // QUARTERS // each * QUARTERS // warps
 
 
 def _portions(amount: int, portion: int) -> int:

@@ -17,6 +17,7 @@ from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter
+from tilewright.ir.target import Architecture
 from tilewright.ir.types import F16, F32, I32, ScalarType
 from tilewright.layout import Layout
 
@@ -117,6 +118,11 @@ class MmaSync(Mma):
     def min_arch(self) -> int:  # type: ignore[override]
         return max(self.sm, 80)
 
+    def lacking(self, arch: Architecture) -> str:
+        if self.bit_op == "xor" and arch.capability >= 90:
+            return "a GPU before sm_90, from which on there is no .xor.popc (the .and.popc form, ANDPOPC, is on all)"
+        return super().lacking(arch)
+
     @property
     def cute_name(self) -> str:
         types = "".join(_NAMES[t] for t in (self.type_d, self.type_a, self.type_b, self.type_d))
@@ -193,10 +199,6 @@ class MmaSync(Mma):
     def emit(self, out: Emitter, op: Op) -> None:
         from tilewright.atoms.mma_sync_text import emit_mma_sync
 
-        if self.bit_op == "xor" and out.arch >= 90:
-            raise ConstraintError(f"{self}: sm_90 has no .xor.popc any more: use the .and.popc form (ANDPOPC)")
-        if out.arch < self.min_arch:
-            raise ConstraintError(f"{self}: needs sm_{self.min_arch}, but the kernel is compiled for sm_{out.arch}")
         emit_mma_sync(self, out, op)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.target import SPECIFIC
 
 LEAST, MOST, STEP = 24, 256, 8
 WARP, FILE, WARPS = 32, 65536, 32  # threads of a warp; registers of a multiprocessor; most warps of a block
@@ -33,6 +34,7 @@ class SetMaxRegisters(Instruction):
     blocking: ClassVar[bool] = True
     caps_registers: ClassVar[bool] = True
     min_arch: int = 90
+    features: ClassVar[tuple[int, ...]] = SPECIFIC
     accesses = ()
 
     def __post_init__(self) -> None:

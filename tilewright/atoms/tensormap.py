@@ -20,6 +20,7 @@ from tilewright.ir import tensormap as image
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
+from tilewright.ir.target import SPECIFIC
 from tilewright.ir.types import U32, U64, MemSpace, PtrType, Type, element_of
 
 _MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
@@ -91,6 +92,7 @@ class ReplaceTensorMap(Instruction):
     ordinal: int = 0
     name: ClassVar[str] = "tensormap.replace"
     min_arch: int = 90
+    features: ClassVar[tuple[int, ...]] = SPECIFIC
     accesses = (Access("update", "tensor map", _MEMORY, 0, align=64),)
 
     def __post_init__(self) -> None:

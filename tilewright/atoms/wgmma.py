@@ -73,6 +73,7 @@ class WgmmaAtom(Mma):
 
     name = "wgmma"
     min_arch = 90
+    features = (90,)
     fields = ("accum_c",)
 
     @property
@@ -138,9 +139,8 @@ class WgmmaAtom(Mma):
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
-        from tilewright.atoms.wgmma_text import emit_wgmma, need_a_variant
+        from tilewright.atoms.wgmma_text import emit_wgmma
 
-        need_a_variant(out, str(self))
         emit_wgmma(self, out, op)
 
     def mnemonic(self) -> str:

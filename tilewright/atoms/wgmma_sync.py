@@ -19,6 +19,7 @@ class WgmmaFence(Instruction):
 
     name = "wgmma.fence"
     min_arch = 90
+    features = (90,)
     accesses = ()
     orders = (Ordering("warp", release=True, agent=AGENT),)
 
@@ -37,6 +38,7 @@ class WgmmaCommit(Instruction):
 
     name = "wgmma.commit_group"
     min_arch = 90
+    features = (90,)
     accesses = ()
     orders = (Ordering("warp", release=True, through="group", agent=AGENT),)
 
@@ -59,6 +61,7 @@ class WgmmaWait(Instruction):
     name = "wgmma.wait_group"
     blocking = True
     min_arch = 90
+    features = (90,)
     accesses = ()
     orders = (Ordering("warp", acquire=True, through="group", agent=AGENT),)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from tilewright.atoms.mma_sync_text import registers
 from tilewright.atoms.tables import offsets, size
 from tilewright.atoms.wgmma_flow import handed_over, in_flight
-from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter
 from tilewright.ir.types import F32, I32, FragType, ScalarType
@@ -151,9 +150,3 @@ def hold(out: Emitter, fragments: tuple[Value, ...]) -> None:
 
 def _all_of(out: Emitter, fragment: Value, kind: FragType) -> str:
     return out.value(fragment) if kind.elem in (F32, I32) else f"&{out.register(fragment, 0)}"
-
-
-def need_a_variant(out: Emitter, what: str) -> None:
-    """Refuse to print for a GPU without wgmma."""
-    if out.arch != 90:
-        raise ConstraintError(f"{what}: only sm_90a has it, but the kernel is compiled for sm_{out.arch}")

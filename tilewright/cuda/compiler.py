@@ -18,28 +18,41 @@ from tilewright.cuda.emitter import emit
 from tilewright.cuda.limits import shared_bytes
 from tilewright.cuda.source import Source
 from tilewright.cuda.toolchain import nvrtc_identity
+from tilewright.errors import ConstraintError
 from tilewright.ir.core import Function
-from tilewright.ir.target import architecture
+from tilewright.ir.target import MULTIPROCESSORS, Architecture, architecture
 
 
 def compile(
     function: Function, arch: str = "sm_90a", *, lineinfo: bool | None = None, options: tuple[str, ...] = (),
     cache: bool = True,
 ) -> Artifact:  # fmt: skip
-    """Compile a kernel for ``arch`` (``sm_80``, ``sm_89``, ``sm_90a``, ...); no GPU is needed.
+    """Compile a kernel for ``arch`` (``sm_80``, ``sm_90a``, ``sm_120a``, ...); no GPU is needed.
 
     ``options`` are further NVRTC options (``--maxrregcount=128``); ``lineinfo`` None follows the environment.
-    Raises CompileError, ConstraintError (an instruction that ``arch`` lacks), ArgumentError (no such ``arch``) and
-    MachineError (no NVRTC installed).
+    Raises CompileError, ConstraintError (an instruction or the shared memory that ``arch`` lacks), ArgumentError (no
+    such ``arch``) and MachineError (no NVRTC installed).
     """
     if lineinfo is None:
         lineinfo = os.environ.get("TILEWRIGHT_LINEINFO", "0") not in ("", "0")
-    arch = str(architecture(arch))
+    target = architecture(arch)
+    _check_shared(function, target)
+    arch = str(target)
     source = emit(function, arch)
     artifact = _from_source(function, source, arch, lineinfo, tuple(options), cache)
     if folder := os.environ.get("TILEWRIGHT_DUMP"):
         artifact.dump(folder)
     return artifact
+
+
+def _check_shared(function: Function, target: Architecture) -> None:
+    """Say before compiling that no GPU of this architecture can launch the kernel."""
+    needed = shared_bytes(function)
+    if target.capability in MULTIPROCESSORS and needed > target.smem:
+        raise ConstraintError(
+            f"{function.name} allocates {needed} bytes of shared memory, a block has at most {target.smem} on {target}: "
+            "take smaller tiles or fewer stages"
+        )
 
 
 def _from_source(

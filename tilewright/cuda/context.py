@@ -83,9 +83,7 @@ def get_device_info(device_id: int = 0) -> DeviceInfo:
 
 def get_driver_version() -> int:
     """The CUDA version that the driver knows: 12040 for 12.4."""
-    value = c_int()
-    libcuda.check(libcuda.library().cuDriverGetVersion(byref(value)), "asking for the driver's version")
-    return value.value
+    return libcuda.driver_version()
 
 
 # -- streams -------------------------------------------------------------------------------------------------------

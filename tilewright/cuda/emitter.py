@@ -18,7 +18,7 @@ from tilewright.cuda.source import Source
 from tilewright.errors import CompileError, ConstraintError
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
 from tilewright.ir.ops import UNREAD_IS_DEAD
-from tilewright.ir.target import architecture
+from tilewright.ir.target import CLUSTERS, Architecture, architecture
 from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import I32, FragType, PtrType, ScalarType, Type, VecType, element_of
 
@@ -50,15 +50,16 @@ def emit(function: Function, arch: str = "sm_90a") -> Source:
     import tilewright.cuda.scalars
     import tilewright.cuda.vectors  # noqa: F401  (the printers register themselves)
 
-    return KernelEmitter(function, architecture(arch).capability).source()
+    return KernelEmitter(function, architecture(arch)).source()
 
 
 class KernelEmitter:
     """Prints one kernel; instructions see it as :class:`tilewright.ir.instruction.Emitter`."""
 
-    def __init__(self, function: Function, arch: int) -> None:
+    def __init__(self, function: Function, target: Architecture) -> None:
         self.function = function
-        self.arch = arch
+        self.target = target
+        self.arch = target.capability
         self.loc: Location | None = None
         self._names = Names()
         self._lines: list[tuple[str, Location | None]] = []
@@ -97,7 +98,7 @@ class KernelEmitter:
             blocks = attrs.get("min_blocks")
             bounds = f" __launch_bounds__({threads}{f', {blocks}' if blocks else ''})"
         cluster = attrs.get("cluster")
-        if cluster and self.arch >= 90 and tuple(cluster) != (1, 1, 1):
+        if cluster and self.arch >= CLUSTERS and tuple(cluster) != (1, 1, 1):
             bounds += f" __cluster_dims__({', '.join(map(str, cluster))})"
         line = f'extern "C" __global__ void{bounds} {name}({parameters}) {{'
         if len(line) <= 120:
@@ -298,11 +299,9 @@ class KernelEmitter:
 
     def check_arch(self, op: Op) -> None:
         atom = op.attrs["atom"]
-        if atom.min_arch > self.arch:
+        if lacking := atom.lacking(self.target):
             where = f" at {op.loc}" if op.loc else ""
-            raise ConstraintError(
-                f"{atom.mnemonic()} needs sm_{atom.min_arch} or later, the kernel is compiled for sm_{self.arch}{where}"
-            )
+            raise ConstraintError(f"{atom.mnemonic()} needs {lacking}, the kernel is compiled for {self.target}{where}")
 
 
 def _plain_hint(type_: Type) -> str:

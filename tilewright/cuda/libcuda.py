@@ -169,6 +169,13 @@ def device_count() -> int:
     return value.value
 
 
+def driver_version() -> int:
+    """The newest CUDA that the driver knows: 12040 for 12.4."""
+    value = c_int()
+    check(library().cuDriverGetVersion(byref(value)), "asking for the driver's version")
+    return value.value
+
+
 def device_name(device: int) -> str:
     text = ctypes.create_string_buffer(128)
     check(library().cuDeviceGetName(text, 128, device), f"asking device {device} for its name")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.effects import Access, Ordering
+from tilewright.ir.target import LEAST_CAPABILITY, Architecture
 
 if TYPE_CHECKING:
     import numpy as np
@@ -275,7 +276,7 @@ class Emitter(Protocol):
 
     @property
     def arch(self) -> int:
-        """The compute capability that is printed for: 80, 89, 90."""
+        """The compute capability that is printed for: 80, 89, 90, 120."""
         ...
 
 
@@ -290,8 +291,9 @@ class Instruction:
 
     ``name`` is its mnemonic (printed in the IR, counted by the simulator); ``blocking`` instructions order warps
     (barriers, waits) and are executed warp by warp, never under a partial warp mask unless they allow it; ``min_arch``
-    is the least compute capability (80 for sm_80). ``pure`` ones have no effect but their results; where
-    ``results_optional``, results that are never read are dropped from the op.
+    is the least compute capability (80 for sm_80), ``features`` those whose architecture-specific targets alone have it
+    (90 for sm_90a). ``pure`` ones have no effect but their results; where ``results_optional``, results that are never
+    read are dropped from the op.
 
     ``accesses`` says what it reads and writes, operand by operand, and ``orders`` what it orders besides; every
     subclass states both (they may be properties, where they depend on its parameters). ``quiet`` ones, executed once
@@ -308,7 +310,8 @@ class Instruction:
     accesses: tuple[Access, ...] = ()
     orders: tuple[Ordering, ...] = ()
     results_optional: bool = False
-    min_arch: int = 80
+    min_arch: int = LEAST_CAPABILITY
+    features: ClassVar[tuple[int, ...]] = ()
 
     def mnemonic(self) -> str:
         """The text that the IR prints for this instruction with its parameters."""
@@ -321,6 +324,15 @@ class Instruction:
     def count(self, op: Op) -> int:
         """How many machine instructions (per warp) one execution of ``op`` stands for."""
         return 1
+
+    def lacking(self, arch: Architecture) -> str:
+        """What a GPU of ``arch`` lacks to execute it, ``"sm_90 or later"``; empty where it lacks nothing."""
+        if self.features:
+            names = [f"sm_{n}a" for n in self.features]
+            if arch.suffix and arch.capability in self.features:
+                return ""
+            return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else f"{names[0]} (no other GPU has it)"
+        return "" if arch.capability >= self.min_arch else f"sm_{self.min_arch} or later"
 
     def verify(self, op: Op) -> None:
         """Raise ConstraintError when ``op``'s operands do not meet the instruction's needs."""

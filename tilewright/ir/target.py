@@ -1,5 +1,5 @@
-"""GPU architectures by name, and what their launches and blocks are limited to (CUDA C++ Programming Guide, "Compute
-Capabilities")."""
+"""GPU architectures by name, and what their launches, blocks and multiprocessors are limited to: the one table of it
+(CUDA C++ Programming Guide, "Compute Capabilities"). What an instruction needs is on its class."""
 
 from __future__ import annotations
 
@@ -14,11 +14,40 @@ MOST_BLOCK = (1024, 1024, 64)
 MOST_GRID = ((1 << 31) - 1, 65535, 65535)
 REGISTERS = 65536  # of a multiprocessor
 SMEM_RESERVED = 1024  # bytes that the system keeps for each block
-_SMEM_KIB = {
-    70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 101: 227, 103: 227, 110: 227, 120: 99,
-    121: 99,
-}  # fmt: skip
-MOST_SMEM = max(_SMEM_KIB.values()) * 1024
+class Multiprocessor(NamedTuple):
+    """What one multiprocessor holds: KiB of shared memory for one block, warps and blocks; the usual ``device`` of the
+    architecture has ``sms`` of them."""
+
+    smem_kib: int
+    warps: int
+    blocks: int
+    device: str
+    sms: int
+
+
+MULTIPROCESSORS = {
+    70: Multiprocessor(96, 64, 32, "V100", 80),
+    72: Multiprocessor(96, 64, 32, "Jetson AGX Xavier", 8),
+    75: Multiprocessor(64, 32, 16, "T4", 40),
+    80: Multiprocessor(163, 64, 32, "A100", 108),
+    86: Multiprocessor(99, 48, 16, "RTX 3090", 82),
+    87: Multiprocessor(163, 48, 16, "Jetson AGX Orin", 16),
+    89: Multiprocessor(99, 48, 24, "RTX 4090", 128),
+    90: Multiprocessor(227, 64, 32, "H100 SXM", 132),
+    100: Multiprocessor(227, 64, 32, "B200", 148),
+    101: Multiprocessor(227, 48, 24, "Jetson AGX Thor", 20),
+    103: Multiprocessor(227, 64, 32, "B300", 148),
+    110: Multiprocessor(227, 48, 24, "Jetson AGX Thor", 20),
+    120: Multiprocessor(99, 48, 24, "RTX 5090", 170),
+    121: Multiprocessor(99, 48, 24, "DGX Spark", 48),
+}
+"""By compute capability. CUDA 13 names 110 what CUDA 12 named 101. Kernels run from 80 on."""
+LEAST_CAPABILITY = 80
+SPECIFIC = (90, 100, 103, 110, 120, 121)
+"""The compute capabilities with architecture-specific targets (``sm_90a``), and instructions that only these know."""
+CLUSTERS = 90
+"""The compute capability from which there are clusters of blocks."""
+MOST_SMEM = max(m.smem_kib for m in MULTIPROCESSORS.values()) * 1024
 """Shared memory that one block can ask for on the GPUs that have most, in bytes."""
 _NAME = re.compile(r"(sm_)?(\d{2,3})([af]?)")
 
@@ -33,12 +62,17 @@ class Architecture(NamedTuple):
         return f"sm_{self.capability}{self.suffix}"
 
     @property
+    def multiprocessor(self) -> Multiprocessor:
+        """What its multiprocessors hold. ArgumentError where the table has no such architecture."""
+        if self.capability not in MULTIPROCESSORS:
+            known = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS)
+            raise ArgumentError(f"unknown compute capability {str(self)!r}; known are {known}")
+        return MULTIPROCESSORS[self.capability]
+
+    @property
     def smem(self) -> int:
         """Bytes of shared memory that one block can ask for."""
-        if self.capability not in _SMEM_KIB:
-            known = ", ".join(f"sm_{n}" for n in _SMEM_KIB)
-            raise ArgumentError(f"unknown compute capability {str(self)!r}; known are {known}")
-        return _SMEM_KIB[self.capability] * 1024
+        return self.multiprocessor.smem_kib * 1024
 
     def runs_on(self, other: Architecture) -> bool:
         """Whether machine code for this architecture runs on a GPU of ``other``: the same generation, no newer, and

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
-from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
+from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS, architecture
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
 from tilewright.sim.checks import chosen, observers
@@ -84,7 +84,13 @@ class SimKernel:
                 threads <= self.max_threads,
                 f"block={config.block} has {threads} threads; its launch bounds say {self.max_threads}",
             )
-        need(smem <= MOST_SMEM, f"{smem} bytes of shared memory; a block has at most {MOST_SMEM} (227 KB)")
+        arch = current_options().arch
+        most, where = (architecture(arch, bare=True).smem, f" on {arch}") if arch else (MOST_SMEM, "")
+        need(
+            smem <= most,
+            f"{smem} bytes of shared memory; a block has at most {most} ({most // 1024} KB){where}: take smaller tiles "
+            "or fewer stages",
+        )
         need(smem >= self.smem, f"smem={smem} bytes given, but the kernel's own allocations need {self.smem}")
         fault = cluster_fault(config.grid, config.cluster, config.attributes)
         need(fault is None, fault or "")

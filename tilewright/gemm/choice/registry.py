@@ -54,7 +54,9 @@ class KernelEntry:
     @property
     def min_arch(self) -> int:
         """The least compute capability, 80 for sm_80."""
-        return 90 if isinstance(self.config, HopperConfig) else 80
+        if isinstance(self.config, HopperConfig):
+            return 90
+        return 89 if self.config.a.dtype in (Float8E4M3FN, Float8E5M2) else 80
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> AnyConfig:
         """The configuration for other majors, vector widths and output types."""

@@ -21,6 +21,7 @@ from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.ir.target import architecture
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
 from tilewright.lang.tools.hardware import HardwareInfo
 
@@ -174,8 +175,8 @@ class Plan:
 def limits(machine: str) -> tuple[int, int]:
     """(multiprocessors, shared memory of a block in bytes) of the GPU, or of the one that the simulator stands for."""
     if machine == "cpu":
-        return simulated().sms, get_smem_capacity_in_bytes("sm_90")
-    return _limits_of_gpu(machine)
+        return simulated().sms, get_smem_capacity_in_bytes(simulated().arch or "sm_90")
+    return _limits_of_gpu()
 
 
 def simulated() -> Any:
@@ -184,16 +185,20 @@ def simulated() -> Any:
 
 
 @cache
-def _limits_of_gpu(machine: str) -> tuple[int, int]:
-    version = arch(machine)
-    return HardwareInfo().get_device_multiprocessor_count(), get_smem_capacity_in_bytes(f"sm_{version}")
+def _limits_of_gpu() -> tuple[int, int]:
+    info = HardwareInfo()
+    return info.get_device_multiprocessor_count(), info.get_shared_memory_per_block()
 
 
-@cache
 def arch(machine: str) -> int:
     """The compute capability, 90 for sm_90."""
     if machine == "cpu":
-        return 90
+        return architecture(simulated().arch or "sm_90a", bare=True).capability
+    return _arch_of_gpu()
+
+
+@cache
+def _arch_of_gpu() -> int:
     major, minor = HardwareInfo().get_compute_capability()
     return 10 * major + minor
 
@@ -242,11 +247,13 @@ def refusal(
             return "its blocks do not form clusters: split-K of mode 'cluster' wants a Hopper kernel"
     if decomposition == "dynamic" and not (isinstance(entry.config, HopperConfig) and entry.config.producers):
         return "its blocks have no warp that could draw tiles for the others: warp-specialised Hopper kernels have"
+    if version < entry.min_arch and not isinstance(entry.config, HopperConfig):
+        return f"its mma.sync needs sm_{entry.min_arch}, and sm_{version} has none for {entry.config.a.dtype.__name__}"
     if not isinstance(entry.config, HopperConfig):
         if isinstance(decomposition, StreamKScheduleSm90):
             return "the schedule is for persistent blocks: Hopper kernels have them"
         return few_rows_refusal(entry, problem, decomposition) if entry.config.math == "small_m" else None
-    if version // 10 != entry.min_arch // 10:
+    if version != entry.min_arch:
         return f"it needs wgmma, which sm_90 has and sm_{version} does not"
     if problem.places is not None:
         return "TMA reads matrices whose rows and batches follow each other at strides, not by index or pointer"

@@ -17,6 +17,7 @@ from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
 _OF_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+_OF_PYTHON = re.compile(r"\. Did you mean '\w+'\?$")  # from Python 3.13 on, for functions in Python
 _OF_OPERANDS = re.compile(
     r"unsupported operand type|not supported between instances|bad operand type for|loop of ufunc does not support"
     r"|unsupported format string|required (positional|keyword-only) argument|positional arguments? but"
@@ -80,7 +81,8 @@ def _explained(wrong: Exception, place: Place) -> str:
         return attribute_text(wrong.obj, str(wrong.name))
     if place.innermost and isinstance(wrong, TypeError) and _OF_OPERANDS.search(str(wrong)):
         if found := _OF_KEYWORD.search(str(wrong)):
-            return f"{wrong}{nearest(found[2], _keywords_of(found[1]))}"
+            said = _OF_PYTHON.sub("", str(wrong))
+            return f"{said}{nearest(found[2], _keywords_of(found[1]))}"
         advice = "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
         return f"{wrong}{advice if 'ufunc' in str(wrong) else ''}"
     if place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import Any
 
 from tilewright.errors import MachineError
 
+# CUdevice_attribute
+MULTIPROCESSOR_COUNT, L2_CACHE_SIZE, SHARED_MEMORY_PER_BLOCK_OPTIN = 16, 38, 97
+COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR = 75, 76
 H100 = 132
 MEASURED = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
 """Clusters of one block a multiprocessor on an H100 or H200 (``cuOccupancyMaxActiveClusters``): the multiprocessors of
@@ -29,13 +34,13 @@ class HardwareInfo:
 
     def get_device_multiprocessor_count(self) -> int:
         """How many multiprocessors."""
-        return self._attribute("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT", 132)
+        return self._attribute(MULTIPROCESSOR_COUNT, 132)
 
     get_max_active_blocks = get_device_multiprocessor_count
 
     def get_l2_cache_size_in_bytes(self) -> int:
         """Bytes of L2 cache."""
-        return self._attribute("CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE", 50 << 20)
+        return self._attribute(L2_CACHE_SIZE, 50 << 20)
 
     def get_max_active_clusters(self, cluster_size: int, stream: Any = None) -> int:
         """How many clusters of ``cluster_size`` blocks, one block a multiprocessor, run at once."""
@@ -44,38 +49,28 @@ class HardwareInfo:
     def get_compute_capability(self) -> tuple[int, int]:
         """(major, minor)."""
         return (
-            self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", 9),
-            self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR", 0),
+            self._attribute(COMPUTE_CAPABILITY_MAJOR, 9),
+            self._attribute(COMPUTE_CAPABILITY_MINOR, 0),
         )
 
     def get_device_name(self) -> str:
         """The GPU's name, of an H100 where there is none."""
         if self._driver is None:
             return "NVIDIA H100 80GB HBM3"
-        error, device = self._driver.cuDeviceGet(self.device_id)
-        if not int(error):
-            error, name = self._driver.cuDeviceGetName(256, device)
-        if int(error):
-            raise MachineError(f"there is no CUDA device {self.device_id}")
-        return str(name.split(b"\0")[0].decode())
+        return str(self._driver.device_name(self._driver.handle(self.device_id)))
+
+    def get_shared_memory_per_block(self) -> int:
+        """Bytes of shared memory that one block can ask for."""
+        return self._attribute(SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10)
 
     def get_driver_version(self) -> int:
         """The newest CUDA that the driver knows: 13000 for 13.0; 0 where there is none."""
-        if self._driver is None:
-            return 0
-        error, version = self._driver.cuDriverGetVersion()
-        return 0 if int(error) else int(version)
+        return 0 if self._driver is None else int(self._driver.driver_version())
 
-    def _attribute(self, name: str, otherwise: int) -> int:
+    def _attribute(self, number: int, otherwise: int) -> int:
         if self._driver is None:
             return otherwise
-        error, device = self._driver.cuDeviceGet(self.device_id)
-        if int(error):
-            raise MachineError(f"there is no CUDA device {self.device_id}")
-        error, value = self._driver.cuDeviceGetAttribute(getattr(self._driver.CUdevice_attribute, name), device)
-        if int(error):
-            raise MachineError(f"the CUDA driver does not tell {name} of device {self.device_id} (error {int(error)})")
-        return int(value)
+        return int(self._driver.device_attribute(self._driver.handle(self.device_id), number))
 
 
 def clusters_at_once(multiprocessors: int, size: int) -> int:
@@ -92,14 +87,13 @@ def clusters_at_once(multiprocessors: int, size: int) -> int:
 
 
 def _driver() -> Any:
-    """The CUDA driver's bindings, initialised; None where there is no driver or no device."""
+    """The driver's functions, initialised; None where there is no driver or no device, or the CPU serves in its place
+    (``tilewright run --cpu``)."""
+    served = sys.modules.get("cuda.bindings.driver")
+    if served is not None and served.__name__.startswith("tilewright."):
+        return None
     try:
-        from cuda.bindings import driver
-
-        (error,) = driver.cuInit(0)
-        if int(error):
-            return None
-        error, count = driver.cuDeviceGetCount()
-        return driver if not int(error) and count else None
-    except (ImportError, OSError, RuntimeError):
+        found = import_module("tilewright.cuda.libcuda")  # by name, as nothing here knows the machines
+        return found if found.device_count() else None
+    except MachineError:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.ir.target import architecture
+from tilewright.ir.target import CLUSTERS, architecture
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.sites import facts
@@ -22,17 +22,14 @@ class Architectures(Checker):
         arch = architecture(launch.options.arch, bare=True)
         for op in facts(launch.program).calls:
             atom = op.attrs["atom"]
-            if atom.min_arch > arch.capability:
+            if lacking := atom.lacking(arch):
                 self.findings.add(
                     Finding(
-                        "architecture", f"{atom.mnemonic()} needs sm_{atom.min_arch}; the kernel is meant for {arch}",
+                        "architecture", f"{atom.mnemonic()} needs {lacking}; the kernel is meant for {arch}",
                         [Party("used", op)], None, "that GPU has no such instruction",
-                        f"take an instruction of {arch}, or sim.options(arch=\"sm_{atom.min_arch}\")",
+                        f"take an instruction of {arch}, or name another GPU in sim.options(arch=...)",
                     )
                 )  # fmt: skip
-        if launch.geometry.cluster_size > 1 and arch.capability < 90:
+        if launch.geometry.cluster_size > 1 and arch.capability < CLUSTERS:
             text = f"clusters need sm_90; the kernel is meant for {arch}"
             self.findings.add(Finding("architecture", text, [], None, "", "launch without cluster="))
-        if launch.smem > arch.smem:
-            text = f"{launch.smem} bytes of shared memory; a block has at most {arch.smem} on {arch}"
-            self.findings.add(Finding("architecture", text, [], None, "", "use fewer stages or smaller tiles"))
