@@ -156,7 +156,7 @@ SHAPES = [(4096, 4096, 4096), (4096, 8192, 512), (64, 4096, 4096), (100, 300, 50
 
 @pytest.mark.parametrize("arch", TARGETS)
 def test_gemm_takes_sizes_that_fit(arch: str) -> None:
-    """Every plan is one that a GPU of the architecture can launch: mma.sync outside of sm_90, tiles by shared memory."""
+    """Every plan is one that a GPU of the architecture can launch: mma.sync but on sm_90, tiles by shared memory."""
     capability = architecture(arch).capability
     kinds = [np.float16, ml_dtypes.bfloat16, np.float32, np.int8, np.float64]
     kinds += [ml_dtypes.float8_e4m3fn] if capability >= 89 else []
@@ -183,5 +183,6 @@ def test_gemm_runs_on_a_simulated_gpu_of_each_kind() -> None:
 
 def test_fp8_is_refused_where_no_instruction_multiplies_it() -> None:
     a = np.zeros((64, 64), ml_dtypes.float8_e4m3fn)
-    with sim.options(arch="sm_86"), pytest.raises(ArgumentError, match="needs sm_89, and sm_86 has none for Float8E4M3FN"):
+    text = "needs sm_89, and sm_86 has none for Float8E4M3FN"
+    with sim.options(arch="sm_86"), pytest.raises(ArgumentError, match=text):
         gemm(a, a, out=np.zeros((64, 64), np.float16))

@@ -50,8 +50,8 @@ def _check_shared(function: Function, target: Architecture) -> None:
     needed = shared_bytes(function)
     if target.capability in MULTIPROCESSORS and needed > target.smem:
         raise ConstraintError(
-            f"{function.name} allocates {needed} bytes of shared memory, a block has at most {target.smem} on {target}: "
-            "take smaller tiles or fewer stages"
+            f"{function.name} allocates {needed} bytes of shared memory, a block has at most {target.smem} on {target}"
+            ": take smaller tiles or fewer stages"
         )
 
 
