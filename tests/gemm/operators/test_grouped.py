@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from tilewright.cuda import compile as cross_compile
 from tilewright.errors import ArgumentError
 from tilewright.gemm import gemm_grouped, kernels
 from tilewright.gemm.epilogue.functions import LinearCombination
-from tilewright.gemm.operators import grouped
+from tilewright.gemm.operators import group_launch
 
 torch = pytest.importorskip("torch")
 
@@ -37,8 +39,8 @@ def test_any_sizes_and_majors(sizes: list[tuple[int, int, int, bool, bool]]) -> 
 
 def test_all_of_one_kind_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     launches = []
-    run = grouped.Launch.run
-    monkeypatch.setattr(grouped.Launch, "run", lambda self: launches.append(self) or run(self))
+    run = group_launch.Launch.run
+    monkeypatch.setattr(group_launch.Launch, "run", lambda self: launches.append(self) or run(self))
     sizes = ((8, 64, 32), (264, 136, 72), (16, 8, 200))
     problems = [(torch.from_numpy(integers(i, m, k)), torch.from_numpy(integers(i + 5, k, n)), torch.ones(m, n).half())
                 for i, (m, n, k) in enumerate(sizes)]  # fmt: skip
@@ -63,6 +65,9 @@ def test_in_place_and_other_types() -> None:
     assert d.dtype == np.int32
 
 
+PINGPONG = kernels()["hopper_f16"].only(
+    replace(kernels()["hopper_f16"].config, tile=(128, 128, 64), pingpong=True, epilogue_columns=32)
+)
 x, y = np.ones((8, 16), np.float16), np.ones((16, 8), np.float16)
 many = np.ones((16, 16), np.float16)
 
@@ -78,7 +83,16 @@ many = np.ones((16, 16), np.float16)
         (lambda: gemm_grouped([(x[None], y)]), "must be matrices"),
         (lambda: gemm_grouped([(x, y), (x, y)], [many[:8, :8], many[4:12, :8]]), "of problems 0 and 1 overlap"),
         (lambda: gemm_grouped([(x, y), (many, y)], [many[:8, :8], many.copy()[:, :8]]), "overlaps a of problem 1"),
-        (lambda: gemm_grouped([(x, y)], kernel="hopper_f16"), "takes no groups"),
+        (lambda: gemm_grouped([(x, y)], kernel="small_m_f16"), "takes no groups"),
+        (lambda: gemm_grouped([(x, y), (x[:, :3].copy(), y[:3])], kernel="hopper_f16"), "problem 1: kernel hopper_f16: TMA wants rows"),
+        (lambda: gemm_grouped([(x, y)], kernel=PINGPONG), "single blocks"),
+        (lambda: gemm_grouped([(x, y)], bias=[]), "bias has 0 vectors for 1 problems"),
+        (lambda: gemm_grouped([(x, y)], bias=[y[0, :4]]), "problem 0: bias must be a contiguous vector of 8"),
+        (lambda: gemm_grouped([(x, y)], bias=[y[:8, 0]]), "problem 0: bias must be a contiguous vector of 8"),
+        (lambda: gemm_grouped([(x, y)] * 2, bias=[y[0], y[0].astype(np.float32)]), "problem 1: bias is"),
+        (lambda: gemm_grouped([(x, y)], activation="swish"), "there is no activation"),
+        (lambda: gemm_grouped([(x, y)], alpha=float("inf")), "alpha"),
+        (lambda: gemm_grouped(7), "a list of problems"),
         (lambda: gemm_grouped([(x, "y")]), "problem 0: b must be a matrix"),
     ],
 )  # fmt: skip
@@ -91,13 +105,80 @@ def test_mistakes(call: Any, message: str) -> None:
 def test_nothing_spills(arch: str) -> None:
     from tilewright import Float32, Int32, cute
     from tilewright.cute.runtime import from_dlpack
-    from tilewright.gemm.kernel.grouped import COLUMNS, GroupedGemm
+    from tilewright.gemm.kernel.group_table import COLUMNS
+    from tilewright.gemm.kernel.grouped import GroupedGemm
 
     table = from_dlpack(np.zeros((3, COLUMNS), np.int64)).mark_layout_dynamic()
     function = LinearCombination(Float32(1), Float32(0))
     kernel = GroupedGemm(kernels()["tensorop_f16"].config)
     artifact = cross_compile(cute.compile(kernel, table, Int32(1), Int32(1), function).kernels[0], arch)
     assert artifact.spills == 0
+
+
+def entry_in(*tile: int, **more: Any) -> Any:
+    entry = kernels()["hopper_f16"]
+    return entry.only(next(replace(c, **more) for c in (entry.config, *entry.small)
+                           if c.tile[:2] == tile and c.cluster_size == 1 and not c.transposed))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tile", "more"),
+    [((64, 32), {"stages": 3, "raster": "hilbert"}), ((128, 64), {"transposed": True}), ((128, 320), {})],
+)
+def test_the_hopper_kernel_in_several_sizes(tile: tuple[int, int], more: dict[str, Any]) -> None:
+    sizes = ((8, 64, 32), (200, 136, 72), (16, 8, 200), (1, 8, 8), (130, 328, 64))
+    for turned_a, turned_b in ((False, True), (True, False)):
+        aligned = [(8 * -(-m // 8) if turned_a else m, n, 8 * -(-k // 8)) for m, n, k in sizes]
+        problems = [(integers(i, m, k, turned=turned_a), integers(i + 5, k, n, turned=turned_b), integers(i + 8, m, n))
+                    for i, (m, n, k) in enumerate(aligned)]  # fmt: skip
+        vectors = [integers(i + 20, n) for i, (_, n, _) in enumerate(aligned)]
+        found = gemm_grouped(problems, alpha=2.0, beta=-1.0, bias=vectors, activation="relu",
+                             kernel=entry_in(*tile, **more))  # fmt: skip
+        (launch,) = found.launches
+        assert launch.kernel == "hopper_f16" and launch.tile[:2] == tile and launch.problems == tuple(range(5))
+        for (a, b, c), v, d in zip(problems, vectors, found, strict=True):
+            expected = np.maximum(2 * (a.astype(float) @ b.astype(float)) - c + v, 0)
+            np.testing.assert_array_equal(d, expected)
+
+
+def test_what_tma_cannot_take_goes_to_the_other_kernel() -> None:
+    shapes = ((16, 24, 32), (16, 24, 33), (16, 24, 0), (0, 24, 32), (40, 23, 32), (1, 8, 8))
+    problems = [(integers(i, m, k), integers(i + 9, k, n)) for i, (m, n, k) in enumerate(shapes)]
+    vectors = [integers(i + 20, n) for i, (_, n, _) in enumerate(shapes)]
+    found = gemm_grouped(problems, bias=vectors)
+    kernels_of = {launch.kernel: launch for launch in found.launches}
+    assert kernels_of["hopper_f16"].problems == (0, 5) and not kernels_of["hopper_f16"].passed_over
+    assert sorted(sum((x.problems for x in found.launches if x.kernel == "tensorop_f16"), ())) == [1, 2, 4]
+    assert "TMA wants rows" in kernels_of["tensorop_f16"].passed_over["hopper_f16"]
+    for (a, b), v, d in zip(problems, vectors, found, strict=True):
+        np.testing.assert_array_equal(d, a.astype(float) @ b.astype(float) + v)
+
+
+def test_other_types_on_the_hopper_kernel() -> None:
+    for dtype, name in (("int8", "hopper_i8"), ("float8_e4m3fn", "hopper_e4m3"), ("bfloat16", "hopper_bf16")):
+        cls = np.dtype(getattr(ml_dtypes, dtype, dtype))
+        problems = [(integers(m, m, 64, dtype=cls), integers(n, 64, n, turned=True, dtype=cls))
+                    for m, n in ((40, 16), (8, 72))]  # fmt: skip
+        found = gemm_grouped(problems)
+        assert [launch.kernel for launch in found.launches] == [name]
+        for (a, b), d in zip(problems, found, strict=True):
+            np.testing.assert_array_equal(d.astype(float), (a.astype(float) @ b.astype(float)).astype(d.dtype))
+
+
+def test_the_hopper_kernel_issues_its_wgmma_back_to_back() -> None:
+    a, b, d = (torch.zeros(256, 256, dtype=torch.float16) for _ in range(3))
+    made: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        compiled = group_launch.cute.compile
+        patch.setattr(group_launch, "_COMPILED", {})
+        patch.setattr(group_launch.cute, "compile", lambda *args: made.append(compiled(*args)) or made[-1])
+        gemm_grouped([(a, b)], [d], kernel=entry_in(128, 256))
+    first, second = made[0].kernels
+    assert cross_compile(first, "sm_90a").spills == 0
+    artifact = cross_compile(second, "sm_90a")
+    assert artifact.spills == 0 and artifact.registers <= 168 and "HGMMA" in artifact.sass
+    assert "serializ" not in artifact.log.lower()
+    assert "UTMALDG" in artifact.sass and "UTMASTG" in artifact.sass and "STG" not in artifact.sass.replace("UTMASTG", "")
 
 
 @pytest.mark.gpu
@@ -110,3 +191,21 @@ def test_on_a_gpu() -> None:
             problems.append((a.mT.contiguous().mT if turned else a, b))
         for (a, b), d in zip(problems, gemm_grouped(problems), strict=True):
             assert torch.equal(d, (a.double() @ b.double()).half())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_hopper_kernel_on_a_gpu(turned: bool) -> None:
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("no Hopper GPU")
+    rng = np.random.default_rng(1)
+    for _ in range(3):  # tensor maps of other problems take the place of these
+        problems, vectors = [], []
+        for m, n, k in (8 * rng.integers(1, 120, (50, 3))).tolist():
+            a, b, c = (torch.randint(-3, 4, s, device="cuda").half() for s in ((m, k), (k, n), (m, n)))
+            problems.append((a, b.mT.contiguous().mT if turned else b, c))
+            vectors.append(torch.randint(-3, 4, (n,), device="cuda").half())
+        found = gemm_grouped(problems, alpha=2.0, beta=-1.0, bias=vectors, activation="relu")
+        assert [launch.kernel for launch in found.launches] == ["hopper_f16"]
+        for (a, b, c), v, d in zip(problems, vectors, found, strict=True):
+            assert torch.equal(d, (2 * (a.double() @ b.double()) - c + v).relu().half())

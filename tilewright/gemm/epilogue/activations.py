@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import cute
+from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
@@ -53,3 +54,12 @@ class Activation:
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         acc.store(ACTIVATIONS[self.name](acc.load()).to(acc.element_type))
+
+
+def activation_of(name: str, acc_dtype: Any) -> Activation:
+    """The activation of that name for accumulators of ``acc_dtype``; ArgumentError where there is none."""
+    if name not in ACTIVATIONS:
+        raise ArgumentError(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
+    if acc_dtype.is_integer and name != "relu":
+        raise ArgumentError(f"{name} of integer sums: only relu is one")
+    return Activation(name)

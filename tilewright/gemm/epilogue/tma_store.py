@@ -60,12 +60,13 @@ class TmaStoreEpilogue:
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, sums: list[tuple[Any, cute.Tensor]], atom: cute.CopyAtom,
         gD: cute.Tensor, gC: cute.Tensor, cD: cute.Tensor, sD: cute.Tensor, extent: tuple, function: EpilogueFunction,
-        barrier: Any,
+        barrier: Any, descriptor: Any = None,
     ) -> None:  # fmt: skip
         """Write the ``sums``, pairs of a part's number and its accumulators, of a warpgroup, whose thread is ``tidx``.
 
         ``tiled_mma`` is the warpgroup's on ``epilogue_columns``; ``gD`` (coordinates), ``gC`` and ``cD`` are the
-        warpgroup's part of the output; ``barrier`` is the warpgroup's own.
+        warpgroup's part of the output; ``barrier`` is the warpgroup's own; ``descriptor`` points to D's tensor map
+        where it is not the atom's.
         """
         rows, _ = self.config.part
         columns, buffers = self.config.epilogue_columns, self.config.epilogue_buffers
@@ -98,7 +99,7 @@ class TmaStoreEpilogue:
                 cute.arch.cp_async_bulk_wait_group(buffers - 2, read=True)
             barrier.arrive_and_wait()
             if storing:
-                cute.copy(atom, tSG_sD[None, turn % buffers], tSG_gD[None, i])
+                cute.copy(atom, tSG_sD[None, turn % buffers], tSG_gD[None, i], tma_desc_ptr=descriptor)
                 cute.arch.cp_async_bulk_commit_group()
 
     @cute.jit

@@ -11,14 +11,10 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import Int32, cute, range
-from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.kernel.group_table import EXTENT, FIRST, function_of, matrices
 from tilewright.gemm.kernel.multistage import DATA_PARALLEL, MultistageGemm
-from tilewright.gemm.tiles import aligned, global_to_shared
-
-ADDRESS, PITCH, EXTENT, FIRST, COLUMNS = 0, 4, 8, 11, 12
-"""Columns of the table, of Int64: addresses of A, B, C and D; elements from one row (or column) of each to the next; M,
-N and K; the number of the problem's first tile. One more row has the number of all tiles as its first."""
+from tilewright.gemm.tiles import global_to_shared
 
 
 class GroupedGemm(MultistageGemm):
@@ -53,30 +49,13 @@ class GroupedGemm(MultistageGemm):
         for tile in range(first, tiles, blocks, unroll=1):
             while table[problem + 1, FIRST] <= tile:
                 problem = problem + 1
-            mA, mB, mC, mD = self.matrices(table, problem)
+            mA, mB, mC, mD = matrices(table, problem, self.config)
             k_tiles = cute.ceil_div(cute.size(mA, mode=[1]), self.config.tile[2])
             inside = tile - table[problem, FIRST].to(Int32)
             extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
+            own = function_of(function, table, problem)
             self.piece(
-                tiled_mma, slices_of(mA, mB), mC, mD, smem, function, DATA_PARALLEL, extent, None, k_tiles,
-                inside, 0, k_tiles,
+                tiled_mma, slices_of(mA, mB), mC, mD, smem, own, DATA_PARALLEL, extent, None, k_tiles, inside, 0,
+                k_tiles,
             )  # fmt: skip
             cute.arch.sync_threads()  # the next tile's stages take the place of this one's epilogue
-
-    def matrices(self, table: cute.Tensor, problem: Any) -> tuple[Any, Any, Any, Any]:
-        """A (M, K), B (N, K), C and D (M, N) of a problem."""
-        m, n, k = (table[problem, EXTENT + mode].to(Int32) for mode in (0, 1, 2))
-        config = self.config
-        shapes = (((m, k), config.a), ((n, k), config.b), ((m, n), config.c), ((m, n), config.c))
-        return tuple(  # type: ignore[return-value]
-            matrix(table[problem, ADDRESS + i], table[problem, PITCH + i].to(Int32), shape, operand)
-            for i, (shape, operand) in enumerate(shapes)
-        )
-
-
-def matrix(address: Any, pitch: Any, shape: tuple[Any, Any], operand: Operand) -> Any:
-    """The matrix at an address, contiguous along the operand's major."""
-    align = max(operand.copy_bits, operand.dtype.width) // 8
-    pointer = cute.make_ptr(operand.dtype, address, cute.AddressSpace.gmem, assumed_align=align)
-    stride = (pitch, 1) if operand.major is Major.K else (1, pitch)
-    return aligned(cute.make_tensor(pointer, cute.make_layout(shape, stride=stride)), operand)

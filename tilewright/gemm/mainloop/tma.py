@@ -31,12 +31,14 @@ def _nothing() -> None:
 @dataclass(frozen=True)
 class TmaOperand:
     """One operand on its way: the copy atom, the slices that this block copies, (TMA, MN boxes, k tiles, L) of global
-    and (TMA, boxes of a stage, stages) of shared memory, and the mask of the blocks that get them."""
+    and (TMA, boxes of a stage, stages) of shared memory, and the mask of the blocks that get them. ``descriptor`` points
+    to the tensor map where it is not the atom's own."""
 
     atom: Any
     g: Any
     s: Any
     mask: Any
+    descriptor: Any = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class TmaMainloop:
                         operand.s[None, box, state.index],
                         tma_bar_ptr=full,
                         mcast_mask=operand.mask,
+                        tma_desc_ptr=operand.descriptor,
                     )
             ring.producer_commit(state)
             state.advance()

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.choice.registry import KERNELS, KernelEntry, candidates
-from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation
+from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, limits
@@ -246,12 +246,7 @@ class Request:
         if vector is not None:
             parts.append(Bias(from_dlpack(vector).mark_layout_dynamic()))
         if self.activation is not None:
-            if self.activation not in ACTIVATIONS:
-                known = ", ".join(ACTIVATIONS)
-                raise ArgumentError(f"there is no activation {self.activation!r}; there are {known}")
-            if entry.config.acc_dtype.is_integer and self.activation != "relu":
-                raise ArgumentError(f"{self.activation} of integer sums: only relu is one")
-            parts.append(Activation(self.activation))
+            parts.append(activation_of(self.activation, entry.config.acc_dtype))
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:

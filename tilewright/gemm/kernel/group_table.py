@@ -1,0 +1,65 @@
+"""The table of a group of problems in global memory, as kernels read it: a row of numbers for each problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import Constexpr, Int32, cute
+from tilewright.errors import ConstraintError
+from tilewright.gemm.config import AnyConfig, Major, Operand
+from tilewright.gemm.epilogue.functions import Bias, Chain
+from tilewright.gemm.tiles import aligned
+
+ADDRESS, PITCH, EXTENT, FIRST, BIAS, COLUMNS = 0, 4, 8, 11, 12, 13
+"""Columns of the table, of Int64: addresses of A, B, C and D; elements from one row (or column) of each to the next; M,
+N and K; the number of the problem's first tile; the address of its bias. One more row has the number of all tiles as
+its first."""
+
+
+@dataclass(frozen=True)
+class GroupBias:
+    """acc += the problem's own vector over N, of ``dtype``; stands for a :class:`Bias` until the problem is known."""
+
+    dtype: Constexpr
+    along: Constexpr = 1
+    """Which extent of the problem, as the kernel sees it, is the vector's: 1, or 0 where the kernel has it
+    transposed."""
+
+
+def function_of(function: Any, table: cute.Tensor, problem: Any) -> Any:
+    """The epilogue function of one problem."""
+    if isinstance(function, Chain):
+        return Chain(tuple(function_of(one, table, problem) for one in function.functions))
+    if not isinstance(function, GroupBias):
+        return function
+    align = function.dtype.width // 8
+    pointer = cute.make_ptr(function.dtype, table[problem, BIAS], cute.AddressSpace.gmem, assumed_align=align)
+    extent = table[problem, EXTENT + function.along].to(Int32)
+    return Bias(cute.make_tensor(pointer, cute.make_layout(extent)))
+
+
+def matrices(table: cute.Tensor, problem: Any, config: AnyConfig) -> tuple[Any, Any, Any, Any]:
+    """A (M, K), B (N, K), C and D (M, N) of a problem."""
+    m, n, k = (table[problem, EXTENT + mode].to(Int32) for mode in (0, 1, 2))
+    shapes = (((m, k), config.a), ((n, k), config.b), ((m, n), config.c), ((m, n), config.c))
+    return tuple(  # type: ignore[return-value]
+        matrix(table[problem, ADDRESS + i], table[problem, PITCH + i].to(Int32), shape, operand)
+        for i, (shape, operand) in enumerate(shapes)
+    )
+
+
+def matrix(address: Any, pitch: Any, shape: tuple[Any, Any], operand: Operand) -> Any:
+    """The matrix at an address, contiguous along the operand's major."""
+    align = max(operand.copy_bits, operand.dtype.width) // 8
+    pointer = cute.make_ptr(operand.dtype, address, cute.AddressSpace.gmem, assumed_align=align)
+    stride = (pitch, 1) if operand.major is Major.K else (1, pitch)
+    return aligned(cute.make_tensor(pointer, cute.make_layout(shape, stride=stride)), operand)
+
+
+def stack(matrix: Any) -> Any:
+    """The matrix as a stack of one, (MN, K, 1), as TMA atoms of the library have them."""
+    outer = next(stride for stride in matrix.stride if not isinstance(stride, int))
+    if not isinstance(matrix.iterator, cute.Pointer):
+        raise ConstraintError(f"a matrix in global memory is wanted, not {matrix}")
+    return cute.make_tensor(matrix.iterator, cute.make_layout((*matrix.shape, 1), stride=(*matrix.stride, outer)))

@@ -1,0 +1,192 @@
+"""Products of different sizes in one launch on Hopper: the warp-specialised kernel, with tensor maps for each problem.
+
+TMA reads matrices through tensor maps of 128 bytes. A first kernel makes those of all problems at once, a warp for each
+problem, from a table of addresses, extents and strides: a few microseconds, however many problems there are. (The host
+would take about as long for each of them, and a block that changes a tensor map when it comes to another problem
+waits for it.) The second kernel's persistent blocks take the tiles of all problems in turn, as on Ampere; the warp that
+loads, and those that store, go on to the next problem's tensor maps when their next tile is of that problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import Int32, cute, pipeline, range, utils
+from tilewright.cute.nvgpu import cpasync
+from tilewright.errors import ConstraintError
+from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.kernel.group_table import EXTENT, FIRST, function_of, matrices, stack
+from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
+from tilewright.gemm.tiles import allocate_swizzled, swizzled_tensor
+
+MAPS, MAP_WORDS = 3, 16
+"""Tensor maps of a problem (A, B, D), and the Int64 numbers of each."""
+
+MANAGER = utils.TensorMapManager(utils.TensorMapUpdateMode.GMEM)
+
+
+class GroupedHopperGemm(WarpSpecializedGemm):
+    """D_i = f(A_i @ B_i, C_i) for each problem i of a table; all are laid out as ``config`` says, in rows that begin at
+    multiples of 16 bytes, with K > 0."""
+
+    def __init__(self, config: HopperConfig) -> None:
+        super().__init__(config)
+        if config.cluster_size > 1 or config.pingpong or not config.producers:
+            raise ConstraintError(
+                "a kernel for groups of problems has single blocks (cluster (1, 1), cluster_k 1), a warp that loads, "
+                f"and no turns (pingpong): not {config}"
+            )
+
+    @cute.jit
+    def __call__(  # type: ignore[override]
+        self, mA: cute.Tensor, mB: cute.Tensor, mD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
+        problems: Int32, tiles: Int32, blocks: Int32, function: EpilogueFunction, stream: Any = None,
+    ) -> None:  # fmt: skip
+        """Launch ``blocks`` blocks for the ``tiles`` tiles of the ``problems`` in ``table`` (problems + 1, COLUMNS);
+        ``maps`` is room for (problems, MAPS, MAP_WORDS) Int64, at a multiple of
+        128 bytes. ``mA``, ``mB`` and ``mD`` are matrices of one of the problems:
+        the tensor maps of the others are made after theirs."""
+        config = self.config
+        sA_layout, sB_layout = self.math.smem_layout(config.a, 0), self.math.smem_layout(config.b, 1)
+        tma_A, tA = self.mainloop.tma(mA, sA_layout, 1)
+        tma_B, tB = self.mainloop.tma(mB, sB_layout, 1)
+        tma_D, tD = self.epilogue.tma(mD)
+        self.make_maps(tma_A, tma_B, tma_D, table, maps).launch(
+            grid=(problems, 1, 1), block=(32, 1, 1), stream=stream
+        )  # fmt: skip
+        self.multiply_all(
+            tma_A, tA, tma_B, tB, tma_D, tD, table, maps, tiles, function, sA_layout, sB_layout, self.epilogue.layout,
+            self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
+        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream)  # fmt: skip
+
+    @cute.kernel
+    def make_maps(
+        self, tma_A: cute.CopyAtom, tma_B: cute.CopyAtom, tma_D: cute.CopyAtom, table: cute.Tensor, maps: cute.Tensor
+    ) -> None:
+        """Block i makes the tensor maps of problem i."""
+        problem, _, _ = cute.arch.block_idx()
+        A, B, _, D = (stack(matrix) for matrix in matrices(table, problem, self.config))
+        places = tuple(MANAGER.get_tensormap_ptr(maps[problem, i, None].iterator) for i in cutlass.range_constexpr(MAPS))
+        atoms = tma_A, tma_B, tma_D
+        for i in cutlass.range_constexpr(MAPS):
+            MANAGER.init_tensormap_from_atom(atoms[i], places[i], 0)
+        MANAGER.fence_tensormap_initialization()
+        MANAGER.update_tensormap((A, B, D), atoms, places, 0)
+
+    @cute.kernel
+    def multiply_all(
+        self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
+        tma_D: cute.CopyAtom, tD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor, tiles: Int32,
+        function: EpilogueFunction, sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
+        sD_layout: cutlass.Constexpr, tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
+    ) -> None:  # fmt: skip
+        config = self.config
+        warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        warpgroup = cute.arch.make_warp_uniform(warp // 4)
+        smem = utils.SmemAllocator()
+        stages = smem.allocate(config.stages * config.stage_bytes, 1024)
+        bytes_A = cute.cosize(sA_layout) * config.a.dtype.width // 8
+        sA = swizzled_tensor(stages, config.a.dtype, sA_layout)  # (rows, bK, boxes, stages)
+        sB = swizzled_tensor(stages + bytes_A, config.b.dtype, sB_layout)  # (rows, bK, boxes, stages)
+        sD = allocate_swizzled(smem, config.c.dtype, sD_layout)  # (rows, columns, buffers, warpgroups)
+        ring = pipeline.PipelineTmaAsync.create(
+            num_stages=config.stages,
+            consumer_group=self.math.tiled_mma(warpgroups=config.warpgroups),
+            stage_tensors=(sA, sB),
+        )
+        registers = config.registers
+        walk = partial(self.walk, table, tiles)
+        if warpgroup == 0:
+            if registers is not None:
+                cute.arch.setmaxregister_decrease(registers[0])
+            if warp == 0:
+                A = self.mainloop.operand(tma_A, tA, sA, 0, 1, 0)
+                B = self.mainloop.operand(tma_B, tB, sB, 0, 1, 0)
+                producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
+                producer = walk((self.map_of(maps, 0), self.map_of(maps, 1)), partial(self.load_tile, ring, A, B), producer)
+                ring.producer_tail(producer)
+        else:
+            if registers is not None:
+                cute.arch.setmaxregister_increase(registers[1])
+            consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
+            mine = warpgroup - 1
+            part = (mine // config.split[1], mine % config.split[1])
+            tCrA, tCrB = self.fragments(tiled_mma, sA, sB, part)
+            finish = partial(self.write_tile, epilogue_mma, tma_D, tD, sD, table, function, mine, part)
+            walk((self.map_of(maps, 2),), partial(self.multiply_tile, ring, tiled_mma, tCrA, tCrB, finish), consumer)
+            self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
+
+    def map_of(self, maps: cute.Tensor, which: int) -> Any:
+        """Gives the place of a problem's tensor map."""
+        def place(problem: Any) -> Any:
+            return MANAGER.get_tensormap_ptr(maps[problem, which, None].iterator)
+
+        return place
+
+    @cute.jit
+    def walk(self, table: cute.Tensor, tiles: Any, maps: tuple, piece: Any, state: Any) -> Any:
+        """``state = piece(problem, place, k_tiles, descriptors, state)`` for each tile of this block; ``place`` is
+        (tile_m, tile_n). The warps that call it copy by the tensor maps ``maps(problem)``."""
+        first, _, _ = cute.arch.block_idx()
+        blocks, _, _ = cute.arch.grid_dim()
+        bM, bN, bK = self.config.tile
+        problem, last = Int32(0), Int32(-1)
+        for tile in range(first, tiles, blocks, unroll=1):
+            while table[problem + 1, FIRST] <= tile:
+                problem = problem + 1
+            if problem != last:  # TMA has its own copy of what it has read: tensor maps were made by a kernel before
+                for one in maps:
+                    MANAGER.fence_tensormap_update(one(problem))
+                last = problem
+            m, n, k = (table[problem, EXTENT + mode].to(Int32) for mode in (0, 1, 2))
+            inside = tile - table[problem, FIRST].to(Int32)
+            place = self.raster.tile(inside, cute.ceil_div(m, bM), cute.ceil_div(n, bN))
+            descriptors = tuple(
+                MANAGER.get_tensormap_ptr(one(problem), cute.AddressSpace.generic) for one in maps
+            )
+            state = piece(problem, place, cute.ceil_div(k, bK), descriptors, state)
+        return state
+
+    @cute.jit
+    def load_tile(
+        self, ring: Any, A: Any, B: Any, problem: Any, place: tuple, k_tiles: Any, descriptors: tuple, state: Any
+    ) -> Any:
+        """The producer's part of one output tile."""
+        A, B = replace(A, descriptor=descriptors[0]), replace(B, descriptor=descriptors[1])
+        return self.mainloop.load(A, B, ring, state, *place, 0, 0, k_tiles)
+
+    @cute.jit
+    def multiply_tile(
+        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any,
+        problem: Any, place: tuple, k_tiles: Any, descriptors: tuple, state: Any,
+    ) -> Any:  # fmt: skip
+        """A consumer warpgroup's part of one output tile."""
+        acc = self.accumulators(tiled_mma)
+        state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
+        finish(problem, place, descriptors[0], acc)
+        return state
+
+    @cute.jit
+    def write_tile(
+        self, epilogue_mma: cute.TiledMma, tma_D: cute.CopyAtom, tD: cute.Tensor, sD: cute.Tensor,
+        table: cute.Tensor, function: EpilogueFunction, mine: Any, part: tuple, problem: Any, place: tuple,
+        descriptor: Any, acc: cute.Tensor,
+    ) -> None:  # fmt: skip
+        """Write a consumer warpgroup's sums of one output tile."""
+        config = self.config
+        _, _, mC, mD = matrices(table, problem, config)
+        extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
+        at = place[0] * config.split[0] + part[0], place[1] * config.split[1] + part[1]
+        gD, gC, cD = (
+            cute.local_tile(tensor, config.part, at)
+            for tensor in (tD[None, None, 0], mC, cute.make_identity_tensor(extent))
+        )  # the warpgroup's part: (rows, columns)
+        tidx = cute.arch.thread_idx()[0] % 128
+        self.epilogue.run(
+            epilogue_mma, tidx, self.epilogue.parts(acc), tma_D, gD, gC, cD, sD[None, None, None, mine], extent,
+            function_of(function, table, problem), self.barrier(mine), descriptor,
+        )  # fmt: skip

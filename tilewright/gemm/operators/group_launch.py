@@ -1,0 +1,222 @@
+"""One launch for problems of a group whose operands lie the same way: the kernel, its size, its table."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewright import Int32, Int64, cute
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import operand_of
+from tilewright.gemm.choice.cost import LARGEST, k_tile_us
+from tilewright.gemm.choice.hopper_cost import CROWD, ends_us, loads_us, loop_us
+from tilewright.gemm.choice.registry import KernelEntry
+from tilewright.gemm.choice.simulated import work
+from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.host import plan
+from tilewright.gemm.host.problem import Problem, is_torch
+from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, PITCH
+from tilewright.gemm.kernel.grouped import GroupedGemm
+from tilewright.gemm.kernel.grouped_hopper import MAP_WORDS, MAPS, GroupedHopperGemm
+from tilewright.ir.tensormap import BYTES
+from tilewright.lang.arguments.argument import argument_of
+from tilewright.lang.launch.machine import machine_of
+
+_COMPILED: dict[Any, Any] = {}
+
+
+class Launch:
+    """One kernel for problems whose operands lie the same way. ``biases`` are the addresses of their vectors, 0 where
+    there are none."""
+
+    def __init__(
+        self, problems: list[Problem], entry: KernelEntry, function: Any, biases: list[int], where: tuple[int, int]
+    ) -> None:  # fmt: skip
+        self.biases, self.where = biases, where
+        self.machine = problems[0].machine
+        self.config = fastest(problems, entry, where, self.machine)
+        self.function: EpilogueFunction = function(self.config.transposed)
+        self.problems = [problem.oriented(self.config.transposed) for problem in problems]
+
+    def run(self) -> None:
+        config, target = self.config, machine_of(self.problems[0].D.device)
+        table, tiles = self.table()
+        blocks = min(tiles, self.where[0] * config.blocks_at_once(self.where[1]))
+        numbers = cute.runtime.from_dlpack(self.on_device(table)).mark_layout_dynamic(), Int32(tiles), Int32(blocks)
+        args: tuple[Any, ...] = (*numbers, self.function)
+        if isinstance(config, HopperConfig):
+            args = *self.representatives(), numbers[0], self.maps(), Int32(len(self.problems)), *numbers[1:], args[-1]
+        key = config, argument_of("function", self.function).key()
+        if key not in _COMPILED:
+            kernel = GroupedHopperGemm(config) if isinstance(config, HopperConfig) else GroupedGemm(config)
+            _COMPILED[key] = cute.compile(kernel, *args)
+        with ExitStack() as known:
+            if self.machine == "cpu":  # a machine that checks addresses is told which arrays there are
+                exposed: Any = target
+                for problem in self.problems:
+                    for matrix in problem.matrices:
+                        known.enter_context(exposed.exposed(*matrix.array.bounds))
+                for address, (low, high) in self.vectors():
+                    if address:
+                        known.enter_context(exposed.exposed(low, high))
+            _COMPILED[key](*args)
+
+    def vectors(self) -> list[tuple[int, tuple[int, int]]]:
+        """Addresses of the biases, and where each begins and ends."""
+        dtype = bias_dtype(self.function)
+        mode = 0 if self.config.transposed else 1
+        return [
+            (address, (address, address + problem.shape[mode] * (dtype.width // 8 if dtype else 0)))
+            for address, problem in zip(self.biases, self.problems, strict=True)
+        ]
+
+    def table(self) -> tuple[Any, int]:
+        """The problems as the kernel reads them, and how many tiles they have."""
+        bM, bN, _ = self.config.tile
+        table, tiles = np.zeros((len(self.problems) + 1, COLUMNS), np.int64), 0
+        for row, problem, bias in zip(table, self.problems, self.biases, strict=False):
+            m, n, k, _ = problem.shape
+            A, B, C, D = problem.A, problem.B.transposed(), problem.C, problem.D
+            for i, (matrix, operand) in enumerate(zip((A, B, C, D), self.operands(), strict=True)):
+                row[ADDRESS + i] = matrix.array.address
+                row[PITCH + i] = pitch(matrix, operand)
+            row[EXTENT : EXTENT + 3] = m, n, k
+            row[FIRST], row[BIAS] = tiles, bias
+            tiles += -(-m // bM) * -(-n // bN)
+        table[-1, FIRST] = tiles
+        return table, tiles
+
+    def operands(self) -> tuple[Any, ...]:
+        return self.config.a, self.config.b, self.config.c, self.config.c
+
+    def representatives(self) -> tuple[Any, ...]:
+        """A, B and D of the first problem, after whose tensor maps the kernel makes those of all."""
+        first = self.problems[0].read_as(self.config.a.dtype)
+        listed = zip((first.A, first.B.transposed(), first.D), (self.config.a, self.config.b, self.config.c), strict=True)
+        return tuple(matrix.tensor(operand) for matrix, operand in listed)
+
+    def maps(self) -> Any:
+        """Room for the tensor maps of all problems."""
+        D, count = self.problems[0].D, len(self.problems) * MAPS * MAP_WORDS
+        spare = BYTES // 8
+        if is_torch(D.source):
+            room = D.source.new_empty(count + spare, dtype=sys.modules["torch"].int64)
+            start = -room.data_ptr() % BYTES // 8
+            room = room[start : start + count].view(len(self.problems), MAPS, MAP_WORDS)
+        elif D.device == "cpu":
+            room = np.zeros(count + spare, np.int64)
+            start = -room.ctypes.data % BYTES // 8
+            room = room[start : start + count].reshape(len(self.problems), MAPS, MAP_WORDS)
+        else:  # as an allocation of its own it begins at a multiple of 256 bytes
+            target: Any = machine_of(D.device)
+            room = target.upload(np.zeros((len(self.problems), MAPS, MAP_WORDS), np.int64))
+        return cute.runtime.from_dlpack(room).mark_layout_dynamic()
+
+    def on_device(self, table: Any) -> Any:
+        D = self.problems[0].D
+        if is_torch(D.source):
+            return sys.modules["torch"].from_numpy(table).to(D.source.device, non_blocking=True)
+        target: Any = machine_of(D.device)
+        return target.upload(table)
+
+
+def pitch(matrix: Any, operand: Any) -> int:
+    """Elements from one row (column) to the next; where there is one only, as many as keep it aligned."""
+    outer = 0 if operand.major is Major.K else 1
+    step: int = matrix.stride[outer]
+    return step if matrix.shape[outer] > 1 else max(operand.vector, -(-step // operand.vector) * operand.vector)
+
+
+def bias_dtype(function: Any) -> Any:
+    """The numeric class of the bias in an epilogue function; None where it has none."""
+    return next((one.dtype for one in getattr(function, "functions", ()) if hasattr(one, "dtype")), None)
+
+
+def entry_of(
+    number: int, problem: Problem, entries: list[KernelEntry], version: int
+) -> tuple[KernelEntry, dict[str, str]]:
+    """The first kernel that takes the problem in a group, and why those before it do not."""
+    passed_over: dict[str, str] = {}
+    for entry in entries:
+        reason = refusal(entry, problem, version)
+        if reason is None:
+            return entry, passed_over
+        passed_over[entry.name] = reason
+    reasons = "; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items())
+    raise ArgumentError(f"problem {number}: {reasons}")
+
+
+def refusal(entry: KernelEntry, problem: Problem, version: int) -> str | None:
+    """Why the kernel cannot take the problem as one of a group; None where it can."""
+    if isinstance(entry.config, GemmConfig) and entry.config.math == "small_m":
+        return "it takes no groups of problems"
+    if isinstance(entry.config, HopperConfig) and not any(map(fits_groups, (entry.config, *entry.small))):
+        return "it takes no groups of problems: they want single blocks (cluster (1, 1)) without turns (pingpong)"
+    return plan.refusal(entry, problem, "data_parallel", version)
+
+
+def fits_groups(config: AnyConfig) -> bool:
+    """Whether a size of a Hopper kernel can take tiles of several problems."""
+    single = isinstance(config, HopperConfig) and config.cluster_size == 1 and not config.pingpong
+    return single and bool(config.producers)  # type: ignore[union-attr]
+
+
+def majors(problem: Problem) -> Any:
+    """Which mode of each operand is contiguous. C lies as D does, or is turned into a kind of its own."""
+    A, B, C, D = problem.A, problem.B.transposed(), problem.C, problem.D
+    return A.major(), B.major(), D.major(), C.major()
+
+
+def fastest(problems: list[Problem], entry: KernelEntry, where: tuple[int, int], machine: str) -> AnyConfig:
+    """The size that takes least time for all, by the model's rates, for operands as these lie; in the simulator the one
+    that it is soonest done with."""
+    if isinstance(entry.config, HopperConfig):
+        configs = [c for c in (entry.config, *entry.small) if fits_groups(c) and c.smem_bytes <= where[1]]
+        sizes: list[AnyConfig] = [plan.with_operands(entry.only(c), problems[0]) for c in configs]
+    else:
+        narrow = any(plan.suited_entry(entry, problem) is not entry for problem in problems)
+        entry = entry.for_narrow if narrow else entry
+        listed = (c for c in (entry.config, entry.large, *entry.small) if c is not None)
+        sizes = [with_operands(problems, entry.only(c)) for c in listed]
+        sizes = [size for size in sizes if size.smem_bytes <= where[1]]
+    extents = np.array([problem.shape[:3] for problem in problems], float)  # (problems, M N K)
+    if machine == "cpu" and plan.simulated().sizes == "simulator":
+        return min(sizes, key=lambda size: sum(work(size, problem.shape) for problem in problems))
+    return min(sizes, key=lambda size: time_of(size, extents, where))
+
+
+def time_of(size: AnyConfig, extents: Any, where: tuple[int, int]) -> float:
+    """Microseconds of a group in one size: all multiprocessors share its tiles evenly, and one has the longest."""
+    bM, bN, bK = size.tile
+    m, n, k = extents.T[[1, 0, 2]] if size.transposed else extents.T
+    tiles, k_tiles = np.ceil(m / bM) * np.ceil(n / bN), np.ceil(k / bK)
+    if isinstance(size, HopperConfig):
+        busy = min(1.0, float(tiles.sum()) / where[0])
+        each = max(loop_us(size), loads_us(size) * (1 + (CROWD - 1) * busy) / CROWD)
+        ends = ends_us(size)
+    else:
+        at_once = min(2, size.blocks_at_once(where[1]))
+        each, ends = k_tile_us(size, where[1])[0] / at_once, 2.0 + 2.5 * bM * bN / LARGEST
+    time = k_tiles * each + ends
+    return max(float((tiles * time).sum()) / where[0], float(time.max()))
+
+
+def with_operands(problems: list[Problem], entry: KernelEntry) -> GemmConfig:
+    """The configuration of an Ampere kernel with the widest accesses that all problems allow."""
+    config = entry.config
+    assert isinstance(config, GemmConfig)
+    bM, bN, bK = config.tile
+    dtype = config.a.dtype
+    listed = [problem.read_as(dtype) for problem in problems]
+    A, B = tuple(p.A for p in listed), tuple(p.B.transposed() for p in listed)
+    results = tuple(matrix for p in listed for matrix in (p.D, p.C))
+    a, b = (operand_of(x, {Major.K: bK, Major.MN: extent}) for x, extent in ((A, bM), (B, bN)))
+    c = operand_of(results, {Major.K: bN, Major.MN: bM})
+    found = replace(config, a=config.loadable(a), b=config.loadable(b), c=c)
+    found.check()
+    return found
