@@ -84,7 +84,8 @@ many = np.ones((16, 16), np.float16)
         (lambda: gemm_grouped([(x, y), (x, y)], [many[:8, :8], many[4:12, :8]]), "of problems 0 and 1 overlap"),
         (lambda: gemm_grouped([(x, y), (many, y)], [many[:8, :8], many.copy()[:, :8]]), "overlaps a of problem 1"),
         (lambda: gemm_grouped([(x, y)], kernel="small_m_f16"), "takes no groups"),
-        (lambda: gemm_grouped([(x, y), (x[:, :3].copy(), y[:3])], kernel="hopper_f16"), "problem 1: kernel hopper_f16: TMA wants rows"),
+        (lambda: gemm_grouped([(x, y), (x[:, :3].copy(), y[:3])], kernel="hopper_f16"),
+         "problem 1: kernel hopper_f16: TMA wants rows"),
         (lambda: gemm_grouped([(x, y)], kernel=PINGPONG), "single blocks"),
         (lambda: gemm_grouped([(x, y)], bias=[]), "bias has 0 vectors for 1 problems"),
         (lambda: gemm_grouped([(x, y)], bias=[y[0, :4]]), "problem 0: bias must be a contiguous vector of 8"),
@@ -178,7 +179,8 @@ def test_the_hopper_kernel_issues_its_wgmma_back_to_back() -> None:
     artifact = cross_compile(second, "sm_90a")
     assert artifact.spills == 0 and artifact.registers <= 168 and "HGMMA" in artifact.sass
     assert "serializ" not in artifact.log.lower()
-    assert "UTMALDG" in artifact.sass and "UTMASTG" in artifact.sass and "STG" not in artifact.sass.replace("UTMASTG", "")
+    assert "UTMALDG" in artifact.sass and "UTMASTG" in artifact.sass
+    assert "STG" not in artifact.sass.replace("UTMASTG", "")
 
 
 @pytest.mark.gpu

@@ -12,7 +12,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import Int32, cute, range
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.kernel.group_table import EXTENT, FIRST, function_of, matrices
+from tilewright.gemm.kernel.group_table import FIRST, function_of, matrices
 from tilewright.gemm.kernel.multistage import DATA_PARALLEL, MultistageGemm
 from tilewright.gemm.tiles import global_to_shared
 

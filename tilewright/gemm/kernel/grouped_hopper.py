@@ -15,7 +15,6 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import Int32, cute, pipeline, range, utils
-from tilewright.cute.nvgpu import cpasync
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
@@ -70,7 +69,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         """Block i makes the tensor maps of problem i."""
         problem, _, _ = cute.arch.block_idx()
         A, B, _, D = (stack(matrix) for matrix in matrices(table, problem, self.config))
-        places = tuple(MANAGER.get_tensormap_ptr(maps[problem, i, None].iterator) for i in cutlass.range_constexpr(MAPS))
+        places = tuple(self.map_of(maps, i)(problem) for i in cutlass.range_constexpr(MAPS))
         atoms = tma_A, tma_B, tma_D
         for i in cutlass.range_constexpr(MAPS):
             MANAGER.init_tensormap_from_atom(atoms[i], places[i], 0)
@@ -107,7 +106,8 @@ class GroupedHopperGemm(WarpSpecializedGemm):
                 A = self.mainloop.operand(tma_A, tA, sA, 0, 1, 0)
                 B = self.mainloop.operand(tma_B, tB, sB, 0, 1, 0)
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
-                producer = walk((self.map_of(maps, 0), self.map_of(maps, 1)), partial(self.load_tile, ring, A, B), producer)
+                by = self.map_of(maps, 0), self.map_of(maps, 1)
+                producer = walk(by, partial(self.load_tile, ring, A, B), producer)
                 ring.producer_tail(producer)
         else:
             if registers is not None:

@@ -31,8 +31,8 @@ def _nothing() -> None:
 @dataclass(frozen=True)
 class TmaOperand:
     """One operand on its way: the copy atom, the slices that this block copies, (TMA, MN boxes, k tiles, L) of global
-    and (TMA, boxes of a stage, stages) of shared memory, and the mask of the blocks that get them. ``descriptor`` points
-    to the tensor map where it is not the atom's own."""
+    and (TMA, boxes of a stage, stages) of shared memory, and the mask of the blocks that get them. ``descriptor``
+    points to the tensor map where it is not the atom's own."""
 
     atom: Any
     g: Any

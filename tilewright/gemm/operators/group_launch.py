@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import Int32, Int64, cute
+from tilewright import Int32, cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.choice.cost import LARGEST, k_tile_us
@@ -97,7 +97,8 @@ class Launch:
     def representatives(self) -> tuple[Any, ...]:
         """A, B and D of the first problem, after whose tensor maps the kernel makes those of all."""
         first = self.problems[0].read_as(self.config.a.dtype)
-        listed = zip((first.A, first.B.transposed(), first.D), (self.config.a, self.config.b, self.config.c), strict=True)
+        config = self.config
+        listed = ((first.A, config.a), (first.B.transposed(), config.b), (first.D, config.c))
         return tuple(matrix.tensor(operand) for matrix, operand in listed)
 
     def maps(self) -> Any:
