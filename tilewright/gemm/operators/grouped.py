@@ -107,7 +107,7 @@ def biases(bias: Sequence[Any] | None, problems: list[Problem]) -> list[Any] | N
         return None
     if len(bias) != len(problems):
         raise ArgumentError(f"bias has {len(bias)} vectors for {len(problems)} problems")
-    arrays = []
+    arrays: list[Any] = []
     for i, (vector, problem) in enumerate(zip(bias, problems, strict=True)):
         array = array_of(vector)
         n = problem.shape[1]
