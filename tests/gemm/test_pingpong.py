@@ -10,14 +10,17 @@ import pytest
 
 from tests.gemm.test_gemm import MACHINES, integers
 from tests.gemm.test_hopper import F16, KERNELS, OUT, operands, product, sized
-from tilewright import Int32
+from tilewright import Float16, Int32
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, stage
+from tilewright.gemm.choice import choose
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.host import handle, plan
+from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 from tilewright.gemm.schedule.decomposition import DataParallel
+from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.pipeline import PipelineState
 
 SMEM = 232448
@@ -75,6 +78,41 @@ def test_large_tiles_with_c_and_batches(tile: tuple[int, int], machine: str, few
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_tiles_dealt_out_while_blocks_run(machine: str, few: None) -> None:
+    a, b = operands("hopper_f16", 328, 264, 136)
+    report = gemm(a, b, kernel=in_turns(), machine=machine, decomposition="dynamic")
+    assert report.decomposition == "dynamic"
+    np.testing.assert_array_equal(report.d, product(a, b))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("more", [{}, {"decomposition": "dynamic"}, {"alpha": 2.0, "beta": -1.0}], ids=str)
+def test_the_library_takes_turns(name: str, more: dict[str, Any]) -> None:
+    """Two waves and a bit of tiles with few k tiles: the size that the model chooses, with each type."""
+    a, b = operands(name, 4112, 6752, 256)
+    chosen, _ = choose.best(kernels()[name], "auto", (4112, 6752, 256, 1), (132, SMEM))
+    assert isinstance(chosen.config, HopperConfig) and chosen.config.pingpong
+    if "beta" in more:
+        more = {**more, "c": integers(np.random.default_rng(5), (4112, 6752), OUT[name])}
+    report = gemm(a, b, machine="cuda", **({"kernel": name} | more))
+    wanted = product(a, b).astype(OUT[name])
+    if "beta" in more:
+        wanted = 2 * wanted - more["c"]
+    np.testing.assert_array_equal(report.d.astype(np.float64), wanted.astype(np.float64))
+
+
+def test_slices_of_k_have_a_size_without_turns() -> None:
+    """Warpgroups that take turns skip whole tiles: the model prefers them for these parts, and must not have them."""
+    entry = kernels()["hopper_f16"]
+    chosen, _ = choose.best(entry, "data_parallel", (4112, 6752, 128, 2), (132, SMEM))
+    assert isinstance(chosen.config, HopperConfig) and chosen.config.pingpong
+    a, b = (np.broadcast_to(np.float16(1), shape) for shape in ((4112, 256), (256, 6752)))
+    found = plan.Plan.of(Problem.of(np.array(a), np.array(b), out_dtype=Float16), [entry], SplitK(2, "parallel"), "cpu")
+    assert isinstance(found.config, HopperConfig) and not found.config.pingpong
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_type(name: str, machine: str, few: None) -> None:
     a, b = operands(name, 136, 136, 160)
@@ -126,5 +164,12 @@ def test_two_take_turns() -> None:
 def test_compiled(tile: tuple[int, int], stages: int) -> None:
     config = in_turns(tile, stages=stages).config
     assert config.smem_bytes <= SMEM
+    artifact = cross_compile(config, "sm_90a")
+    assert artifact.spills == 0 and "serializ" not in artifact.log
+
+
+@pytest.mark.parametrize("name", ["hopper_f16", "hopper_e4m3", "hopper_i8", "hopper_tf32"])
+def test_the_largest_tile_keeps_its_sums_in_registers(name: str) -> None:
+    config = next(c for c in kernels()[name].small if isinstance(c, HopperConfig) and c.pingpong and c.tile[1] == 192)
     artifact = cross_compile(config, "sm_90a")
     assert artifact.spills == 0 and "serializ" not in artifact.log

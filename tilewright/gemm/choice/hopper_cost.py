@@ -3,7 +3,7 @@
 A wave is one tile on each multiprocessor. Its time is the main loop's, the greatest of the tensor cores', the loads'
 and the latency that the stages leave uncovered, plus the ends of a tile. What all options have in common, the launch
 and the bounds that memory and power set to the whole product, is left out: it does not change the choice. Times are in
-microseconds for 16-bit operands on an H200, where the constants were fitted to 4,700 timings of 249 products from 3 to
+microseconds for 16-bit operands on an H200, where the constants were fitted to 5,200 timings of 260 products from 3 to
 6000 microseconds; 8-bit operands count at twice the rate. Only ratios matter for the choice.
 """
 
@@ -20,7 +20,7 @@ from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 7.83e6  # of one multiprocessor at its full clock, 16-bit operands
 INSTRUCTION = 37.0  # columns that one wgmma costs beside its own
-TURNS = 1.1  # what a k tile costs warpgroups that take turns, beside its FLOPs: one issues while the other waits
+TURNS = 1.09  # what a k tile costs warpgroups that take turns, beside its FLOPs: one issues while the other waits
 ALONE = 1.125  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
 BYTES_PER_US = 1.09e5  # from L2 to one multiprocessor alone
 CROWD = 2.5  # how much slower when all of them load
@@ -31,7 +31,7 @@ L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
 LATENCY, FURTHER = 0.55, 0.2  # of a load; more for each doubling of a cluster whose blocks wait for each other
 TOGETHER = 0.015  # a k tile costs so much more for each doubling of such a cluster
 PART, STORE = 0.053, 7.5e-5  # the end of a tile: for each part and for each element of it
-TURN, TURNS_PART = 0.41, 0.457  # from one turn to the next; the end of the last tile, a part, which nothing hides
+TURN, TURNS_PART = 0.37, 0.39  # from one turn to the next; the end of the last tile, a part, which nothing hides
 SHARED = 1.01  # how much slower the shared loop is
 SHARING, PEER_ELEMENT = 3.25, 5.7e-5  # exchanging sums: once, and for each element of each block of a tile
 SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
