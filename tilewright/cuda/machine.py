@@ -46,11 +46,12 @@ def artifact(function: Function, options: Any = None) -> Artifact:
 
     Needs no GPU. ``options`` are those of ``cute.compile``.
     """
-    arch = getattr(options, "gpu_arch", "") or _first_arch()
+    arch = getattr(options, "gpu_arch", "") or default_architecture()
     return _compile(function, arch, options)
 
 
-def _first_arch() -> str:
+def default_architecture() -> str:
+    """That of the first GPU; sm_90a where there is none."""
     try:
         return limits(0).arch
     except MachineError:
@@ -157,13 +158,16 @@ class CudaKernel:
         """The launch on ``device`` with plain addresses in the place of pointers, which are not checked to be of it."""
         return (self._places.get(device) or self.place(device)).launch
 
+    def compiled_for(self, device: Limits) -> Artifact:
+        """The kernel compiled for a device."""
+        return _compile(self.function, _arch_for(device, self.options), self.options)
+
     def place(self, device: str) -> Placed:
         """Compile and load for ``device`` (``"cuda:0"``) now; a launch does it when it is first needed."""
         with self._lock:
             if device not in self._places:
                 number = _device_number(device)
-                artifact = _compile(self.function, _arch_for(limits(number), self.options), self.options)
-                self.artifacts[device] = artifact
+                self.artifacts[device] = artifact = self.compiled_for(limits(number))
                 self._places[device] = Placed(self.function, artifact, number)
             return self._places[device]
 

@@ -1,5 +1,8 @@
 """``cute.runtime``: arrays, pointers and streams of the host as arguments of jit functions."""
 
+from importlib import import_module
+from typing import Any
+
 from tilewright._lazy import unknown_names
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.fake import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
@@ -9,11 +12,25 @@ __all__ = [
     "HostPointer",
     "HostTensor",
     "Pointer",
+    "find_runtime_libraries",
     "from_dlpack",
+    "load_module",
     "make_fake_compact_tensor",
     "make_fake_stream",
     "make_fake_tensor",
     "make_ptr",
 ]
+
+
+def load_module(file_path: Any, *, enable_tvm_ffi: bool = False) -> Any:
+    """The functions in a file that ``export_to_c`` wrote; see :func:`tilewright.export.load.load_module`."""
+    exporter: Any = import_module("tilewright.export")  # by name: it needs the GPU machine, as this package does not
+    return exporter.load_module(file_path, enable_tvm_ffi=enable_tvm_ffi)
+
+
+def find_runtime_libraries(*, enable_tvm_ffi: bool = False) -> list[str]:
+    """The libraries that a program with exported functions is linked with: none, they find the driver at run time."""
+    return []
+
 
 unknown_names(__name__)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from os import PathLike
 from typing import Any
 
 from tilewright.errors import ArgumentError
@@ -19,33 +20,26 @@ from tilewright.lang.launch.options import CompileOptions
 from tilewright.lang.launch.stage import Program, python_result
 from tilewright.lang.staging.user_errors import show_users_frames
 
+EXPORTER = "tilewright.export"
+"""By name: export needs the device compiler, which stands above this package."""
 
-class Executor:
-    """A compiled function.
 
-    ``kernels`` are the staged kernels and ``host`` the host function (``ir.Function``, print them to read them);
-    ``source`` is the Python that runs at each call. Arguments that are ``Constexpr`` (and a bound ``self``) are not
-    passed again; the others are checked against what the function was compiled for: dtype, rank, static extents,
-    alignment, device.
+class CompiledFunction:
+    """Host code that is called with run-time arguments only; they are checked against what it was compiled for: dtype,
+    rank, static extents, alignment, device.
+
+    ``host`` is the host function (``ir.Function``, print it to read it), ``source`` the Python that runs at each call.
     """
 
-    def __init__(
-        self, program: Program, signature: Signature, bound: inspect.BoundArguments, skip: int, options: CompileOptions
-    ) -> None:
-        self.host: Function = program.host
-        self.kernels: list[Function] = program.kernels
-        self.options = options
-        self.signature = signature
-        self._program = program
-        self._code = HostCode(self.host, options)
-        self._code.equal = _equal_values(program.arguments)
-        self._loaded = self._code.loaded
-        self.source = self._code.source
-        self.parameters = _runtime_parameters(signature, bound, program.arguments, skip)
-        self._count = len(self.parameters)
-        self._call = Calls(self._code, self.parameters).call
-        result = program.result
-        self._result = None if not result.types() and result.rebuild(iter(())) is None else result
+    def __init__(self, code: HostCode, parameters: list[Parameter]) -> None:
+        self.host: Function = code.function
+        self._code = code
+        self._loaded = code.loaded
+        self.source = code.source
+        self.parameters = parameters
+        self._count = len(parameters)
+        self._call = Calls(code, parameters).call
+        self._result: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -100,6 +94,27 @@ class Executor:
             show_users_frames(error)
             raise
 
+    def result(self, values: Any) -> Any:
+        return None if self._result is None else python_result(self._result, iter(values))
+
+
+class Executor(CompiledFunction):
+    """What ``cute.compile`` gives. ``kernels`` are the staged kernels. Arguments that are ``Constexpr`` (and a bound
+    ``self``) are not passed again."""
+
+    def __init__(
+        self, program: Program, signature: Signature, bound: inspect.BoundArguments, skip: int, options: CompileOptions
+    ) -> None:
+        code = HostCode(program.host, options)
+        code.equal = _equal_values(program.arguments)
+        super().__init__(code, _runtime_parameters(signature, bound, program.arguments, skip))
+        self.kernels: list[Function] = program.kernels
+        self.options = options
+        self.signature = signature
+        self._program = program
+        result = program.result
+        self._result = None if not result.types() and result.rebuild(iter(())) is None else result
+
     def direct(self, bound: inspect.BoundArguments) -> Any:
         """A function of all arguments, in order, that runs this program if they are of exactly its kind, else MISS."""
         listed = zip(self.signature.parameters(bound), self._program.arguments, strict=True)
@@ -111,12 +126,44 @@ class Executor:
         for argument in self._program.arguments:
             argument.release()
 
-    def result(self, values: Any) -> Any:
-        return None if self._result is None else python_result(self._result, iter(values))
-
     def __repr__(self) -> str:
         kernels = ", ".join(kernel.name for kernel in self.kernels) or "no kernels"
         return f"<compiled {self.host.name} ({kernels})>"
+
+    def export_to_c(
+        self, file_path: str | PathLike[str], file_name: str | None = None, function_prefix: str = "", *,
+        function_name: str = "", gpu_arch: str | Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Write the function as C, to be built into a program that has no Python (docs/ahead_of_time.md).
+
+        Files in the folder ``file_path``: ``{file_name}.h``, the C interface; ``{file_name}.c``, the launcher with the
+        kernels' machine code in it, which any C compiler builds without CUDA's headers or libraries; and
+        ``{file_name}.o``, if there is a C compiler (``CC``, cc, gcc or clang; else a warning says that there is none).
+        Files of that name are overwritten. The names of the C functions begin with ``function_prefix``, by default
+        the ``file_name``. ``cute.runtime.load_module`` loads the function back.
+
+        The kernels are compiled for the architectures ``gpu_arch`` (``"sm_90a"``, or several: ``("sm_80", "sm_90a")``;
+        by default that of ``cute.compile``'s ``--gpu-arch``, else that of the GPU here, else sm_90a); no GPU is needed.
+        ``export_to_c("folder/name.o", function_name="prefix")`` is the same in one path.
+
+        Raises before a file is written: ArgumentError for a prefix that is no C name or is another file's in the
+        folder, for arguments and host code that have no C form, and for a folder that cannot be written;
+        ConstraintError for an instruction that an architecture lacks; CompileError and MachineError from the
+        compilers.
+        """
+        __tracebackhide__ = True
+        write: Any = import_module(EXPORTER).export_to_c
+        write(self, file_path, file_name, function_prefix, function_name=function_name, gpu_arch=gpu_arch)
+
+    @property
+    def equal_values(self) -> list[tuple[int, int]]:
+        """Pairs of run-time values, by position, that a stand-in's symbol says are one number."""
+        return self._code.equal
+
+    @property
+    def written(self) -> dict[int, Any]:
+        """The run-time values, by position, whose memory is written, with an operation that does."""
+        return self._code.written
 
     def _artifact(self, name: str) -> Any:
         """A product of the device compiler, of the first kernel: text for one, a list for several."""

@@ -23,14 +23,14 @@ from tilewright.lang.launch.machine import machine_of
 from tilewright.lang.launch.segments import Segment, outline
 from tilewright.lang.staging.location import GENERATED
 
-_SCALAR = ELEMENTWISE | {"select", "cast"}
+SCALAR = ELEMENTWISE | {"select", "cast"}
 _POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "tensormap"))
-_DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
+DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
 
 
 def in_python(op: Op) -> bool:
     """Whether the generated Python can do ``op`` itself."""
-    if op.opcode in _SCALAR:
+    if op.opcode in SCALAR:
         return all(isinstance(v.type, ScalarType) for v in (*op.operands, *op.results))
     if op.opcode in _POINTER or op.opcode in ("launch", "assert", "yield"):
         return True
@@ -39,7 +39,7 @@ def in_python(op: Op) -> bool:
     )
 
 
-def _is_positive(value: Value) -> bool:
+def is_positive(value: Value) -> bool:
     """Whether an integer division by ``value`` cannot fail or overflow."""
     return isinstance(value, Constant) and isinstance(value.value, int) and value.value > 0
 
@@ -183,7 +183,7 @@ class HostWriter:
                 self.op(op)
             elif not pending and in_python(op):
                 self.op(op)
-            elif in_python(op) and op.opcode in _SCALAR | _POINTER and not foreign.intersection(op.operands):
+            elif in_python(op) and op.opcode in SCALAR | _POINTER and not foreign.intersection(op.operands):
                 self.op(op)
             else:
                 pending.append(op)
@@ -229,7 +229,7 @@ class HostWriter:
         method = getattr(self, f"op_{op.opcode.replace('.', '_')}", None)
         if method is not None:
             method(op)
-        elif op.opcode in _SCALAR:
+        elif op.opcode in SCALAR:
             self.line(f"{self.name(op.result)} = {self.scalar(op)}")
         else:
             raise StagingError(
@@ -246,13 +246,13 @@ class HostWriter:
         if opcode == "cast":
             return self.cast(operands[0], kind, result)
         found = action(opcode, kind)
-        checked = opcode in _DIVISIONS and not kind.is_float and not _is_positive(op.operands[1])
+        checked = opcode in DIVISIONS and not kind.is_float and not is_positive(op.operands[1])
         if checked or not found.python:
             place = [repr(str(op.loc or "host code"))] if checked else []
             make = partial(_divide, opcode, kind) if checked else partial(evaluate, opcode, kind)
             return f"{self.named(f'{opcode}_{kind.name}', make)}({', '.join([*operands, *place])})"
         text = found.python.format(**dict(zip("abc", operands, strict=False)), width=kind.width)
-        exact = found.fits or TABLE[opcode].predicate or opcode in _DIVISIONS
+        exact = found.fits or TABLE[opcode].predicate or opcode in DIVISIONS
         return text if exact else self.rounded(text, result)
 
     def named(self, name: str, function: Callable[..., Any]) -> str:

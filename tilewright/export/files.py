@@ -1,0 +1,140 @@
+"""``export_to_c``: writes a compiled function as C."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.cuda.limits import shared_bytes
+from tilewright.cuda.machine import artifact, default_architecture
+from tilewright.errors import ArgumentError, CompileError
+from tilewright.export.header import header
+from tilewright.export.interface import parameters_of
+from tilewright.export.names import check_prefix
+from tilewright.export.source import launcher
+from tilewright.ir.core import Function
+from tilewright.ir.target import architecture
+
+C_FLAGS = ("-std=c99", "-O2", "-fPIC", "-ffp-contract=off", "-c")
+MARK = "a function compiled by Tilewright"
+
+
+def export_to_c(
+    executor: Any, file_path: str | os.PathLike[str], file_name: str | None = None, function_prefix: str = "",
+    *, function_name: str = "", gpu_arch: str | Sequence[str] = (),
+) -> None:  # fmt: skip
+    """See :meth:`tilewright.lang.launch.executor.Executor.export_to_c`."""
+    folder, name, prefix = _places(file_path, file_name, function_prefix or function_name)
+    archs = _architectures(gpu_arch, executor)
+    _check(executor, folder, name, prefix)
+    parameters = parameters_of(executor, prefix)
+    compiled = {arch: [_compiled(kernel, executor.options, arch) for kernel in executor.kernels] for arch in archs}
+    from tilewright import __version__
+
+    files = {
+        f"{name}.h": header(parameters, prefix, name, __version__, archs, executor.host.name),
+        f"{name}.c": launcher(executor, parameters, prefix, name, compiled),
+    }
+    _write(folder, name, files)
+
+
+def _places(file_path: Any, file_name: str | None, prefix: str) -> tuple[Path, str, str]:
+    """The folder, the base name of the files, and the prefix. A path that ends in ``.o`` names the object file."""
+    path = Path(file_path)
+    if file_name is None:
+        if path.suffix != ".o":
+            raise ArgumentError(
+                f"export_to_c: file_path={str(path)!r} is a folder, so file_name is needed, the base name of the files "
+                "in it (or give the path of the object file: 'name.o')"
+            )
+        path, file_name = path.parent, path.stem
+    if not isinstance(file_name, str) or not file_name or Path(file_name).name != file_name or file_name in (".", ".."):
+        raise ArgumentError(f"export_to_c: file_name={file_name!r} is the base name of files, without a folder")
+    what = "function_prefix" if prefix else "file_name (which is the function_prefix where none is given)"
+    check_prefix(prefix or file_name, what)
+    return path, file_name, prefix or file_name
+
+
+def _architectures(gpu_arch: str | Sequence[str], executor: Any) -> list[str]:
+    asked = [gpu_arch] if isinstance(gpu_arch, str) and gpu_arch else list(gpu_arch)
+    asked = asked or [executor.options.gpu_arch or default_architecture()]
+    return list(dict.fromkeys(str(architecture(name)) for name in asked))
+
+
+def _check(executor: Any, folder: Path, name: str, prefix: str) -> None:
+    if not executor.kernels:
+        raise ArgumentError(f"export_to_c: {executor.host.name} launches no kernel, so there is nothing to export")
+    if executor.host.body.ops[-1].operands:
+        raise ArgumentError(
+            f"export_to_c: {executor.host.name} returns a number to Python; an exported function gives the code of an "
+            "error only: write the number into an array in a kernel"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"export_to_c: file_path={str(folder)!r} is a file, not a folder")
+    for other in folder.glob("*.h"):
+        if other.stem == name:
+            continue  # exported again
+        try:
+            with open(other, encoding="utf-8", errors="replace") as file:
+                first = file.readline()
+        except OSError:
+            continue
+        if first.startswith(f"/* {prefix}: {MARK}"):
+            raise ArgumentError(
+                f"export_to_c: function_prefix={prefix!r} is that of {other} already, so the two could not be linked "
+                "into one program; take another"
+            )
+
+
+def _compiled(kernel: Function, options: Any, arch: str) -> Any:
+    """The kernel for ``arch``; refused with the architecture's name where it has no code for it."""
+    smem, most = shared_bytes(kernel), architecture(arch).smem
+    if smem > most:
+        raise ArgumentError(
+            f"export_to_c: {kernel.name} cannot run on {arch}: its blocks take {smem} bytes of shared memory, and "
+            f"{arch} has {most}; take smaller tiles or fewer stages"
+        )
+    return artifact(kernel, replace(options, gpu_arch=arch))
+
+
+def _write(folder: Path, name: str, files: dict[str, str]) -> None:
+    """All files or none: they are made in a folder beside, and moved."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as made:
+            for file, text in files.items():
+                Path(made, file).write_text(text, encoding="utf-8", newline="\n")
+            _compile_object(Path(made), name)
+            for file in sorted(os.listdir(made)):
+                os.replace(Path(made, file), folder / file)
+    except OSError as error:
+        raise ArgumentError(f"export_to_c: cannot write to file_path={str(folder)!r}: {error}") from error
+
+
+def compiler() -> str | None:
+    """The C compiler: ``CC``, else cc, gcc or clang, whichever is here."""
+    return next((found for name in (os.environ.get("CC", ""), "cc", "gcc", "clang") if name
+                 and (found := shutil.which(name))), None)  # fmt: skip
+
+
+def _compile_object(folder: Path, name: str) -> None:
+    """``name.o`` from ``name.c``, where there is a C compiler."""
+    cc = compiler()
+    if cc is None:
+        warnings.warn(
+            f"export_to_c: no C compiler (cc) here, so {name}.o was not made; compile {name}.c where the program is "
+            "built. load_module takes the .c file, too",
+            stacklevel=5,
+        )
+        return
+    command = [cc, *C_FLAGS, f"{name}.c", "-o", f"{name}.o"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise CompileError(f"export_to_c: {' '.join(command)} failed:\n{done.stderr.strip()}")

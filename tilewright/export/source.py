@@ -1,0 +1,108 @@
+"""The C launcher of an exported function: driver, kernels, arguments, host code, machine code."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tilewright.cuda.limits import shared_bytes
+from tilewright.export.arithmetic import Helpers
+from tilewright.export.describe import describe
+from tilewright.export.header import declaration
+from tilewright.export.host import HostWriter, string
+from tilewright.export.interface import CParameter
+from tilewright.export.package import pack, words
+from tilewright.ir.target import architecture
+
+_BEGIN = """\
+/* {prefix}: see {name}.h. Generated; do not edit. Any C compiler builds it: cc -c {name}.c */
+#if !defined(_WIN32) && !defined(_POSIX_C_SOURCE)
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include "{name}.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+{math}#ifdef _WIN32
+#include <windows.h>
+#else
+#include <dlfcn.h>
+#include <sched.h>
+#endif
+
+#define TW_KERNELS {kernels}
+
+"""
+
+
+def launcher(
+    executor: Any, parameters: list[CParameter], prefix: str, name: str, compiled: dict[str, list[Any]]
+) -> str:  # fmt: skip
+    """The text of the C file. ``compiled``: the artifact of each kernel, by architecture."""
+    helpers = Helpers()
+    values = [value for p in parameters for value in p.values]
+    writer = HostWriter(executor.host, executor.kernels, parameters, helpers)
+    body = writer.write()
+    codes = [made.cubin for artifacts in compiled.values() for made in artifacts]
+    package, offsets = pack(describe(executor, prefix, list(compiled)), codes)
+    tables = _tables(executor, compiled, offsets, package)
+    fixed = _piece("launcher.c").replace("@TABLES@", tables)
+    fixed = fixed.replace("@PREFIX@", prefix).replace("@ARCHITECTURES@", ", ".join(compiled))
+    pieces = [
+        _BEGIN.format(prefix=prefix, name=name, kernels=len(executor.kernels),
+                      math="#include <math.h>\n" if helpers.math else ""),
+        fixed, _piece("arguments.c"), _piece("tensormap.c") if writer.templates else "", _piece("launch.c"),
+        "/* ---- the host function -------------------------------------------------------------------------------"
+        "-------------- */\n",
+        helpers.text(), *writer.templates, "",
+        f"{declaration(parameters, prefix)} {{",
+        "  tw_place *place = NULL;",
+        *(f"  {check}" for p in parameters for check in p.checks),
+        *_equal(executor, values),
+        "  TW_TRY(tw_enter(module, &place));",
+        *body,
+        *(f"  (void){p.name};" for p in parameters),
+        "  return 0;",
+        "}",
+    ]  # fmt: skip
+    return "\n".join(pieces) + "\n"
+
+
+def _equal(executor: Any, values: list[str]) -> list[str]:
+    """Checks of the numbers that one symbol stands for."""
+    found = []
+    for i, j in executor.equal_values:
+        text = f"{executor.host.params[j].hint} is not {executor.host.params[i].hint}: the function was compiled with "
+        found.append(f"  if ({values[i]} != {values[j]})")
+        found.append(f"    return tw_fail(TW_INVALID_VALUE, {string(text + 'one symbol (SymInt) for both')});")
+    return found
+
+
+def _tables(executor: Any, compiled: dict[str, list[Any]], offsets: list[int], package: bytes) -> str:
+    rows = []
+    for kernel, made in zip(executor.kernels, next(iter(compiled.values())), strict=True):
+        cluster = ", ".join(map(str, kernel.attrs.get("cluster") or (0, 0, 0)))
+        threads = kernel.attrs.get("max_threads") or 0
+        rows.append(f"  {{{string(made.name)}, {shared_bytes(kernel)}, {threads}, {{{cluster}}}}},")
+    codes = []
+    places = iter(offsets)
+    for arch, artifacts in compiled.items():
+        found = architecture(arch)
+        starts = ", ".join(str(next(places)) for _ in artifacts)
+        sizes = ", ".join(str(len(made.cubin)) for made in artifacts)
+        exact, family = int(bool(found.suffix)), int(found.suffix == "f")
+        codes.append(f"  {{{found.capability}, {exact}, {family}, {{{starts}}}, {{{sizes}}}}}, /* {arch} */")
+    return "\n".join([
+        "static const tw_kernel tw_kernels[TW_KERNELS] = {", *rows, "};", "",
+        f"/* A description for load_module, and the machine code: {len(package)} bytes. */",
+        f"static const uint64_t tw_package[] = {{\n{words(package)}\n}};", "",
+        "static const tw_code tw_codes[] = {", *codes, "};",
+    ])  # fmt: skip
+
+
+@cache
+def _piece(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
