@@ -36,7 +36,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     ),
     "analysis": ("tilewright.analysis",),
     "viz": ("tilewright.viz", "tilewright.cute_viz"),
-    "cuda": ("tilewright.cuda",),
+    "cuda": ("tilewright.cuda", "tilewright.export"),
     "frameworks": ("tilewright.torch", "tilewright.jax", "tilewright.compat"),
     "testing": ("tilewright.testing", "tilewright.errors"),
 }  # fmt: skip
@@ -44,7 +44,7 @@ PAGES: dict[str, tuple[str, ...]] = {
 TITLES = {
     "layout": "Layouts", "numbers": "Numbers and loops", "cute": "cute", "math": "cute.math", "arch": "cute.arch",
     "nvgpu": "cute.nvgpu", "pipeline": "pipeline", "utils": "utils", "gemm": "gemm", "sim": "sim",
-    "analysis": "analysis", "viz": "viz", "cuda": "cuda",
+    "analysis": "analysis", "viz": "viz", "cuda": "cuda and export",
     "frameworks": "PyTorch, JAX, import cutlass", "testing": "testing and errors",
 }  # fmt: skip
 
