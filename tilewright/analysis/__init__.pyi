@@ -20,8 +20,8 @@ from tilewright.analysis.kernel import analyse_kernel as analyse_kernel
 from tilewright.analysis.memory import Memory as Memory
 from tilewright.analysis.memory import gmem as gmem
 from tilewright.analysis.memory import smem as smem
-from tilewright.analysis.residency import MULTIPROCESSORS as MULTIPROCESSORS
-from tilewright.analysis.residency import Multiprocessor as Multiprocessor
 from tilewright.analysis.residency import Occupancy as Occupancy
 from tilewright.analysis.residency import Waves as Waves
 from tilewright.analysis.residency import occupancy as occupancy
+from tilewright.ir.target import MULTIPROCESSORS as MULTIPROCESSORS
+from tilewright.ir.target import Multiprocessor as Multiprocessor
