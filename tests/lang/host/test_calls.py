@@ -15,7 +15,7 @@ import torch
 import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.runtime import DevicePointer
 from tilewright.lang.arguments import arrays
 from tilewright.lang.launch.machine import register_machine
@@ -280,3 +280,28 @@ def test_what_is_remembered_is_bounded(machine: SimpleNamespace, monkeypatch: py
         for _ in range(2):
             compiled(torch.zeros(n, 4), torch.zeros(n, 4), 1.0, 0)
     assert len(machine.short) == len(machine.long) == 29
+
+
+def test_a_launch_that_fails_is_not_tried_again() -> None:
+    """The short way recognises arrays first; an error of the launch itself must not send it the long way."""
+
+    @cute.kernel
+    def fails_at_first(count: cute.Tensor):
+        count[0] += 1
+        if count[0] % 2 == 1:
+            (count.iterator + 1000).store(count[0])
+
+    @cute.jit
+    def host(count: cute.Tensor) -> None:
+        fails_at_first(count).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    for align in (4, 8, 16):  # tensors of other kinds than those of the call before
+        count = np.zeros(4, np.int32)
+        with pytest.raises(SimulationError, match="out of bounds"):
+            host(from_dlpack(count, assumed_align=align))
+        assert count[0] == 1
+    for _ in range(2):
+        count = np.zeros(4, np.int32)
+        with pytest.raises(SimulationError, match="out of bounds"):
+            host(from_dlpack(count, assumed_align=16))
+        assert count[0] == 1

@@ -53,7 +53,7 @@ class Calls:
         self.call: Callable[..., Any] = self.general
         scope: dict[str, Any] = {
             **code.scope, "general": self.general, "learn": self.learn, "known": self.known,
-            "HostTensor": HostTensor, "DevicePointer": DevicePointer, "last": (unlike,),
+            "HostTensor": HostTensor, "DevicePointer": DevicePointer, "last": (unlike,), "Unlike": ValueError,
         }  # fmt: skip
         if text := self._short(scope):
             exec(compile(text, f"{GENERATED}calls of {code.function.name}>", "exec"), scope)
@@ -114,7 +114,7 @@ class Calls:
                 looks += [
                     f"if type(a{i}) is HostTensor:",
                     f"    token, leaves = a{i}.passed",
-                    f"    if token is not token{i}: return general({args})",
+                    f"    if token is not token{i}: raise Unlike",  # not general(): its errors would be caught here
                     f"    {at}, s{i} = leaves[0].address, (leaves[0].device, *leaves[1:])",
                     "else:",
                     f"    {at}, s{i} = a{i}.data_ptr(), (a{i}.dtype, a{i}.shape, a{i}.stride(), a{i}.get_device())",

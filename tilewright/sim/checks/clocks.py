@@ -118,7 +118,7 @@ class Clocks:
                 for a, together in enumerate(self.layout.together):
                     if not together:
                         column = self.layout.agent_unit(int(self.own[warp]), warp, a)
-                        row[column] = max(row[column], self.open[warp, a])
+                        row[column] = max(row[column], self.open[warp, a] - 1)  # nothing of the open group yet
         else:
             who = int(self.unit[warp]) * WARP + lane
             know.lanes[who] = int(self.now[warp])
@@ -176,7 +176,7 @@ class Clocks:
         for a in range(len(self.layout.agents)):
             if self.layout.together[a]:
                 continue  # kept up to date by its waits
-            known = self.open[warps, a]
+            known = self.open[warps, a] - 1  # what is issued to the open group from now on nobody knows
             if self.unfinished[warps, a].any():
                 issued, waited = self.issued[warps, a], self.waited[warps, a]
                 known = np.where(issued > waited, waited, known[:, None]).min(1)

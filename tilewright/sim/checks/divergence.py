@@ -70,7 +70,7 @@ class Divergence(Checker):
                 meeting.phase, meeting.came = phase, {}
             if warp in meeting.came:
                 self._twice(group, int(row), op, meeting, int(keys[k]) % NAMED)
-            elif not whole and meeting.last and not self._knows(wave, meeting, warp, meetings.before[k]):
+            elif meeting.last and not self._knows(wave, meeting, warp, meetings.before[k]):
                 self._shared(group, int(row), op, meeting, int(keys[k]) % NAMED)
             meeting.came[warp] = (op, int(self.order.waves[wave].now[warp]) if waits else 0)
             if whole:

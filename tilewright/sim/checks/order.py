@@ -33,13 +33,14 @@ Array = np.ndarray[Any, Any]
 class Snapshot:
     """What a group knew when it issued an asynchronous effect, which may act at any time after."""
 
-    __slots__ = ("clocks", "warps", "rows", "now", "open", "loose", "floors")
+    __slots__ = ("clocks", "warps", "rows", "now", "open", "waited", "loose", "floors")
 
     def __init__(self, clocks: Clocks, group: Group) -> None:
         warps = group.warps
         self.clocks, self.warps = clocks, warps
         self.rows = clocks.clocks[warps].copy()
         self.now, self.open = clocks.now[warps].copy(), clocks.open[warps].copy()
+        self.waited = clocks.waited[warps]
         self.loose = {int(w): clocks.known(int(w)) for w in warps if int(w) in clocks.loose}
         self.floors = clocks.floors(group)
 

@@ -311,6 +311,8 @@ class Races(Checker):
         for a in range(len(layout.agents)):
             mine = layout.agent_unit(int(clocks.unit[warp]), warp, a)
             if unit == mine and (identity % WARP == lane or layout.together[a]):
+                if acting.snapshot is not None:
+                    return int(acting.snapshot.waited[acting.rows[k], a, lane]) >= clock
                 return int(clocks.waited[warp, a, lane]) >= clock
         return False
 
