@@ -198,7 +198,7 @@ def a_read_that_does_not_wait_for_the_remote_arrive(bug: bool) -> None:
     told(wait=not bug)
 
 
-def sent(wait: bool = True, again: bool = False) -> None:
+def sent(wait: bool = True, cluster: bool = True) -> None:
     """Each block stores numbers into the other's inbox by st.async."""
 
     @cute.kernel
@@ -212,8 +212,11 @@ def sent(wait: bool = True, again: bool = False) -> None:
             cute.arch.mbarrier_init(full, 1)
             cute.arch.mbarrier_init_fence()
             cute.arch.mbarrier_arrive_and_expect_tx(full, 256)
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
+        if cutlass.const_expr(cluster):
+            cute.arch.cluster_arrive()
+            cute.arch.cluster_wait()
+        else:
+            cute.arch.sync_threads()
         cute.arch.store_shared_remote(x[b, t], inbox.iterator + t, full, other)
         if cutlass.const_expr(wait):
             cute.arch.mbarrier_wait(full, 0)
@@ -229,3 +232,37 @@ def sent(wait: bool = True, again: bool = False) -> None:
 @pair("data-race", "cute.arch.store_shared_remote(x[b, t], inbox.iterator + t, full, other)", "y[b, t] = inbox[63 - t]")
 def an_inbox_read_before_its_bytes_have_come(bug: bool) -> None:
     sent(wait=not bug)
+
+
+@pair("mbarrier-init", "cute.arch.store_shared_remote(x[b, t], inbox.iterator + t, full, other)",
+      "cute.arch.mbarrier_init(full, 1)")  # fmt: skip
+def an_inbox_whose_mbarrier_the_sender_need_not_see(bug: bool) -> None:
+    sent(cluster=not bug)
+
+
+@pair("data-race", "cute.arch.atomic_add(theirs + x[b, t], cutlass.Int32(1), scope=\"cluster\")", "y[t] = counts[t]")
+def counts_of_a_cluster_read_after_the_blocks_barrier(bug: bool) -> None:
+    """Whoever counts last, some of the others' atomics are not ordered before the read."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        counts = shared(8, cutlass.Int32)
+        if t < 8:
+            counts[t] = 0
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        theirs = cute.arch.mapa(counts.iterator, 0)
+        cute.arch.atomic_add(theirs + x[b, t], cutlass.Int32(1), scope="cluster")
+        if cutlass.const_expr(bug):
+            cute.arch.sync_threads()
+        else:
+            cute.arch.cluster_arrive()
+            cute.arch.cluster_wait()
+        if (b == 0) & (t < 8):
+            y[t] = counts[t]
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+    launch(kernel, numbers(128, I32).reshape(2, 64) % 8, np.zeros(8, I32), grid=2, cluster=2)

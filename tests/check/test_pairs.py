@@ -29,6 +29,17 @@ def test_the_bug_is_reported(pair: Pair) -> None:
             assert f":  {line}" in text, text
 
 
+ONLY_ALL = ("uninitialised", "overflow", "shift", "conversion")  # rules of checkers that do not run by default
+
+
+@pytest.mark.parametrize("pair", [p for p in PAIRS if p.rule not in ONLY_ALL], ids=lambda pair: pair.name)
+def test_the_bug_is_reported_by_default(pair: Pair) -> None:
+    with sim.options(check="default"), pytest.raises(SimulationError) as caught:
+        pair.run(True)
+    text = str(caught.value)
+    assert any(f"{rule}: " in text or text.startswith(rule) for rule in pair.rule.split(" | ")), text
+
+
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_the_twin_is_not(pair: Pair) -> None:
     for seed in range(3):

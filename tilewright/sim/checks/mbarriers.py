@@ -60,7 +60,7 @@ class MbarrierRules(SharedChecker):
         self.known: dict[Wave, dict[int, Barrier]] = {}
         self.span: dict[Wave, tuple[int, int]] = {}  # the bytes between the first and the last mbarrier
         self.passed: dict[Wave, Array] = {}  # for each warp the phase of the cluster's barrier it waited for last
-        self.issued: dict[int, tuple[Effect, Array]] = {}
+        self.issued: dict[int, tuple[Effect, Array, Array]] = {}  # with the phases complete, and passed, at the issue
 
     def wave(self, wave: Wave) -> None:
         self.known[wave] = {}
@@ -117,6 +117,21 @@ class MbarrierRules(SharedChecker):
             return True
         return barrier.fenced and 0 <= barrier.phase <= int(self.passed[wave][warp])
 
+    def _saw(self, wave: Wave, effect: Effect, barrier: Barrier, lane: int) -> bool:
+        """Whether lane ``lane`` of the group that issued an effect knew of the init when it did."""
+        snapshot, clocks, row = effect.notes, self.order.waves[wave], lane // WARP
+        warp = int(snapshot.warps[row])
+        if warp == barrier.warp and lane % WARP == barrier.lane:
+            return True
+        column, cluster = int(clocks.own[barrier.warp]), int(clocks.cluster[barrier.warp])
+        if snapshot.rows[row, column] >= barrier.clock:
+            return True
+        known, identity = snapshot.loose.get(warp), int(clocks.unit[barrier.warp]) * WARP + barrier.lane
+        if known is not None and known.knows(cluster, column, identity, barrier.clock):
+            return True
+        issued = self.issued.get(id(effect))
+        return issued is None or (barrier.fenced and 0 <= barrier.phase <= int(issued[2][row]))
+
     def _unseen(self, group: Group, op: Op, barrier: Barrier, place: int, lane: int) -> None:
         wave, per = group.wave, group.wave.geometry.warps
         block, warp = divmod(barrier.warp, per)
@@ -159,7 +174,7 @@ class MbarrierRules(SharedChecker):
     def issue(self, group: Group, effect: Effect) -> None:
         table = group.wave.kept.get(Mbarriers)
         if table is not None and any(a.role == "mbarrier" for a in effect.op.attrs["atom"].accesses):
-            self.issued[id(effect)] = effect, table.completed.copy()
+            self.issued[id(effect)] = effect, table.completed.copy(), self.passed[group.wave][group.warps]
 
     def land(self, effect: Effect, begins: bool) -> None:
         if not begins:
@@ -177,6 +192,12 @@ class MbarrierRules(SharedChecker):
                 continue
             if not barrier.fenced:
                 self._unfenced(wave, op, barrier, place)
+            lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
+            warp = int(group.warps[lane // WARP])
+            if warp not in barrier.users:
+                barrier.users.add(warp)
+                if not self._saw(wave, effect, barrier, lane):
+                    self._unseen(group, op, barrier, place, lane)
             self._early(wave, table, effect, op, barrier, place)
 
     def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int) -> None:

@@ -200,10 +200,11 @@ class Races(Checker):
         before = where.get(shadow.written)
         if not _older(before, *floors):
             self._compare(verb, before, cells, acting, number, group, values, shadow)
-        if shadow.strong is not None and self.order.sites[number].scope == THREAD:
-            before = where.get(shadow.strong)
-            if not _older(before, *floors):
-                self._compare(verb, before, cells, acting, number, group, None, shadow)
+        if shadow.strong and self.order.sites[number].scope == THREAD:
+            for memory in shadow.strong.values():
+                before = where.get(memory)
+                if not _older(before, *floors):
+                    self._compare(verb, before, cells, acting, number, group, None, shadow)
         entries = acting.entries(number)
         if verb == "load":
             if len(shadow.reads) >= OFTEN and shared:
@@ -220,9 +221,9 @@ class Races(Checker):
         if not where.once():
             lost = np.flatnonzero(where.get(shadow.written) != entries)
             if lost.size and verb == "atomic" and self.order.sites[number].scope >= GPU:
-                shadow.excuse(cells[lost[::-1]], entries[lost[::-1]])
+                self._excuse(lost, entries, shadow, cells)
             elif lost.size:
-                self._together(lost, shadow, cells, acting, number, group, values)
+                self._together(lost, entries, shadow, cells, acting, number, group, values)
 
     def _compare(
         self, verb: str, before: Array, cells: Array, acting: Acting, number: int, group: Group, values: Any,
@@ -330,17 +331,26 @@ class Races(Checker):
             if other == THREAD or min(mine, other) < self.order.flags.covers(*blocks):
                 keep.append(k)
             else:
-                shadow.excuse(cells[k], before[k])
+                shadow.excuse(cells[k : k + 1], before[k : k + 1], layout.block)
         return np.array(keep, np.int64)
 
+    def _excuse(self, lost: Array, entries: Array, shadow: Shadow, cells: Array) -> None:
+        """Strong accesses ``lost`` of one instruction share cells with later ones: those of other warps are remembered,
+        since what comes after may race with each."""
+        others = lost[who_of(entries[lost]) // WARP != who_of(shadow.written[cells[lost]]) // WARP][::-1]
+        if others.size:
+            shadow.excuse(cells[others], entries[others], self.order.layout.block)
+
     def _together(
-        self, lost: Array, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
-    ) -> None:
+        self, lost: Array, entries: Array, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group,
+        values: Any,
+    ) -> None:  # fmt: skip
         """Lanes that store to one cell with one instruction: fine if they store the same."""
         winner = {int(c): k for k, c in enumerate(cells)}
         if self.order.sites[number].scope != THREAD:
-            before = shadow.written[cells]
+            before, every = shadow.written[cells], lost
             lost = self._both_strong(lost, before, cells, acting, number, shadow)
+            self._excuse(np.setdiff1d(every, lost), entries, shadow, cells)
         if values is not None:
             _, access, stored, at = values
             if np.ndim(stored) != (1 if access.scalar else 2):

@@ -25,6 +25,7 @@ MOST_UNITS, MOST_TICKS = 1 << UNIT, 1 << CLOCK
 THREADS, GROUPS, OTHERS = 0, 1, 2
 NEVER = 1 << 62  # later than every floor
 RUN = 32
+SLOTS = 3
 KEPT, KEPT_CELLS = 64, 1 << 22  # reads in the list before they are sorted into the cells
 
 
@@ -102,7 +103,9 @@ class Shadow:
         self.written = np.zeros(self.cells, np.int64)
         self.newest: Array | None = None
         self.oldest: Array | None = None
-        self.strong: Array | None = None  # an atomic before the last one, which nothing orders with that
+        # By number of the block, modulo SLOTS: an atomic before the last one, which nothing orders with that. One for
+        # all blocks would not do: the last but one may be of the block that reads the sum, and knows of its own.
+        self.strong: dict[int, Array] = {}
         self.sorted = -1  # the newest tick of the reads that are in the cells
         self.reads: list[Read] = []
         self.kept = 0
@@ -114,11 +117,15 @@ class Shadow:
         if len(self.reads) > KEPT or self.kept > KEPT_CELLS:
             self.sort()
 
-    def excuse(self, cell: Any, entry: Any) -> None:
-        """Remember strong accesses that others took the place of."""
-        if self.strong is None:
-            self.strong = np.zeros(self.cells, np.int64)
-        self.strong[cell] = entry
+    def excuse(self, cells: Array, entries: Array, block: int) -> None:
+        """Remember strong accesses that others took the place of; ``block``: units of a block."""
+        slots = who_of(entries) // (32 * block) % SLOTS
+        for slot in map(int, np.unique(slots)):
+            mine = slots == slot
+            memory = self.strong.get(slot)
+            if memory is None:
+                memory = self.strong[slot] = np.zeros(self.cells, np.int64)
+            memory[cells[mine]] = entries[mine]
 
     def forget(self, floor: int) -> None:
         """Drop reads that are older than a barrier which everybody has passed."""
