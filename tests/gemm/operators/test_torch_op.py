@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from tilewright.gemm import matmul
 torch = pytest.importorskip("torch")
 torch_op = pytest.importorskip("tilewright.gemm.operators.torch_op")
 
-SHARDED = Path(__file__).with_name("sharded.py")
+EXAMPLE = Path(__file__).parents[3] / "examples" / "tensor_parallel.py"
 
 
 def normal(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -112,24 +114,58 @@ def test_results_given_and_mistakes() -> None:
     assert meta.shape == (3, 2, 4, 6)
 
 
-def run_sharded(device: str) -> None:
+def run_example(*arguments: str, launcher: tuple[str, ...] = ()) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     found = subprocess.run(
-        [sys.executable, str(SHARDED), device], capture_output=True, text=True, timeout=240, env=environment
-    )
+        [sys.executable, *launcher, str(EXAMPLE), *arguments], capture_output=True, text=True, timeout=280,
+        env=environment,
+    )  # fmt: skip
     assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.count("as one device computes it") == 2
+    assert found.stdout.count("largest error") == 5 and "2 processes" in found.stdout, found.stdout
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch has no distributed package")
 def test_tensor_parallel_layers_on_two_processes() -> None:
-    run_sharded("cpu")
+    run_example()
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
-def test_tensor_parallel_layers_on_two_gpus() -> None:
-    run_sharded("cuda")
+@pytest.mark.parametrize("launcher", [(), ("-m", "torch.distributed.run", "--nproc-per-node", "2")], ids=["", "run"])
+def test_tensor_parallel_layers_on_two_gpus(launcher: tuple[str, ...]) -> None:
+    run_example("--gpu", launcher=launcher)
+
+
+@pytest.fixture
+def mesh() -> Iterator[Any]:
+    """Two devices of which this process is the first; the other one does nothing."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    torch.distributed.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    yield torch.distributed.device_mesh.init_device_mesh("cpu", (2,))
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch has no distributed package")
+def test_how_sharded_operands_shard_the_result(mesh: Any) -> None:
+    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+
+    def sharded(placement: Any, *shape: int) -> Any:
+        shape = tuple(n // 2 if isinstance(placement, Shard) and placement.dim == i else n for i, n in enumerate(shape))
+        return DTensor.from_local(torch.zeros(shape), mesh, [placement])
+
+    for a, b, expected in (
+        (Replicate(), Replicate(), Replicate()), (Shard(0), Replicate(), Shard(0)), (Replicate(), Shard(1), Shard(1)),
+        (Shard(1), Shard(0), Partial()),
+    ):  # fmt: skip
+        result = matmul(sharded(a, 8, 16), sharded(b, 16, 4))
+        assert result.placements == (expected,) and result.shape == (8, 4), (a, b, result.placements)
+    bias = matmul(sharded(Replicate(), 8, 16), sharded(Shard(1), 16, 4), bias=sharded(Shard(0), 4))
+    assert bias.placements == (Shard(1),)
+    rows = matmul(sharded(Shard(1), 2, 8, 16), sharded(Replicate(), 16, 4))
+    assert rows.placements == (Shard(1),) and rows.to_local().shape == (2, 4, 4)
+    batch = matmul(sharded(Shard(0), 2, 8, 16), sharded(Shard(0), 2, 16, 4))
+    assert batch.placements == (Shard(0),)
 
 
 @pytest.mark.gpu
