@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.website import api, links
+from tools.website import api, links, notebooks
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -50,7 +50,10 @@ def relinked(text: str, source: Path, target: Path) -> str:
         if "://" in match[2]:
             return match[0]
         there = in_site((source.parent / match[2]).resolve())
-        return match[0] if there is None else match[1] + os.path.relpath(there, target.parent)
+        if there is None:
+            return match[0]
+        there = there.with_suffix(".md") if there.suffix == ".ipynb" else there  # the page that is made of it
+        return match[1] + os.path.relpath(there, target.parent)
 
     return LINK.sub(link, text)
 
@@ -101,6 +104,7 @@ def check() -> None:
 STEPS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("pages", gather),
     ("API", lambda: api.write(PAGES / "api")),
+    ("notebooks", lambda: notebooks.write(PAGES / "notebooks")),
     ("site", render),
     ("offline", localise),
     ("links", check),

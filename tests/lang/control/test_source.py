@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import linecache
 import os
@@ -9,9 +10,11 @@ import textwrap
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright.cute as cute
+from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import StagingError
 
 MODULE = """\
@@ -104,3 +107,16 @@ def test_assertions_that_pytest_has_rewritten() -> None:
         return x * os.path.join("a", "b").count("a")
 
     assert f(4) == 4
+
+
+def test_notebooks_compile_each_statement_of_a_cell_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python calls functions of a module in another way where it sees the module imported in the same compilation."""
+    text = "from tilewright import cute\n\n@cute.jit\ndef f(x: cute.Tensor):\n    x[0] = cute.ceil_div(x[0], 2)\n"
+    name = "/tmp/ipykernel_1/1.py"
+    monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for statement in ast.parse(text).body:
+        exec(compile(ast.Module([statement], []), name, "exec"), names)
+    out = np.array([7], np.int32)
+    names["f"](from_dlpack(out))
+    assert out[0] == 4

@@ -29,11 +29,12 @@ _TEXTS: weakref.WeakKeyDictionary[FunctionType, list[str]] = weakref.WeakKeyDict
 class Definition(NamedTuple):
     """A function in a file: its node, the class around it ('' if there is none), and what must be compiled to get its
     code: the statement of the file that holds it, behind the file's imports, for Python calls the functions of imported
-    modules in a way of its own."""
+    modules in a way of its own. Notebooks compile each statement of a cell by itself."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef
     owner: str
     module: ast.Module
+    alone: ast.Module
 
 
 def remember(function: FunctionType) -> None:
@@ -90,7 +91,9 @@ def _find(code: CodeType, text: str, rewritten: bool) -> Definition | None:
         return None
     if found is None or compiled is None:
         return None
-    return found if code in _compiled(compiled.module, code.co_filename, code.co_flags & FUTURES) else None
+    flags = code.co_flags & FUTURES
+    forms = (compiled.module, compiled.alone)
+    return found if any(code in _compiled(form, code.co_filename, flags) for form in forms) else None
 
 
 @functools.lru_cache(maxsize=64)
@@ -98,19 +101,19 @@ def _definitions(text: str, filename: str, rewritten: bool) -> dict[tuple[str, i
     """Every function of a file by its name and first line (that of its first decorator)."""
     found: dict[tuple[str, int], Definition] = {}
 
-    def visit(node: ast.AST, owner: str, module: ast.Module) -> None:
+    def visit(node: ast.AST, owner: str, module: ast.Module, alone: ast.Module) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            found[node.name, first] = Definition(node, owner, module)
+            found[node.name, first] = Definition(node, owner, module, alone)
         for child in ast.iter_child_nodes(node):
-            visit(child, node.name if isinstance(node, ast.ClassDef) else owner, module)
+            visit(child, node.name if isinstance(node, ast.ClassDef) else owner, module, alone)
 
     tree = ast.parse(text, filename)
     if rewritten:
         sys.modules["_pytest.assertion.rewrite"].rewrite_asserts(tree, text.encode())
     imports = list(_imports(tree))
     for statement in tree.body:
-        visit(statement, "", ast.Module([*imports, statement], []))
+        visit(statement, "", ast.Module([*imports, statement], []), ast.Module([statement], []))
     return found
 
 
