@@ -39,7 +39,7 @@ def content(picture: Path) -> list[tuple[str, list[str]]]:
     if not picture.exists():
         return []
     root = ElementTree.parse(picture).getroot()
-    names = [text.text or "" for text in root.iter(f"{SVG}text") if text.get("class") == "p r"]
+    names = [text.text or "" for text in root.iter(f"{SVG}text") if text.get("class") == "caption-right"]
     bars: dict[int, list[str]] = {}
     for group in root.iter(f"{SVG}g"):
         remark = group.find(f"{SVG}title")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ("torch", "cuda", "jax", "cupy", "cairosvg", "matplotlib", "rich", "typer")
+HEAVY = ("torch", "cuda", "jax", "cupy", "PIL", "matplotlib", "rich", "typer")
 
 
 @pytest.mark.parametrize("module", ["tilewright", "tilewright.layout"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 NS = "{http://www.w3.org/2000/svg}"
 
 Place = tuple[int, int]
+Segment = tuple[float, float, float, float]
 
 
 @dataclass
@@ -24,7 +25,7 @@ class DrawnCell:
 class DrawnPanel:
     title: str
     cells: dict[Place, DrawnCell] = field(default_factory=dict)
-    heavy_lines: int = 0
+    lines: dict[str, set[Segment]] = field(default_factory=dict)
 
     def words(self) -> dict[Place, list[str]]:
         return {place: cell.lines for place, cell in self.cells.items()}
@@ -55,14 +56,23 @@ def read_svg(text: str) -> Drawing:
         for group in groups
         if group.get("class") == "legend"
     }
-    captions = [element.text or "" for element in root.findall(f"{NS}text") if element.get("class") == "p"]
+    captions = [element.text or "" for element in root.findall(f"{NS}text") if element.get("class") == "caption"]
     width, height = float(root.get("width") or 0), float(root.get("height") or 0)
     return Drawing(root.get("aria-label") or "", width, height, font, panels, legend, captions)
 
 
+def _lines(group: ET.Element) -> dict[str, set[Segment]]:
+    """The segments of each kind of line."""
+    found: dict[str, set[Segment]] = {}
+    for path in group.findall(f"{NS}path"):
+        numbers = re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", path.get("d") or "")
+        found.setdefault(path.get("class") or "", set()).update(tuple(map(float, n)) for n in numbers)  # type: ignore[misc]
+    return found
+
+
 def _panel(group: ET.Element) -> DrawnPanel:
-    titles = [element.text or "" for element in group.findall(f"{NS}text") if element.get("class") == "p"]
-    panel = DrawnPanel(titles[0] if titles else "", heavy_lines=len(group.findall(f"{NS}line")))
+    titles = [element.text or "" for element in group.findall(f"{NS}text") if element.get("class") == "caption"]
+    panel = DrawnPanel(titles[0] if titles else "", lines=_lines(group))
     for cell in group.findall(f"{NS}g"):
         place = int(cell.get("data-row") or 0), int(cell.get("data-column") or 0)
         assert place not in panel.cells

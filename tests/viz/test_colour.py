@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.viz.colour import LIGHT, THREADS, relative_luminance, text_colour
+from tilewright.viz.colour import contrast, distinct, lane_colour, relative_luminance, text_colour, thread_colour
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 SIGHT = {
@@ -71,21 +71,51 @@ def test_the_distance_agrees_with_published_pairs() -> None:
 
 
 # About 2.3 is a difference that is just noticed side by side.
-@pytest.mark.parametrize(
-    ("sight", "least"), [("normal", 10.0), ("protanopia", 8.0), ("deuteranopia", 8.0), ("tritanopia", 7.0)]
-)
-@pytest.mark.parametrize("colours", [THREADS, LIGHT])
-def test_any_two_colours_are_told_apart(colours: tuple[str, ...], sight: str, least: float) -> None:
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize(("count", "normal", "least"), [(8, 12.0, 8.5), (16, 10.0, 7.0), (32, 6.0, 4.0)])
+def test_any_two_colours_are_told_apart(count: int, normal: float, least: float, sight: str) -> None:
+    colours = [distinct(number) for number in range(count)]
+    assert len(set(colours)) == count
     seen = [lab(np.clip(SIGHT[sight] @ linear(colour), 0, 1)) for colour in colours]
     distances = [ciede2000(seen[i], seen[j]) for i in range(len(seen)) for j in range(i)]
-    assert min(distances) >= least
+    assert min(distances) >= (normal if sight == "normal" else least)
 
 
-def test_there_are_32_thread_colours() -> None:
-    assert len(set(THREADS)) == 32
+@pytest.mark.parametrize("sight", SIGHT)
+def test_a_warp_is_told_from_the_next_by_any_reader(sight: str) -> None:
+    for warp in range(7):
+        one, two = ([lab(SIGHT[sight] @ linear(lane_colour(w, lane))) for lane in range(32)] for w in (warp, warp + 1))
+        middle = ciede2000(np.mean(one, axis=0), np.mean(two, axis=0))
+        assert middle >= 6
 
 
-@pytest.mark.parametrize("colour", [*THREADS, *LIGHT, "#ffffff"])
-def test_text_stands_out(colour: str) -> None:
-    bright, dark = sorted((relative_luminance(colour), relative_luminance(text_colour(colour))), reverse=True)
-    assert (bright + 0.05) / (dark + 0.05) >= 4.5  # WCAG 2, level AA
+def test_the_lanes_of_a_warp_are_shades_of_their_own() -> None:
+    for warp in range(8):
+        shades = [lane_colour(warp, lane) for lane in range(32)]
+        assert len(set(shades)) == 32
+        light = [lab(linear(shade))[0] for shade in shades]
+        assert all(light[lane] > light[lane + 4] for lane in range(28))  # darker from group to group
+
+
+def test_32_threads_have_32_colours() -> None:
+    assert len({thread_colour(thread, 32) for thread in range(32)}) == 32
+    assert thread_colour(3, 128) == lane_colour(0, 3) and thread_colour(100, 128) == lane_colour(3, 4)
+
+
+def fills() -> set[str]:
+    numbered = {distinct(n) for n in range(32)}
+    return numbered | {thread_colour(t, n) for n in (32, 256) for t in range(n)} | {"#ffffff"}
+
+
+def test_text_stands_out() -> None:
+    for colour in fills():
+        assert contrast(colour, text_colour(colour)) >= 4.5  # WCAG 2, level AA
+        bright, dark = sorted((relative_luminance(colour), relative_luminance(text_colour(colour))), reverse=True)
+        assert contrast(colour, text_colour(colour)) == (bright + 0.05) / (dark + 0.05)
+
+
+def test_colours_are_quiet() -> None:
+    """None is as strong as the pure colours of a screen, whose chroma in CIELAB is 100 and more, and none is dark."""
+    for colour in fills():
+        light, a, b = lab(linear(colour))
+        assert np.hypot(a, b) <= 55 and light >= 55, colour

@@ -67,8 +67,15 @@ def test_modes_after_the_second_become_panels() -> None:
 
 def test_heavy_lines_part_the_inner_tiles() -> None:
     (panel,) = read_svg(layout_figure(parse("((2,2),(4,2)):((1,8),(2,16))")).svg()).panels
-    assert panel.heavy_lines == 2
-    assert read_svg(layout_figure(Layout((4, 8))).svg()).panels[0].heavy_lines == 0
+    boxes = {place: cell.box for place, cell in panel.cells.items()}
+    left, top, width, height = boxes[0, 0]
+    assert panel.lines["tile"] == {
+        (left, boxes[2, 0][1], left + 8 * width, boxes[2, 0][1]),
+        (boxes[0, 4][0], top, boxes[0, 4][0], top + 4 * height),
+    }
+    assert read_svg(layout_figure(Layout((4, 8))).svg()).panels[0].lines == {}
+    flat = layout_figure(parse("((2,2),(4,2)):((1,8),(2,16))"), flatten_hierarchical=True)
+    assert read_svg(flat.svg()).panels[0].lines == {}
 
 
 def test_basis_strides_show_coordinates() -> None:
@@ -78,10 +85,11 @@ def test_basis_strides_show_coordinates() -> None:
 
 def test_a_huge_layout_is_cut_with_a_note() -> None:
     drawing = read_svg(layout_figure(Layout((1000, 300), (300, 1))).svg())
-    assert drawing.panels[0].numbers() == {(i, j): 300 * i + j for i in range(128) for j in range(256)}
-    assert "cut: 128 of 1000 rows and 256 of 300 columns are drawn" in drawing.captions
+    rows, columns = [*range(91), *range(910, 1000)], [*range(91), *range(210, 300)]  # 181 x 181 cells, the corners
+    assert drawing.panels[0].numbers() == {(i, j): 300 * i + j for i in rows for j in columns}
+    assert "left out: rows 91 to 909 of 1000 and columns 91 to 209 of 300" in drawing.captions
     many = read_svg(layout_figure(Layout((1, 1, 100))).svg())
-    assert len(many.panels) == 16 and "cut: 16 of 100 slices are drawn" in many.captions
+    assert len(many.panels) == 16 and "left out: slices 16 to 99 of 100" in many.captions
 
 
 @pytest.mark.parametrize("swizzle", [Swizzle(3, 2, 3), Swizzle(2, 0, 3), Swizzle(2, 1, -2), Swizzle(0, 4, 3)])

@@ -18,7 +18,7 @@ from tilewright.viz import (
     tiled_mma_figure,
     tv_figure,
 )
-from tilewright.viz.colour import BLANK, thread_colour
+from tilewright.viz.colour import BLANK, distinct, thread_colour
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_divide_links_tiles(layout: Layout, tiler: object) -> None:
     }
     filled = {place: cell.fill for place, cell in divided.cells.items() if cell.fill != BLANK}
     assert len(filled) == size(layout) == len(whole.cells)
-    assert all(fill == thread_colour(tile) for (_, tile), fill in filled.items())
+    assert all(fill == distinct(tile) for (_, tile), fill in filled.items())
     assert {(int(c.lines[0]), c.fill) for c in whole.cells.values()} == {
         (divided.numbers()[place], fill) for place, fill in filled.items()
     }
@@ -108,7 +108,7 @@ def test_retile_moves_no_register(operand: str, tiled_copy: object, thread: int)
             value = int(panel.cells[place].lines[0][1:])
             assert registers.cells[0, value].fill == panel.cells[place].fill
             register = int(registers.cells[0, value].lines[0][1:])
-            assert registers.cells[0, value].fill == thread_colour(register)
+            assert registers.cells[0, value].fill == distinct(register)
 
 
 def test_retile_over_several_tiles_counts_otherwise() -> None:
@@ -138,7 +138,7 @@ def test_one_thread_of_a_map() -> None:
         (tv_figure(MMA.tv_layout_C_tiled, (32, 32), thread=37), tv_figure(MMA.tv_layout_C_tiled, (32, 32))),
     ):
         drawing = read_svg(figure.svg())
-        assert drawing.legend == {"T37": thread_colour(37)}
+        assert drawing.legend == {"T37": thread_colour(37, 128)}
         for panel, whole in zip(drawing.panels, figure.panels, strict=True):
             names = {cell.lines[0] for cell in panel.cells.values() if cell.lines}
             assert names == {"T37"} and len(panel.cells) == len(whole.cells)

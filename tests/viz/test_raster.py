@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,10 +49,13 @@ def test_the_picture_numbers_tiles_in_order_and_colours_waves(order: str, m: int
     sequence = raster_order(order, (m, n), 3)
     assert panel.numbers() == {tile: number for number, tile in enumerate(sequence)}
     first, last = panel.cells[sequence[0]].fill, panel.cells[sequence[-1]].fill
-    assert drawing.legend["wave 0"] == first
     waves = -(-m * n // concurrent)
-    if waves <= 32:
-        assert drawing.legend[f"wave {waves - 1}"] == last
+    named = {}  # every wave is in the legend, with the others that have its colour
+    for text, fill in drawing.legend.items():
+        listed = [int(number) for number in re.findall(r"wave (\d+)", text)]
+        steps = range(listed[1], listed[-1] + 1, 32) if "steps of 32" in text else ()
+        named |= {wave: fill for wave in (*listed, *steps)}
+    assert set(named) == set(range(waves)) and (named[0], named[waves - 1]) == (first, last)
     assert any(f"{l2_reuse(sequence, concurrent).factor:.2f} times" in caption for caption in drawing.captions)
 
 

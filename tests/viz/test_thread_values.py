@@ -40,8 +40,8 @@ def flipped(words: dict[tuple[int, int], list[str]]) -> dict[tuple[int, int], li
     return {(j, i): lines for (i, j), lines in words.items()}
 
 
-def colours_follow_threads(panel: DrawnPanel) -> bool:
-    return all(cell.fill == thread_colour(int(cell.lines[0][1:])) for cell in panel.cells.values())
+def colours_follow_threads(panel: DrawnPanel, threads: int) -> bool:
+    return all(cell.fill == thread_colour(int(cell.lines[0][1:]), threads) for cell in panel.cells.values())
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,11 @@ def test_every_element_shows_its_thread_and_value(layout: Layout, tile: object) 
     (panel,) = drawing.panels
     rows = tile[0] if isinstance(tile, tuple) else 1
     assert panel.words() == owners(layout, rows)
-    assert colours_follow_threads(panel)
     threads = product(layout.shape[0])
-    assert len(drawing.legend) == min(threads, 32)
-    assert drawing.legend["T5" if threads <= 32 else "T5+32i"] == thread_colour(5)
+    assert colours_follow_threads(panel, threads)
+    assert len(drawing.legend) == (threads // 4 if threads <= 32 else threads // 32)
+    first, name = (4, "T4 to T7") if threads <= 32 else (32, "warp 1 (T32 to T63)")
+    assert drawing.legend[name] == thread_colour(first, threads)
 
 
 def test_the_layout_of_make_layout_tv_with_its_tiler() -> None:
@@ -90,7 +91,7 @@ def test_elements_of_several_owners_say_so_and_those_of_none_are_blank() -> None
 def test_an_operand_in_shared_memory_is_every_threads() -> None:
     layout = parse("(128,(8,4)):(0,(1,8))")
     (panel,) = read_svg(tv_figure(layout, (8, 4)).svg()).panels
-    assert panel.title == "every thread's"
+    assert panel.title == "read by every thread"
     assert panel.words() == {(i, j): [f"V{i + 8 * j}"] for i in range(8) for j in range(4)}
 
 

@@ -12,9 +12,9 @@ from tilewright.sim import Trace
 from tilewright.sim.tracing import Arrow, Launched, Phase, Span
 from tilewright.sim.tracing.clocks import Source
 from tilewright.viz import timeline
-from tilewright.viz.colour import light_colour
+from tilewright.viz.colour import distinct
 from tilewright.viz.timeline import ENDS, WAIT
-from tilewright.viz.timeline_writers import WIDTH, ticks
+from tilewright.viz.timeline_drawing import WIDTH, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -44,12 +44,12 @@ def test_rows_bars_and_arrows_of_the_svg() -> None:
     assert sorted(row for row, _, _ in bars) == [0, 1, 1, 2, 3, 4]
     left = min(float(r.get("x", "0")) for _, r, _ in bars if r is not None)
     load = next(r for row, r, _ in bars if row == 2)
-    assert load is not None and load.get("fill") == light_colour(0)
+    assert load is not None and load.get("fill") == distinct(0)
     assert float(load.get("x", "0")) - left == pytest.approx(100 / 500 * WIDTH, abs=0.2)
     assert float(load.get("width", "0")) == pytest.approx(200 / 500 * WIDTH, abs=0.2)
     remarks = {title.text for _, _, title in bars if title is not None}
     assert "waits for full[0]: 0 to 320" in remarks and "tma.load.2d: 100 to 300, 4096 bytes" in remarks
-    (arrow,) = [p for p in root.iter(f"{SVG}path") if p.get("class") == "a"]
+    (arrow,) = [p for p in root.iter(f"{SVG}path") if p.get("class") == "arrow"]
     x1, _, x2, _ = map(float, re.findall(r"[\d.]+", arrow.get("d", "")))
     assert x2 - x1 == pytest.approx(20 / 500 * WIDTH, abs=0.2)
     assert "full[0]" in texts and "stage 1" in texts

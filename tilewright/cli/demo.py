@@ -31,7 +31,7 @@ def run(machine: str, pictures: Path) -> None:
 def draw(folder: Path) -> list[Path]:
     """Draw an 8 x 64 half-precision tile without and with its swizzle, a cell for each 16-byte vector.
 
-    The PNG is left out where cairo is missing.
+    The PNG is left out where Pillow is missing.
     """
     figure = bank_figure(TILE, 16, vector=8, access=COLUMN)
     drawn = [folder / "swizzled_tile.svg"]

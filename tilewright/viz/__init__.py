@@ -1,4 +1,4 @@
-"""Pictures: SVG, LaTeX, PNG and coloured text of layouts, swizzles, thread-value maps, atoms, banks and rasters.
+"""Pictures: SVG, PNG, PDF, LaTeX and coloured text of layouts, tensors, thread-value maps, atoms, banks, rasters, time.
 
 ``*_figure`` functions give a :class:`Figure`, which shows itself in notebooks and writes itself with ``save``.
 ``render_*_svg`` functions write a file at once; ``display_*`` are the same pictures for a notebook.
@@ -7,15 +7,20 @@
 from __future__ import annotations
 
 from tilewright.viz.banks import bank_figure
-from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.figure import Axis, Border, Cell, Figure, Panel
 from tilewright.viz.gantt import gantt
-from tilewright.viz.layouts import layout_figure, swizzle_figure
+from tilewright.viz.layouts import layout_figure, layout_slice_figure, swizzle_figure
 from tilewright.viz.linked import composition_figure, divide_figure
+from tilewright.viz.picture import Picture
 from tilewright.viz.raster import ORDERS, Reuse, l2_reuse, raster_figure, raster_order
 from tilewright.viz.render import (
+    display_copy_layout,
     display_layout,
+    display_layout_slice,
+    display_mma_layout,
     display_svg,
     display_swizzle_layout,
+    display_tensor,
     display_tiled_copy,
     display_tiled_mma,
     display_tv_layout,
@@ -23,16 +28,25 @@ from tilewright.viz.render import (
     print_latex,
     print_latex_tv,
     render_copy_atom_svg,
+    render_copy_layout_svg,
+    render_layout_slice_svg,
     render_layout_svg,
     render_mma_atom_svg,
+    render_mma_from_layouts,
+    render_mma_layout_svg,
     render_swizzle_layout_svg,
+    render_tensor_svg,
     render_tiled_copy_svg,
     render_tiled_mma_svg,
     render_tv_layout_svg,
+    tidfrg_D,
+    tidfrg_S,
 )
 from tilewright.viz.retile import retile_figure
+from tilewright.viz.tensors import tensor_figure
 from tilewright.viz.thread_values import (
     copy_atom_figure,
+    copy_figure,
     mma_atom_figure,
     mma_figure,
     tiled_copy_figure,
@@ -43,17 +57,25 @@ from tilewright.viz.timeline import Timeline, timeline
 
 __all__ = [
     "ORDERS",
+    "Axis",
+    "Border",
     "Cell",
     "Figure",
     "Panel",
+    "Picture",
     "Reuse",
     "Timeline",
     "bank_figure",
     "composition_figure",
     "copy_atom_figure",
+    "copy_figure",
+    "display_copy_layout",
     "display_layout",
+    "display_layout_slice",
+    "display_mma_layout",
     "display_svg",
     "display_swizzle_layout",
+    "display_tensor",
     "display_tiled_copy",
     "display_tiled_mma",
     "display_tv_layout",
@@ -62,6 +84,7 @@ __all__ = [
     "gantt",
     "l2_reuse",
     "layout_figure",
+    "layout_slice_figure",
     "mma_atom_figure",
     "mma_figure",
     "print_latex",
@@ -69,14 +92,22 @@ __all__ = [
     "raster_figure",
     "raster_order",
     "render_copy_atom_svg",
+    "render_copy_layout_svg",
+    "render_layout_slice_svg",
     "render_layout_svg",
     "render_mma_atom_svg",
+    "render_mma_from_layouts",
+    "render_mma_layout_svg",
     "render_swizzle_layout_svg",
+    "render_tensor_svg",
     "render_tiled_copy_svg",
     "render_tiled_mma_svg",
     "render_tv_layout_svg",
     "retile_figure",
     "swizzle_figure",
+    "tensor_figure",
+    "tidfrg_D",
+    "tidfrg_S",
     "tiled_copy_figure",
     "tiled_mma_figure",
     "timeline",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, bank_conflicts, product
 from tilewright.layout.banks import BANKS, WORD
-from tilewright.viz.colour import light_colour, thread_colour
-from tilewright.viz.figure import Cell, Figure, Panel, cut
+from tilewright.viz.colour import distinct
+from tilewright.viz.figure import Cell, Figure, Panel
 from tilewright.viz.grids import AnyLayout, breaks, require_static, without_swizzle
 from tilewright.viz.layouts import grid_shape
+from tilewright.viz.thread_values import stacked_if_wide
+from tilewright.viz.windows import MOST_CELLS, cut
 
 
 def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access: AnyLayout | None = None) -> Figure:
@@ -28,14 +30,11 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
         LayoutError: ``access`` reaches outside the tile, or its vectors are not neighbours in memory.
     """
     require_static(layout)
-    panels: list[Panel] = []
     notes: tuple[str, ...] = ()
     versions = [("", layout)]
     if isinstance(layout, ComposedLayout):
         versions = [("without the swizzle", without_swizzle(layout)), ("with it", layout)]
-    for number, (title, version) in enumerate(versions):
-        panel, notes = _panel(version, element_bits, vector, title, (0, number))
-        panels.append(panel)
+    panels = [_panel(version, element_bits, vector, title, (0, n)) for n, (title, version) in enumerate(versions)]
     if access is not None:
         counts = [(title, bank_conflicts(version, access, element_bits, vector)) for title, version in versions]
         for title, report in counts:
@@ -43,7 +42,7 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
             notes = (*notes, f"{where}: wavefronts {report.cost}, ideal {report.ideal}")
     cell = "an element" if vector == 1 else f"{vector} elements"
     what = f"number and colour: bank of the first byte; a cell is {cell} of {element_bits} bits"
-    return Figure(f"banks of {layout}", tuple(panels), notes=(*notes, what))
+    return Figure(f"banks of {layout}", stacked_if_wide(tuple(panels)), notes=(*notes, what))
 
 
 def bank_of(offset: int, element_bits: int) -> int:
@@ -55,27 +54,36 @@ def bank_of(offset: int, element_bits: int) -> int:
     return offset * element_bits // (8 * WORD) % BANKS
 
 
-def _panel(layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int, int]) -> tuple[Panel, tuple[str, ...]]:
+def _panel(layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int, int]) -> Panel:
+    if len(layout) > 2:
+        raise ArgumentError(f"a bank map shows the two modes of a tile; {layout} has {len(layout)}: slice it first")
     down, across = grid_shape(layout)
     extents = _size(down), _size(across)
     if vector < 1 or extents[1] % vector:
         raise ArgumentError(f"vectors of {vector} do not divide a row of {extents[1]} in {layout}")
-    rows, columns, notes = cut(extents[0], extents[1] // vector)
+    rows, columns = cut(extents[0], extents[1] // vector, MOST_CELLS // 2)
+    words = max(1, vector * bits // (8 * WORD))
+    offsets = {(i, j): _offset(layout, i, j, vector) for i in rows for j in columns}
+    firsts = {place: bank_of(offset, bits) for place, offset in offsets.items()}
+    # Aligned vectors start at one of at most eight banks, and eight colours are told apart more easily than 32.
+    step = words if words * 8 >= BANKS and all(first % words == 0 for first in firsts.values()) else 1
     cells = []
-    for i in range(rows):
-        for j in range(columns):
-            offsets = [layout((i, j * vector + v) if len(layout) > 1 else j * vector + v) for v in range(vector)]
-            if offsets != list(range(offsets[0], offsets[0] + vector)):
-                which = f"elements {j * vector} to {j * vector + vector - 1} of row {i}"
-                raise ArgumentError(f"{which} are not neighbours in memory under {layout}")
-            first = bank_of(offsets[0], bits)
-            words = max(1, vector * bits // (8 * WORD))
-            remark = f"({i},{j * vector}): offset {offsets[0]}, banks {first} to {(first + words - 1) % BANKS}"
-            # Wide vectors start at one of at most eight banks, and eight colours are told apart more easily than 32.
-            colour = light_colour(first // words) if words * 8 >= BANKS else thread_colour(first)
-            cells.append(Cell(i, j, (str(first),), colour, remark))
-    row_breaks = breaks(down, rows)
-    return Panel(title, rows, columns, tuple(cells), at, row_breaks), notes
+    for (i, j), first in firsts.items():
+        banks = f"bank {first}" if words == 1 else f"banks {first} to {(first + words - 1) % BANKS}"
+        remark = f"({i},{j * vector}): offset {offsets[i, j]}, {banks}"
+        cells.append(Cell(i, j, (str(first),), distinct(first // step), remark))
+    return Panel(title, extents[0], extents[1] // vector, tuple(cells), at, breaks(down),
+                 row_window=rows, column_window=columns)  # fmt: skip
+
+
+def _offset(layout: AnyLayout, row: int, column: int, vector: int) -> int:
+    """Where the vector in a cell begins; all of it must lie in one piece."""
+    first = column * vector
+    offsets = [int(layout((row, first + v) if len(layout) > 1 else first + v)) for v in range(vector)]
+    if offsets != list(range(offsets[0], offsets[0] + vector)):
+        which = f"elements {first} to {first + vector - 1} of row {row}"
+        raise ArgumentError(f"{which} are not neighbours in memory under {layout}")
+    return offsets[0]
 
 
 def _size(shape: object) -> int:

@@ -6,14 +6,16 @@ What draws grids builds a :class:`Figure`; :mod:`~tilewright.viz.svg`, :mod:`~ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from os import PathLike
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-from tilewright.errors import ArgumentError
+from tilewright.viz.canvas import Canvas
+from tilewright.viz.picture import Picture
+from tilewright.viz.windows import MOST_BYTES, Window, left_out, narrower
 
-LONGEST_SIDE = 256
-MOST_CELLS = 32768
+Legend: TypeAlias = tuple[tuple[str | tuple[str, ...], str], ...]
+"""Swatches with their meaning: of one colour ``#rrggbb``, or of several side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,32 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Border:
+    """Lines of one kind, "atom" or "warp", between neighbours: the cells that have one to their right, or below."""
+
+    kind: str
+    right: frozenset[tuple[int, int]]
+    below: frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What stands beside the rows, or above the columns: a name for each, and names for groups of neighbours, each
+    (first, the one after the last, name). Without names the numbers stand there."""
+
+    names: tuple[str, ...] = ()
+    groups: tuple[tuple[int, int, str], ...] = ()
+
+    def name(self, index: int) -> str:
+        return self.names[index] if self.names else str(index)
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
-    """A grid of cells. ``at`` is its (row, column) among the panels of the figure; heavy lines precede the breaks."""
+    """A grid of cells. ``at`` is its (row, column) among the panels of the figure; heavy lines precede the breaks.
+
+    ``rows`` and ``columns`` count the whole grid; the windows name those of them that are drawn, all by default.
+    """
 
     title: str
     rows: int
@@ -38,70 +64,39 @@ class Panel:
     at: tuple[int, int] = (0, 0)
     row_breaks: tuple[int, ...] = ()
     column_breaks: tuple[int, ...] = ()
+    borders: tuple[Border, ...] = ()
+    row_axis: Axis = Axis()
+    column_axis: Axis = Axis()
+    row_window: Window | None = None
+    column_window: Window | None = None
+
+    @property
+    def drawn_rows(self) -> Window:
+        return tuple(range(self.rows)) if self.row_window is None else self.row_window
+
+    @property
+    def drawn_columns(self) -> Window:
+        return tuple(range(self.columns)) if self.column_window is None else self.column_window
+
+    def narrower(self, most: int) -> Panel:
+        """The same panel with ``most`` cells at the most."""
+        rows, columns = narrower(self.drawn_rows, self.drawn_columns, most)
+        drawn = frozenset(rows), frozenset(columns)
+        cells = tuple(cell for cell in self.cells if cell.row in drawn[0] and cell.column in drawn[1])
+        return replace(self, cells=cells, row_window=rows, column_window=columns)
+
+    def left_out(self) -> str:
+        """The sentence that says which rows and columns are not drawn."""
+        parts = left_out(self.drawn_rows, self.rows, "rows"), left_out(self.drawn_columns, self.columns, "columns")
+        return " and ".join(filter(None, parts))
 
 
-class Picture:
-    """What every picture can do, once it can write itself as SVG, LaTeX and text."""
-
-    __slots__ = ()
-
-    def svg(self) -> str:
-        """The picture as an SVG document."""
-        raise NotImplementedError
-
-    def tex(self) -> str:
-        """The picture as a LaTeX document of its own (TikZ, class ``standalone``)."""
-        raise NotImplementedError
-
-    def text(self) -> str:
-        """The picture as plain text."""
-        raise NotImplementedError
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture in the format that the suffix names: ``.svg``, ``.tex``, ``.png`` or ``.txt``.
-
-        Missing folders are made.
-
-        Raises:
-            ArgumentError: another suffix, a path that cannot be written, or PNG without cairosvg.
-        """
-        target = Path(path)
-        writers = {".svg": self._svg_bytes, ".tex": self._tex_bytes, ".txt": self._text_bytes, ".png": self._png_bytes}
-        if target.suffix not in writers:
-            raise ArgumentError(f"cannot draw into {target}: the name must end in one of {', '.join(writers)}")
-        data = writers[target.suffix]()
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-        except OSError as error:
-            raise ArgumentError(f"cannot write {target}: {error.strerror or error}") from error
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
-    def _svg_bytes(self) -> bytes:
-        return self.svg().encode()
-
-    def _tex_bytes(self) -> bytes:
-        return self.tex().encode()
-
-    def _text_bytes(self) -> bytes:
-        return (self.text() + "\n").encode()
-
-    def _png_bytes(self) -> bytes:
-        try:
-            import cairosvg
-        except (ImportError, OSError) as error:  # OSError: the package is there, the cairo library is not
-            raise ArgumentError("PNG needs cairosvg and the cairo library: pip install 'tilewright[viz]'") from error
-        return bytes(cairosvg.svg2png(bytestring=self._svg_bytes(), scale=2))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Figure(Picture):
     """Panels, a legend of (colour, meaning), and notes. Shows itself in notebooks and in terminals that know rich.
 
     >>> figure = Figure("one cell", (Panel("", 1, 1, (Cell(0, 0, ("7",), "#ffffff"),)),))
-    >>> print(figure.text())
+    >>> print(figure)
     one cell
        0
     0  7
@@ -109,17 +104,43 @@ class Figure(Picture):
 
     title: str
     panels: tuple[Panel, ...]
-    legend: tuple[tuple[str, str], ...] = ()
+    legend: Legend = ()
     notes: tuple[str, ...] = field(default=())
 
-    def svg(self) -> str:
-        """The picture as an SVG document."""
-        from tilewright.viz.svg import figure_to_svg
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, and what is left out of the panels."""
+        missing: dict[str, list[str]] = {}
+        for panel in self.panels:
+            if sentence := panel.left_out():
+                missing.setdefault(sentence, []).append(panel.title)
+        some = [
+            f"left out{f' of {names[0]}' if len(missing) > 1 and names[0] else ''}: {sentence}"
+            for sentence, names in missing.items()
+        ]
+        return (*some, *self.notes)
 
-        return figure_to_svg(self)
+    def shortened(self, most_bytes: int = MOST_BYTES) -> Figure:
+        """The figure itself, or with fewer cells, so that its SVG has no more than ``most_bytes``."""
+        found, cells = self, sum(len(panel.cells) for panel in self.panels)
+        while len(found.svg()) > most_bytes and cells > 16:
+            cells = min(cells * 3 // 4, max(16, int(cells * most_bytes / len(found.svg()))))
+            share = max(4, cells // len(self.panels))
+            note = "shortened for the notebook; a file, such as .save('picture.svg'), shows more"
+            found = replace(self, panels=tuple(p.narrower(share) for p in self.panels), notes=(*self.notes, note))
+        return found
+
+    def draw(self, canvas: Canvas) -> None:
+        """Draw the figure on a canvas."""
+        from tilewright.viz.figure_drawing import draw_figure
+
+        draw_figure(canvas, self)
 
     def tex(self) -> str:
-        """The picture as a LaTeX document of its own (TikZ, class ``standalone``)."""
+        """The picture as a LaTeX document of its own (TikZ, class ``standalone``).
+
+        Raises:
+            ArgumentError: more cells than TeX's memory takes.
+        """
         from tilewright.viz.tikz import figure_to_tikz
 
         return figure_to_tikz(self)
@@ -130,21 +151,23 @@ class Figure(Picture):
 
         return figure_to_text(self).plain.rstrip()
 
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        cells = sum(len(panel.cells) for panel in self.panels)
+        return f"<Figure {self.title!r}: {cells} cells in {len(self.panels)} panels>"
+
     def __rich__(self) -> object:
         from tilewright.viz.terminal import figure_to_text
 
         return figure_to_text(self)
 
 
-def cut(rows: int, columns: int) -> tuple[int, int, tuple[str, ...]]:
-    """How much of a grid is drawn, and the note that says so when it is not all of it.
+def swatches(colours: Sequence[tuple[str, str]]) -> Legend:
+    """A legend of single colours.
 
-    >>> cut(4, 1000)
-    (4, 256, ('cut: 4 of 4 rows and 256 of 1000 columns are drawn',))
+    >>> swatches([("#ffffff", "nothing")])
+    (('#ffffff', 'nothing'),)
     """
-    shown_rows, shown_columns = min(rows, LONGEST_SIDE), min(columns, LONGEST_SIDE)
-    shown_rows = min(shown_rows, MOST_CELLS // shown_columns)
-    if (shown_rows, shown_columns) == (rows, columns):
-        return rows, columns, ()
-    note = f"cut: {shown_rows} of {rows} rows and {shown_columns} of {columns} columns are drawn"
-    return shown_rows, shown_columns, (note,)
+    return tuple((colour, meaning) for colour, meaning in colours)

@@ -1,16 +1,12 @@
-"""What the drawings have in common: extents of modes, heavy lines between inner tiles, owners of tile elements."""
+"""What the drawings have in common: extents of modes, names and heavy lines of nested modes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.layout import ComposedLayout, Layout, is_static, product
-from tilewright.viz.colour import BLANK, thread_colour
-from tilewright.viz.figure import Cell, Panel, cut
+from tilewright.layout import ComposedLayout, Layout, format_tree, idx2crd, is_static, product
+from tilewright.viz.figure import Axis
 
 AnyLayout = Layout | ComposedLayout
 
@@ -44,122 +40,36 @@ def extents_of_tile(tile: Any) -> tuple[int, ...]:
     return tuple(int(product(shape)) for shape in shapes)
 
 
-def breaks(mode_shape: Any, shown: int) -> tuple[int, ...]:
-    """Where the innermost tile of a nested mode ends, within the rows or columns shown.
+def axis(mode_shape: Any) -> Axis:
+    """The names of a mode's coordinates: those of a nested mode are the number within its innermost tile, and outside
+    of them that of the tile.
 
-    >>> breaks((2, (2, 2)), 8), breaks(8, 8)
+    >>> axis((2, (2, 2))).names, axis((2, (2, 2))).groups[1], axis(8).names
+    (('0', '1', '0', '1', '0', '1', '0', '1'), (2, 4, '(1,0)'), ())
+    """
+    if not isinstance(mode_shape, tuple):
+        return Axis()
+    if len(mode_shape) == 1:
+        return axis(mode_shape[0])
+    inside, extent = int(product(mode_shape[0])), int(product(mode_shape))
+    rest = mode_shape[1:] if len(mode_shape) > 2 else mode_shape[1]
+    groups = tuple(
+        (inside * tile, inside * (tile + 1), format_tree(idx2crd(tile, rest))) for tile in range(extent // inside)
+    )
+    return Axis(tuple(str(index % inside) for index in range(extent)), groups)
+
+
+def breaks(mode_shape: Any) -> tuple[int, ...]:
+    """Where the innermost tile of a nested mode ends.
+
+    >>> breaks((2, (2, 2))), breaks(8)
     ((2, 4, 6), ())
     """
     if not isinstance(mode_shape, tuple) or len(mode_shape) == 1:
-        return breaks(mode_shape[0], shown) if isinstance(mode_shape, tuple) else ()
+        return breaks(mode_shape[0]) if isinstance(mode_shape, tuple) else ()
     step = int(product(mode_shape[0]))
-    return tuple(range(step, shown, step)) if step > 1 else ()
-
-
-@dataclass
-class Owners:
-    """Which (thread, value) pairs hold each element of an ``extents`` tile, of ``threads`` threads."""
-
-    extents: tuple[int, int]
-    threads: int
-    at: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, tv_layout: AnyLayout, extents: tuple[int, int]) -> Owners:
-        """Evaluate a thread-value layout, which maps (thread, value) to an index into, or a coordinate of, the tile.
-
-        Raises:
-            ArgumentError: the layout is not of rank 2, or it points outside the tile.
-        """
-        require_static(tv_layout)
-        if len(tv_layout) != 2:
-            raise ArgumentError(
-                f"cannot draw {tv_layout} as a thread-value layout: it must have the modes (thread, value)"
-            )
-        owners = cls(extents, int(product(tv_layout.shape[0])))
-        rows, columns = extents
-        for thread, value in _pairs(tv_layout):
-            place = _place(tv_layout((thread, value)), rows)
-            if not (0 <= place[0] < rows and 0 <= place[1] < columns):
-                raise ArgumentError(
-                    f"the thread-value layout {tv_layout} puts thread {thread}, value {value} at {place}, "
-                    f"outside the {rows} x {columns} tile"
-                )
-            owners.at.setdefault(place, []).append((thread, value))
-        return owners
-
-    def transposed(self) -> Owners:
-        """The same owners with rows and columns exchanged."""
-        return Owners(
-            (self.extents[1], self.extents[0]), self.threads, {(j, i): who for (i, j), who in self.at.items()}
-        )
-
-    def repeated(self, extents: tuple[int, int]) -> Owners:
-        """The tile laid over a larger one again and again."""
-        rows, columns = self.extents
-        places = ((i, j) for i in range(extents[0]) for j in range(extents[1]))
-        at = {(i, j): self.at[i % rows, j % columns] for i, j in places if (i % rows, j % columns) in self.at}
-        return Owners(extents, self.threads, at)
-
-    def only(self, thread: int | None) -> Owners:
-        """The elements of one thread; all for None."""
-        if thread is None:
-            return self
-        if not 0 <= thread < self.threads:
-            raise ArgumentError(f"cannot draw thread {thread}: there are {self.threads}")
-        own = {place: [pair for pair in who if pair[0] == thread] for place, who in self.at.items()}
-        return Owners(self.extents, self.threads, {place: who for place, who in own.items() if who})
-
-    def panel(self, title: str, at: tuple[int, int] = (0, 0)) -> tuple[Panel, tuple[str, ...]]:
-        """Thread and value in each element, coloured by thread, and the note if not all of it is drawn."""
-        rows, columns, notes = cut(*self.extents)
-        if self._common:
-            title = ", ".join(filter(None, (title, "every thread's")))
-        several = not self._common and any(len(who) > 1 for who in self.at.values())
-        if several:
-            notes = (*notes, "+n: n more threads or values stand for the same element")
-        cells = tuple(self._cell(i, j, several) for i in range(rows) for j in range(columns))
-        return Panel(title, rows, columns, cells, at), notes
-
-    @cached_property
-    def _common(self) -> bool:
-        """Whether all threads hold all elements alike: an operand that an instruction reads from shared memory."""
-        return self.threads > 1 and all(
-            len(who) == self.threads and len({value for _, value in who}) == 1 for who in self.at.values()
-        )
-
-    def _cell(self, row: int, column: int, several: bool) -> Cell:
-        who = self.at.get((row, column))
-        if who is None:
-            return Cell(row, column, (), BLANK, f"({row},{column}): in no thread")
-        thread, value = who[0]
-        if self._common:
-            return Cell(row, column, (f"V{value}",), BLANK, f"({row},{column}): V{value} of every thread")
-        lines = (f"T{thread}", f"V{value}") + ((f"+{len(who) - 1}" if len(who) > 1 else "",) if several else ())
-        remark = f"({row},{column}): " + ", ".join(f"T{t} V{v}" for t, v in who)
-        return Cell(row, column, lines, thread_colour(thread), remark)
-
-
-def thread_legend(threads: int, only: int | None = None) -> tuple[tuple[str, str], ...]:
-    """A swatch for each thread (or for the only one), or for each residue modulo 32 where there are more."""
-    if only is not None:
-        return ((thread_colour(only), f"T{only}"),)
-    if threads <= 32:
-        return tuple((thread_colour(thread), f"T{thread}") for thread in range(threads))
-    return tuple((thread_colour(thread), f"T{thread}+32i") for thread in range(32))
+    return tuple(range(step, int(product(mode_shape)), step)) if step > 1 else ()
 
 
 def _unchanged(offset: Any) -> Any:
     return offset
-
-
-def _pairs(tv_layout: AnyLayout) -> Iterator[tuple[int, int]]:
-    shape = tv_layout.shape
-    threads, values = int(product(shape[0])), int(product(shape[1]))
-    return ((thread, value) for thread in range(threads) for value in range(values))
-
-
-def _place(where: Any, rows: int) -> tuple[int, int]:
-    if isinstance(where, tuple):
-        return int(where[0]), int(where[1])
-    return int(where) % rows, int(where) // rows

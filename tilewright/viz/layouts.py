@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.layout import ComposedLayout, Swizzle, format_tree, idx2crd, product
-from tilewright.viz.colour import light_colour
-from tilewright.viz.figure import Cell, Figure, Panel, cut
-from tilewright.viz.grids import AnyLayout, breaks, require_static, without_swizzle
+from tilewright.layout import ComposedLayout, Swizzle, crd2idx, format_tree, idx2crd, product
+from tilewright.viz.colour import BLANK, DISTINCT, HUES, distinct
+from tilewright.viz.colouring import ColorBy, Place, element_colours
+from tilewright.viz.figure import Axis, Cell, Figure, Panel
+from tilewright.viz.figure_drawing import panel_width
+from tilewright.viz.grids import AnyLayout, axis, breaks, require_static, without_swizzle
+from tilewright.viz.windows import MOST_CELLS, cut
 
 SHOWN = ("offset", "index", "coordinate")
 MOST_PANELS = 16
 PANELS_IN_A_ROW = 4
-WIDE = 16  # columns above which a swizzle's two grids stand below each other
+WIDEST = 1000.0  # pixels; a swizzle's two grids stand below each other where they would take more beside each other
 
-Colouring = Callable[[Any], str]
+Colouring = Callable[[Place], str]
 
 
-def layout_figure(layout: AnyLayout, *, show: str | Sequence[str] = "offset", title: str | None = None) -> Figure:
+def layout_figure(
+    layout: AnyLayout, *, show: str | Sequence[str] = "offset", title: str | None = None,
+    color_by: ColorBy = "offset", element_bits: int | None = None, flatten_hierarchical: bool = False,
+) -> Figure:  # fmt: skip
     """Draw a layout of any rank: mode 0 down, mode 1 across, a panel for each index of the modes after them.
 
     Args:
@@ -28,9 +34,14 @@ def layout_figure(layout: AnyLayout, *, show: str | Sequence[str] = "offset", ti
         show: what stands in a cell: ``"offset"``, ``"index"`` (1-D, colexicographic), ``"coordinate"`` (natural), or
             several of them, a line each.
         title: instead of the layout in CuTe notation.
+        color_by: what colours stand for: "offset", "index", "row", "column", "bank", or a function of the offset that
+            gives a number.
+        element_bits: the width of an element, for ``color_by="bank"``.
+        flatten_hierarchical: number the rows and columns of nested modes through. Otherwise heavy lines part the
+            innermost tiles, whose coordinates stand outside the numbers within them.
 
     Raises:
-        ArgumentError: not a layout, run-time integers in it, or an unknown ``show``.
+        ArgumentError: not a layout, run-time integers in it, an unknown ``show`` or ``color_by``.
 
     >>> from tilewright.layout import Layout
     >>> print(layout_figure(Layout((2, 3), (3, 1))).text())
@@ -41,11 +52,71 @@ def layout_figure(layout: AnyLayout, *, show: str | Sequence[str] = "offset", ti
     colour: offset modulo 8
     """
     layout = require_static(layout)
-    wanted = _wanted(show)
-    panels, notes = _panels(layout, wanted, _low_bits)
+    wanted = words_of(show, SHOWN)
+    colours = element_colours(color_by, element_bits)
+    panels, notes = panels_of(layout, wanted, colours.of, flatten_hierarchical)
     if wanted != ("offset",):
         notes = (*notes, f"in a cell: {', '.join(wanted)}")
-    return Figure(str(layout) if title is None else title, panels, notes=(*notes, "colour: offset modulo 8"))
+    return Figure(str(layout) if title is None else title, panels, notes=(*notes, colours.meaning))
+
+
+def layout_slice_figure(layout: AnyLayout, slice_spec: Any, *, flatten_hierarchical: bool = True) -> Figure:
+    """Draw a layout in which only the elements of a slice have colour.
+
+    Args:
+        slice_spec: a coordinate of the layout with None or ``:`` where all indices are taken, and with ints or Python
+            slices; one that is not a tuple is for the 1-D index.
+
+    Raises:
+        ArgumentError: it does not fit the layout's shape, or selects nothing.
+
+    >>> from tilewright.layout import Layout
+    >>> figure = layout_slice_figure(Layout((2, 4)), (1, slice(1, 3)))
+    >>> [cell.lines[0] for cell in figure.panels[0].cells if cell.fill != "#ffffff"]
+    ['3', '5']
+    """
+    layout = require_static(layout)
+    taken = {i for i in range(int(product(layout.shape))) if _within(i, slice_spec, layout)}
+    if not taken:
+        raise ArgumentError(f"the slice {slice_spec!r} selects nothing of {layout}")
+    colours = element_colours("offset")
+
+    def colour(at: Place) -> str:
+        return colours.of(at) if at.index in taken else BLANK
+
+    panels, notes = panels_of(layout, ("offset",), colour, flatten_hierarchical)
+    what = f"{len(taken)} elements of the slice have colour: offset modulo {len(HUES)}"
+    return Figure(f"{layout} [{_spoken(slice_spec)}]", panels, notes=(*notes, what))
+
+
+def _within(index: int, spec: Any, layout: AnyLayout) -> bool:
+    """Whether the element of a 1-D index belongs to a slice."""
+    return _fits(idx2crd(index, layout.shape) if isinstance(spec, tuple) else index, spec, layout.shape, layout)
+
+
+def _fits(coordinate: Any, spec: Any, shape: Any, layout: AnyLayout) -> bool:
+    if spec is None:
+        return True
+    if isinstance(spec, tuple):
+        if not isinstance(shape, tuple) or len(spec) != len(shape):
+            raise ArgumentError(f"the slice {spec!r} does not fit the shape {format_tree(shape)} of {layout}")
+        return all(_fits(c, s, n, layout) for c, s, n in zip(coordinate, spec, shape, strict=True))
+    extent = int(product(shape))
+    number = crd2idx(coordinate, shape) if isinstance(coordinate, tuple) else coordinate
+    if isinstance(spec, slice):
+        return int(number) in range(*spec.indices(extent))
+    if not isinstance(spec, int) or not -extent <= spec < extent:
+        raise ArgumentError(f"the slice takes index {spec!r} of a mode of extent {extent} in {layout}")
+    return int(number) == spec % extent
+
+
+def _spoken(spec: Any) -> str:
+    if isinstance(spec, tuple):
+        return ", ".join(f"({_spoken(s)})" if isinstance(s, tuple) else _spoken(s) for s in spec)
+    if isinstance(spec, slice):
+        parts = [spec.start, spec.stop] + ([spec.step] if spec.step is not None else [])
+        return ":".join("" if part is None else str(part) for part in parts)
+    return ":" if spec is None else str(spec)
 
 
 def swizzle_figure(layout: ComposedLayout, *, show: str | Sequence[str] = "offset") -> Figure:
@@ -74,25 +145,30 @@ def swizzle_figure(layout: ComposedLayout, *, show: str | Sequence[str] = "offse
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle):
         raise ArgumentError(f"{layout} is not a swizzled layout; draw it with render_layout_svg")
     swizzle = layout.inner
-    before, notes = _panels(without_swizzle(layout), _wanted(show), swizzle_colouring(swizzle))
-    after, _ = _panels(layout, _wanted(show), swizzle_colouring(swizzle))
-    beside = len(before) == 1 and before[0].columns <= WIDE
+    wanted, colour = words_of(show, SHOWN), swizzle_colouring(swizzle)
+    before, notes = panels_of(without_swizzle(layout), wanted, colour, most=MOST_CELLS // 2)
+    after, _ = panels_of(layout, wanted, colour, most=MOST_CELLS // 2)
+    beside = len(before) == 1 and panel_width(before[0]) + panel_width(after[0]) <= WIDEST
     below = 0 if beside else max(panel.at[0] for panel in before) + 1
     panels = [replace(panel, title=f"before {panel.title}".strip()) for panel in before]
     for panel in after:
         row, column = panel.at
         at = (row + below, column + int(beside))
         panels.append(replace(panel, title=f"after {panel.title}".strip(), at=at))
-    lowest = _lowest_changed_bit(swizzle)
-    meaning = f"offset{f' / {1 << lowest}' if lowest else ''} modulo {1 << swizzle.num_bits}"
-    colours = f"colour: the bits of the offset that {swizzle} changes ({meaning})"
-    return Figure(str(layout), tuple(panels), notes=(*notes, colours))
+    return Figure(str(layout), tuple(panels), notes=(*notes, _swizzle_meaning(swizzle)))
 
 
 def swizzle_colouring(swizzle: Swizzle) -> Colouring:
     """The colour of an offset by the bits of it that ``swizzle`` changes."""
-    low, mask = _lowest_changed_bit(swizzle), (1 << swizzle.num_bits) - 1
-    return lambda offset: light_colour((offset >> low) & mask)
+    low, count = _lowest_changed_bit(swizzle), 1 << swizzle.num_bits
+    return lambda at: distinct((at.offset >> low) % count)
+
+
+def _swizzle_meaning(swizzle: Swizzle) -> str:
+    low, count = _lowest_changed_bit(swizzle), 1 << swizzle.num_bits
+    bits = f"offset{f' / {1 << low}' if low else ''} modulo {count}"
+    again = f"; colours repeat after {DISTINCT}" if count > DISTINCT else ""
+    return f"colour: the bits of the offset that {swizzle} changes ({bits}{again})"
 
 
 def grid_shape(layout: AnyLayout) -> tuple[Any, Any]:
@@ -102,48 +178,74 @@ def grid_shape(layout: AnyLayout) -> tuple[Any, Any]:
     return 1, layout.shape[0] if isinstance(layout.shape, tuple) else layout.shape
 
 
-def _panels(layout: AnyLayout, show: tuple[str, ...], colour: Colouring) -> tuple[tuple[Panel, ...], tuple[str, ...]]:
+def panels_of(
+    layout: AnyLayout, show: tuple[str, ...], colour: Colouring, flat: bool = False, most: int = MOST_CELLS,
+    word: Callable[[int], str] | None = None,
+) -> tuple[tuple[Panel, ...], tuple[str, ...]]:  # fmt: skip
+    """The panels of a layout, and what of them is left out; ``word`` gives the "value" of an index."""
     down, across = grid_shape(layout)
     extents = int(product(down)), int(product(across))
-    rows, columns, notes = cut(*extents)
-    behind = layout.shape[2:] if len(layout) > 2 else ()
-    count = int(product(behind)) if behind else 1
-    if count > MOST_PANELS:
-        notes = (*notes, f"cut: {MOST_PANELS} of {count} slices are drawn")
+    places = list(_slices(layout))
+    rows, columns = cut(*extents, most // min(len(places), MOST_PANELS))
+    drawn = places[:MOST_PANELS]
+    notes = (f"left out: slices {len(drawn)} to {len(places) - 1} of {len(places)}",) if drawn != places else ()
+    lines = ((), ()) if flat else (breaks(down), breaks(across))
+    axes = (Axis(), Axis()) if flat else (axis(down), axis(across))
     panels = []
-    for number in range(min(count, MOST_PANELS)):
-        rest = idx2crd(number, tuple(int(product(mode)) for mode in behind)) if behind else ()
-        cells = tuple(_cell(layout, i, j, rest, show, colour) for i in range(rows) for j in range(columns))
+    for number, rest in enumerate(drawn):
+        cells = tuple(_cell(layout, i, j, rest, show, colour, word) for i in rows for j in columns)
         at = divmod(number, PANELS_IN_A_ROW)
-        title = format_tree((None, None, *rest)) if behind else ""
-        panels.append(Panel(title, rows, columns, cells, at, breaks(down, rows), breaks(across, columns)))
+        title = format_tree((None, None, *rest)) if rest else ""
+        panels.append(Panel(title, *extents, cells, at, *lines, (), *axes, rows, columns))
     return tuple(panels), notes
 
 
-def _cell(
-    layout: AnyLayout, row: int, column: int, rest: tuple[int, ...], show: tuple[str, ...], colour: Colouring
-) -> Cell:
+def shown_indices(layout: AnyLayout, most: int = MOST_CELLS) -> list[int]:
+    """The 1-D indices of the elements that ``panels_of`` draws."""
+    places = list(_slices(layout))
+    down, across = grid_shape(layout)
+    rows, columns = cut(int(product(down)), int(product(across)), most // min(len(places), MOST_PANELS))
+    return [_index(layout, i, j, rest) for rest in places[:MOST_PANELS] for i in rows for j in columns]
+
+
+def _slices(layout: AnyLayout) -> Iterator[tuple[int, ...]]:
+    """The coordinates of the modes after the second."""
+    behind = layout.shape[2:] if len(layout) > 2 else ()
+    extents = tuple(int(product(mode)) for mode in behind)
+    return (idx2crd(number, extents) if behind else () for number in range(int(product(behind)) if behind else 1))
+
+
+def _index(layout: AnyLayout, row: int, column: int, rest: tuple[int, ...]) -> int:
     place = (row, column, *rest) if len(layout) > 1 else (column,)
     extents = [int(product(mode)) for mode in layout.shape] if isinstance(layout.shape, tuple) else [layout.shape]
     index = 0
     for coordinate, extent in zip(reversed(place), reversed(extents), strict=True):
         index = index * extent + coordinate
+    return index
+
+
+def _cell(
+    layout: AnyLayout, row: int, column: int, rest: tuple[int, ...], show: tuple[str, ...], colour: Colouring,
+    word: Callable[[int], str] | None,
+) -> Cell:  # fmt: skip
+    index = _index(layout, row, column, rest)
     offset = layout(index)
     natural = format_tree(idx2crd(index, layout.shape))
     words = {"offset": format_tree(offset), "index": str(index), "coordinate": natural}
     remark = f"coordinate {natural}, index {index}, offset {words['offset']}"
-    return Cell(row, column, tuple(words[name] for name in show), colour(offset), remark)
+    if word is not None:
+        words["value"] = word(index)
+        remark += f": {words['value']}"
+    fill = colour(Place(row, column, index, _sum(offset)))
+    return Cell(row, column, tuple(words[name] for name in show), fill, remark)
 
 
-def _wanted(show: str | Sequence[str]) -> tuple[str, ...]:
+def words_of(show: str | Sequence[str], choices: tuple[str, ...]) -> tuple[str, ...]:
+    """What a cell shows, of what it can show."""
     wanted = (show,) if isinstance(show, str) else tuple(show)
-    if not wanted or not set(wanted) <= set(SHOWN):
-        raise ArgumentError(f"a cell can show {', '.join(SHOWN)}; not {show!r}")
+    if not wanted or not set(wanted) <= set(choices):
+        raise ArgumentError(f"a cell can show {', '.join(choices)}; not {show!r}")
     return wanted
-
-
-def _low_bits(offset: Any) -> str:
-    return light_colour(_sum(offset))
 
 
 def _sum(offset: Any) -> int:

@@ -15,10 +15,11 @@ from tilewright.layout import (
     size,
     zipped_divide,
 )
-from tilewright.viz.colour import BLANK, thread_colour
-from tilewright.viz.figure import Cell, Figure, Panel, cut
-from tilewright.viz.grids import AnyLayout, breaks, require_static
-from tilewright.viz.layouts import WIDE
+from tilewright.viz.colour import BLANK, colours_of, distinct
+from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.grids import AnyLayout, axis, breaks, require_static
+from tilewright.viz.thread_values import stacked_if_wide
+from tilewright.viz.windows import MOST_CELLS, cut
 
 Colour = Callable[[int], str]  # of a 1-D index
 
@@ -54,14 +55,15 @@ def composition_figure(a: AnyLayout, b: Any) -> Figure:
         picked.setdefault(b(i), i)
 
     def linked(index: Any) -> str:
-        return thread_colour(picked[index]) if index in picked else BLANK
+        return distinct(picked[index]) if index in picked else BLANK
 
     shown = [
         (f"A = {a}", a, a, linked),
         (f"B = {b}, indices into A", b, b, lambda i: linked(b(i))),
         (f"A o B = {result}", b, result, lambda i: linked(b(i))),  # its shape refines that of B
     ]
-    return _figure(f"{a} o {format_tree(given)} = {result}", shown, "colour: the element of A that B picks")
+    meaning = colours_of("the element of A that B picks", size(b))
+    return _figure(f"{a} o {format_tree(given)} = {result}", shown, meaning)
 
 
 def divide_figure(layout: AnyLayout, tiler: Any, *, names: tuple[str, str] = ("place in the tile", "tile")) -> Figure:
@@ -94,6 +96,7 @@ def divide_figure(layout: AnyLayout, tiler: Any, *, names: tuple[str, str] = ("p
     where = zipped_divide(make_identity_layout(layout.shape) if by_mode else Layout(size(layout)), tiler)
     inside = size(where, mode=[0])
     index = Layout(layout.shape)
+    tiles = size(where) // inside
     tile_of: dict[int, int] = {}
     for i in range(size(where)):
         place = where(i)
@@ -101,37 +104,35 @@ def divide_figure(layout: AnyLayout, tiler: Any, *, names: tuple[str, str] = ("p
             tile_of[index(place)] = i // inside
 
     def linked(i: int) -> str:
-        return thread_colour(i // inside) if elem_less(where(i), layout.shape if by_mode else size(layout)) else BLANK
+        within = elem_less(where(i), layout.shape if by_mode else size(layout))
+        return distinct(i // inside) if within else BLANK
 
     shown = [
-        (str(layout), layout, layout, lambda i: thread_colour(tile_of[i])),
+        (str(layout), layout, layout, lambda i: distinct(tile_of[i])),
         (f"{divided}: {names[0]} x {names[1]}", divided, divided, linked),
     ]
     title = f"zipped_divide({layout}, {format_tree(tiler)}) = {divided}"
     hangs_over = size(where) > len(tile_of)
-    return _figure(title, shown, f"colour: the {names[1]}" + "; white: past the end of the layout" * hangs_over)
+    meaning = colours_of(f"the {names[1]}", tiles) + "; white: past the end of the layout" * hangs_over
+    return _figure(title, shown, meaning)
 
 
 def _figure(title: str, shown: list[tuple[str, Any, Any, Colour]], meaning: str) -> Figure:
     """Grids of (title, shape, values, colour): mode 0 down, the others across; below each other where one is wide."""
-    below = max(_extents(shape)[1] for _, shape, _, _ in shown) > WIDE
     panels = []
-    notes: tuple[str, ...] = ()
     for number, (name, shape, values, colour) in enumerate(shown):
-        rows, columns = _extents(shape)
-        shown_rows, shown_columns, cut_notes = cut(rows, columns)
+        extents = _extents(shape)
+        rows, columns = cut(*extents, MOST_CELLS // 2)
         cells = []
-        for i in range(shown_rows):
-            for j in range(shown_columns):
-                index = i + rows * j
+        for i in rows:
+            for j in columns:
+                index = i + extents[0] * j
                 value = format_tree(values(index))
                 cells.append(Cell(i, j, (value,), colour(index), f"index {index}, value {value}"))
-        at = (number, 0) if below else (0, number)
         down, across = _modes(shape)
-        lines = breaks(down, shown_rows), breaks(across, shown_columns)
-        panels.append(Panel(name, shown_rows, shown_columns, tuple(cells), at, *lines))
-        notes = (*notes, *cut_notes)
-    return Figure(title, tuple(panels), notes=(*dict.fromkeys(notes), meaning))
+        lines, names = (breaks(down), breaks(across)), (axis(down), axis(across))
+        panels.append(Panel(name, *extents, tuple(cells), (0, number), *lines, (), *names, rows, columns))
+    return Figure(title, stacked_if_wide(tuple(panels)), notes=(meaning,))
 
 
 def _modes(layout: Any) -> tuple[Any, Any]:

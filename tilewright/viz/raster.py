@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.schedule.raster import GroupedRaster, HilbertRaster, Raster
-from tilewright.viz.colour import thread_colour
-from tilewright.viz.figure import Cell, Figure, Panel, cut
+from tilewright.viz.colour import distinct
+from tilewright.viz.colouring import numbers
+from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.windows import cut
 
 Tile = tuple[int, int]
 ORDERS = ("along_m", "along_n", "grouped_m", "grouped_n", "hilbert")
@@ -83,15 +85,16 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
     L2: in the order along_n they would use it 1.60 times
     """
     sequence = raster_order(order, tiles, group)
-    rows, columns, notes = cut(*tiles)
+    rows, columns = cut(*tiles)
+    drawn = frozenset(rows), frozenset(columns)
+    waves = -(-len(sequence) // concurrent)
     cells = []
     for number, (m, n) in enumerate(sequence):
-        if m < rows and n < columns:
+        if m in drawn[0] and n in drawn[1]:
             wave = number // concurrent
             remark = f"tile ({m},{n}): block {number}, wave {wave}"
-            cells.append(Cell(m, n, (str(number),), thread_colour(wave), remark))
-    waves = -(-len(sequence) // concurrent)
-    legend = tuple((thread_colour(wave), f"wave {wave}") for wave in range(min(waves, 32)))
+            cells.append(Cell(m, n, (str(number),), distinct(wave), remark))
+    legend = numbers("wave ", waves)
     reuse, plain = l2_reuse(sequence, concurrent), l2_reuse(raster_order("along_n", tiles), concurrent)
     figures = (
         f"L2: {concurrent} blocks at a time use each fetched panel {reuse.factor:.2f} times "
@@ -99,8 +102,8 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
         f"L2: in the order along_n they would use it {plain.factor:.2f} times",
     )
     name = f"{order}, group {group}" if order.startswith("grouped") else order
-    panel = Panel("", rows, columns, tuple(cells))
-    return Figure(f"{name}, {tiles[0]} x {tiles[1]} tiles", (panel,), legend, (*notes, *figures))
+    panel = Panel("", *tiles, tuple(cells), row_window=rows, column_window=columns)
+    return Figure(f"{name}, {tiles[0]} x {tiles[1]} tiles", (panel,), legend, figures)
 
 
 def _raster(order: str, tiles: Tile, group: int) -> Raster:

@@ -1,7 +1,7 @@
 """The drawing functions by the names that users of CuTe know; each makes a figure and writes or shows it.
 
-All ``render_*`` functions take the path of the file last and make missing folders. The suffix of the path decides the
-format, so ``render_layout_svg(layout, "x.png")`` writes a PNG.
+``render_*`` functions take the path of a file and make missing folders. The suffix of the path decides the format, so
+``render_layout_svg(layout, "x.png")`` writes a PNG. ``display_*`` are the same pictures for a notebook.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tilewright.errors import ArgumentError
-from tilewright.layout import ComposedLayout, Swizzle
+from tilewright.layout import ComposedLayout, Layout, Swizzle
+from tilewright.viz.colouring import ColorBy
 from tilewright.viz.figure import Figure
 from tilewright.viz.grids import AnyLayout
-from tilewright.viz.layouts import layout_figure, swizzle_figure
+from tilewright.viz.layouts import layout_figure, layout_slice_figure, swizzle_figure
+from tilewright.viz.tensors import tensor_figure
 from tilewright.viz.thread_values import (
     copy_atom_figure,
+    copy_figure,
     mma_atom_figure,
+    mma_figure,
     tiled_copy_figure,
     tiled_mma_figure,
     tv_figure,
@@ -32,56 +36,16 @@ _DRAWN_BY: tuple[tuple[str, Callable[[Any], Figure]], ...] = (
     ("layout_a", mma_atom_figure),
     ("layout_src_tv", copy_atom_figure),
     ("src_bits", copy_atom_figure),
+    ("engine", tensor_figure),
+    ("__dlpack__", tensor_figure),
 )
 
 FilePath: TypeAlias = str | PathLike[str]
 
 
-def render_layout_svg(layout: AnyLayout, output_file: FilePath) -> None:
-    """Draw a layout: its offset at every coordinate (see :func:`~tilewright.viz.layout_figure`)."""
-    layout_figure(layout).save(output_file)
-
-
-def render_swizzle_layout_svg(layout: ComposedLayout, output_file: FilePath) -> None:
-    """Draw a swizzled layout before and after its swizzle (see :func:`~tilewright.viz.swizzle_figure`)."""
-    swizzle_figure(layout).save(output_file)
-
-
-def render_tv_layout_svg(layout: AnyLayout, tile_mn: Any, output_file: FilePath, *, thread: int | None = None) -> None:
-    """Draw a thread-value layout on a tile (see :func:`~tilewright.viz.tv_figure`)."""
-    tv_figure(layout, tile_mn, thread=thread).save(output_file)
-
-
-def render_tiled_copy_svg(tiled_copy: Any, tile_mn: Any, output_file: FilePath, *, thread: int | None = None) -> None:
-    """Draw the source and destination of a tiled copy (see :func:`~tilewright.viz.tiled_copy_figure`)."""
-    tiled_copy_figure(tiled_copy, tile_mn, thread=thread).save(output_file)
-
-
-def render_tiled_mma_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath, *, thread: int | None = None) -> None:
-    """Draw A, B and C of a tiled MMA (see :func:`~tilewright.viz.tiled_mma_figure`)."""
-    tiled_mma_figure(tiled_mma, tile_mnk, thread=thread).save(output_file)
-
-
-def render_mma_atom_svg(atom: Any, output_file: FilePath) -> None:
-    """Draw A, B and C of an MMA atom."""
-    mma_atom_figure(atom).save(output_file)
-
-
-def render_copy_atom_svg(atom: Any, output_file: FilePath) -> None:
-    """Draw the source and destination of a copy atom."""
-    copy_atom_figure(atom).save(output_file)
-
-
-def display_svg(file_path: FilePath) -> SvgText:
-    """An SVG file, shown in a notebook."""
-    try:
-        return SvgText(Path(file_path).read_text())
-    except OSError as error:
-        raise ArgumentError(f"cannot read {file_path}: {error.strerror or error}") from error
-
-
 def figure_of(thing: Any) -> Figure:
-    """The picture of whatever can be drawn by itself: a layout, swizzled or not, an atom, a tiled copy or MMA.
+    """The picture of whatever can be drawn by itself: a layout, swizzled or not, a tensor of the host program, an atom,
+    a tiled copy or MMA.
 
     Raises:
         ArgumentError: something else, or a layout with run-time integers.
@@ -92,15 +56,142 @@ def figure_of(thing: Any) -> Figure:
     """
     if isinstance(thing, ComposedLayout) and isinstance(thing.inner, Swizzle):
         return swizzle_figure(thing)
-    for attribute, draw in _DRAWN_BY:
-        if hasattr(thing, attribute):
-            return draw(thing)
+    if not isinstance(thing, Layout | ComposedLayout):
+        for attribute, draw in _DRAWN_BY:
+            if hasattr(thing, attribute):
+                return draw(thing)
     return layout_figure(thing)
 
 
-def display_layout(layout: AnyLayout) -> Figure:
+def render_layout_svg(
+    layout: AnyLayout, output_file: FilePath, flatten_hierarchical: bool = True, *, color_by: ColorBy = "offset"
+) -> None:  # fmt: skip
+    """Draw a layout: its offset at every coordinate (see :func:`~tilewright.viz.layout_figure`)."""
+    layout_figure(layout, color_by=color_by, flatten_hierarchical=flatten_hierarchical).save(output_file)
+
+
+def render_layout_slice_svg(
+    layout: AnyLayout, slice_spec: Any, output_file: FilePath, flatten_hierarchical: bool = True
+) -> None:  # fmt: skip
+    """Draw a layout in which a slice has colour (see :func:`~tilewright.viz.layout_slice_figure`)."""
+    layout_slice_figure(layout, slice_spec, flatten_hierarchical=flatten_hierarchical).save(output_file)
+
+
+def render_swizzle_layout_svg(layout: ComposedLayout, output_file: FilePath) -> None:
+    """Draw a swizzled layout before and after its swizzle (see :func:`~tilewright.viz.swizzle_figure`)."""
+    swizzle_figure(layout).save(output_file)
+
+
+def render_tv_layout_svg(
+    layout: AnyLayout, tile_mn: Any, output_file: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
+) -> None:  # fmt: skip
+    """Draw a thread-value layout on a tile (see :func:`~tilewright.viz.tv_figure`)."""
+    tv_figure(layout, tile_mn, thread=thread, color_by=color_by).save(output_file)
+
+
+def render_copy_layout_svg(
+    layout_s: AnyLayout, layout_d: AnyLayout, tile_mn: Any, output_file: FilePath, *, thread: int | None = None,
+    color_by: ColorBy = "thread",
+) -> None:  # fmt: skip
+    """Draw the source and destination of a copy, from their thread-value layouts or from ``tidfrg_S`` and ``tidfrg_D``
+    (see :func:`~tilewright.viz.copy_figure`)."""
+    copy_figure(layout_s, layout_d, tile_mn, thread=thread, color_by=color_by).save(output_file)
+
+
+def render_tiled_copy_svg(
+    tiled_copy: Any, tile_mn: Any, output_path: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
+) -> None:  # fmt: skip
+    """Draw the source and destination of a tiled copy (see :func:`~tilewright.viz.tiled_copy_figure`)."""
+    tiled_copy_figure(tiled_copy, tile_mn, thread=thread, color_by=color_by).save(output_path)
+
+
+def render_tiled_mma_svg(
+    tiled_mma: Any, tile_mnk: Any, output_path: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
+) -> None:  # fmt: skip
+    """Draw A, B and C of a tiled MMA (see :func:`~tilewright.viz.tiled_mma_figure`)."""
+    tiled_mma_figure(tiled_mma, tile_mnk, thread=thread, color_by=color_by).save(output_path)
+
+
+def render_mma_layout_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath) -> None:
+    """Draw A, B and C of a tiled MMA: :func:`render_tiled_mma_svg` by its other name."""
+    render_tiled_mma_svg(tiled_mma, tile_mnk, output_file)
+
+
+def render_mma_from_layouts(
+    layoutC: AnyLayout, layoutA: AnyLayout, layoutB: AnyLayout, tile_mnk: Any, output_file: FilePath
+) -> None:  # fmt: skip
+    """Draw A, B and C of a matrix instruction from thread-value layouts (see :func:`~tilewright.viz.mma_figure`)."""
+    mma_figure(layoutA, layoutB, layoutC, tile_mnk).save(output_file)
+
+
+def render_mma_atom_svg(atom: Any, output_file: FilePath, *, color_by: ColorBy = "thread") -> None:
+    """Draw A, B and C of an MMA atom."""
+    mma_atom_figure(atom, color_by=color_by).save(output_file)
+
+
+def render_copy_atom_svg(atom: Any, output_file: FilePath, *, color_by: ColorBy = "thread") -> None:
+    """Draw the source and destination of a copy atom."""
+    copy_atom_figure(atom, color_by=color_by).save(output_file)
+
+
+def render_tensor_svg(tensor: Any, output_file: FilePath, *, color_by: ColorBy = "value") -> None:
+    """Draw the numbers of a tensor of the host program (see :func:`~tilewright.viz.tensor_figure`)."""
+    tensor_figure(tensor, color_by=color_by).save(output_file)
+
+
+def tidfrg_S(tiled_copy: Any, tile_mn: Any) -> Any:
+    """The source's thread-value layout of a tiled copy, as a tensor: (thread, value) to the coordinate (m, n).
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> from tilewright.ir.types import F32
+    >>> from tilewright.tiled import make_copy_atom, make_tiled_copy_tv
+    >>> atom = make_copy_atom(copy_by_name("UniversalCopy<uint32_t>"), F32)
+    >>> tidfrg_S(make_tiled_copy_tv(atom, Layout((2, 2)), Layout((1, 2))), (2, 4))[3, 1]
+    (1, 3)
+    """
+    return _coordinates(tiled_copy.layout_src_tv_tiled, tiled_copy, tile_mn)
+
+
+def tidfrg_D(tiled_copy: Any, tile_mn: Any) -> Any:
+    """The destination's thread-value layout of a tiled copy, as a tensor: (thread, value) to the coordinate (m, n)."""
+    return _coordinates(tiled_copy.layout_dst_tv_tiled, tiled_copy, tile_mn)
+
+
+def _coordinates(tv_layout: Layout, tiled_copy: Any, tile_mn: Any) -> Any:
+    from tilewright.lang.tensors.algebra import composition, make_identity_tensor
+    from tilewright.viz.grids import extents_of_tile
+
+    extents, own = extents_of_tile(tile_mn), extents_of_tile(tiled_copy.tiler_mn)
+    if extents != own:  # the layout numbers the elements of its own tile
+        raise ArgumentError(f"the tile {extents} is not that of the tiled copy, {own}")
+    return composition(make_identity_tensor(extents), tv_layout)
+
+
+class SvgText(str):
+    """SVG text that notebooks draw."""
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+def display_svg(file_path: FilePath) -> SvgText:
+    """An SVG file, shown in a notebook."""
+    try:
+        return SvgText(Path(file_path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ArgumentError(f"cannot read {file_path}: {error.strerror or error}") from error
+
+
+def display_layout(layout: AnyLayout, flatten_hierarchical: bool = True, *, color_by: ColorBy = "offset") -> Figure:
     """The picture of a layout, swizzled or not, for a notebook."""
-    return figure_of(layout)
+    if isinstance(layout, ComposedLayout) and color_by == "offset":
+        return figure_of(layout)
+    return layout_figure(layout, color_by=color_by, flatten_hierarchical=flatten_hierarchical)
+
+
+def display_layout_slice(layout: AnyLayout, slice_spec: Any, flatten_hierarchical: bool = True) -> Figure:
+    """The picture of a layout in which a slice has colour, for a notebook."""
+    return layout_slice_figure(layout, slice_spec, flatten_hierarchical=flatten_hierarchical)
 
 
 def display_swizzle_layout(layout: ComposedLayout) -> Figure:
@@ -108,19 +199,36 @@ def display_swizzle_layout(layout: ComposedLayout) -> Figure:
     return swizzle_figure(layout)
 
 
-def display_tv_layout(layout: AnyLayout, tile_mn: Any) -> Figure:
+def display_tv_layout(layout: AnyLayout, tile_mn: Any, *, color_by: ColorBy = "thread") -> Figure:
     """The picture of a thread-value layout, for a notebook."""
-    return tv_figure(layout, tile_mn)
+    return tv_figure(layout, tile_mn, color_by=color_by)
 
 
-def display_tiled_copy(tiled_copy: Any, tile_mn: Any = None) -> Figure:
+def display_copy_layout(
+    layout_s: AnyLayout, layout_d: AnyLayout, tile_mn: Any, *, color_by: ColorBy = "thread"
+) -> Figure:  # fmt: skip
+    """The picture of a copy, from two thread-value layouts, for a notebook."""
+    return copy_figure(layout_s, layout_d, tile_mn, color_by=color_by)
+
+
+def display_tiled_copy(tiled_copy: Any, tile_mn: Any = None, *, color_by: ColorBy = "thread") -> Figure:
     """The picture of a tiled copy, for a notebook."""
-    return tiled_copy_figure(tiled_copy, tile_mn)
+    return tiled_copy_figure(tiled_copy, tile_mn, color_by=color_by)
 
 
-def display_tiled_mma(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
+def display_tiled_mma(tiled_mma: Any, tile_mnk: Any = None, *, color_by: ColorBy = "thread") -> Figure:
     """The picture of a tiled MMA, for a notebook."""
+    return tiled_mma_figure(tiled_mma, tile_mnk, color_by=color_by)
+
+
+def display_mma_layout(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
+    """The picture of a tiled MMA: :func:`display_tiled_mma` by its other name."""
     return tiled_mma_figure(tiled_mma, tile_mnk)
+
+
+def display_tensor(tensor: Any, *, color_by: ColorBy = "value") -> Figure:
+    """The picture of a tensor of the host program, for a notebook."""
+    return tensor_figure(tensor, color_by=color_by)
 
 
 def print_latex(thing: Any) -> None:
@@ -137,10 +245,3 @@ def print_latex_tv(layout: AnyLayout, tile_mn: Any) -> None:
     ...
     """
     print(tv_figure(layout, tile_mn).tex())
-
-
-class SvgText(str):
-    """SVG text that notebooks draw."""
-
-    def _repr_svg_(self) -> str:
-        return str(self)

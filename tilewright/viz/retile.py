@@ -7,8 +7,9 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.lang.tensors.algebra import make_identity_tensor
 from tilewright.layout import Layout, size
-from tilewright.viz.colour import BLANK, thread_colour
-from tilewright.viz.figure import Cell, Figure, Panel, cut
+from tilewright.viz.colour import BLANK, colours_of, distinct
+from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.windows import cut
 
 SIDES = {"A": (0, 2, "D"), "B": (1, 2, "D"), "C": (0, 1, "S")}  # modes of (M, N, K), and the copy's register side
 
@@ -52,22 +53,22 @@ def retile_figure(
         _registers(f"registers {before}", before, (1, 0)),
         _registers(f"retiled {after}", after, (1, 1)),
     )
-    notes = cut(*extents)[2]
-    return Figure(f"retile of {operand} for thread {thread}", panels, notes=(*notes, "colour: the register"))
+    colours = colours_of("the register", size(before))
+    return Figure(f"retile of {operand} for thread {thread}", panels, notes=(colours,))
 
 
 def _elements(title: str, extents: tuple[int, ...], part: Any, registers: Layout, at: tuple[int, int]) -> Panel:
     value_at = {part[value]: value for value in range(size(part.shape))}
-    rows, columns, _ = cut(*extents)
+    rows, columns = cut(*extents)
     cells = []
-    for place in ((i, j) for i in range(rows) for j in range(columns)):
+    for place in ((i, j) for i in rows for j in columns):
         value = value_at.get(place)
         if value is None:
             cells.append(Cell(*place, (), BLANK, f"{place}: another thread's"))
         else:
             remark = f"{place}: value {value}, register {registers(value)}"
-            cells.append(Cell(*place, (f"V{value}",), thread_colour(registers(value)), remark))
-    return Panel(title, rows, columns, tuple(cells), at)
+            cells.append(Cell(*place, (f"V{value}",), distinct(registers(value)), remark))
+    return Panel(title, extents[0], extents[1], tuple(cells), at, row_window=rows, column_window=columns)
 
 
 def _registers(title: str, layout: Layout, at: tuple[int, int]) -> Panel:
@@ -76,5 +77,5 @@ def _registers(title: str, layout: Layout, at: tuple[int, int]) -> Panel:
     for value in range(count):
         register = layout(value)
         remark = f"value {value}: register {register}"
-        cells.append(Cell(0, value, (f"R{register}",), thread_colour(register), remark))
+        cells.append(Cell(0, value, (f"R{register}",), distinct(register), remark))
     return Panel(title, 1, count, tuple(cells), at)

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from tilewright.viz.colour import text_colour
 from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.windows import Window
 
 
 def figure_to_text(figure: Figure) -> Text:
@@ -18,9 +19,12 @@ def figure_to_text(figure: Figure) -> Text:
             out.append(panel.title + "\n")
         _append_panel(out, panel)
     for colour, meaning in figure.legend:
-        out.append("  ", style=f"on {colour}")
+        colours = (colour,) if isinstance(colour, str) else colour
+        shown = colours * 2 if len(colours) == 1 else colours
+        for one in shown[:: max(1, len(shown) // 2)][:2]:
+            out.append(" ", style=f"on {one}")
         out.append(f" {meaning}\n")
-    for note in figure.notes:
+    for note in figure.all_notes():
         out.append(note + "\n")
     return out
 
@@ -28,18 +32,35 @@ def figure_to_text(figure: Figure) -> Text:
 def _append_panel(out: Text, panel: Panel) -> None:
     at = {(cell.row, cell.column): cell for cell in panel.cells}
     words = {place: "/".join(filter(None, cell.lines)) for place, cell in at.items()}
-    width = max([len(str(panel.columns - 1)), *map(len, words.values())])
-    margin = len(str(panel.rows - 1))
+    rows, columns = panel.drawn_rows, panel.drawn_columns
+    width = max([len(str(columns[-1])), *map(len, words.values())])
+    margin = len(str(rows[-1]))
     out.append(" " * margin)
-    for column in range(panel.columns):
-        out.append(f"  {column:>{width}}", style="dim")
+    for column in _with_gaps(columns):
+        out.append(f"  {'…' if column is None else column:>{width}}", style="dim")
     out.append("\n")
-    for row in range(panel.rows):
-        out.append(f"{row:>{margin}}", style="dim")
-        for column in range(panel.columns):
+    for row in _with_gaps(rows):
+        out.append(f"{'…' if row is None else row:>{margin}}", style="dim")
+        if row is None:
+            out.append("\n")
+            continue
+        for column in _with_gaps(columns):
             out.append(" ")
-            _append_cell(out, at.get((row, column)), f" {words.get((row, column), ''):>{width}}")
+            if column is None:
+                out.append(f" {'…':>{width}}", style="dim")
+            else:
+                _append_cell(out, at.get((row, column)), f" {words.get((row, column), ''):>{width}}")
         out.append("\n")
+
+
+def _with_gaps(window: Window) -> list[int | None]:
+    """The rows or columns that are drawn, None where some are left out."""
+    found: list[int | None] = []
+    for index in window:
+        if found and found[-1] is not None and index != found[-1] + 1:
+            found.append(None)
+        found.append(index)
+    return found
 
 
 def _append_cell(out: Text, cell: Cell | None, word: str) -> None:

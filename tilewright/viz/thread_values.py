@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import ArgumentError, LayoutError
 from tilewright.layout import product, size, upcast
-from tilewright.viz.figure import Figure
-from tilewright.viz.grids import AnyLayout, Owners, extents_of_tile, require_static, thread_legend
+from tilewright.viz.colouring import ColorBy, ThreadColours
+from tilewright.viz.figure import Figure, Panel
+from tilewright.viz.figure_drawing import panel_width
+from tilewright.viz.grids import AnyLayout, extents_of_tile
+from tilewright.viz.owners import Owners
+
+WIDEST = 1400.0  # pixels; source and destination stand below each other where they would take more beside each other
 
 
-def tv_figure(tv_layout: AnyLayout, tile_mn: Any, *, thread: int | None = None) -> Figure:
+def tv_figure(
+    tv_layout: AnyLayout, tile_mn: Any, *, thread: int | None = None, color_by: ColorBy = "thread"
+) -> Figure:  # fmt: skip
     """Draw a thread-value layout: thread and value in each element of the tile.
 
     Args:
         tv_layout: maps (thread, value) to the colexicographic index in the tile, or to its coordinate.
         tile_mn: the tile's extents, as a shape or a tiler; of rank 1: a row.
         thread: draw only what this thread holds.
+        color_by: what colours stand for: "thread" (hue by warp and shade by lane; of one warp: a hue for every four
+            lanes), "warp", "lane", "value", or a function of thread and value that gives a number.
 
     Raises:
-        ArgumentError: not a layout of rank 2, or it points outside the tile.
+        ArgumentError: not a layout of rank 2, it points outside the tile, or an unknown ``color_by``.
 
     >>> from tilewright.layout import Layout
     >>> print(tv_figure(Layout((2, 2), (2, 1)), (2, 2)).text())
@@ -27,24 +37,20 @@ def tv_figure(tv_layout: AnyLayout, tile_mn: Any, *, thread: int | None = None) 
            0      1
     0  T0/V0  T1/V0
     1  T0/V1  T1/V1
-       T0
-       T1
+       T0 to T1
     """
     rows, columns = _two(extents_of_tile(tile_mn))
-    panel, notes = Owners.of(tv_layout, (rows, columns)).only(thread).panel("")
-    return Figure(f"{tv_layout} on {rows} x {columns}", (panel,), thread_legend(_threads(tv_layout), thread), notes)
+    owners = Owners.of(tv_layout, (rows, columns))
+    colours = ThreadColours(color_by, owners.threads, owners.values)
+    panel, notes = owners.only(thread).panel("", colours)
+    return _figure(f"{tv_layout} on {rows} x {columns}", (panel,), colours, thread, notes)
 
 
 def mma_figure(
-    a: AnyLayout,
-    b: AnyLayout,
-    c: AnyLayout,
-    tile_mnk: Any,
-    *,
-    title: str = "",
-    shown: Any = None,
-    thread: int | None = None,
-) -> Figure:
+    a: AnyLayout, b: AnyLayout, c: AnyLayout, tile_mnk: Any, *, title: str = "", shown: Any = None,
+    thread: int | None = None, color_by: ColorBy = "thread",
+    atoms: tuple[AnyLayout, AnyLayout, AnyLayout] | None = None,
+) -> Figure:  # fmt: skip
     """Draw A, B and C of a matrix instruction as one multiplies by hand: A to the left of C, B above it.
 
     Args:
@@ -52,34 +58,45 @@ def mma_figure(
         tile_mnk: M, N and K.
         shown: extents (M, N, K) over which the tile is repeated; the tile itself by default.
         thread: draw only what this thread holds.
+        color_by: see :func:`tv_figure`.
+        atoms: the thread-value layouts of one atom, where the tile is made of several.
     """
     m, n, k = _three(tile_mnk)
     to_m, to_n, to_k = _three(shown) if shown is not None else (m, n, k)
-    panel_a, notes_a = Owners.of(a, (m, k)).only(thread).repeated((to_m, to_k)).panel("A (M x K)", (1, 0))
-    of_b = Owners.of(b, (n, k)).only(thread).repeated((to_n, to_k))
-    panel_b, notes_b = of_b.transposed().panel("B (K x N)", (0, 1))
-    panel_c, notes_c = Owners.of(c, (m, n)).only(thread).repeated((to_m, to_n)).panel("C (M x N)", (1, 1))
-    notes = tuple(dict.fromkeys((*notes_a, *notes_b, *notes_c)))
-    legend = thread_legend(max(map(_threads, (a, b, c))), thread)
-    return Figure(title or f"MMA {m} x {n} x {k}", (panel_b, panel_a, panel_c), legend, notes)
+    of_a, of_b, of_c = atoms or (None, None, None)
+    owners_a, owners_b, owners_c = Owners.of(a, (m, k), of_a), Owners.of(b, (n, k), of_b), Owners.of(c, (m, n), of_c)
+    every = (owners_a, owners_b, owners_c)
+    colours = ThreadColours(color_by, max(o.threads for o in every), max(o.values for o in every))
+    panel_a, notes_a = owners_a.only(thread).repeated((to_m, to_k)).panel("A (M x K)", colours, (1, 0))
+    panel_b, notes_b = owners_b.only(thread).repeated((to_n, to_k)).transposed().panel("B (K x N)", colours, (0, 1))
+    panel_c, notes_c = owners_c.only(thread).repeated((to_m, to_n)).panel("C (M x N)", colours, (1, 1))
+    panels = (panel_b, panel_a, panel_c)
+    return _figure(title or f"MMA {m} x {n} x {k}", panels, colours, thread, (*notes_a, *notes_b, *notes_c))
 
 
-def mma_atom_figure(atom: Any) -> Figure:
+def mma_atom_figure(atom: Any, *, thread: int | None = None, color_by: ColorBy = "thread") -> Figure:
     """Draw an MMA atom: who holds what of A, B and C."""
     a, b, c = _attributes(atom, ("tv_layout_A", "tv_layout_B", "tv_layout_C"), ("layout_a", "layout_b", "layout_c"))
-    return mma_figure(a, b, c, atom.shape_mnk, title=_name(atom))
+    return mma_figure(a, b, c, atom.shape_mnk, title=_name(atom), thread=thread, color_by=color_by)
 
 
-def tiled_mma_figure(tiled_mma: Any, tile_mnk: Any = None, *, thread: int | None = None) -> Figure:
+def tiled_mma_figure(
+    tiled_mma: Any, tile_mnk: Any = None, *, thread: int | None = None, color_by: ColorBy = "thread"
+) -> Figure:  # fmt: skip
     """Draw a tiled MMA: its own tile, or that repeated over ``tile_mnk``; of all threads, or of one."""
-    a, b, c = _attributes(tiled_mma, ("tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled"))
+    names = ("tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled")
+    a, b, c = _attributes(tiled_mma, names)
+    single = tuple(getattr(tiled_mma, name.removesuffix("_tiled"), None) for name in names)
+    atoms = None if None in single else single
     own = tuple(int(tiled_mma.get_tile_size(mode)) for mode in range(3))
     shown = own if tile_mnk is None else extents_of_tile(tile_mnk)
     title = f"tiled MMA of {_name(tiled_mma)}: {_sides(own)} on {_sides(shown)}"
-    return mma_figure(a, b, c, own, title=title, shown=shown, thread=thread)
+    return mma_figure(a, b, c, own, title=title, shown=shown, thread=thread, color_by=color_by, atoms=atoms)  # type: ignore[arg-type]
 
 
-def copy_atom_figure(atom: Any, value_bits: int = 16) -> Figure:
+def copy_atom_figure(
+    atom: Any, value_bits: int = 16, *, thread: int | None = None, color_by: ColorBy = "thread"
+) -> Figure:  # fmt: skip
     """Draw a copy atom: the elements that one instruction moves, with who reads and who receives each.
 
     The values of one source thread make a row. A bare instruction knows bits only: ``value_bits`` of them are
@@ -90,7 +107,9 @@ def copy_atom_figure(atom: Any, value_bits: int = 16) -> Figure:
         source, destination = in_values(atom, value_bits)
     row = int(product(source.shape[1]))
     rows = max(_reach(source), _reach(destination)) // row + 1
-    return _source_and_destination(_name(atom), source, destination, (row, rows), transposed=True)
+    return _source_and_destination(
+        _name(atom), source, destination, (row, rows), transposed=True, thread=thread, color_by=color_by
+    )
 
 
 def in_values(instruction: Any, value_bits: int) -> tuple[AnyLayout, AnyLayout]:
@@ -117,36 +136,68 @@ def in_values(instruction: Any, value_bits: int) -> tuple[AnyLayout, AnyLayout]:
     return found[0], found[1]
 
 
-def tiled_copy_figure(tiled_copy: Any, tile_mn: Any = None, *, thread: int | None = None) -> Figure:
+def tiled_copy_figure(
+    tiled_copy: Any, tile_mn: Any = None, *, thread: int | None = None, color_by: ColorBy = "thread"
+) -> Figure:  # fmt: skip
     """Draw a tiled copy: who reads and who writes each element of its tile, or of ``tile_mn`` by repetition.
 
     With ``thread`` only what that one reads and writes.
     """
-    source, destination = _attributes(tiled_copy, ("layout_src_tv_tiled", "layout_dst_tv_tiled"))
+    names = ("layout_src_tv_tiled", "layout_dst_tv_tiled")
+    source, destination = _attributes(tiled_copy, names)
+    single = tuple(getattr(tiled_copy, name.removesuffix("_tiled"), None) for name in names)
     own = _two(extents_of_tile(tiled_copy.tiler_mn))
     shown = own if tile_mn is None else _two(extents_of_tile(tile_mn))
     title = f"tiled copy of {_name(tiled_copy)}: {_sides(own)} on {_sides(shown)}"
-    return _source_and_destination(title, source, destination, own, shown=shown, thread=thread)
+    return _source_and_destination(
+        title, source, destination, own, shown=shown, thread=thread, color_by=color_by, atoms=single
+    )
+
+
+def copy_figure(
+    layout_s: AnyLayout, layout_d: AnyLayout, tile_mn: Any, *, thread: int | None = None, color_by: ColorBy = "thread"
+) -> Figure:  # fmt: skip
+    """Draw who reads and who writes each element of a tile, from two thread-value layouts."""
+    extents = _two(extents_of_tile(tile_mn))
+    title = f"copy on {_sides(extents)}"
+    return _source_and_destination(title, layout_s, layout_d, extents, thread=thread, color_by=color_by)
 
 
 def _source_and_destination(
-    title: str,
-    source: AnyLayout,
-    destination: AnyLayout,
-    extents: tuple[int, int],
-    *,
-    shown: tuple[int, int] | None = None,
-    transposed: bool = False,
-    thread: int | None = None,
-) -> Figure:
-    panels = []
-    notes: tuple[str, ...] = ()
-    for column, (name, layout) in enumerate((("source", source), ("destination", destination))):
-        owners = Owners.of(layout, extents).only(thread).repeated(shown or extents)
-        panel, notes = (owners.transposed() if transposed else owners).panel(name, (0, column))
+    title: str, source: AnyLayout, destination: AnyLayout, extents: tuple[int, int], *,
+    shown: tuple[int, int] | None = None, transposed: bool = False, thread: int | None = None,
+    color_by: ColorBy = "thread", atoms: tuple[Any, ...] = (None, None),
+    names: tuple[str, str] = ("source", "destination"),
+) -> Figure:  # fmt: skip
+    both = [Owners.of(tv, extents, atom) for tv, atom in zip((source, destination), atoms, strict=True)]
+    colours = ThreadColours(color_by, max(o.threads for o in both), max(o.values for o in both))
+    panels: list[Panel] = []
+    notes: list[str] = []
+    for column, (name, owners) in enumerate(zip(names, both, strict=True)):
+        drawn = owners.only(thread).repeated(shown or extents)
+        panel, some = (drawn.transposed() if transposed else drawn).panel(name, colours, (0, column))
         panels.append(panel)
-    legend = thread_legend(max(_threads(source), _threads(destination)), thread)
-    return Figure(title, tuple(panels), legend, notes)
+        notes += list(some)
+    return _figure(title, stacked_if_wide(tuple(panels)), colours, thread, tuple(notes))
+
+
+def stacked_if_wide(panels: tuple[Panel, ...]) -> tuple[Panel, ...]:
+    """Panels in one row; below each other where that would be wider than a screen."""
+    if len({panel.at[0] for panel in panels}) > 1 or sum(map(panel_width, panels)) <= WIDEST:
+        return panels
+    return tuple(replace(panel, at=(panel.at[1], 0)) for panel in panels)
+
+
+def _figure(
+    title: str, panels: tuple[Panel, ...], colours: ThreadColours, thread: int | None, notes: tuple[str, ...]
+) -> Figure:  # fmt: skip
+    """The figure with the legend of those colours that are seen in it."""
+    seen = {cell.fill for panel in panels for cell in panel.cells}
+    legend = tuple(
+        (of, what) for of, what in colours.legend(thread) if seen & {*((of,) if isinstance(of, str) else of)}
+    )
+    sentences = (colours.sentence(), *notes)
+    return Figure(title, panels, legend, tuple(dict.fromkeys(filter(None, sentences))))
 
 
 def _attributes(thing: Any, *choices: tuple[str, ...]) -> tuple[Any, ...]:
@@ -164,10 +215,6 @@ def _name(atom: Any) -> str:
 
 def _sides(extents: tuple[int, ...]) -> str:
     return " x ".join(map(str, extents))
-
-
-def _threads(tv_layout: AnyLayout) -> int:
-    return int(product(require_static(tv_layout).shape[0]))
 
 
 def _reach(tv_layout: AnyLayout) -> int:

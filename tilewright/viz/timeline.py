@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilewright.errors import ArgumentError
 from tilewright.sim import Trace
 from tilewright.sim.tracing import Arrow, Phase, Span, ended_by
-from tilewright.viz.colour import light_colour
-from tilewright.viz.figure import Picture
+from tilewright.viz.canvas import Canvas
+from tilewright.viz.colour import distinct
+from tilewright.viz.picture import Picture
+from tilewright.viz.windows import MOST_BYTES
 
 RUN, WAIT, PLAIN = "#b9c3cd", "#ffffff", "#dfe4e9"
 WARPGROUP = 4
@@ -42,7 +44,7 @@ class Link:
     to_time: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Timeline(Picture):
     """Rows of bars against time, in ``unit`` from ``start`` to ``end``; ``height`` is that of a row, in pixels."""
 
@@ -57,20 +59,62 @@ class Timeline(Picture):
     unit: str = "cycles"
     height: float = 22.0
 
-    def svg(self) -> str:
-        from tilewright.viz.timeline_writers import timeline_to_svg
+    def draw(self, canvas: Canvas) -> None:
+        from tilewright.viz.timeline_drawing import draw_timeline
 
-        return timeline_to_svg(self)
+        draw_timeline(canvas, self)
 
     def tex(self) -> str:
-        from tilewright.viz.timeline_writers import timeline_to_tikz
+        from tilewright.viz.timeline_drawing import timeline_to_tikz
 
         return timeline_to_tikz(self)
 
     def text(self) -> str:
-        from tilewright.viz.timeline_writers import timeline_to_text
+        from tilewright.viz.timeline_drawing import timeline_to_text
 
         return timeline_to_text(self)
+
+    def shortened(self, most_bytes: int = MOST_BYTES) -> Timeline:
+        """The timeline itself, or with neighbouring short bars drawn as one, so that its SVG has ``most_bytes``."""
+        found, short = self, (self.end - self.start) / 2048
+        while len(found.svg()) > most_bytes and short < self.end - self.start:
+            bars, links = joined(self.bars, short), self.links if short * 64 < self.end - self.start else ()
+            note = f"shortened for the notebook: bars less than {short:.3g} {self.unit} apart are drawn as one"
+            if len(links) < len(self.links):
+                note += ", and no arrows"
+            found = replace(self, bars=bars, links=links, notes=(*self.notes, note + "; a file shows all"))
+            short *= 2
+        return found
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Timeline {self.title!r}: {len(self.bars)} bars in {len(self.rows)} rows>"
+
+
+def joined(bars: Sequence[Bar], short: float) -> tuple[Bar, ...]:
+    """Bars of less than ``short`` put together with the one before them in their row, if that ended shortly before.
+
+    >>> joined((Bar(0, 0.0, 1.0, "#ffffff", "a", "x"), Bar(0, 1.0, 2.0, "#ffffff", "b", "y")), 4.0)
+    (Bar(row=0, start=0.0, end=2.0, fill='#ffffff', label='', remark='2 bars'),)
+    """
+    found: list[Bar] = []
+    last: dict[int, int] = {}  # of each row: where its last bar stands in what was found
+    members: dict[int, int] = {}
+    for bar in sorted(bars, key=lambda b: (b.row, b.start)):
+        at = last.get(bar.row)
+        before = None if at is None else found[at]
+        near = before is not None and max(bar.end - bar.start, bar.start - before.end) < short
+        if at is not None and before is not None and near and (
+            before.end - before.start < short or before.fill == bar.fill
+        ):  # fmt: skip
+            members[at] = members.get(at, 1) + 1
+            found[at] = replace(before, end=max(before.end, bar.end), label="", remark=f"{members[at]} bars")
+        else:
+            last[bar.row] = len(found)
+            found.append(bar)
+    return tuple(found)
 
 
 def timeline(
@@ -118,7 +162,7 @@ def timeline(
     stages = sorted({s.stage for s in seen if s.stage is not None and s.kind != "wait"})
     waits = [(colour, f"waits for {who}") for who, colour in ENDS.items()] if stalls else [(WAIT, "waits")]
     worst = [f"stall: {stall}" for stall in trace.stalls(launch)[:MOST_STALLS]] if stalls else []
-    legend = [(RUN, "runs"), *waits, *((light_colour(stage), f"stage {stage}") for stage in stages)]
+    legend = [(RUN, "runs"), *waits, *((distinct(stage), f"stage {stage}") for stage in stages)]
     shifted = tuple(Bar(b.row, max(b.start, first) - launched.start, min(b.end, last) - launched.start, b.fill, b.label,
                         b.remark) for b in bars)  # fmt: skip
     return Timeline(
@@ -183,7 +227,7 @@ class _Rows:
         if row is None or warp_hidden or (span.kind == "wgmma" and span.warp % WARPGROUP):
             return None  # the four warps of a warpgroup do the same
         stage = span.stage if span.kind != "wait" else None
-        fill = {"run": RUN, "wait": WAIT}.get(span.kind, PLAIN if stage is None else light_colour(stage))
+        fill = {"run": RUN, "wait": WAIT}.get(span.kind, PLAIN if stage is None else distinct(stage))
         if self.stalls and span.kind == "wait":
             fill = ENDS[ended_by(span, self.ends.get((span.block, span.warp, span.end)))]
         label = span.name if span.kind == "wait" else "" if stage is None else str(stage)

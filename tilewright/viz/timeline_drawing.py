@@ -1,22 +1,20 @@
-"""Timelines as SVG, TikZ and text."""
+"""Timelines on a canvas, as TikZ and as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tilewright.viz.canvas import BASE, GAP, LINE, MARGIN, PADDING, TEXTS, Canvas
 from tilewright.viz.colour import text_colour
-from tilewright.viz.svg import CAPTION, GAP, GLYPH, LINE, MARGIN, PADDING, TITLE, SvgWriter, draw_legend
+from tilewright.viz.figure_drawing import draw_legend, draw_notes
 
 if TYPE_CHECKING:
     from tilewright.viz.timeline import Bar, Timeline
 
 WIDTH = 960.0  # pixels from the first to the last cycle
-FULL, SMALL = 0.73, 9.0  # how much of a row a bar takes; font of its label
+FULL = 0.73  # how much of a row a bar takes
 COLUMNS = 96  # characters from the first to the last cycle
-MARKER = (
-    '<defs><marker id="head" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6" orient="auto">'
-    '<path d="M0 0L6 3L0 6z" fill="#a03020"/></marker></defs>'
-)
+CAPTION, TITLE, SMALL = (TEXTS[kind].size for kind in ("caption", "title", "bar"))
 
 
 def ticks(start: float, end: float) -> list[float]:
@@ -24,56 +22,50 @@ def ticks(start: float, end: float) -> list[float]:
     step = 1.0
     while (end - start) / step > 15:
         step *= 2.5 if str(int(step)).startswith("2") else 2.0
+    while end - start < 4 * step:  # times of less than a few units
+        step /= 2
     first = -(-start // step) * step
     return [first + i * step for i in range(int((end - first) // step) + 1)]
 
 
-def timeline_to_svg(timeline: Timeline) -> str:
-    """Each bar is a group of class ``c`` that carries its row; each arrow a path of class ``a``."""
-    out = SvgWriter()
+def draw_timeline(canvas: Canvas, timeline: Timeline) -> None:
+    """Each bar is a group of class ``c`` that carries its row; each arrow a path of class ``arrow``."""
     top = MARGIN + TITLE + GAP - TITLE / 2
-    left = MARGIN + max(map(len, timeline.rows), default=0) * CAPTION * GLYPH + 2 * PADDING
+    left = MARGIN + max((TEXTS["caption"].width(row) for row in timeline.rows), default=0) + 2 * PADDING
     scale = WIDTH / (timeline.end - timeline.start)
-    out.raw(MARKER)
-    out.text(MARGIN, MARGIN + TITLE, timeline.title, "t")
-    out.reach(left + WIDTH, top)
+    canvas.write(MARGIN, MARGIN + TITLE, timeline.title, "title")
     bottom = top + LINE * CAPTION + len(timeline.rows) * timeline.height
-    for cycle in ticks(timeline.start, timeline.end):
+    at = ticks(timeline.start, timeline.end)
+    for cycle in at:
         x = left + (cycle - timeline.start) * scale
-        out.text(x, top + CAPTION - PADDING, f"{cycle:g}", "l m")
-        out.raw(f'<path d="M{x:.1f} {top + CAPTION:.1f}V{bottom:.1f}" stroke="#e4e8ec" stroke-width=".8"/>')
+        canvas.text(x, top + CAPTION - PADDING, f"{cycle:g}", "column")
+        canvas.lines([(x, top + CAPTION, x, bottom)], "tick")
+    canvas.write(left + WIDTH + 3 * PADDING, top + CAPTION - PADDING, timeline.unit, "caption")
     middles = []
     thick = timeline.height * FULL
     every = max(1, round(CAPTION / timeline.height))  # names of rows that are too thin for them stand at some of them
     for number, name in enumerate(timeline.rows):
         middles.append(top + LINE * CAPTION + (number + 0.5) * timeline.height)
         if number % every == 0:
-            out.text(left - 2 * PADDING, middles[-1] + CAPTION * 0.36, name, "p r")
+            canvas.text(left - 2 * PADDING, middles[-1] + CAPTION * BASE, name, "caption-right")
     for bar in timeline.bars:
-        _draw_bar(out, bar, left + (bar.start - timeline.start) * scale, middles[bar.row], scale, thick)
+        _draw_bar(canvas, bar, left + (bar.start - timeline.start) * scale, middles[bar.row], scale, thick)
     for link in timeline.links:
         x1, x2 = (left + (time - timeline.start) * scale for time in (link.time, link.to_time))
         y1, y2 = middles[link.row], middles[link.to_row]
         down = thick / 2 if y2 > y1 else -thick / 2
-        out.raw(f'<path class="a" d="M{x1:.1f} {y1 + down:.1f}L{x2:.1f} {y2 - down:.1f}" fill="none" stroke="#a03020" '
-                'stroke-width=".7" stroke-opacity=".7" marker-end="url(#head)"/>')  # fmt: skip
-    bottom = draw_legend(out, timeline.legend, bottom + CAPTION)
-    for note in timeline.notes:
-        bottom += CAPTION * LINE
-        out.text(MARGIN, bottom, note, "p")
-        out.reach(MARGIN + len(note) * CAPTION * GLYPH, bottom)
-    return out.document(timeline.title)
+        canvas.arrow((x1, y1 + down, x2, y2 - down))
+    bottom = draw_legend(canvas, timeline.legend, bottom + CAPTION)
+    draw_notes(canvas, timeline.notes, bottom)
 
 
-def _draw_bar(out: SvgWriter, bar: Bar, x: float, middle: float, scale: float, thick: float) -> None:
+def _draw_bar(canvas: Canvas, bar: Bar, x: float, middle: float, scale: float, thick: float) -> None:
     width = (bar.end - bar.start) * scale
-    out.open_group("c", (bar.row, 0), bar.remark)
-    out.rect(round(x, 1), middle - thick / 2, round(max(width, 0.5), 1), thick, bar.fill)
-    if SMALL < thick + 3 and len(bar.label) * SMALL * GLYPH + 2 <= width:
-        ink = text_colour(bar.fill)
-        out.raw(f'<text x="{x + width / 2:.1f}" y="{middle + SMALL * 0.36:.1f}" style="font-size:{SMALL:g}px" '
-                f'fill="{ink}">{bar.label}</text>')  # fmt: skip
-    out.close_group()
+    canvas.open_group("c", (bar.row, 0), bar.remark)
+    canvas.rect(round(x, 1), middle - thick / 2, round(max(width, 0.5), 1), thick, bar.fill, frame=width > 1.5)
+    if SMALL < thick + 3 and TEXTS["bar"].width(bar.label) + 2 <= width:
+        canvas.text(x + width / 2, middle + SMALL * BASE, bar.label, "bar", text_colour(bar.fill))
+    canvas.close_group()
 
 
 def timeline_to_text(timeline: Timeline) -> str:
@@ -93,8 +85,9 @@ def timeline_to_text(timeline: Timeline) -> str:
 
 
 def timeline_to_tikz(timeline: Timeline) -> str:
-    from tilewright.viz.tikz import escape
+    from tilewright.viz.tikz import MOST_CELLS, escape, refuse
 
+    refuse(timeline.title, len(timeline.bars) + len(timeline.links), 2 * MOST_CELLS)  # bars have no text
     scale = 16.0 / (timeline.end - timeline.start)
     lines = [r"\documentclass[tikz]{standalone}", r"\begin{document}", r"\begin{tikzpicture}[font=\sffamily\tiny]"]
     for number, name in enumerate(timeline.rows):
