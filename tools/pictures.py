@@ -1,16 +1,18 @@
-"""Draw the pictures of docs/layouts.md into docs/pictures.
+"""Draw the pictures of the documentation into docs/pictures.
 
-    python tools/pictures.py [--check]
+    python -m tools.pictures [--check]
 
-With --check nothing is written; the exit status says whether the files are what would be drawn.
+With --check nothing is written; the exit status says whether the files of docs/layouts.md are what would be drawn.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 from tilewright import Float16, Float32
+from tilewright.cli import demo
 from tilewright.cute.nvgpu import CopyUniversalOp, warp
 from tilewright.layout import Layout, make_layout_tv, parse
 from tilewright.tiled import make_copy_atom, make_tiled_copy_C, make_tiled_mma
@@ -25,7 +27,9 @@ from tilewright.viz import (
     swizzle_figure,
     tv_figure,
 )
+from tools import hopper_pictures
 
+STREAM_K = "streamk 384 384 2048 --sms 8 --occupancy 1 --machine cpu --picture".split()  # of docs/matmul.md
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 
 
@@ -58,9 +62,13 @@ def outdated() -> list[str]:
 def main() -> None:
     if "--check" in sys.argv[1:]:
         stale = outdated()
-        sys.exit(f"out of date: {', '.join(stale)}; run python tools/pictures.py" if stale else 0)
+        sys.exit(f"out of date: {', '.join(stale)}; run python -m tools.pictures" if stale else 0)
     for name, figure in figures().items():
         figure.save(FOLDER / name)
+    demo.draw(FOLDER)  # of the README
+    hopper_pictures.main()
+    command = [sys.executable, "-m", "tilewright", *STREAM_K, str(FOLDER / "streamk_schedules.svg")]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ STYLE = (
 )
 ARROW = LINES["arrow"].colour
 MARKER = (
-    '<defs><marker id="tilewright-head" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6" orient="auto">'
+    '<defs><marker id="tilewright-head" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6" '
+    'orient="auto">'
     f'<path d="M0 0L6 3L0 6z" fill="{ARROW}"/></marker></defs>'
 )
 
