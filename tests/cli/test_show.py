@@ -26,6 +26,9 @@ class Entry:
     def compile(self, arch: str = "sm_80") -> Compiled:
         return Compiled(arch)
 
+    def printed(self, arch: str = "sm_80") -> dict[str, str]:
+        return {stage: f"// {stage} for {arch}" for stage in ("ir", "cuda")}
+
 
 @pytest.fixture(autouse=True)
 def library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.cuda.build import needs_nvrtc
 from tests.cuda.test_text import saxpy
 from tilewright.cuda import cache, compile, nvrtc, toolchain
 from tilewright.errors import ArgumentError
+from tilewright.ir.target import architecture
 
 needs_nvrtc()
 
@@ -68,7 +70,8 @@ def test_everything_that_decides_the_result_is_in_the_key(
     compile(function, "sm_80")
     compile(function, "sm_90a", options=("--maxrregcount=64",))
     compile(function, "sm_90a", lineinfo=True)
-    monkeypatch.setattr("tilewright.cuda.compiler.nvrtc_identity", lambda: "another version")
+    found = toolchain.nvrtc_for(architecture("sm_90a"))
+    monkeypatch.setattr("tilewright.cuda.compiler.nvrtc_for", lambda arch: replace(found, identity="another version"))
     compile(function, "sm_90a")
     assert len(compiler) == 5 == len(entries(own_cache))
 
@@ -248,6 +251,6 @@ def test_the_default_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_compilers_identity_holds_its_version() -> None:
-    toolchain.nvrtc_identity.cache_clear()
-    identity = toolchain.nvrtc_identity()
+    toolchain.installed.cache_clear()
+    identity = toolchain.nvrtc_for(architecture("sm_90a")).identity
     assert nvrtc.version() in identity or "libnvrtc" in identity

@@ -12,7 +12,7 @@ from tests.cuda.build import HERE, Kernel, needs_nvrtc, pointer
 from tests.cuda.test_text import saxpy
 from tests.cuda.toy import ToyShuffle, gemm
 from tilewright.cuda import artifact as artifacts
-from tilewright.cuda import compile, nvrtc, toolchain
+from tilewright.cuda import compile, toolchain
 from tilewright.errors import CompileError, ConstraintError, MachineError
 from tilewright.ir.core import Location, Op
 from tilewright.ir.instruction import Emitter, Instruction
@@ -229,16 +229,11 @@ def test_importing_needs_no_cuda_package() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_missing_compiler_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    for places, reason in (
-        ([], "no libnvrtc was found"),
-        (["libthere_is_none.so"], "libthere_is_none.so: cannot open"),
-    ):
-        monkeypatch.setattr(nvrtc, "nvrtc_libraries", lambda places=places: places)
-        nvrtc._library.cache_clear()
-        with pytest.raises(MachineError, match=rf"NVRTC is missing \({reason}.*tilewright\[cuda\]"):
-            compile(saxpy().done(), cache=False)
-    nvrtc._library.cache_clear()
+def test_a_compiler_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = toolchain.Nvrtc("libthere_is_none.so", (13, 0), "broken")
+    monkeypatch.setattr(toolchain, "installed", lambda: (broken,))
+    with pytest.raises(MachineError, match=r"NVRTC cannot be loaded \(libthere_is_none.so: cannot open.*pip install"):
+        compile(saxpy().done(), cache=False)
 
 
 def test_a_refused_option_is_named() -> None:

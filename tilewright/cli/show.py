@@ -23,12 +23,14 @@ def run(kernel: str | None, stages: Sequence[str], arch: str | None) -> None:
         list_kernels()
         return
     entry = entry_of(kernel)
-    compiled = entry.compile() if arch is None else entry.compile(arch)
+    asked = [] if arch is None else [arch]
+    printed = entry.printed(*asked)
+    compiled = entry.compile(*asked) if set(stages) - set(printed) else None  # text alone needs no compiler
     for stage in stages or ["cuda"]:
         if stage == "resources":
             _resources(kernel, compiled)
         else:
-            _source(str(getattr(compiled, stage)), LEXERS[stage])
+            _source(printed[stage] if stage in printed else str(getattr(compiled, stage)), LEXERS[stage])
 
 
 def entry_of(kernel: str) -> KernelEntry:

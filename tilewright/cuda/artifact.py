@@ -26,7 +26,7 @@ class Artifact:
 
     ``ir`` and ``cuda`` are texts, ``ptx`` NVIDIA's assembly, ``cubin`` the loadable binary, ``log`` ptxas' report.
     ``dynamic_smem`` are the bytes that the kernel's own allocations need. ``cached``: it came from the disk cache,
-    ``seconds`` what it took.
+    ``seconds`` what it took; ``nvrtc``: the version of the compiler, ``"13.0"``.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Artifact:
     dynamic_smem: int = 0
     cached: bool = False
     seconds: float = 0.0
+    nvrtc: str = ""
 
     @property
     def registers(self) -> int:
@@ -106,11 +107,13 @@ def disassemble(cubin: bytes) -> str:
     from tilewright.cuda.toolchain import disassembler
 
     tool = disassembler()
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        flags = ["-c"] if tool.name == "nvdisasm" else ["-sass"]
-        done = subprocess.run([str(tool), *flags, file.name], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:  # Windows lets no second program open a file that is open
+        file = Path(folder, "kernel.cubin")
+        file.write_bytes(cubin)
+        flags = ["-c"] if tool.stem == "nvdisasm" else ["-sass"]
+        done = subprocess.run(
+            [str(tool), *flags, str(file)], capture_output=True, text=True, encoding="utf-8", errors="replace"
+        )
     if done.returncode:
         raise MachineError(f"{tool} failed: {done.stderr.strip()}")
     return done.stdout

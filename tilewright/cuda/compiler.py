@@ -17,7 +17,7 @@ from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.emitter import emit
 from tilewright.cuda.limits import shared_bytes
 from tilewright.cuda.source import Source
-from tilewright.cuda.toolchain import nvrtc_identity
+from tilewright.cuda.toolchain import nvrtc_for, shown
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Function
 from tilewright.ir.target import MULTIPROCESSORS, Architecture, architecture
@@ -60,7 +60,8 @@ def _from_source(
 ) -> Artifact:
     flags = nvrtc.options(arch, lineinfo, options)
     text = source.annotated() if lineinfo else source.text
-    name = disk.key(nvrtc_identity(), _header_digest(), source.name, text, *flags)
+    compiler = nvrtc_for(architecture(arch))
+    name = disk.key(compiler.identity, _header_digest(), source.name, text, *flags)
     smem = shared_bytes(function)
     if cache and (found := disk.read(name)) is not None and found.keys() == {"log", "ptx", "cubin", "meta"}:
         ptx, cubin, log, seconds = found["ptx"].decode(), found["cubin"], found["log"].decode(), 0.0
@@ -69,12 +70,13 @@ def _from_source(
         made = nvrtc.compile_source(source, arch, lineinfo, options)
         ptx, cubin, log, seconds = made.ptx, made.cubin, made.log, made.seconds
         if cache:
-            meta = json.dumps({"kernel": source.name, "arch": arch, "nvrtc": nvrtc.version()})
+            meta = json.dumps({"kernel": source.name, "arch": arch, "nvrtc": shown(compiler.version)})
             parts = {"meta": meta.encode(), "log": log.encode(), "ptx": ptx.encode(), "cubin": cubin}
             disk.write(name, parts)
     return Artifact(
-        source.name, arch, str(function), source.text, ptx, cubin, log, smem, cached=found is not None, seconds=seconds
-    )
+        source.name, arch, str(function), source.text, ptx, cubin, log, smem, cached=found is not None, seconds=seconds,
+        nvrtc=shown(compiler.version),
+    )  # fmt: skip
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
 from typing import Any
 
@@ -99,7 +100,7 @@ STICKY = {
 }  # fmt: skip
 
 
-_TOO_NEW = "The kernel was compiled by a newer NVRTC than the driver knows: update one to the other's CUDA version"
+_TOO_NEW = "The code is for another GPU, or newer than the driver: update the driver, or compile by an older NVRTC"
 HINTS = {
     200: _TOO_NEW, 209: _TOO_NEW, 218: _TOO_NEW, 222: _TOO_NEW,
     701: "Registers times threads, or shared memory, exceed one multiprocessor: take smaller blocks or launch bounds",
@@ -111,14 +112,7 @@ HINTS = {
 @functools.cache
 def library() -> ctypes.CDLL:
     """The driver, initialised. Raises MachineError where there is no driver or no GPU."""
-    name = os.environ.get("TILEWRIGHT_LIBCUDA", "libcuda.so.1")
-    try:
-        found = ctypes.CDLL(name)
-    except OSError as error:
-        raise MachineError(
-            f"no NVIDIA driver here ({error}). Arrays on the CPU run in the simulator; "
-            'tilewright.cuda.compile(kernel, arch="sm_90a") compiles without a GPU'
-        ) from error
+    found = _loaded()
     for function, arguments in PROTOTYPES.items():
         try:
             prototype = getattr(found, function)
@@ -130,6 +124,27 @@ def library() -> ctypes.CDLL:
     if code := found.cuInit(0):
         raise MachineError(f"the NVIDIA driver has no usable GPU: {describe(found, code)}")
     return found
+
+
+def _loaded() -> ctypes.CDLL:
+    wrong: OSError | str = f"NVIDIA has none for {sys.platform}"
+    for name in _names():
+        try:
+            return ctypes.CDLL(name)
+        except OSError as error:
+            wrong = error
+    raise MachineError(
+        f"no NVIDIA driver here ({wrong}). Arrays on the CPU run in the simulator; "
+        'tilewright.cuda.compile(kernel, arch="sm_90a") compiles without a GPU'
+    )
+
+
+def _names() -> tuple[str, ...]:
+    """What the driver's library is called; under WSL it may lie where the loader does not look."""
+    if chosen := os.environ.get("TILEWRIGHT_LIBCUDA"):
+        return (chosen,)
+    usual = ("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")
+    return {"win32": ("nvcuda.dll",), "darwin": ()}.get(sys.platform, usual)
 
 
 def describe(driver: ctypes.CDLL, code: int) -> str:

@@ -18,10 +18,12 @@ from tilewright.cuda import libcuda
 from tilewright.cuda.arrays import DeviceArray, download, upload
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.compiler import compile
+from tilewright.cuda.emitter import emit
 from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
 from tilewright.cuda.limits import Limits, check_launch, cluster_of, limits, shared_bytes
 from tilewright.cuda.parameters import Parameters
 from tilewright.cuda.profile import ACTIVE, profile
+from tilewright.cuda.toolchain import mismatch
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import PORTABLE_CLUSTER, DevicePointer, LaunchConfig, RunProfile
@@ -48,6 +50,11 @@ def artifact(function: Function, options: Any = None) -> Artifact:
     """
     arch = getattr(options, "gpu_arch", "") or default_architecture()
     return _compile(function, arch, options)
+
+
+def text(function: Function, options: Any = None) -> str:
+    """The CUDA C++ of ``function`` for the same architecture; needs no compiler either."""
+    return emit(function, getattr(options, "gpu_arch", "") or default_architecture()).text
 
 
 def default_architecture() -> str:
@@ -183,7 +190,10 @@ class Placed:
         self.needed_smem = shared_bytes(function)
         self.parameters = Parameters(function.name, function.params)
         libcuda.enter(device)
-        self.handle = libcuda.load_module(device, artifact.cubin, artifact.name)
+        try:
+            self.handle = libcuda.load_module(device, artifact.cubin, artifact.name)
+        except MachineError as error:
+            raise MachineError(f"{error}{mismatch(artifact.nvrtc)}") from error
         self.registers = libcuda.function_attribute(self.handle, libcuda.FUNC_NUM_REGS)
         self.threads = libcuda.function_attribute(self.handle, libcuda.FUNC_MAX_THREADS_PER_BLOCK)
         self.static_smem = libcuda.function_attribute(self.handle, libcuda.FUNC_SHARED_SIZE_BYTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import re
 import time
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.cuda.source import Source
-from tilewright.cuda.toolchain import nvrtc_libraries
+from tilewright.cuda.toolchain import nvrtc_for, shown
 from tilewright.errors import CompileError, MachineError
+from tilewright.ir.target import architecture
 
 INCLUDE = Path(__file__).with_name("include")
 HEADERS = ("tilewright.cuh", "access.cuh", "numbers.cuh", "fp8.cuh", "threads.cuh")
@@ -64,54 +66,64 @@ def compile_source(source: Source, arch: str, lineinfo: bool = False, extra: tup
     """Compile one kernel for ``arch`` (``sm_80``, ``sm_89``, ``sm_90a``). Raises CompileError with the user's line."""
     text = source.annotated() if lineinfo else source.text
     start = time.perf_counter()
-    ok, ptx, cubin, log = _run(source.name, text, options(arch, lineinfo, extra))
+    ok, ptx, cubin, log = _run(source.name, text, arch, options(arch, lineinfo, extra))
     if ok:
         return Compiled(ptx, cubin, log, time.perf_counter() - start)
     if lineinfo:
-        _, ptx, _, log = _run(source.name, source.text, options(arch, False, extra))
+        _, ptx, _, log = _run(source.name, source.text, arch, options(arch, False, extra))
     raise CompileError(_explain(source, arch, extra, ptx, log))
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
+def _library(path: str) -> ctypes.CDLL:
     """NVRTC, loaded. Called through ctypes, which spares the import of a binding at every first compilation."""
-    places, reason = nvrtc_libraries(), "no libnvrtc was found"
-    for place in places:
-        try:
-            found = ctypes.CDLL(place)
-        except OSError as error:
-            reason = str(error)
-            continue
+    try:
+        if hasattr(os, "add_dll_directory") and os.path.isabs(path):  # where Windows finds NVRTC's built-in functions
+            os.add_dll_directory(os.path.dirname(path))
+        found = ctypes.CDLL(path)
         for name, arguments in PROTOTYPES.items():
             getattr(found, name).argtypes, getattr(found, name).restype = arguments, c_int
-        found.nvrtcGetErrorString.argtypes, found.nvrtcGetErrorString.restype = [c_int], c_char_p
-        return found
-    raise MachineError(
-        f"the compiler NVRTC is missing ({reason}): `pip install tilewright[cuda]` brings it, without a toolkit"
-    )
+    except (OSError, AttributeError) as error:
+        raise MachineError(
+            f"the compiler NVRTC cannot be loaded ({error}): `pip install --force-reinstall` of its wheel, "
+            "nvidia-cuda-nvrtc or nvidia-cuda-nvrtc-cu12, brings a sound one"
+        ) from error
+    found.nvrtcGetErrorString.argtypes, found.nvrtcGetErrorString.restype = [c_int], c_char_p
+    return found
 
 
-def version() -> str:
-    """The version of the NVRTC that is loaded, ``13.0`` say."""
+def version_of(path: str) -> tuple[int, int] | None:
+    """The version of the NVRTC at ``path``; None where there is none."""
     major, minor = c_int(), c_int()
-    _need(_library().nvrtcVersion(byref(major), byref(minor)), "nvrtcVersion")
-    return f"{major.value}.{minor.value}"
+    try:
+        nvrtc = _library(path)
+    except MachineError:
+        return None
+    _need(nvrtc, nvrtc.nvrtcVersion(byref(major), byref(minor)), "nvrtcVersion")
+    return major.value, minor.value
 
 
-def _run(name: str, text: str, flags: tuple[str, ...]) -> tuple[bool, str, bytes, str]:
-    nvrtc, included, program = _library(), headers(), c_void_p()
+def version(arch: str = "sm_90a") -> str:
+    """The version of the NVRTC that compiles for ``arch``, ``13.0`` say. MachineError where there is none."""
+    found = nvrtc_for(architecture(arch)).path
+    _library(found)
+    return shown(version_of(found))
+
+
+def _run(name: str, text: str, arch: str, flags: tuple[str, ...]) -> tuple[bool, str, bytes, str]:
+    nvrtc, included, program = _library(nvrtc_for(architecture(arch)).path), headers(), c_void_p()
     names, contents = _texts([n.encode() for n in included]), _texts(list(included.values()))
     file = f"{name}.cu".encode()
     result = nvrtc.nvrtcCreateProgram(byref(program), text.encode(), file, len(included), contents, names)
-    _need(result, "nvrtcCreateProgram")
+    _need(nvrtc, result, "nvrtcCreateProgram")
     try:
         result = nvrtc.nvrtcCompileProgram(program, len(flags), _texts([f.encode() for f in flags]))
-        log = _fetch("ProgramLog", program).rstrip(b"\0").decode()
+        log = _fetch(nvrtc, "ProgramLog", program).rstrip(b"\0").decode()
         if result not in (0, ERROR_COMPILATION):
-            raise CompileError(f"NVRTC refused {' '.join(flags)}: {_name(result)}\n{log}")
+            raise CompileError(f"NVRTC refused {' '.join(flags)}: {_name(nvrtc, result)}\n{log}")
         ok = result == 0
-        ptx = _fetch("PTX", program).rstrip(b"\0").decode()
-        cubin = _fetch("CUBIN", program) if ok else b""
+        ptx = _fetch(nvrtc, "PTX", program).rstrip(b"\0").decode()
+        cubin = _fetch(nvrtc, "CUBIN", program) if ok else b""
     finally:
         nvrtc.nvrtcDestroyProgram(byref(program))
     return ok, ptx, cubin, log
@@ -121,21 +133,21 @@ def _texts(items: list[bytes]) -> Any:
     return (c_char_p * len(items))(*items)
 
 
-def _fetch(what: str, program: c_void_p) -> bytes:
-    size, nvrtc = c_size_t(), _library()
-    _need(getattr(nvrtc, f"nvrtcGet{what}Size")(program, byref(size)), f"nvrtcGet{what}Size")
+def _fetch(nvrtc: ctypes.CDLL, what: str, program: c_void_p) -> bytes:
+    size = c_size_t()
+    _need(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, byref(size)), f"nvrtcGet{what}Size")
     buffer = ctypes.create_string_buffer(size.value)
-    _need(getattr(nvrtc, f"nvrtcGet{what}")(program, buffer), f"nvrtcGet{what}")
+    _need(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, buffer), f"nvrtcGet{what}")
     return buffer.raw
 
 
-def _need(result: int, what: str) -> None:
+def _need(nvrtc: ctypes.CDLL, result: int, what: str) -> None:
     if result:
-        raise CompileError(f"{what} failed: {_name(result)}")
+        raise CompileError(f"{what} failed: {_name(nvrtc, result)}")
 
 
-def _name(result: int) -> str:
-    return (_library().nvrtcGetErrorString(result) or b"unknown").decode()
+def _name(nvrtc: ctypes.CDLL, result: int) -> str:
+    return (nvrtc.nvrtcGetErrorString(result) or b"unknown").decode()
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------
@@ -167,7 +179,7 @@ def _behind_ptx(source: Source, arch: str, extra: tuple[str, ...], ptx: str, lin
     wanted = lines[line - 1]
     nth = lines[:line].count(wanted)
     shown = f"\n  {wanted.strip()}"
-    _, annotated, _, _ = _run(source.name, source.annotated(), options(arch, True, extra))
+    _, annotated, _, _ = _run(source.name, source.annotated(), arch, options(arch, True, extra))
     files = dict(re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', annotated, re.M))
     place = ""
     for text in annotated.splitlines():

@@ -14,32 +14,35 @@ MOST_BLOCK = (1024, 1024, 64)
 MOST_GRID = ((1 << 31) - 1, 65535, 65535)
 REGISTERS = 65536  # of a multiprocessor
 SMEM_RESERVED = 1024  # bytes that the system keeps for each block
+
+
 class Multiprocessor(NamedTuple):
     """What one multiprocessor holds: KiB of shared memory for one block, warps and blocks; the usual ``device`` of the
-    architecture has ``sms`` of them."""
+    architecture has ``sms`` of them; ``cuda`` is the first version of CUDA that compiles for it."""
 
     smem_kib: int
     warps: int
     blocks: int
     device: str
     sms: int
+    cuda: tuple[int, int]
 
 
 MULTIPROCESSORS = {
-    70: Multiprocessor(96, 64, 32, "V100", 80),
-    72: Multiprocessor(96, 64, 32, "Jetson AGX Xavier", 8),
-    75: Multiprocessor(64, 32, 16, "T4", 40),
-    80: Multiprocessor(163, 64, 32, "A100", 108),
-    86: Multiprocessor(99, 48, 16, "RTX 3090", 82),
-    87: Multiprocessor(163, 48, 16, "Jetson AGX Orin", 16),
-    89: Multiprocessor(99, 48, 24, "RTX 4090", 128),
-    90: Multiprocessor(227, 64, 32, "H100 SXM", 132),
-    100: Multiprocessor(227, 64, 32, "B200", 148),
-    101: Multiprocessor(227, 48, 24, "Jetson AGX Thor", 20),
-    103: Multiprocessor(227, 64, 32, "B300", 148),
-    110: Multiprocessor(227, 48, 24, "Jetson AGX Thor", 20),
-    120: Multiprocessor(99, 48, 24, "RTX 5090", 170),
-    121: Multiprocessor(99, 48, 24, "DGX Spark", 48),
+    70: Multiprocessor(96, 64, 32, "V100", 80, (9, 0)),
+    72: Multiprocessor(96, 64, 32, "Jetson AGX Xavier", 8, (9, 2)),
+    75: Multiprocessor(64, 32, 16, "T4", 40, (10, 0)),
+    80: Multiprocessor(163, 64, 32, "A100", 108, (11, 0)),
+    86: Multiprocessor(99, 48, 16, "RTX 3090", 82, (11, 1)),
+    87: Multiprocessor(163, 48, 16, "Jetson AGX Orin", 16, (11, 5)),
+    89: Multiprocessor(99, 48, 24, "RTX 4090", 128, (11, 8)),
+    90: Multiprocessor(227, 64, 32, "H100 SXM", 132, (12, 0)),
+    100: Multiprocessor(227, 64, 32, "B200", 148, (12, 8)),
+    101: Multiprocessor(227, 48, 24, "Jetson AGX Thor", 20, (12, 8)),
+    103: Multiprocessor(227, 64, 32, "B300", 148, (12, 9)),
+    110: Multiprocessor(227, 48, 24, "Jetson AGX Thor", 20, (13, 0)),
+    120: Multiprocessor(99, 48, 24, "RTX 5090", 170, (12, 8)),
+    121: Multiprocessor(99, 48, 24, "DGX Spark", 48, (12, 9)),
 }
 """By compute capability. CUDA 13 names 110 what CUDA 12 named 101. Kernels run from 80 on."""
 LEAST_CAPABILITY = 80

@@ -9,7 +9,7 @@ from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Flo
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.hopper import SMEM, hopper_sizes
 from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
-from tilewright.gemm.kernel.compile import cross_compile
+from tilewright.gemm.kernel.compile import cross_compile, cross_print
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,10 @@ class KernelEntry:
 
     def accepts(self, ab_dtype: Any) -> bool:
         return ab_dtype is (Float32 if self.config.a.dtype is TFloat32 else self.config.a.dtype)
+
+    def printed(self, arch: str = "sm_90a") -> dict[str, str]:
+        """The kernel for ``arch`` as text: ``"ir"`` and ``"cuda"`` (CUDA C++). Needs neither a GPU nor NVRTC."""
+        return cross_print(self.config, arch)
 
     def compile(self, arch: str = "sm_90a") -> Any:
         """Cross-compile for ``arch``; the artifact has ``.ir .cuda .ptx .sass .registers .spills``. Needs no GPU."""

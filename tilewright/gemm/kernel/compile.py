@@ -43,6 +43,12 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel") -> Function:
     return kernel
 
 
+def cross_print(config: AnyConfig, arch: str) -> dict[str, str]:
+    """``config``'s kernel for ``arch`` as text: ``"ir"`` and ``"cuda"``. Needs neither a GPU nor a compiler."""
+    kernel = stage(config)
+    return {"ir": str(kernel), "cuda": import_module("tilewright.cuda").emit(kernel, arch).text}
+
+
 def cross_compile(config: AnyConfig, arch: str, decomposition: str = "data_parallel") -> Any:
     """Compile ``config``'s kernel for ``arch``; needs no GPU."""
     return import_module("tilewright.cuda").compile(stage(config, decomposition), arch)

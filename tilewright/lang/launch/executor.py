@@ -172,6 +172,13 @@ class Executor(CompiledFunction):
         return texts[0] if len(texts) == 1 else texts
 
     @property
+    def __cuda__(self) -> Any:
+        """The CUDA C++ of the kernel (a list for several), which needs no compiler."""
+        compiler: Any = import_module(MACHINES["cuda"])
+        texts = [compiler.text(kernel, self.options) for kernel in self.kernels]
+        return texts[0] if len(texts) == 1 else texts
+
+    @property
     def __ptx__(self) -> Any:
         """The PTX of the kernel (a list for several)."""
         return self._artifact("ptx")
