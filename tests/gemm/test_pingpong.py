@@ -95,7 +95,7 @@ def test_the_library_takes_turns(name: str, more: dict[str, Any]) -> None:
     assert isinstance(chosen.config, HopperConfig) and chosen.config.pingpong
     if "beta" in more:
         more = {**more, "c": integers(np.random.default_rng(5), (4112, 6752), OUT[name])}
-    report = gemm(a, b, machine="cuda", **({"kernel": name} | more))
+    report = gemm(a, b, machine="gpu", **({"kernel": name} | more))
     wanted = product(a, b).astype(OUT[name])
     if "beta" in more:
         wanted = 2 * wanted - more["c"]
