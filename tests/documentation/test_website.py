@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 griffe = pytest.importorskip("griffe")
 
-from tools.website import api, build, links  # noqa: E402
+from tools.website import api, build, commands, gallery, links  # noqa: E402
 from tools.website.docstrings import markdown  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +50,24 @@ def test_names_are_described_once() -> None:
 def test_functions_that_other_functions_make_are_described() -> None:
     text = api.entry_text("isinf", "tilewright.lang.tensors.math.isinf")
     assert text.startswith("### isinf {") and "isinf(" in text and "is infinite" in text
+
+
+def test_every_block_of_the_gallery_draws_a_picture(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    (tmp_path / "gallery.md").write_text(page)
+    gallery.write(tmp_path)
+    made = (tmp_path / "gallery.md").read_text()
+    pictures = sorted(tmp_path.glob("gallery/*.svg"))
+    assert len(pictures) == page.count("_figure(") + page.count("gantt([") + page.count("timeline(") - 1 >= 14
+    assert all(ElementTree.parse(picture).getroot().tag.endswith("svg") for picture in pictures)
+    assert made.count("](gallery/") == len(pictures) == made.count('<div class="beside" markdown>') - 1
+
+
+def test_the_page_of_the_command_line_has_every_command_and_option() -> None:
+    page = commands.text()
+    for name in ("run", "check", "mutate", "gemm", "tune", "streamk", "show", "analyse", "layout", "atom", "demo"):
+        assert f"## tilewright {name} {{" in page
+    assert "| `--schedules` |" in page and "| `A.npy` | m x k matrix | required |" in page
 
 
 def test_docstrings_as_markdown() -> None:

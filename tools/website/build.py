@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.website import api, links, notebooks
+from tools.website import api, commands, gallery, links, notebooks
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -104,6 +104,8 @@ def check() -> None:
 STEPS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("pages", gather),
     ("API", lambda: api.write(PAGES / "api")),
+    ("command line", lambda: commands.write(PAGES)),
+    ("pictures", lambda: gallery.write(PAGES)),
     ("notebooks", lambda: notebooks.write(PAGES / "notebooks")),
     ("site", render),
     ("offline", localise),

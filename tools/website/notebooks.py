@@ -59,10 +59,10 @@ def page(notebook: Any, name: str) -> str:
         if cell.cell_type == "markdown":
             parts.append(cell.source)
             continue
-        shown = f"```python\n{cell.source}\n```"
+        shown = "\n\n".join([f"```python\n{cell.source}\n```", *(_output(output) for output in cell.outputs)])
         if "solution" in cell.metadata.get("tags", []):
             shown = '??? success "A solution"\n\n' + re.sub("^", "    ", shown, flags=re.MULTILINE)
-        parts += [shown, *(_output(output) for output in cell.outputs)]
+        parts.append(shown)
     title, _, rest = "\n\n".join(parts).partition("\n")
     return f"{title}\n\n[Download the notebook]({name}){{ download }}\n{rest}\n"
 
