@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tilewright.export.arithmetic import literal
 from tilewright.export.interface import CParameter, parameters_of
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import DevicePointer
@@ -106,14 +107,16 @@ def program_text(executor: Any, prefix: str, args: Sequence[Any], calls: int = 1
     """A C program that calls the exported function with the run-time values of ``args``."""
     parameters = parameters_of(executor, prefix)
     values = iter([v for p, a in zip(executor.parameters, args, strict=True) for v in p.argument.read(a)])
+    kinds = iter([p.type for p in executor.host.params])
     lines, passed = [], ["&module"]
     for parameter in parameters:
+        kind = [next(kinds) for _ in parameter.values][0]
         given = [next(values) for _ in parameter.values]
         if parameter.fields:
             lines += _tensor(parameter, given)
             passed.append(f"&{parameter.name}")
         else:
-            passed.append(_plain(parameter, given[0]))
+            passed.append(_plain(parameter, given[0], kind))
     assert next(values, None) is None
     call = f"code = cute_dsl_{prefix}_wrapper({', '.join(passed)});"
     return "\n".join([
@@ -136,11 +139,9 @@ def _tensor(parameter: CParameter, given: list[Any]) -> list[str]:
     return lines
 
 
-def _plain(parameter: CParameter, value: Any) -> str:
+def _plain(parameter: CParameter, value: Any, kind: Any) -> str:
     if isinstance(value, DevicePointer):
         return f"(void *)(uintptr_t){value.address}u"
     if parameter.declaration.startswith("struct CUstream_st"):
         return f"(struct CUstream_st *)(uintptr_t){value}u"
-    if isinstance(value, bool):
-        return str(int(value))
-    return f"{value!r}" + ("f" if parameter.declaration.startswith("float") else "")
+    return literal(kind, value)

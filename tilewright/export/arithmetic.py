@@ -44,7 +44,7 @@ class Helpers:
             names = "abc"[: 1 if name in ("negate", "absolute") else 3 if name == "multiply_add" else 2]
             c = C_TYPES[kind.name]
             given = ", ".join(f"{c} {n}" for n in names)
-            text = body.replace("T", c).replace("WIDTH", str(kind.width))
+            text = body.replace("$T", c).replace("$W", str(kind.width))
             self.found[full] = f"TW_INLINE {c} {full}({given}) {{ {text} }}"
         return full
 
@@ -56,7 +56,7 @@ class Helpers:
             given = ", ".join(f"{c} {n}" for n in ("a" if name in ("rsqrt", "rcp") else "ab"))
             text = _REAL[name].replace("FMIN", f"fmin{suffix}").replace("FMAX", f"fmax{suffix}")
             text = text.replace("FLOOR", f"floor{suffix}").replace("FMOD", f"fmod{suffix}")
-            text = text.replace("SQRT", f"sqrt{suffix}").replace("T", c)
+            text = text.replace("SQRT", f"sqrt{suffix}").replace("$T", c)
             self.found[full] = f"TW_INLINE {c} {full}({given}) {{ {text} }}"
         self.math = True
         return full
@@ -84,47 +84,47 @@ def _of_nan(source: ScalarType, to: ScalarType) -> float:
 
 
 _INTEGER: dict[tuple[str, bool | None], str] = {
-    ("add", None): "return (T)((uint64_t)a + (uint64_t)b);",
-    ("subtract", None): "return (T)((uint64_t)a - (uint64_t)b);",
-    ("multiply", None): "return (T)((uint64_t)a * (uint64_t)b);",
-    ("multiply_add", None): "return (T)((uint64_t)a * (uint64_t)b + (uint64_t)c);",
-    ("negate", None): "return (T)(0 - (uint64_t)a);",
-    ("absolute", True): "return a < 0 ? (T)(0 - (uint64_t)a) : a;",
+    ("add", None): "return ($T)((uint64_t)a + (uint64_t)b);",
+    ("subtract", None): "return ($T)((uint64_t)a - (uint64_t)b);",
+    ("multiply", None): "return ($T)((uint64_t)a * (uint64_t)b);",
+    ("multiply_add", None): "return ($T)((uint64_t)a * (uint64_t)b + (uint64_t)c);",
+    ("negate", None): "return ($T)(0 - (uint64_t)a);",
+    ("absolute", True): "return a < 0 ? ($T)(0 - (uint64_t)a) : a;",
     ("absolute", False): "return a;",
-    ("shift_left", True): "return b < 0 || b >= WIDTH ? (T)0 : (T)((uint64_t)a << b);",
-    ("shift_left", False): "return b >= WIDTH ? (T)0 : (T)((uint64_t)a << b);",
-    ("shift_right", True): "return (T)(a >> (b < 0 || b >= WIDTH ? WIDTH - 1 : b));",
-    ("shift_right", False): "return b >= WIDTH ? (T)0 : (T)(a >> b);",
-    ("div", True): "return b == -1 ? (T)(0 - (uint64_t)a) : (T)(a / b);",
-    ("div", False): "return (T)(a / b);",
-    ("rem", True): "return b == -1 ? (T)0 : (T)(a % b);",
-    ("rem", False): "return (T)(a % b);",
+    ("shift_left", True): "return b < 0 || b >= $W ? ($T)0 : ($T)((uint64_t)a << b);",
+    ("shift_left", False): "return b >= $W ? ($T)0 : ($T)((uint64_t)a << b);",
+    ("shift_right", True): "return ($T)(a >> (b < 0 || b >= $W ? $W - 1 : b));",
+    ("shift_right", False): "return b >= $W ? ($T)0 : ($T)(a >> b);",
+    ("div", True): "return b == -1 ? ($T)(0 - (uint64_t)a) : ($T)(a / b);",
+    ("div", False): "return ($T)(a / b);",
+    ("rem", True): "return b == -1 ? ($T)0 : ($T)(a % b);",
+    ("rem", False): "return ($T)(a % b);",
     ("floordiv", True): (
-        "if (b == -1) return (T)(0 - (uint64_t)a); return (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
+        "if (b == -1) return ($T)(0 - (uint64_t)a); return ($T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
     ),
-    ("floordiv", False): "return (T)(a / b);",
+    ("floordiv", False): "return ($T)(a / b);",
     ("floormod", True): (
-        "if (b == -1) return 0; return (T)(a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0));"
+        "if (b == -1) return 0; return ($T)(a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0));"
     ),
-    ("floormod", False): "return (T)(a % b);",
+    ("floormod", False): "return ($T)(a % b);",
     ("power", True): (
         "uint64_t r = 1, x = (uint64_t)a, n; "
-        "if (b < 0) return (T)(a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0); "
-        "for (n = (uint64_t)b; n; n >>= 1, x *= x) if (n & 1) r *= x; return (T)r;"
+        "if (b < 0) return ($T)(a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0); "
+        "for (n = (uint64_t)b; n; n >>= 1, x *= x) if (n & 1) r *= x; return ($T)r;"
     ),
     ("power", False): (
-        "uint64_t r = 1, x = a, n; for (n = b; n; n >>= 1, x *= x) if (n & 1) r *= x; return (T)r;"
+        "uint64_t r = 1, x = a, n; for (n = b; n; n >>= 1, x *= x) if (n & 1) r *= x; return ($T)r;"
     ),
 }  # fmt: skip
-"""What ``tw::NAME`` does in kernels, on integers of type ``T``: they wrap; a division by zero was excluded."""
+"""What ``tw::NAME`` does in kernels, on integers of type ``$T``: they wrap; a division by zero was excluded."""
 
 _REAL = {
-    "min": "T r = FMIN(a, b); return r == 0 && a == b ? -(-a - b) : r;",
-    "max": "T r = FMAX(a, b); return r == 0 && a == b ? a + b : r;",
+    "min": "$T r = FMIN(a, b); return r == 0 && a == b ? -(-a - b) : r;",
+    "max": "$T r = FMAX(a, b); return r == 0 && a == b ? a + b : r;",
     "floordiv": "return FLOOR(a / b);",
-    "floormod": "T r = FMOD(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;",
-    "rcp": "return (T)1 / a;",
-    "rsqrt": "return (T)1 / SQRT(a);",
+    "floormod": "$T r = FMOD(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;",
+    "rcp": "return ($T)1 / a;",
+    "rsqrt": "return ($T)1 / SQRT(a);",
 }
 
 

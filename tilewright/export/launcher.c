@@ -29,10 +29,10 @@ static int32_t tw_fail(int32_t code, const char *format, ...) {
   return code;
 }
 
-#define TW_TRY(CALL)                   \
-  do {                                 \
-    const int32_t tw_code = (CALL);    \
-    if (tw_code != 0) return tw_code;  \
+#define TW_TRY(CALL)                       \
+  do {                                     \
+    const int32_t tw_failed = (CALL);      \
+    if (tw_failed != 0) return tw_failed;  \
   } while (0)
 
 typedef struct { int id, pad; uint32_t value[16]; } tw_attribute;                        /* CUlaunchAttribute */

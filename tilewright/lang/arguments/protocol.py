@@ -34,7 +34,7 @@ def register_jit_arg_adapter(cls: type) -> Callable[[Any], Any]:
 def implicit_tensor(array: Any) -> Any:
     """An array passed as it is: a tensor with a run-time layout, but for the stride 1 of its leading mode."""
     tensor = from_dlpack(array)
-    return tensor.mark_layout_dynamic() if array.ndim else tensor
+    return tensor.mark_layout_dynamic() if tensor.array.shape else tensor
 
 
 class Protocol(Argument):
