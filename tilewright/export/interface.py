@@ -44,7 +44,7 @@ class CParameter:
 
 def parameters_of(executor: Any, prefix: str) -> list[CParameter]:
     """The C parameters of a compiled function; ArgumentError for arguments that have no C form."""
-    names = Names("module", prefix)
+    names = Names("module", "place", prefix)
     leaves = (leaf for parameter in executor.parameters for leaf in _leaves(parameter.argument))
     return [_parameter(leaf, names.fresh(leaf.name), prefix) for leaf in leaves]
 

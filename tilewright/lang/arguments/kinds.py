@@ -15,7 +15,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.ir.core import Value
 from tilewright.ir.types import I64, Type
-from tilewright.lang.arguments.arrays import is_array
+from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.signature import numeric_annotation
 from tilewright.lang.arguments.streams import Stream, stream_handle
 from tilewright.lang.numbers.numeric import Boolean, Numeric
@@ -201,7 +201,11 @@ def describe(value: Any) -> str:
     if isinstance(value, str):
         return value
     if is_array(value):
-        shape, dtype = tuple(value.shape), str(value.dtype).removeprefix("torch.")
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            shape, dtype = tuple(value.shape), str(value.dtype).removeprefix("torch.")
+        else:  # an array by its interface alone
+            array = array_of(value)
+            shape, dtype = array.shape, str(array.dtype)
         return f"{type(value).__name__} of {dtype}, shape {shape}"
     wide = getattr(getattr(value, "engine", None), "wide", False) and getattr(value, "is_dynamic_layout", False)
     return objects.describe(value) + (" with strides of 64 bits" if wide else "")
