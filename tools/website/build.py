@@ -29,22 +29,27 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "bench/NOTES.md": "measurements.md",
+    "bench/results": "measurements.md",
 }
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 
 
 def in_site(path: Path) -> Path | None:
-    """Where a file of the repository stands among the pages; None if the site does not have it."""
+    """Where a file of the repository stands among the pages: programs and the like as they are, in ``files``."""
     if path.is_relative_to(DOCS):
         return PAGES / path.relative_to(DOCS)
     name = path.relative_to(ROOT).as_posix()
     if name in OUTSIDE:
         return PAGES / OUTSIDE[name]
-    return None
+    if not path.is_file():
+        return None
+    (PAGES / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, PAGES / "files" / name)
+    return PAGES / "files" / name
 
 
 def relinked(text: str, source: Path, target: Path) -> str:
-    """The page's text with links to files that stand elsewhere in the site, or not in it at all (then no link)."""
+    """The page's text with its links leading to where the files stand in the site."""
 
     def link(match: re.Match[str]) -> str:
         if "://" in match[2]:
@@ -64,7 +69,7 @@ def gather() -> None:
     shutil.copytree(DOCS, PAGES, ignore=shutil.ignore_patterns("*.md", "*.ipynb"))
     shutil.copytree(OWN, PAGES / "assets", ignore=shutil.ignore_patterns("404.html"))
     written = {path: PAGES / path.relative_to(DOCS) for path in DOCS.rglob("*.md")}
-    written |= {ROOT / name: PAGES / there for name, there in OUTSIDE.items() if name != "README.md"}
+    written |= {ROOT / name: PAGES / OUTSIDE[name] for name in ("CONTRIBUTING.md", "CHANGELOG.md", "bench/NOTES.md")}
     for source, target in written.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(relinked(source.read_text(), source, target))
