@@ -14,7 +14,7 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(BASE)  ## multiply two matrices on whatever is here and draw the tiles
-	@$(BIN)/tilewright demo $(ARGS)
+	@$(BIN)/tilewright demo --pictures docs/pictures $(ARGS)
 
 test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows
 	@$(BIN)/python -m pytest -n auto $(ARGS)

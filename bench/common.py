@@ -59,7 +59,8 @@ def gpu_facts() -> dict[str, str]:
     import subprocess
 
     driver = subprocess.run(
-        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+        capture_output=True, text=True, encoding="utf-8",
     )
     return {
         "gpu": torch.cuda.get_device_name(),
@@ -81,7 +82,7 @@ def write_results(what: str, where: str, records: list[dict[str, Any]], director
         "records": records,
     }
     directory.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n")
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return path
 
 

@@ -64,7 +64,7 @@ class Gauge:
     def __init__(self) -> None:
         self.samples: list[tuple[float, float, float]] = []
         command = ["nvidia-smi", f"--query-gpu={self.QUERY}", "--format=csv,noheader,nounits", "-lms", "50"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8")
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:

@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=0.008, help="of one turn")
     args = parser.parse_args()
-    shapes = json.loads((Path(__file__).parent / "shapes.json").read_text())["sets"]
+    shapes = json.loads((Path(__file__).parent / "shapes.json").read_text(encoding="utf-8"))["sets"]
     records = fp8(args.seconds, args.rounds) if args.fp8 else []
     rows: list[tuple[str, ...]] = []
     for name in args.sets:

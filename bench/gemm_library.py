@@ -68,7 +68,7 @@ def draw(count: int, seed: int) -> list[Shape]:
 def jobs_of(args: argparse.Namespace) -> list[Job]:
     """One for each shape, in the order of the report."""
     how = {"rounds": args.rounds, "seconds": args.seconds, "dry": args.dry_run}
-    sets = json.loads((Path(__file__).parent / "shapes.json").read_text())["sets"]
+    sets = json.loads((Path(__file__).parent / "shapes.json").read_text(encoding="utf-8"))["sets"]
     named = [(name, [tuple(shape) for shape in sets[name]]) for name in args.sets]
     if args.random:
         named.append((f"random, seed {args.seed}", draw(args.random, args.seed)))

@@ -49,7 +49,7 @@ def imports() -> list[dict[str, Any]]:
             "import sys; assert not {'torch', 'cuda'} & set(sys.modules)"
         )
         runs = [
-            float(subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout)
+            float(subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True).stdout)
             for _ in range(7)
         ]
         records.append({"what": f"import {module}", "seconds": sorted(runs)[3]})
@@ -89,7 +89,7 @@ def compile_once(name: str, cache: str) -> dict[str, float]:
         capture_output=True,
         text=True,
         env=environment,
-        check=True,
+        check=True, encoding="utf-8",
     )
     return json.loads(done.stdout)
 

@@ -128,7 +128,7 @@ def serve(work: Work, connection: Connection, lock: str) -> None:
     """The loop of a process."""
     @contextmanager
     def alone() -> Iterator[None]:
-        with open(lock, "a") as file:
+        with open(lock, "a", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # the system opens it again should this process end
             connection.send(("measuring", None))
             yield

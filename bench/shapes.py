@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", help="names from bench/shapes.json; all by default")
     args = parser.parse_args()
     library = ctypes.CDLL(str(args.cutlass.resolve())) if args.cutlass else None
-    shapes = json.loads((Path(__file__).parent / "shapes.json").read_text())["sets"]
+    shapes = json.loads((Path(__file__).parent / "shapes.json").read_text(encoding="utf-8"))["sets"]
     records: list[dict[str, Any]] = []
     rows = []
     for name in args.sets or shapes:

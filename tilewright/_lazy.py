@@ -155,6 +155,6 @@ def _is_class(path: str) -> bool:
 def _documented() -> list[tuple[str, list[str]]]:
     from pathlib import Path
 
-    lines = Path(__file__).with_name("documented_names.txt").read_text().splitlines()
+    lines = Path(__file__).with_name("documented_names.txt").read_text(encoding="utf-8").splitlines()
     split = [line.partition(": ") for line in lines if not line.startswith("#")]
     return [(module, names.split()) for module, _, names in split]

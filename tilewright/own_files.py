@@ -2,8 +2,8 @@
 
 What is read may decide what code runs, so only files of the user are taken: each folder is the user's and closed to
 others (mode 0700), each file a regular one of the user. Files are written under a temporary name and renamed, so that
-readers and concurrent writers see whole files only. ``TILEWRIGHT_CACHE_DIR`` moves the folders (default
-``$XDG_CACHE_HOME/tilewright``).
+readers and concurrent writers see whole files only. ``TILEWRIGHT_CACHE_DIR`` moves the folders; by default they lie
+where the platform keeps what can be made again (:func:`base`).
 """
 
 from __future__ import annotations
@@ -11,24 +11,40 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+PAUSES = (0.01, 0.05, 0.2) if os.name == "nt" else ()
+"""Seconds between the tries of :func:`write` to replace a file that another process has open."""
 
 
 def folder(name: str) -> Path:
     """The folder ``name``, which need not exist."""
     if chosen := os.environ.get("TILEWRIGHT_CACHE_DIR"):
         return Path(chosen) / name
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "tilewright" / name
+    return base() / name
+
+
+def base() -> Path:
+    """``%LOCALAPPDATA%/tilewright/Cache`` on Windows, ``~/Library/Caches/tilewright`` on macOS, else
+    ``$XDG_CACHE_HOME/tilewright`` or ``~/.cache/tilewright``."""
+    home = os.path.expanduser("~")
+    if home == "~":  # a user without a home: nothing can be kept, and nothing may go into a folder called "~"
+        return Path(os.devnull, "tilewright")
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"), "tilewright", "Cache")
+    usual = os.path.join(home, *(("Library", "Caches") if sys.platform == "darwin" else (".cache",)))
+    return Path(os.environ.get("XDG_CACHE_HOME") or usual, "tilewright")
 
 
 def read(path: Path, touch: bool = False) -> bytes | None:
     """The bytes of a file that is the user's own in a folder that is; None where there is none. ``touch`` notes the
     time of the reading in the file."""
     # Opening a pipe must not wait for a writer, nor may a link lead to other files.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
     try:
         if not is_own(os.lstat(path.parent), stat.S_ISDIR):
             return None
@@ -50,10 +66,21 @@ def write(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.replace(temporary, path)
+        _put_in_place(temporary, path)
     except OSError:
-        os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         raise
+
+
+def _put_in_place(temporary: str, path: Path) -> None:
+    """Rename; on Windows as soon as nobody has the file at ``path`` open, which takes a reader a moment."""
+    for pause in PAUSES:
+        try:
+            return os.replace(temporary, path)
+        except PermissionError:
+            time.sleep(pause)
+    os.replace(temporary, path)
 
 
 def is_own(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:

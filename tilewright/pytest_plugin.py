@@ -95,7 +95,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if path is not None:
         from tilewright.sim.checks.formats import sarif
 
-        Path(path).write_text(json.dumps(sarif(_gathered, config.rootpath), indent=1) + "\n")
+        Path(path).write_text(json.dumps(sarif(_gathered, config.rootpath), indent=1) + "\n", encoding="utf-8")
     if _gathered:
         tests = len({finding["test"] for finding in _gathered})
         where = f"; {path}" if path is not None else ""

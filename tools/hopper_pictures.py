@@ -23,12 +23,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 def run(folder: Path) -> list[str]:
     """Run the page's programs in ``folder``, where they leave their pictures; gives what they print."""
     source = folder / "program.py"  # a file, because staging reads the source of kernels
-    source.write_text("\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)))
+    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    source.write_text("\n".join(programs), encoding="utf-8")
     before = Path.cwd()
     os.chdir(folder)
     try:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(source.read_text(), str(source), "exec"), {"__name__": "program", "__file__": str(source)})
+            program = compile(source.read_text(encoding="utf-8"), str(source), "exec")
+            exec(program, {"__name__": "program", "__file__": str(source)})
     finally:
         os.chdir(before)
     return printed.getvalue().splitlines()

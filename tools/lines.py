@@ -13,12 +13,15 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 
 def lines(package: str) -> int:
-    return sum(len(file.read_text().splitlines()) for file in (ROOT / "tilewright" / package).rglob("*.py"))
+    files = (ROOT / "tilewright" / package).rglob("*.py")
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
 
 
 def main() -> None:
     row = re.compile(r"^\| `([\w/]+)` \| ([\d,]+) \| [\d,]+ \|$", re.MULTILINE)
-    PAGE.write_text(row.sub(lambda found: f"| `{found[1]}` | {found[2]} | {lines(found[1]):,} |", PAGE.read_text()))
+    text = PAGE.read_text(encoding="utf-8")
+    text = row.sub(lambda found: f"| `{found[1]}` | {found[2]} | {lines(found[1]):,} |", text)
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

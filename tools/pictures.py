@@ -56,7 +56,7 @@ def figures() -> dict[str, Figure]:
 def outdated() -> list[str]:
     """Names of the files that are missing or differ from what would be drawn."""
     drawn = {FOLDER / name: figure.svg() for name, figure in figures().items()}
-    return [path.name for path, text in drawn.items() if not path.exists() or path.read_text() != text]
+    return [path.name for path, text in drawn.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 def main() -> None:

@@ -17,7 +17,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     import typer
 
     from tilewright.cli.app import app
+    from tilewright.cli.output import print_anything
 
+    print_anything()
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]  # typer shows this class only through its children
     try:
         code = app(args=argv, prog_name="tilewright", standalone_mode=False)

@@ -186,7 +186,7 @@ def atom(
 @app.command()
 def demo(
     machine: MachineOption = Machine.auto,
-    pictures: Annotated[Path, typer.Option(help="folder for the picture")] = Path("docs/pictures"),
+    pictures: Annotated[Path, typer.Option(help="folder for the picture; the current one by default")] = Path("."),
 ) -> None:
     """Multiply matrices of normal random numbers, check them, and draw a swizzled shared-memory tile."""
     from tilewright.cli.demo import run

@@ -89,4 +89,4 @@ def _write(report: Report, json_file: Path | None, sarif_file: Path | None) -> N
     for path, made in ((json_file, document), (sarif_file, sarif)):
         if path is not None:
             content: dict[str, Any] = made(findings)
-            path.write_text(json.dumps(content, indent=1) + "\n")
+            path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -20,12 +20,19 @@ TILE = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
 
 
 def run(machine: str, pictures: Path) -> None:
-    """Multiply, check against float64, print what ran, and draw into the folder ``pictures``."""
+    """Multiply, check against float64, print what ran, and draw into the folder ``pictures``.
+
+    Drawn is first, so that a folder that cannot be written is known before anything is computed.
+    """
     console = Console()
+    try:
+        drawn = draw(pictures)
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}; work in a folder of yours, or name one with --pictures") from None
     for m, n, k in SHAPES:
         _multiply(console, m, n, k, machine)
-    for path in draw(pictures):
-        console.print(f"drawn: {path}", markup=False)
+    for path in drawn:
+        console.print(f"drawn: {path}", markup=False, soft_wrap=True)
 
 
 def draw(folder: Path) -> list[Path]:

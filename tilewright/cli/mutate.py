@@ -34,5 +34,5 @@ def run(
         return 0
     typer.echo(table(found, all_of_them=verbose))
     if json is not None:
-        json.write_text(as_json(found) + "\n")
+        json.write_text(as_json(found) + "\n", encoding="utf-8")
     return 1 if found.of("missed") else 0

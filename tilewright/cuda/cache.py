@@ -7,7 +7,7 @@ treated as absent and written anew.
 A cached cubin is code that runs with the user's rights, so only the user's own files are taken: the entries live in a
 folder of the cache's own, which is the user's and closed to others (mode 0700), and each entry must be a regular file
 of the user. Eviction deletes nothing but files that the cache has written. ``TILEWRIGHT_CACHE_DIR`` moves the folder
-(default ``$XDG_CACHE_HOME/tilewright``), ``TILEWRIGHT_CACHE_MB`` bounds it (default 512; 0 turns the cache off).
+(default: :func:`tilewright.own_files.base`), ``TILEWRIGHT_CACHE_MB`` bounds it (default 512; 0 turns the cache off).
 """
 
 from __future__ import annotations

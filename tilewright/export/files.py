@@ -135,6 +135,6 @@ def _compile_object(folder: Path, name: str) -> None:
         )
         return
     command = [cc, *C_FLAGS, f"{name}.c", "-o", f"{name}.o"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise CompileError(f"export_to_c: {' '.join(command)} failed:\n{done.stderr.strip()}")

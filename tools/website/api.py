@@ -82,7 +82,7 @@ def definition(value: Any) -> str:
 @cache
 def written(module: str) -> frozenset[str]:
     """The functions and classes that the module's source defines by ``def`` and ``class``: mkdocstrings reads these."""
-    tree = ast.parse(Path(inspect.getfile(importlib.import_module(module))).read_text())
+    tree = ast.parse(Path(inspect.getfile(importlib.import_module(module))).read_text(encoding="utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))
 
 
@@ -165,5 +165,5 @@ def write(folder: Path) -> None:
     pages = modules()
     homes = {where: page for page, entries in pages.items() for entry in entries for _, where in entry.described}
     for page, entries in pages.items():
-        (folder / f"{page}.md").write_text(page_text(page, entries, homes))
-    (folder / "index.md").write_text(index_text(pages))
+        (folder / f"{page}.md").write_text(page_text(page, entries, homes), encoding="utf-8")
+    (folder / "index.md").write_text(index_text(pages), encoding="utf-8")

@@ -72,7 +72,7 @@ def gather() -> None:
     written |= {ROOT / name: PAGES / OUTSIDE[name] for name in ("CONTRIBUTING.md", "CHANGELOG.md", "bench/NOTES.md")}
     for source, target in written.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(relinked(source.read_text(), source, target))
+        target.write_text(relinked(source.read_text(encoding="utf-8"), source, target), encoding="utf-8")
 
 
 def render() -> None:
@@ -80,7 +80,7 @@ def render() -> None:
     shutil.rmtree(SITE, ignore_errors=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
     command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8")
     said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     if done.returncode or "griffe: " in said or "mkdocstrings: " in said:
         sys.exit(said.split("Traceback")[0])
@@ -94,9 +94,10 @@ def localise() -> None:
     own, which looks for the start page.
     """
     for page in SITE.rglob("*.html"):
-        text = page.read_text()
+        text = page.read_text(encoding="utf-8")
         base = os.path.relpath(SITE, page.parent)
-        page.write_text(text.replace("https://unpkg.com/iframe-worker/shim", f"{base}/assets/iframe_worker.js"))
+        text = text.replace("https://unpkg.com/iframe-worker/shim", f"{base}/assets/iframe_worker.js")
+        page.write_text(text, encoding="utf-8")
     shutil.copy(OWN / "404.html", SITE / "404.html")
 
 

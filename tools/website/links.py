@@ -30,7 +30,7 @@ class Page(HTMLParser):
 
 def broken(site: Path) -> list[str]:
     """What is wrong with the links below ``site``, a line each; empty if all is well."""
-    pages = {path.resolve(): Page(path.read_text()) for path in site.rglob("*.html")}
+    pages = {path.resolve(): Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     found = []
     for path, page in sorted(pages.items()):
         name = path.relative_to(site.resolve())

@@ -30,7 +30,7 @@ def executed(path: Path) -> Any:
     notebook = nbformat.read(path, as_version=4)
     _with_this_tree()
     KEPT.mkdir(parents=True, exist_ok=True)
-    with kept.with_suffix(".log").open("w") as log:  # what the kernel process says of itself
+    with kept.with_suffix(".log").open("w", encoding="utf-8") as log:  # what the kernel process says of itself
         NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(KEPT)}}).execute(stderr=log)
     part = kept.with_suffix(f".{os.getpid()}")
     nbformat.write(notebook, part)
@@ -84,11 +84,11 @@ def write(folder: Path) -> None:
     """Execute all notebooks and write their pages and the notebooks themselves into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        (folder / f"{path.stem}.md").write_text(page(executed(path), path.name))
+        (folder / f"{path.stem}.md").write_text(page(executed(path), path.name), encoding="utf-8")
         shutil.copy(path, folder)
 
 
 def stripped(path: Path) -> bool:
     """Whether the notebook in the repository is without outputs and counts."""
-    cells = json.loads(path.read_text())["cells"]
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)

@@ -64,7 +64,7 @@ class Worker:
         paths = [str(Path(tilewright.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, encoding="utf-8",
         )  # fmt: skip
         threading.Thread(target=self.listen, args=(self.process, self.answers), daemon=True).start()
         answer = self.ask(self.spec, START_SECONDS)

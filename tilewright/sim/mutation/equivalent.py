@@ -174,7 +174,7 @@ class KnownList:
     def read(cls, path: Path) -> KnownList:
         """From JSON: a list of objects with the fields of :class:`Known`."""
         try:
-            return cls([Known(**entry) for entry in json.loads(path.read_text())])
+            return cls([Known(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))])
         except (OSError, ValueError, TypeError) as wrong:
             raise ArgumentError(
                 f"{path} is no list of known mutants ({wrong}): JSON, a list of objects with file, text, reason and, "

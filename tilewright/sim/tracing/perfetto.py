@@ -19,7 +19,7 @@ SCALE = 1e-3  # times stand in microseconds: a cycle is a nanosecond
 
 
 def write(trace: Trace, path: Path) -> Path:
-    path.write_text(json.dumps({"traceEvents": events(trace), "displayTimeUnit": "ns"}))
+    path.write_text(json.dumps({"traceEvents": events(trace), "displayTimeUnit": "ns"}), encoding="utf-8")
     return path
 
 

@@ -1,0 +1,261 @@
+"""Other platforms with stand-ins: modules that Windows lacks, consoles and files of other encodings, folders."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tilewright import own_files
+from tilewright.cli import main
+
+ROOT = Path(__file__).parents[2]
+LACKING = """
+import importlib, os, pkgutil, signal, subprocess, sys, tempfile
+import ml_dtypes, numpy, pytest, rich.console  # built for this platform, not for the one that is played
+try:
+    import torch
+except ImportError:
+    pass
+class Lacking:
+    names = {"fcntl", "resource", "termios", "pwd", "grp", "pty", "tty", "syslog", "crypt"}
+    def find_spec(self, name, path=None, target=None):
+        if name in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+sys.meta_path.insert(0, Lacking())
+for name in Lacking.names:
+    sys.modules.pop(name, None)
+for name in ("fork", "forkpty", "getuid", "geteuid", "getgid", "getegid", "uname", "sysconf", "sched_getaffinity",
+             "setsid", "killpg", "getpgid", "mkfifo", "O_NOFOLLOW", "O_NONBLOCK", "chown", "nice", "wait3", "wait4"):
+    if hasattr(os, name):
+        delattr(os, name)
+for name in ("SIGALRM", "SIGKILL", "SIGHUP", "SIGUSR1", "alarm", "setitimer", "pthread_sigmask"):
+    if hasattr(signal, name):
+        delattr(signal, name)
+"""
+"""Makes of a Python for Unix one that lacks what Windows lacks."""
+ENVIRONMENT = {
+    "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONWARNDEFAULTENCODING": "1", "COLUMNS": "100",
+}  # fmt: skip
+"""Files are ASCII unless somebody says otherwise, and whoever does not say it is warned of."""
+
+
+def run(program: str, folder: Path, **environment: str) -> str:
+    script = folder / "program.py"
+    script.write_text(program, encoding="utf-8")
+    known = {**os.environ, "PYTHONPATH": str(ROOT), "TILEWRIGHT_CACHE_DIR": str(folder / "cache"), **environment}
+    done = subprocess.run([sys.executable, script], cwd=folder, env=known, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
+    return done.stdout.decode(known.get("PYTHONIOENCODING", "utf-8"))
+
+
+def test_nothing_needs_what_windows_lacks(tmp_path: Path) -> None:
+    """Every module is imported, files are kept and read again, and kernels are simulated and checked."""
+    program = LACKING + (
+        "import tilewright\n"
+        "for module in pkgutil.walk_packages(tilewright.__path__, 'tilewright.'):\n"
+        "    if not module.name.endswith('__main__') and not module.name.startswith('tilewright.jax'):\n"
+        "        importlib.import_module(module.name)\n"
+        "from tilewright import own_files\n"
+        "own_files.write(own_files.folder('x') / 'kept.bin', b'a\\r\\nb\\x1a')\n"
+        "own_files.write(own_files.folder('x') / 'kept.bin', b'a\\r\\nc\\x1a')\n"
+        "assert own_files.read(own_files.folder('x') / 'kept.bin', touch=True) == b'a\\r\\nc\\x1a'\n"
+        "from tilewright.cli import main\n"
+        "numpy.save('a.npy', numpy.ones((32, 32), numpy.float16))\n"
+        "assert main(['gemm', 'a.npy', 'a.npy', '-o', 'd.npy', '--check', '--machine', 'cpu']) == 0\n"
+        "assert (numpy.load('d.npy') == 32).all()\n"
+    )
+    run(program, tmp_path)
+
+
+KERNEL = '''
+import numpy as np
+from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
+
+@cute.kernel
+def größer(x: cute.Tensor):  # 2·x
+    x[cute.arch.thread_idx()[0]] = x[cute.arch.thread_idx()[0]] * 2
+
+@cute.jit
+def run(x: cute.Tensor):
+    größer(x).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+x = np.ones(32, np.float32)
+run(from_dlpack(x))
+print("·", int(x.sum()))
+'''
+COMMANDS = [
+    ["--help"], ["gemm", "--help"], ["layout", "composition((4,8):(8,1), 8:2)"], ["layout", "(64,64):(64,1)"],
+    ["layout", "(4,8):(8,1)", "--svg", "l.svg", "--tex", "l.tex"],
+    ["atom"], ["atom", "SM80_16x8x16_F32F16F16F32_TN"], ["show"], ["show", "simt_f32", "--cuda"],
+    ["gemm", "a.npy", "a.npy", "-o", "d.npy", "--check"], ["streamk", "128", "128", "64"],
+    ["check", "kernel.py", "--check", "all"], ["check", "kernel.py", "--json", "f.json"], ["run", "kernel.py"],
+    ["mutate", "kernel.py", "--json", "m.json"], ["check", "kernel.py", "--schedules", "2"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_every_command_prints_on_consoles_of_other_encodings(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL, encoding="utf-8")
+    program = (
+        "import warnings, sys\n"
+        "warnings.filterwarnings('error', category=EncodingWarning, module='tilewright')\n"
+        "import numpy as np\n"
+        "np.save('a.npy', np.ones((64, 64), np.float16))\n"
+        "from tilewright.cli import main\n"
+        f"for command in {COMMANDS!r}:\n"
+        "    code = main(command)\n"
+        "    assert code == 0, (command, code)\n"
+        "assert main(['layout', '(4,8):(·']) == 2\n"
+    )
+    out = run(program, tmp_path, PYTHONIOENCODING=encoding, **ENVIRONMENT)
+    middle = "·" if encoding == "cp1252" else "*"
+    assert f"D = alpha{middle}A{middle}B + beta{middle}C" in out and f"\n{middle} 64\n" in out
+    assert "─" not in out and "+---" in out, "boxes are of ASCII where the console may not have lines"
+
+
+@pytest.mark.parametrize("folder", ["tilewright", "examples", "bench", "tools"])
+def test_texts_are_read_and_written_with_an_encoding(folder: str) -> None:
+    """Without one, Windows takes the code page of the country."""
+    found = [
+        f"{path.relative_to(ROOT)}:{call.lineno}: {ast.unparse(call)}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for call in of_no_encoding(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not found, "\n".join(found)
+
+
+def of_no_encoding(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls that open texts, or pipes of text, without naming the encoding."""
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        method = isinstance(call.func, ast.Attribute)
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+        if "encoding" in keywords or None in keywords:
+            continue
+        if name in ("read_text", "write_text") and len(call.args) <= (name == "write_text"):
+            yield call
+        elif name in ("run", "Popen", "check_output") and {"text", "universal_newlines"} & keywords.keys():
+            yield call
+        elif name in ("open", "fdopen"):
+            places = call.args[:1] if method and name == "open" else call.args[1:2]
+            mode = keywords.get("mode", places[0] if places else ast.Constant("r"))
+            if isinstance(mode, ast.Constant) and isinstance(mode.value, str) and "b" not in mode.value:
+                yield call
+
+
+def test_that_search_finds_them() -> None:
+    text = "p.read_text(); p.write_text(s); open(n); p.open('w'); os.fdopen(h, 'w'); subprocess.run(c, text=True)"
+    good = "p.read_text(encoding='utf-8'); open(n, 'rb'); p.open('wb'); subprocess.run(c); loop.open(block)"
+    assert len(list(of_no_encoding(ast.parse(text)))) == 6 and not list(of_no_encoding(ast.parse(good)))
+
+
+# -- folders -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "expected"),
+    [
+        ("linux", {}, "/home/u/.cache/tilewright"),
+        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/tilewright"),
+        ("darwin", {}, "/home/u/Library/Caches/tilewright"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/tilewright/Cache"),
+        ("win32", {}, "/home/u/AppData/Local/tilewright/Cache"),
+    ],
+)
+def test_where_files_are_kept(
+    monkeypatch: pytest.MonkeyPatch, platform: str, environment: dict[str, str], expected: str
+) -> None:
+    for name in ("TILEWRIGHT_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/u", **environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert own_files.folder("cubins") == Path(expected, "cubins")
+
+
+def test_a_user_without_a_home_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TILEWRIGHT_CACHE_DIR", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match="null"):
+        own_files.write(own_files.folder("x") / "file", b"x")
+    assert own_files.read(own_files.folder("x") / "file") is None and not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_open_elsewhere_is_replaced_when_it_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Windows a file cannot be replaced while somebody has it open."""
+    real, refusals = os.replace, 2
+
+    def replace(source: str, target: Path) -> None:
+        nonlocal refusals
+        if refusals:
+            refusals -= 1
+            raise PermissionError(13, "The process cannot access the file")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(PermissionError):  # elsewhere a refusal is final
+        own_files.write(tmp_path / "kept" / "a.bin", b"old")
+    assert not list((tmp_path / "kept").iterdir()), "no temporary file stays"
+    monkeypatch.setattr(own_files, "PAUSES", (0.0, 0.0))
+    refusals = 2
+    own_files.write(tmp_path / "kept" / "a.bin", b"new")
+    assert own_files.read(tmp_path / "kept" / "a.bin") == b"new" and refusals == 0
+
+
+@pytest.mark.parametrize("where", ["file", "missing"])
+def test_kernels_compile_where_nothing_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The cache's folder is a file, or below one: writing fails for root too."""
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "file" / ("" if where == "file" else "deeper")))
+    from tilewright.cuda import cache
+
+    name = cache.key("one")
+    cache.write(name, {"part": b"1"})
+    assert cache.read(name) is None
+
+
+# -- the demo ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_says_where_it_cannot_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: Path, data: bytes) -> int:
+        raise OSError(30, "Read-only file system", str(path))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    assert main(["demo", "--machine", "cpu"]) == 2
+    text = capsys.readouterr()
+    assert re.search(r"swizzled_tile\.svg: Read-only file system; work in a folder of yours, or .*--pictures", text.err)
+    assert not text.out, "known before anything is computed"
+
+
+def test_the_demo_needs_neither_torch_nor_pillow_nor_cuda(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('torch', 'PIL', 'cairosvg', 'resvg_py', 'cuda', 'jax', 'IPython', 'tvm_ffi'):\n"
+        "    sys.modules[name] = None\n"
+        "from tilewright.cli import main\n"
+        "sys.exit(main(['demo', '--machine', 'cpu']))\n"
+    )
+    out = run(program, tmp_path)
+    assert "drawn: swizzled_tile.svg" in out and "swizzled_tile.png" not in out
+    assert [path.name for path in tmp_path.glob("*.svg")] == ["swizzled_tile.svg"]
