@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,15 @@ class Matrix:
         if rank not in (2, 3):
             found = f"shape {tuple(source.shape)}" if hasattr(source, "shape") else type(source).__name__
             raise ArgumentError(f"{name} must be a matrix or a stack of matrices (2 or 3 dimensions), got {found}")
-        array = array_of(source)
+        try:
+            array = array_of(source)
+        except ArgumentError as error:
+            raise ArgumentError(f"{name}: {error}") from None
+        if asks_for_gradient(source):
+            raise ArgumentError(
+                f"{name} asks for a gradient (requires_grad), and this call records none: give {name}.detach(), or call "
+                "it under torch.no_grad(). tilewright.gemm.matmul without out has gradients"
+            )
         if rank == 2:
             return cls(name, source, array._replace(shape=(*array.shape, 1), stride=(*array.stride, 0)))
         (batch, m, n), (dl, dm, dn) = array.shape, array.stride
@@ -96,6 +105,11 @@ class Matrix:
         inner = 1 if operand.major is Major.K else 0
         tensor = tensor_over(self.array, assumed_align=max(operand.copy_bits, operand.dtype.width) // 8)
         return tensor.mark_all_dynamic(contiguous=inner if operand.vector > 1 else None)
+
+
+def asks_for_gradient(source: Any) -> bool:
+    """Whether PyTorch would record what is done with a tensor."""
+    return bool(getattr(source, "requires_grad", False)) and bool(sys.modules["torch"].is_grad_enabled())
 
 
 def operand_of(matrices: tuple[Matrix, ...], tile: dict[Major, int], whole: bool = True) -> Operand:

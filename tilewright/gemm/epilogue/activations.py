@@ -58,7 +58,7 @@ class Activation:
 
 def activation_of(name: str, acc_dtype: Any) -> Activation:
     """The activation of that name for accumulators of ``acc_dtype``; ArgumentError where there is none."""
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ArgumentError(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
     if acc_dtype.is_integer and name != "relu":
         raise ArgumentError(f"{name} of integer sums: only relu is one")

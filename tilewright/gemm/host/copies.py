@@ -36,6 +36,6 @@ def copy_of(pairs: list[tuple[Matrix, Matrix]]) -> Handle | None:
         fewest = min(fewest, shape[1])
     columns = WIDE if fewest > NARROW else NARROW
     kernel = PackMatrices(columns)
-    key = PackMatrices, columns, tuple(kinds)
+    key = PackMatrices, columns, tuple(kinds), tuple(tensor.engine.wide for pair in tensors for tensor in pair)
     args = (tuple(tensors),)
     return Handle(compiled(kernel, key, args, False), args, kernel, key)

@@ -121,9 +121,10 @@ def made(
     kernel: Any, tensors: tuple[Any, ...], objects: tuple[Any, ...], config: Any, matrices: tuple[Matrix, ...]
 ) -> Handle:  # fmt: skip
     """The kernel with its arguments, compiled at first sight: for all arguments that it reads in the same way. How it
-    reads the ``tensors`` follows from ``config`` and from which way the ``matrices`` lie."""
+    reads the ``tensors`` follows from ``config``, from which way the ``matrices`` lie, and how far they reach."""
     backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)
-    key = type(kernel), config, tuple(argument_of("argument", x).key() for x in objects), backwards
+    wide = tuple(tensor.engine.wide for tensor in tensors)  # offsets of 64 bits
+    key = type(kernel), config, tuple(argument_of("argument", x).key() for x in objects), backwards, wide
     args = *tensors, *objects
     return Handle(compiled(kernel, key, args, False), args, kernel, key)
 

@@ -11,6 +11,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.host.arguments import GemmUniversalArguments, GemmUniversalMode
 from tilewright.gemm.host.places import Places, array_batches, indices_of
+from tilewright.lang.arguments.arrays import Array
 
 MACHINES = ("auto", "cpu", "gpu")
 
@@ -96,7 +97,11 @@ class Problem:
             what = "out" if places.scatter_D is None else "what scatter_D_indices names of out"
             raise ArgumentError(f"{what} must be {_shape((m, n, 1))}, got {_shape(written)}")
         check_output(A, B, C, D, (results, D.shape[1], 1))
-        return cls(A, B, C if C is not None else D, D, C is not None, places)
+        problem = cls(A, B, C if C is not None else D, D, C is not None, places)
+        for key, (name, _, _) in found.items():
+            if key in vectors:
+                check_vector(name, vectors[key], problem)
+        return problem
 
     def geometry(self) -> tuple[Any, ...]:
         """What a plan depends on: extents, strides, types, alignment, device."""
@@ -131,6 +136,11 @@ class Problem:
     @property
     def matrices(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         return self.A, self.B, self.C, self.D
+
+    @property
+    def all_matrices(self) -> list[Matrix]:
+        """Those of all products."""
+        return [matrix for operand in range(4) for matrix in self.every(operand)]
 
     def every(self, operand: int) -> tuple[Matrix, ...]:
         """All matrices of operand 0 (A) to 3 (D): several where batches are told by pointer."""
@@ -202,6 +212,13 @@ def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple
     devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
     if len(devices) > 1:
         raise ArgumentError(f"the matrices live on different devices: {', '.join(sorted(devices))}")
+
+
+def check_vector(name: str, array: Array, problem: Problem) -> None:
+    """ArgumentError for a vector that is read while the result is written over it."""
+    (low, high), (first, last) = array.bounds, problem.D.array.bounds
+    if array.device == problem.D.device and low < last and first < high:
+        raise ArgumentError(f"out overlaps {name}; give it memory of its own")
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -23,9 +23,9 @@ def linear_combination(entry: KernelEntry, problem: Problem, alpha: float, beta:
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not isinstance(value, (numbers.Real, np.number)):
             raise ArgumentError(f"{name} must be a number, got {value!r}")
-        if value != value:
+        if value != value or abs(value) == float("inf"):
             raise ArgumentError(f"{name} is {value}: a scale must be finite")
-        if abs(value) > LARGEST.get("int" if acc.is_integer else acc.width, 3e38):
+        if abs(value + (acc.is_integer and value < 0)) > LARGEST.get("int" if acc.is_integer else acc.width, 3e38):
             raise ArgumentError(f"{name} is beyond what {acc} holds")
         if acc.is_integer and not float(value).is_integer():
             raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")

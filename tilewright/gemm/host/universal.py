@@ -18,7 +18,7 @@ from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.transfer import zeros_beside
-from tilewright.gemm.host.workspace import Memory, check_stream, own_memory, workspace_memory
+from tilewright.gemm.host.workspace import Memory, check_apart, check_stream, own_memory, workspace_memory
 from tilewright.gemm.schedule.launch import Workspace, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.lang.launch.machine import machine_of
@@ -83,6 +83,7 @@ class GemmUniversal:
         ready = self._plan(arguments)
         check_stream(stream, ready.problem.D.device)
         memory = workspace_memory(workspace, ready.needed, ready.problem.D.device)
+        check_apart(memory, ready.problem.all_matrices)
         memory.clear(stream)
         ready.compile(memory)
         self._ready = ready
@@ -97,6 +98,7 @@ class GemmUniversal:
                 f"update wants the geometry that initialize had, {ready.problem.describe()}; this is "
                 f"{problem.describe()}. Call initialize"
             )
+        check_apart(ready.memory, problem.all_matrices)
         function = epilogue_of(ready.plan.entry, problem, arguments.alpha, arguments.beta, arguments.epilogue)
         made = Ready(problem, function, ready.plan)
         made.compile(ready.memory)

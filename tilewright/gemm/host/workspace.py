@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright import Int32
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.schedule.launch import Workspace
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.arguments.streams import stream_handle
@@ -90,6 +91,17 @@ def workspace_memory(workspace: Any, needed: Workspace, device: str) -> Memory:
     if array.readonly:
         raise ArgumentError("the workspace is read-only")
     return Memory(needed, workspace, array)
+
+
+def check_apart(memory: Memory, matrices: Sequence[Matrix]) -> None:
+    """ArgumentError for a workspace that lies where an operand does."""
+    if memory.array is None:
+        return
+    low, high = memory.array.bounds
+    for matrix in matrices:
+        first, last = matrix.array.bounds
+        if low < last and first < high:
+            raise ArgumentError(f"the workspace overlaps {matrix.name}; give it memory of its own")
 
 
 def own_memory(needed: Workspace, zeros: Callable[[int, Any], Any]) -> Memory:

@@ -12,7 +12,7 @@ from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Chain
 from tilewright.gemm.host.plan import arch, limits
-from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.kernel.group_table import GroupBias
 from tilewright.gemm.operators.arrays import new_result
@@ -121,6 +121,11 @@ def biases(bias: Sequence[Any] | None, problems: list[Problem]) -> list[Any] | N
                 f"problem {i}: bias is {array.dtype} on {array.device}: all vectors are of one type, on the device of "
                 f"the matrices ({problem.D.device})"
             )
+        for j, other in enumerate(problems):
+            try:
+                check_vector(f"the bias of problem {i}", array, other)
+            except ArgumentError as error:
+                raise ArgumentError(f"problem {j}: {error}") from None
         arrays.append(array)
     return arrays
 

@@ -8,22 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
+from tilewright.gemm.arrays import asks_for_gradient
 from tilewright.gemm.choice.registry import KERNELS, KernelEntry, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, limits
-from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_result, operands, view_of
 from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.gemm.tuning import store
+from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 from tilewright.lang.launch.machine import machine_of
-from tilewright.lang.numbers.dtypes import numeric_of_dtype
 from tilewright.lang.numbers.numeric import Float32
 
 PRECISIONS = ("ieee", "tf32")
@@ -80,10 +81,13 @@ def matmul(
             return recorded(a, b, out, c, alpha, beta, bias, activation, out_dtype)
         key: Any = None
         if kernel is None or isinstance(kernel, str):
-            key = torch_key(a, b, out, c, bias), alpha, beta, activation, out_dtype, precision, kernel, decomposition
-            seen = _SEEN.get(key)
-            if seen is not None:
-                return again(seen, a, b, out, c, bias)
+            try:
+                key = torch_key(a, b, out, c, bias), alpha, beta, activation, out_dtype, precision, kernel, decomposition
+                seen = _SEEN.get(key)
+            except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
+                key = seen = None
+            if seen is not None and (result := again(seen, a, b, out, c, bias)) is not None:
+                return result
     else:
         key = None
     request = Request(a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition)
@@ -103,11 +107,34 @@ def is_recorded(torch: Any, tensor: Any) -> bool:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is left of a product's geometry: its launch and what the result looks like."""
+    """What is left of a product's geometry: its launch, what the result looks like, and where each operand begins and
+    ends, seen from its address: A, B, C, D, the bias."""
 
     prepared: Prepared
     shape: tuple[int, ...]
     dtype: Any
+    spans: tuple[tuple[int, int], ...]
+    same: bool
+    """Whether C and D lie alike, so that one may be the other."""
+
+    @classmethod
+    def of(cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, bias: Any) -> Seen:
+        problem = prepared.problem
+        arrays = [matrix.array for matrix in problem.matrices]
+        arrays += [] if bias is None else [array_of(bias)]
+        spans = [(low - array.address, high - array.address) for array in arrays for low, high in (array.bounds,)]
+        return cls(prepared, shape, dtype, tuple(spans), problem.C.stride == problem.D.stride)
+
+    def apart(self, addresses: tuple[int, ...]) -> bool:
+        """Whether a result that was given lies where nothing else is read; C may be the result itself."""
+        low, high = self.spans[3]
+        at = addresses[3]
+        low, high = at + low, at + high
+        for operand, ((first, last), address) in enumerate(zip(self.spans, addresses, strict=False)):
+            if operand != 3 and address + first < high and low < address + last:
+                if operand != 2 or address != at or not self.same:
+                    return False
+        return True
 
 
 def torch_key(*tensors: Any) -> tuple[Any, ...]:
@@ -119,13 +146,19 @@ def torch_key(*tensors: Any) -> tuple[Any, ...]:
 
 
 def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
-    if out is None:
-        out = a.new_empty(seen.shape, dtype=seen.dtype)
-    at = out.data_ptr()
-    seen.prepared.launch(
+    """The result; None where the operands have to be looked at once more: a result that overlaps something, or that
+    asks for a gradient, tensors without memory."""
+    result = a.new_empty(seen.shape, dtype=seen.dtype) if out is None else out
+    at = result.data_ptr()
+    addresses = (
         a.data_ptr(), b.data_ptr(), at if c is None else c.data_ptr(), at, 0 if bias is None else bias.data_ptr()
     )
-    return out
+    if not all(addresses[:4]) or not addresses[4] and bias is not None:
+        return None
+    if out is not None and (asks_for_gradient(out) or not seen.apart(addresses)):
+        return None
+    seen.prepared.launch(*addresses)
+    return result
 
 
 # -- the long way ------------------------------------------------------------------------------------------------------
@@ -184,8 +217,9 @@ class Request:
         elif key is not None and not c_copied and vector is self.bias and aliases((self.a, seen.a), (self.b, seen.b)):
             if len(_SEEN) >= REMEMBERED:
                 _SEEN.clear()
+            remembered = Seen.of(prepared, seen.shape, result.dtype, vector)
             prepared.release()
-            _SEEN[key] = Seen(prepared, seen.shape, result.dtype)
+            _SEEN[key] = remembered
         if kind == "jax" and problem.machine != "cpu":
             target: Any = machine_of("cuda")
             target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
@@ -209,8 +243,7 @@ class Request:
         """The numeric class of a result that is not given."""
         if self.out_dtype is None:
             return array_of(self.c).dtype if self.c is not None else entry.config.c.dtype
-        known = self.out_dtype
-        return known if hasattr(known, "ir_type") else numeric_of_dtype(known)
+        return numeric_class(self.out_dtype)
 
     def stack(self, name: str, x: Any, seen: Operands) -> tuple[Any, bool]:
         """``x`` (out or c) as the kernel takes it, and whether it is a copy."""
@@ -235,6 +268,7 @@ class Request:
             )
         if array.device != problem.D.device:
             raise ArgumentError(f"bias is on {array.device}, the matrices on {problem.D.device}")
+        check_vector("bias", array, problem)
         if array.stride in ((1,), (0,)) and (array.stride == (1,) or array.shape == (1,)):
             return self.bias
         return self.bias.contiguous() if framework(self.bias) == "torch" else self.bias.copy()

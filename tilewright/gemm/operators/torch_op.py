@@ -98,7 +98,7 @@ def recorded(
 ) -> Tensor:  # fmt: skip
     """:func:`matmul` through the operator. Where a gradient is wanted the activation is PyTorch's, which keeps what
     its own gradient needs."""
-    if activation is not None and activation not in TORCH_ACTIVATIONS:
+    if activation is not None and not (isinstance(activation, str) and activation in TORCH_ACTIVATIONS):
         raise ArgumentError(f"there is no activation {activation!r}; there are {', '.join(TORCH_ACTIVATIONS)}")
     graded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (a, b, c, bias))
     if out is not None and graded:
