@@ -50,7 +50,6 @@ def graded(x: Any) -> Any:
     return x.detach().requires_grad_()
 
 
-ELSEWHERE = "a (Complex|Boolean|complex)|do not know the dtype|no kernel takes"
 CASES: list[tuple[dict[str, Any], str]] = [
     ({"alpha": float("inf")}, "alpha is inf: a scale must be finite"),
     ({"alpha": float("nan")}, "alpha is nan: a scale must be finite"),
@@ -58,7 +57,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"alpha": 10**400}, "alpha is beyond what Float32 holds"),
     ({"alpha": 1j}, "alpha must be a number"), ({"alpha": "1"}, "alpha must be a number"),
     ({"alpha": np.array([1.0, 2.0])}, "alpha must be a number"), ({"alpha": [1]}, "alpha must be a number"),
-    ({"a": A > 0, "b": B > 0}, "no kernel takes Boolean"), ({"a": A.astype(complex)}, "do not know the dtype complex128"),
+    ({"a": A > 0, "b": B > 0}, "no kernel takes Boolean"),
+    ({"a": A.astype(complex)}, "do not know the dtype complex128"),
     ({"b": B.astype(np.longdouble)}, "do not know the dtype float128"),
     ({"b": B.astype(np.float32)}, "a is Float16, b is Float32"), ({"a": A.astype(">f2")}, "bytes in the other order"),
     ({"a": A.tolist()}, "list"), ({"b": None}, "None"), ({"a": np.float16(1)}, r"shape \(\)|is a number"),
@@ -171,9 +171,10 @@ def test_matmuls_repeated_calls_check_what_changes_from_call_to_call() -> None:
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 def test_words_of_matmul(kind: str, words: dict[str, Any], message: str) -> None:
     a, b = (torch.from_numpy(x) if kind == "torch" else x for x in (A, B))
-    given = {key: torch.from_numpy(x) if kind == "torch" and isinstance(x, np.ndarray) else x for key, x in words.items()}
+    if kind == "torch":
+        words = {key: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for key, x in words.items()}
     with pytest.raises(ArgumentError, match=message):
-        matmul(a, b, **given)
+        matmul(a, b, **words)
 
 
 def test_integer_scales() -> None:

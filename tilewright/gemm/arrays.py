@@ -38,8 +38,8 @@ class Matrix:
             raise ArgumentError(f"{name}: {error}") from None
         if asks_for_gradient(source):
             raise ArgumentError(
-                f"{name} asks for a gradient (requires_grad), and this call records none: give {name}.detach(), or call "
-                "it under torch.no_grad(). tilewright.gemm.matmul without out has gradients"
+                f"{name} asks for a gradient (requires_grad), and this call records none: give {name}.detach(), or "
+                "call it under torch.no_grad(). tilewright.gemm.matmul without out has gradients"
             )
         if rank == 2:
             return cls(name, source, array._replace(shape=(*array.shape, 1), stride=(*array.stride, 0)))

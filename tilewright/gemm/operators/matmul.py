@@ -82,7 +82,8 @@ def matmul(
         key: Any = None
         if kernel is None or isinstance(kernel, str):
             try:
-                key = torch_key(a, b, out, c, bias), alpha, beta, activation, out_dtype, precision, kernel, decomposition
+                how = alpha, beta, activation, out_dtype, precision, kernel, decomposition
+                key = torch_key(a, b, out, c, bias), how
                 seen = _SEEN.get(key)
             except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
                 key = seen = None
