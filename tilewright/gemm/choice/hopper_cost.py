@@ -20,7 +20,7 @@ from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 7.83e6  # of one multiprocessor at its full clock, 16-bit operands
 INSTRUCTION = 37.0  # columns that one wgmma costs beside its own
-TURNS = 1.09  # what a k tile costs warpgroups that take turns, beside its FLOPs: one issues while the other waits
+TURNS = 1.07  # what a k tile costs warpgroups that take turns, beside its FLOPs: one issues while the other waits
 ALONE = 1.125  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
 BYTES_PER_US = 1.09e5  # from L2 to one multiprocessor alone
 CROWD = 2.5  # how much slower when all of them load
@@ -31,7 +31,8 @@ L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
 LATENCY, FURTHER = 0.55, 0.2  # of a load; more for each doubling of a cluster whose blocks wait for each other
 TOGETHER = 0.015  # a k tile costs so much more for each doubling of such a cluster
 PART, STORE = 0.053, 7.5e-5  # the end of a tile: for each part and for each element of it
-TURN, TURNS_PART = 0.37, 0.39  # from one turn to the next; the end of the last tile, a part, which nothing hides
+TURN = 0.29  # from one turn to the next
+LAST_PART, LAST_COLUMN = 0.33, 0.005  # the end of the last tile, which nothing hides: a part, and a column
 SHARED = 1.01  # how much slower the shared loop is
 SHARING, PEER_ELEMENT = 3.25, 5.7e-5  # exchanging sums: once, and for each element of each block of a tile
 SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
@@ -150,6 +151,6 @@ def begin_us(config: HopperConfig) -> float:
     """Microseconds that a launch takes beside its waves: the start of clusters, the exchange of the sums of k slices,
     and the last tiles of warpgroups that take turns."""
     if config.pingpong:
-        return CLUSTER * doublings(config) + TURNS_PART * config.parts
+        return CLUSTER * doublings(config) + LAST_PART * config.parts + LAST_COLUMN * config.tile[1]
     slices = 0.0 if config.cluster_k == 1 else SLICING + SLICE_ELEMENT * config.tile[0] * config.tile[1]
     return CLUSTER * doublings(config) + slices
