@@ -241,3 +241,29 @@ def a_release_to_a_block_that_may_have_ended(bug: bool) -> None:
 
     launch(kernel, np.zeros((2, 32), np.float32), grid=2, block=32, cluster=2)
 
+
+
+@pair("data-race", "s[t] = x[t]  # by the producer", "y[t - 32] = s[63 - t]")
+def a_try_wait_whose_answer_nobody_looks_at(bug: bool) -> None:
+    """It may come back before the phase is complete: only the true branch of a test of its answer is ordered."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s, full = shared(32), cute.arch.alloc_smem(cutlass.Int64, 1)
+        if t == 0:
+            cute.arch.mbarrier_init(full, 32)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_threads()
+        if t < 32:
+            s[t] = x[t]  # by the producer
+            cute.arch.mbarrier_arrive(full)
+        else:
+            if cutlass.const_expr(bug):
+                cute.arch.mbarrier_try_wait(full, 0)
+            else:
+                while not cute.arch.mbarrier_try_wait(full, 0):
+                    pass
+            y[t - 32] = s[63 - t]
+
+    launch(kernel, numbers(32), numbers(32))

@@ -283,3 +283,20 @@ def global_memory_within_one_block(bug: bool) -> None:
         y[t] = data[63 - t]
 
     launch(kernel, numbers(64, I32), numbers(64, I32))
+
+
+@pair("data-race", "total[0] = 0.0  # cleared by block 0", "cute.arch.atomic_add(total.iterator, x[b * 64 + t])")
+def a_sum_cleared_by_one_of_those_who_add(bug: bool) -> None:
+    """Block 0's own sum hides what it cleared from a look at the last access only."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, total: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if cutlass.const_expr(bug):
+            if b == 0:
+                total[0] = 0.0  # cleared by block 0
+                cute.arch.sync_threads()
+        cute.arch.atomic_add(total.iterator, x[b * 64 + t])
+
+    launch(kernel, numbers(256), np.zeros(1, np.float32), grid=4)

@@ -28,9 +28,10 @@ def explain(layout: Layout, now: Site, then: Site, threads: list[int], shared: b
                 "waited for that",
                 "mbarrier_wait(barrier, phase) (consumer_wait of a pipeline) before the access")  # fmt: skip
     if agent.startswith("cp.async.bulk"):
-        return ("the bulk copy has been issued, but its group has not been waited for",
-                "cp_async_bulk_commit_group(); cp_async_bulk_wait_group(0, read=True) by the thread that issued it, "
-                "then a barrier")  # fmt: skip
+        what, how = ("written", "0") if agent == "cp.async.bulk" else ("read", "0, read=True")
+        return (f"the bulk copy has been issued, but nobody who waited until it has {what} its bytes has told this one",
+                f"cp_async_bulk_commit_group(); cp_async_bulk_wait_group({how}) by the thread that issued it, then a "
+                "barrier before other threads touch the bytes")  # fmt: skip
     if now.agent:
         name = {"tma": "TMA"}.get(now.agent, now.agent)
         return (f"{name} may act at any time after its issue, and nothing keeps the other access out of that time: it "

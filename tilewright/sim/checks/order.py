@@ -59,7 +59,7 @@ class HappensBefore(Observer):
 
     def begin(self, launch: Launch) -> None:
         known = facts(launch.program)
-        self.sites = known.sites
+        self.sites, self.unheeded = known.sites, known.unheeded
         self.layout = Layout(launch.geometry, known.agents, known.mbarriers)
         self.flags = Flags(self.layout)
         self.issuing: tuple[int, int, Snapshot] | None = None
@@ -105,7 +105,7 @@ class HappensBefore(Observer):
                     meetings.landed(group.warps, places, lanes, self.layout.agents.index(order.agent), self._open())
                 else:
                     meetings.arrive(group.warps, places, lanes)
-        elif what == "test":
+        elif what == "test" and op not in self.unheeded:
             assert done is not None
             meetings.acquire(group.warps, places[done], lanes[done])
         elif what == "wait":

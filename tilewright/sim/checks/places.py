@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.core import Location, Op
+from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import PtrType
-from tilewright.sim.checks.sites import origin
+from tilewright.sim.checks.sites import SHARED_SPACES, origin
 from tilewright.sim.messages import place
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
@@ -74,8 +75,10 @@ def global_memory(op: Op | None, buffer: Any, offset: int, size: int) -> Memory:
     """A place in an array of the caller; ``op``: one that names it, ``offset``: bytes from the buffer's base."""
     name = ""
     for value in op.operands if op is not None else ():
-        if isinstance(value.type, PtrType):
-            name = origin(value).hint or name
+        root = origin(value)
+        is_global = isinstance(value.type, PtrType) and value.type.space not in SHARED_SPACES
+        if is_global or root.type == TENSOR_MAP:
+            name = root.hint or name
     coordinate = _coordinate(buffer.owner, offset - buffer.low)
     if coordinate is None:
         name = f"{name or 'an array'} at byte {offset - buffer.low}"

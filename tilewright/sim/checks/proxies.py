@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tilewright.atoms.cp_async import CpAsync
 from tilewright.atoms.sync import FenceProxy
 from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import actor, lanes_of
@@ -91,9 +92,11 @@ class Proxies(SharedChecker):
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
-        if verb == "load" or self.order.landing or not isinstance(buffer, SharedBuffer):
+        if verb == "load" or not isinstance(buffer, SharedBuffer):
             return
         wave, op = group.wave, group.lanes.op
+        if self.order.landing and not isinstance(op.attrs["atom"], CpAsync):
+            return  # what the async proxy writes; cp.async writes by the generic one
         written, fences = self.written[wave], self.fences[wave]
         number = self.numbers.get(id(op))
         if number is None:
@@ -105,7 +108,11 @@ class Proxies(SharedChecker):
         count: Any = 0
         if fences:
             count = np.array([len(fences.get(int(w), ())) for w in group.warps])[rows]
-        write = _packed(warps * WARP + lanes % WARP, self.order.waves[wave].now[warps], count, number)
+        clock = self.order.waves[wave].now[warps]
+        if self.order.landing:
+            agent = self.order.layout.agents.index("cp.async")
+            clock = self.order.landing[-1].notes.open[rows, agent]  # the group of the copies
+        write = _packed(warps * WARP + lanes % WARP, clock, count, number)
         cells = flat_offsets(buffer, group, off, mask) >> self.shift
         for step in range(max(1, access.nbytes >> self.shift)):
             written[cells + step] = write
@@ -158,7 +165,7 @@ class Proxies(SharedChecker):
         distinct, first = np.unique(writes[there], return_index=True)
         for write, k in zip(distinct, np.flatnonzero(there)[first], strict=True):
             lane, clock, fences, number = _unpacked(int(write))
-            verdict = self._verdict(wave, effect, rows, lane, clock, fences)
+            verdict = self._verdict(wave, effect, rows, lane, clock, fences, self._copies(number))
             if verdict == "fenced":
                 continue
             finding = self._finding(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
@@ -167,7 +174,13 @@ class Proxies(SharedChecker):
             else:
                 self.findings.add(finding)
 
-    def _verdict(self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int) -> str:
+    def _copies(self, number: int) -> bool:
+        op = self.ops[number]
+        return op is not None and op.opcode == "call" and isinstance(op.attrs["atom"], CpAsync)
+
+    def _verdict(
+        self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int, copied: bool
+    ) -> str:
         """``fenced``, ``by the issuer`` (whether that counts is known at the end), ``unordered`` or ``missing``."""
         snapshot, clocks = effect.notes, self.order.waves[wave]
         warp, column = lane // WARP, clocks.own[lane // WARP]
@@ -181,11 +194,15 @@ class Proxies(SharedChecker):
                 identity = int(clocks.unit[warp]) * WARP + lane % WARP
                 if known is not None and known.knows(int(clocks.cluster[warp]), int(column), identity, fence.clock):
                     return "fenced"
+        if copied:
+            column = self.order.layout.agent_unit(column, warp, self.order.layout.agents.index("cp.async"))
         for row in rows:
             for fence in self.fences[wave].get(int(snapshot.warps[row]), []):
-                if fence.clock <= snapshot.now[row] and (
-                    fence.known[column] >= clock if int(snapshot.warps[row]) != warp else False
-                ):
+                if fence.clock > snapshot.now[row] or fence.known[column] < clock:
+                    continue
+                if copied:  # a thread that copies need not be there when its copies have landed
+                    return "fenced"
+                if int(snapshot.warps[row]) != warp:
                     return "by the issuer"
         return "unordered" if after else "missing"
 

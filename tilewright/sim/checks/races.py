@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.core import Op
-from tilewright.ir.tensormap import TENSOR_MAP, TensorMap
 from tilewright.sim.checks.acting import Acting
 from tilewright.sim.checks.actors import Actor, actor, lanes_of
+from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.explain import explain
 from tilewright.sim.checks.findings import Finding, Findings, Party
@@ -39,7 +39,6 @@ from tilewright.sim.checks.shadow import (
 from tilewright.sim.checks.sites import THREAD, facts
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
-from tilewright.sim.values import Ptr
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
@@ -70,7 +69,7 @@ class Races(Checker):
         self.launch = launch
         known = facts(launch.program)
         self.granules, self.allocations = known.granules, known.allocations
-        self.writable = _writable(launch)
+        self.writable = buffers_of(launch, known.written)  # no other can be raced for
         self.off = launch.geometry.blocks * self.order.layout.block >= MOST_UNITS
 
     def wave(self, wave: Wave) -> None:
@@ -200,11 +199,17 @@ class Races(Checker):
         before = where.get(shadow.written)
         if not _older(before, *floors):
             self._compare(verb, before, cells, acting, number, group, values, shadow)
-        if shadow.strong and self.order.sites[number].scope == THREAD:
-            for memory in shadow.strong.values():
-                before = where.get(memory)
-                if not _older(before, *floors):
-                    self._compare(verb, before, cells, acting, number, group, None, shadow)
+        strong = self.order.sites[number].scope != THREAD
+        # A strong access may take the place of a weak one that it is ordered with and others are not, and the other way
+        # round: those are kept, too.
+        for memory in shadow.weak if strong else shadow.strong.values():
+            kept = where.get(memory)
+            if not _older(kept, *floors):
+                self._compare(verb, kept, cells, acting, number, group, None, shadow)
+        if strong and verb != "load" and before.any():
+            weak = (before != 0) & (self.order.sites.scopes[site_of(before)] == THREAD)
+            if weak.any():
+                shadow.overtaken(cells[weak], before[weak])
         entries = acting.entries(number)
         if verb == "load":
             if len(shadow.reads) >= OFTEN and shared:
@@ -216,7 +221,8 @@ class Races(Checker):
                 before = where.get(reads)
                 if not _older(before, *floors):
                     self._compare(verb, before, cells, acting, number, group, None, shadow)
-                where.set(reads, 0)
+                if not strong:
+                    where.set(reads, 0)
         where.set(shadow.written, entries)
         if not where.once():
             lost = np.flatnonzero(where.get(shadow.written) != entries)
@@ -437,28 +443,6 @@ def _issuer(effect: Effect) -> int:
 def _counted(op: Op) -> bool:
     """Whether what the op brings counts at an mbarrier."""
     return any(a.role == "mbarrier" and a.agent for a in op.attrs["atom"].accesses)
-
-
-def _writable(launch: Launch) -> set[Any]:
-    """The buffers that a kernel may write to; no other can be raced for."""
-    numbers, space = facts(launch.program).written, launch.space
-    if numbers is None:
-        return set(space.exposed())
-    found: set[Any] = set()
-    for number in numbers:
-        value = launch.slots[launch.program.params[number]]
-        if isinstance(value, Ptr):
-            found.add(value.buf)
-        elif launch.program.function.params[number].type == TENSOR_MAP:
-            tensor_map = TensorMap.of_image(value)
-            address = tensor_map.address if tensor_map is not None else 0
-            found.update(b for b in space.exposed() if b.base + b.low <= address < b.base + b.high)
-    ranges = [(b.base + b.low, b.base + b.high) for b in found if isinstance(getattr(b, "low", None), int)]
-    if len(ranges) < len(found):
-        return set(space.exposed())
-    # Arrays may overlap (views of one): who writes to one writes to both.
-    overlapping = [b for b in space.exposed() if any(b.base + b.low < h and lo < b.base + b.high for lo, h in ranges)]
-    return found | set(overlapping)
 
 
 def _other_values(bad: Array, before: Array, cells: Array, shadow: Shadow, values: Any, order: HappensBefore) -> Array:

@@ -10,6 +10,7 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.divergence import Divergence
 from tilewright.sim.checks.exits import Exits
 from tilewright.sim.checks.flying import Flying
+from tilewright.sim.checks.global_proxies import GlobalProxies
 from tilewright.sim.checks.mbarriers import MbarrierRules
 from tilewright.sim.checks.performance import Performance
 from tilewright.sim.checks.proxies import Proxies
@@ -17,11 +18,12 @@ from tilewright.sim.checks.races import Races
 from tilewright.sim.checks.residency import Residency
 from tilewright.sim.checks.uninitialised import Uninitialised
 
-# In the order in which they hear of an event. Names are unique.
+# In the order in which they hear of an event. Classes of one name are chosen together.
 CHECKERS: tuple[type[Checker], ...] = (
     Races,
     Uninitialised,
     Proxies,
+    GlobalProxies,
     Flying,
     MbarrierRules,
     Exits,
@@ -45,7 +47,7 @@ def chosen(check: str) -> dict[str, bool]:
     >>> chosen("races"), chosen("none"), "uninitialised" in chosen("default")
     ({'races': True}, {}, False)
     """
-    names = [checker.name for checker in CHECKERS]
+    names = list(dict.fromkeys(checker.name for checker in CHECKERS))
     found: dict[str, bool] = {}
     for word in (word.strip() for word in str(check).split(",")):
         if word == "all":

@@ -106,6 +106,7 @@ class Shadow:
         # By number of the block, modulo SLOTS: an atomic before the last one, which nothing orders with that. One for
         # all blocks would not do: the last but one may be of the block that reads the sum, and knows of its own.
         self.strong: dict[int, Array] = {}
+        self.weak: list[Array] = []  # of cells whose last access is strong the last weak write, once there are any
         self.sorted = -1  # the newest tick of the reads that are in the cells
         self.reads: list[Read] = []
         self.kept = 0
@@ -126,6 +127,12 @@ class Shadow:
             if memory is None:
                 memory = self.strong[slot] = np.zeros(self.cells, np.int64)
             memory[cells[mine]] = entries[mine]
+
+    def overtaken(self, cells: Array, entries: Array) -> None:
+        """Remember weak writes that a strong access takes the place of."""
+        if not self.weak:
+            self.weak.append(np.zeros(self.cells, np.int64))
+        self.weak[0][cells] = entries
 
     def forget(self, floor: int) -> None:
         """Drop reads that are older than a barrier which everybody has passed."""

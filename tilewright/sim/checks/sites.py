@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from tilewright.atoms.mbarrier import MbarrierTest
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.effects import SCOPES, Access
 from tilewright.ir.passes.written import SHARED_SPACES as SHARED_SPACES
@@ -59,6 +62,7 @@ class Sites:
 
     def __init__(self) -> None:
         self.found: list[Site] = [Site(None, "load")]
+        self.scopes = np.full(MOST_SITES + 1, THREAD, np.int8)  # by number
         self.numbers: dict[tuple[int, str, bool], int] = {}
 
     def number(self, op: Op | None, verb: str, shared: bool) -> int:
@@ -68,6 +72,7 @@ class Sites:
         if known is None:
             self.found.append(Site(op, verb, _access(op, verb, shared)))
             known = self.numbers[key] = min(len(self.found) - 1, MOST_SITES)
+            self.scopes[known] = self.found[known].scope
         return known
 
     def __getitem__(self, number: int) -> Site:
@@ -125,6 +130,23 @@ def written(function: Function) -> set[int] | None:
     return found
 
 
+def of_async_proxy(function: Function) -> set[int]:
+    """The parameters through which a kernel reaches global memory by the async proxy, as far as they are known."""
+    found = set()
+    for op in function.walk():
+        for value, access in op.attrs["atom"].accessed(op) if op.opcode == "call" else ():
+            root = origin(value)
+            if access.proxy == "async" and MemSpace.GMEM in access.memories and root in function.params:
+                found.add(function.params.index(root))
+    return found
+
+
+def written_by_threads(function: Function) -> set[int]:
+    """The parameters through which a kernel writes to global memory by the generic proxy, as far as they are known."""
+    return {function.params.index(root) for root, op in writes(function) if root in function.params
+            and not (op.opcode == "call" and any(a.proxy == "async" for a in op.attrs["atom"].accesses))}  # fmt: skip
+
+
 class Facts:
     """What the checks ask of a kernel's ops. ``calls``: its instructions."""
 
@@ -141,6 +163,11 @@ class Facts:
         )  # whether blocks reach into each other's shared memory
         self.granules = {shared: granule(function, shared) for shared in (True, False)}
         self.written = written(function)
+        self.by_threads, self.by_async_proxy = written_by_threads(function), of_async_proxy(function)
+        # Calls of mbarrier.try_wait whose answer nobody looks at: what follows is not ordered by it.
+        used = {operand for op in ops for operand in op.operands}
+        tests = [op for op in self.calls if isinstance(op.attrs["atom"], MbarrierTest)]
+        self.unheeded = {op for op in tests if op.result not in used}
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
         self.doubtful = doubtful(function)  # fragments that may be read before they are written
         self.least_shared_element = min(
