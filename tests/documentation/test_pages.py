@@ -1,0 +1,107 @@
+"""Every page of docs/: its programs run, and the files, names, options and variables that it names exist."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from tilewright.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+BLOCK = re.compile(r"^ *```python\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+
+# Pages whose programs another test runs; what is run here is the rest.
+RUN_ELSEWHERE = {
+    "README.md": "tests/repo/test_documents.py",
+    "docs/analysis.md": "tests/analysis/test_docs.py",
+    "docs/cuda.md": "tests/repo/test_documents.py",
+    "docs/gallery.md": "tests/documentation/test_website.py",
+    "docs/hopper.md": "tests/hopper/test_page.py",
+    "docs/language.md": "tests/lang/test_document.py",
+    "docs/layouts.md": "tests/layout/test_docs.py",
+    "docs/pipelines.md": "tests/pipeline/test_document.py",
+    "docs/tma.md": "tests/hopper/test_tma_document.py",
+    "docs/wgmma.md": "tests/hopper/test_document.py",
+}
+NOT_RUN = {"docs/instructions.md": "parts of Tilewright's own source"}
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def has_programs(page: Path) -> bool:
+    return BLOCK.search(page.read_text()) is not None
+
+
+HERE = [
+    page for page in PAGES
+    if has_programs(page) and name(page) not in {**RUN_ELSEWHERE, **NOT_RUN} and page.parent.name != "path"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", HERE, ids=name)
+def test_the_programs_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
+    """The blocks of a page are one program. `print(...)  # text` prints the text."""
+    source = tmp_path / f"{page.stem}.py"  # a file, because staging reads the source of kernels
+    source.write_text("\n".join(BLOCK.findall(page.read_text())))
+    names: dict[str, Any] = {"__name__": page.stem, "__file__": str(source)}
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(source.read_text(), str(source), "exec"), names)
+    expected = re.findall(r"^ *print\(.*\) +# (.*)$", source.read_text(), re.MULTILINE)
+    assert [line for line in expected if line not in printed.getvalue().splitlines()] == []
+
+
+def test_the_tests_that_run_other_pages_name_them() -> None:
+    for page, test in RUN_ELSEWHERE.items():
+        assert Path(page).name in (ROOT / test).read_text() or "gallery" in page
+        assert has_programs(ROOT / page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    for path in re.findall(r"`([\w./]+\.(?:py|json|toml|md))`", page.read_text()):
+        found = [ROOT / path, *(ROOT / "tilewright").rglob(path)] if "/" in path else None
+        assert found is None or any(file.exists() for file in found), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_names_of_tilewright_that_a_page_names_exist(page: Path) -> None:
+    for dotted in set(re.findall(r"`(tilewright(?:\.\w+)+)\b[^`]*`", page.read_text())):
+        found: Any = importlib.import_module("tilewright")
+        module = "tilewright"
+        for part in dotted.split(".")[1:]:
+            module += f".{part}"
+            if not hasattr(found, part):
+                with contextlib.suppress(ModuleNotFoundError):
+                    importlib.import_module(module)
+            assert hasattr(found, part), dotted
+            found = getattr(found, part)
+
+
+def test_environment_variables_of_the_pages_are_read_somewhere() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "tilewright").rglob("*.py"))
+    settings = (ROOT / "tilewright/sim/settings.py").read_text()
+    simulator = set(re.findall(r"^    (\w+): (?:int|str|bool|float)", settings, re.MULTILINE))
+    for page in PAGES:
+        for variable in set(re.findall(r"TILEWRIGHT_[A-Z_]+\b", page.read_text())):
+            known = variable in source or variable.removeprefix("TILEWRIGHT_SIM_").lower() in simulator
+            assert known, (name(page), variable)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_of_a_page_and_their_options_exist(page: Path) -> None:
+    root: Any = typer.main.get_command(app)
+    for command, rest in re.findall(r"^(?:    (?:\$ )?|)tilewright ([a-z]+)\b(.*)$", page.read_text(), re.MULTILINE):
+        assert command in root.commands, command
+        known = {option for parameter in root.commands[command].params for option in parameter.opts} | {"--help"}
+        own = rest.split("#")[0].split(".py", 1)[0]  # what follows a script's name are its own arguments
+        assert [option for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", own) if option not in known] == [], rest
