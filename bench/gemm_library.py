@@ -3,6 +3,7 @@
     python bench/gemm_library.py [--write DIR] [--sets large decode streamk_random unaligned] [--dtypes f16 bf16]
     python bench/gemm_library.py --sets --random 32 --seed 7          # shapes of our own draw, as streamk_random's
     python bench/gemm_library.py --search --sets decode               # the choice beside every size and decomposition
+    python bench/gemm_library.py --tuned --sets streamk_random        # what tuning finds beside the choice
     python bench/gemm_library.py --sets --sharing                     # Stream-K beside data-parallel, hostile shapes
     python bench/gemm_library.py --sets --few                         # 1 to 16 rows, with the kernel for few rows
     python bench/gemm_library.py --sets --ampere                      # mma.sync decompositions beside CUTLASS's example
@@ -18,7 +19,9 @@ earlier; with ``--write`` the results file is written after each shape.
 
 ``--search`` times the sizes of the Hopper kernel with all ways to share tiles, coarsely at first, then the best
 ``--finalists`` of them in turns with the default choice; its last column is how much of the best speed the choice
-reaches. It takes the ``--options`` that the model finds best (0: all). ``--limit`` takes the first shapes of each set.
+reaches. It takes the ``--options`` that the model finds best (0: all). ``--tuned`` does as ``tune``: the model's best
+12 once each, the best of these in turns, and then the fastest, the choice and cuBLAS in other turns. ``--limit`` takes
+the first shapes of each set.
 """
 
 from __future__ import annotations
@@ -37,7 +40,20 @@ from pathlib import Path
 from typing import Any
 
 from common import table, write_results
-from library_jobs import CHOICE, CUBLAS, EXAMPLE, EXAMPLE_SIDES, NAMES, Answer, Job, Record, Shape, work
+from library_jobs import (
+    CHOICE,
+    CUBLAS,
+    EXAMPLE,
+    EXAMPLE_SIDES,
+    NAMES,
+    TUNED,
+    Answer,
+    Job,
+    Record,
+    Shape,
+    tiles_of,
+    work,
+)  # fmt: skip
 from pool import Failure, Pool
 
 from tilewright.errors import ArgumentError
@@ -99,11 +115,13 @@ class Run:
         self.open: dict[Job, int] = {}  # coarse jobs that are still to come, by what they are for
         self.done = self.kernels = self.compiled = 0
         self.path: Path | None = None
+        default = 12 if args.tuned else 160
+        self.options = default if args.options is None else args.options
 
     def run(self) -> None:
         end = self.began + 60 * self.args.minutes
         for job in self.jobs:
-            if self.args.search and job.kind == "compare":
+            if (self.args.search or self.args.tuned) and job.kind == "compare":
                 self.search(job)
             else:
                 self.pool.submit(job)
@@ -120,7 +138,8 @@ class Run:
     def search(self, job: Job) -> None:
         """Time each of the options once: the same size always in the same process, which has it compiled then."""
         try:
-            found = best_by_model(stand_in(job.shape, NAMES[job.dtype], None, "k", job.b), self.args.options or 1 << 30)
+            problem = stand_in(job.shape, NAMES[job.dtype], None, "k", job.b)
+            found = best_by_model(problem, self.options or 1 << 30)
         except ArgumentError:
             found = []
         shares: dict[int, list[Candidate]] = {}
@@ -140,7 +159,8 @@ class Run:
         if self.open[job] == 0:
             us = self.coarse.pop(job)
             best = sorted(us, key=us.__getitem__)[: self.args.finalists]
-            self.pool.submit(replace(job, found=tuple(best)), first=True)
+            kind = "tuned" if self.args.tuned else "compare"
+            self.pool.submit(replace(job, kind=kind, found=tuple(best)), first=True)
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -186,6 +206,12 @@ def ratios(records: list[Record]) -> Iterator[tuple[tuple[str, ...], float]]:
         if name == "sharing":
             yield (*key, "Stream-K of data-parallel"), us["data-parallel"] / us["Stream-K"]
             yield (*key, "the choice of data-parallel"), us["data-parallel"] / us[CHOICE]
+            for tile in tiles_of(us):
+                ratio = us[f"data-parallel {tile}"] / us[f"Stream-K {tile}"]
+                yield (*key, f"Stream-K of data-parallel, both {tile}"), ratio
+        elif TUNED in us:
+            yield (*key, "tuned of cuBLAS"), us[CUBLAS] / us[TUNED]
+            yield (*key, "the choice of tuned"), us[TUNED] / us[CHOICE]
         elif len(us) > 2:
             yield (*key, "of the best size"), min(time for side, time in us.items() if side != CUBLAS) / us[CHOICE]
 
@@ -213,7 +239,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
     parser.add_argument("--limit", type=int, help="the first shapes of each set only")
     parser.add_argument("--search", action="store_true", help="every size and decomposition beside the choice")
-    parser.add_argument("--options", type=int, default=160, help="of the search, the model's best; 0: all")
+    parser.add_argument("--tuned", action="store_true", help="beside the choice, what tuning finds")
+    parser.add_argument("--options", type=int, help="of the search, the model's best (160; 12 to tune); 0: all")
     parser.add_argument("--finalists", type=int, default=6, help="of the search, for the exact comparison")
     parser.add_argument("--sharing", action="store_true", help="Stream-K against data-parallel on hostile shapes")
     parser.add_argument("--few", action="store_true", help="1 to 16 rows, with the kernel for few rows beside")
@@ -229,7 +256,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 def main(given: list[str] | None = None) -> int:
     args = arguments(given)
     jobs = jobs_of(args)
-    with Pool(max(1, min(args.processes, 1 << 30 if args.search else len(jobs))), work) as pool:
+    with Pool(max(1, min(args.processes, 1 << 30 if args.search or args.tuned else len(jobs))), work) as pool:
         run = Run(pool, args, jobs)
         run.run()
     print(f"{run.done} of {len(jobs)} shapes in {time.monotonic() - run.began:.0f} s; {run.compiled} kernels compiled "

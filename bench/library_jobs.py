@@ -27,7 +27,10 @@ EXAMPLE = {
 data-parallel, Stream-K, basic split-K 2, Stream-K as split-K 2."""
 EXAMPLE_SIDES = ("data-parallel", "Stream-K", "split-K 2", "Stream-K as split-K 2")
 
-CHOICE, CUBLAS = "tilewright", "cuBLAS"
+CHOICE, CUBLAS, TUNED = "tilewright", "cuBLAS", "tuned"
+SMALL = 1024
+"""Rows or columns below which Stream-K is compared on tiles of 128 x 128, too."""
+TUNING_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Job:
-    """``kind`` is "compare" (the default choice, and ``found``), "coarse" (each of ``found`` once), "sharing",
-    "ampere" or "few"; ``b`` says along which mode B lies."""
+    """``kind`` is "compare" (the default choice, and ``found``), "coarse" (each of ``found`` once), "tuned" (the best
+    of ``found`` beside the choice), "sharing", "ampere" or "few"; ``b`` says along which mode B lies."""
 
     kind: str
     set: str
@@ -99,14 +102,28 @@ def ways_of(job: Job) -> list[Way]:
         case "coarse":
             return candidates
         case "sharing":
-            entry = f"hopper_{job.dtype}"
-            return [choice, Way("data-parallel", entry, "data_parallel"), Way("Stream-K", entry, "stream_k")]
+            return [choice, *sharing_ways(job)]
         case "few":
             return [choice, Way("few rows", f"small_m_{job.dtype}")]
         case "ampere":
             return ampere_ways(job.shape)
         case _:
             return [choice, *candidates]
+
+
+def sharing_ways(job: Job) -> list[Way]:
+    """Both decompositions in the best size of each, and in the same size: what a user gains who has fixed the tile."""
+    entry = kernels()[f"hopper_{job.dtype}"]
+    tiles = [(128, 256)] + [(128, 128)] * (min(job.shape[:2]) < SMALL)
+    single = {
+        config.tile[:2]: config
+        for config in (entry.config, *entry.small)
+        if config.cluster_size == 1 and not (config.transposed or config.pingpong)
+    }
+    both = (("data-parallel", "data_parallel"), ("Stream-K", "stream_k"))
+    return [Way(name, entry, how) for name, how in both] + [
+        Way(f"{name} {x}x{y}", entry.only(single[x, y]), how) for x, y in tiles for name, how in both
+    ]
 
 
 def ampere_ways(shape: Shape) -> list[Way]:
@@ -147,6 +164,13 @@ def measure(job: Job, ways: list[Way], answer: Answer) -> None:
         sides += [
             Side(way.name, ours(sets, way.kernel, way.decomposition), sets, flops, seconds=job.seconds) for way in ways
         ]
+        if job.kind == "tuned":  # as tune() does it; the figures are of other turns than those that it was chosen by
+            times = interleaved(sides[2:], TUNING_ROUNDS)
+            best = min(sides[2:], key=lambda side: times[side.name], default=None)
+            # Shapes that are not tuned keep the choice.
+            best = best or Side(TUNED, sides[1].run, sets, flops, seconds=job.seconds)
+            best.name = TUNED
+            sides = [*sides[:2], best]
         us = interleaved(sides, job.rounds)
         answer.text = f"{job}: {line(job, us)}"
         for side in sides:
@@ -171,6 +195,11 @@ def candidates_of(job: Job, ways: list[Way]) -> list[Candidate]:
     return [named[way.name] for way in ways]
 
 
+def tiles_of(us: dict[str, float]) -> list[str]:
+    """The tiles on which both decompositions were timed."""
+    return [name.split()[1] for name in us if name.startswith("Stream-K ") and " as " not in name]
+
+
 def line(job: Job, us: dict[str, float]) -> str:
     """What was found, in few words."""
     if job.kind == "ampere":
@@ -181,9 +210,12 @@ def line(job: Job, us: dict[str, float]) -> str:
     text = f"{us[CHOICE]:.1f} us, {us[CUBLAS] / us[CHOICE]:.3f} of cuBLAS"
     if job.kind == "sharing":
         gain, chosen = us["data-parallel"] / us["Stream-K"], us["data-parallel"] / us[CHOICE]
-        return f"{text}; Stream-K {gain:.3f} of data-parallel, the choice {chosen:.3f}"
+        same = [f"{us[f'data-parallel {tile}'] / us[f'Stream-K {tile}']:.3f} on {tile}" for tile in tiles_of(us)]
+        return f"{text}; Stream-K {gain:.3f} of data-parallel ({', '.join(same)}), the choice {chosen:.3f}"
     if job.kind == "few":
         return f"{text}; few rows {job.shape[1] * job.shape[2] * 2e-6 / us['few rows']:.2f} TB/s"
+    if job.kind == "tuned":
+        return f"{text}; tuned {us[CUBLAS] / us[TUNED]:.3f}"
     if len(us) > 2:
         best = min((time, side) for side, time in us.items() if side != CUBLAS)
         text += f"; best {best[1]}, the choice reaches {best[0] / us[CHOICE]:.3f}"

@@ -43,7 +43,9 @@ def test_sides_of_each_kind_of_job(bench: Any) -> None:
         return [way.name for way in library_jobs.ways_of(library_jobs.Job(kind, "set", shape, "f16", "k"))]
 
     assert sides("compare", (256, 256, 256)) == ["tilewright"]
-    assert sides("sharing", bench.HOSTILE[0]) == ["tilewright", "data-parallel", "Stream-K"]
+    shared = ["tilewright", "data-parallel", "Stream-K", "data-parallel 128x256", "Stream-K 128x256"]
+    assert sides("sharing", bench.HOSTILE[0]) == shared
+    assert sides("sharing", bench.HOSTILE[-1]) == [*shared, "data-parallel 128x128", "Stream-K 128x128"]
     for shape in library_jobs.EXAMPLE:
         assert sides("ampere", shape) == list(library_jobs.EXAMPLE_SIDES)
     assert sides("few", bench.FEW[0]) == ["tilewright", "few rows"]
@@ -62,18 +64,23 @@ def test_the_table(bench: Any) -> None:
 
     records = [record("s", "cuBLAS", 12.0), record("s", "tilewright", 10.0), record("s", "other", 9.0)]
     records += [record("sharing", name, us) for name, us in (("cuBLAS", 8.0), ("tilewright", 10.0),
-                                                             ("data-parallel", 15.0), ("Stream-K", 12.0))]  # fmt: skip
+                                                             ("data-parallel", 15.0), ("Stream-K", 12.0),
+                                                             ("data-parallel 128x256", 18.0),
+                                                             ("Stream-K 128x256", 12.0))]  # fmt: skip
+    records += [record("t", name, us) for name, us in (("cuBLAS", 8.0), ("tilewright", 10.0), ("tuned", 5.0))]
     found = {key[0] + " " + key[3]: ratio for key, ratio in bench.ratios(records)}
     assert found == {
         "s of cuBLAS": 1.2, "s of the best size": 0.9, "sharing of cuBLAS": 0.8,
         "sharing Stream-K of data-parallel": 1.25, "sharing the choice of data-parallel": 1.5,
+        "sharing Stream-K of data-parallel, both 128x256": 1.5, "t of cuBLAS": 0.8, "t tuned of cuBLAS": 1.6,
+        "t the choice of tuned": 0.5,
     }  # fmt: skip
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("mode", ["--search", "--sharing", "--ampere", "--few"])
+@pytest.mark.parametrize("mode", ["--search", "--tuned", "--sharing", "--ampere", "--few"])
 def test_on_a_gpu(mode: str, bench: Any, tmp_path: Path) -> None:
-    shapes = ["--shapes", "256,384,512"] if mode == "--search" else []
+    shapes = ["--shapes", "256,384,512"] if mode in ("--search", "--tuned") else []
     given = ["--sets", *shapes, mode, "--limit", "1", "--options", "4", "--processes", "2", "--rounds", "2"]
     assert bench.main([*given, "--write", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
