@@ -42,7 +42,7 @@ def test_files_and_names(tmp_path: Path) -> None:
 
 def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No object file, a warning, and the C source can be loaded."""
-    monkeypatch.setattr(files, "compiler", lambda: None)
+    monkeypatch.setattr(files, "compiler", list)
     with pytest.warns(UserWarning, match="no C compiler .* so add.o was not made") as seen:
         compiled_add().export_to_c(tmp_path, "add")
     assert seen[0].filename == __file__
@@ -52,8 +52,11 @@ def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @needs_compiler
 def test_a_compiler_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "/bin/false")
-    with pytest.raises(CompileError, match="/bin/false .* failed"):
+    monkeypatch.setenv("CC", "/bin/false -m64")
+    with pytest.raises(CompileError, match="/bin/false -m64 .* failed"):
+        compiled_add().export_to_c(tmp_path, "add")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(CompileError, match="the C compiler that CC names is not here: 'no-such-compiler'"):
         compiled_add().export_to_c(tmp_path, "add")
     assert listing(tmp_path) == []
 

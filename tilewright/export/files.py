@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -118,23 +119,26 @@ def _write(folder: Path, name: str, files: dict[str, str]) -> None:
         raise ArgumentError(f"export_to_c: cannot write to file_path={str(folder)!r}: {error}") from error
 
 
-def compiler() -> str | None:
-    """The C compiler: ``CC``, else cc, gcc or clang, whichever is here."""
-    return next((found for name in (os.environ.get("CC", ""), "cc", "gcc", "clang") if name
-                 and (found := shutil.which(name))), None)  # fmt: skip
+def compiler() -> list[str]:
+    """The C compiler: ``CC`` (with options, if it has any), else cc, gcc or clang; empty if none is here."""
+    if asked := shlex.split(os.environ.get("CC", "")):
+        if shutil.which(asked[0]) is None:
+            raise CompileError(f"export_to_c: the C compiler that CC names is not here: {asked[0]!r}")
+        return asked
+    return next(([found] for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), [])
 
 
 def _compile_object(folder: Path, name: str) -> None:
     """``name.o`` from ``name.c``, where there is a C compiler."""
     cc = compiler()
-    if cc is None:
+    if not cc:
         warnings.warn(
             f"export_to_c: no C compiler (cc) here, so {name}.o was not made; compile {name}.c where the program is "
             "built. load_module takes the .c file, too",
             stacklevel=5,
         )
         return
-    command = [cc, *C_FLAGS, f"{name}.c", "-o", f"{name}.o"]
+    command = [*cc, *C_FLAGS, f"{name}.c", "-o", f"{name}.o"]
     done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise CompileError(f"export_to_c: {' '.join(command)} failed:\n{done.stderr.strip()}")

@@ -26,11 +26,18 @@ struct CUstream_st; /* cudaStream_t and CUstream are pointers to it */
 
 #ifndef CUTE_DSL_CUDA_ERROR_CHECK
 #include <stdio.h>
-#define CUTE_DSL_CUDA_ERROR_CHECK(CODE)                                                            \\
-  do {{                                                                                             \\
-    const int32_t cute_dsl_code = (CODE);                                                          \\
-    if (cute_dsl_code != 0)                                                                        \\
-      fprintf(stderr, "%s:%d: CUDA error %d\\n", __FILE__, __LINE__, (int)cute_dsl_code);           \\
+#ifdef __CUDA_RUNTIME_API_H__ /* cuda_runtime.h came first: it knows the names */
+#define CUTE_DSL_CUDA_ERROR_NAME(CODE) cudaGetErrorName((cudaError_t)(CODE))
+#else
+#define CUTE_DSL_CUDA_ERROR_NAME(CODE) ""
+#endif
+#define CUTE_DSL_CUDA_ERROR_CHECK(CODE)                                                                            \\
+  do {{                                                                                                             \\
+    const int32_t cute_dsl_code = (CODE);                                                                          \\
+    if (cute_dsl_code != 0) {{                                                                                      \\
+      fprintf(stderr, "%s:%d: CUDA error %d %s\\n", __FILE__, __LINE__, (int)cute_dsl_code,                         \\
+              CUTE_DSL_CUDA_ERROR_NAME(cute_dsl_code));                                                            \\
+    }}                                                                                                              \\
   }} while (0)
 #endif
 

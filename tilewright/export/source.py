@@ -12,7 +12,7 @@ from tilewright.export.describe import describe
 from tilewright.export.header import declaration
 from tilewright.export.host import HostWriter, string
 from tilewright.export.interface import CParameter
-from tilewright.export.package import pack, words
+from tilewright.export.package import FORMAT, pack, words
 from tilewright.ir.target import architecture
 
 _BEGIN = """\
@@ -67,8 +67,47 @@ def launcher(
         *(f"  (void){p.name};" for p in parameters),
         "  return 0;",
         "}",
+        "",
+        _packed(parameters, prefix),
     ]  # fmt: skip
     return "\n".join(pieces) + "\n"
+
+
+_PACKED = """\
+/* ---- the same by pointers to the arguments, for CuteDSLRuntime.h: the last one is for the code ------------------ */
+
+extern const int32_t cute_dsl_{prefix}_format;
+const int32_t cute_dsl_{prefix}_format = {format};
+int32_t cute_dsl_{prefix}_packed(void **arguments, int32_t count);
+int32_t cute_dsl_{prefix}_packed_load(int32_t load);
+
+static {prefix}_Kernel_Module_t tw_packed;
+
+int32_t cute_dsl_{prefix}_packed(void **arguments, int32_t count) {{
+  int32_t code;
+  if (count != {count}) {{
+    tw_fail(TW_INVALID_VALUE, "%d arguments are given; there are {count}: {names}", (int)count);
+    return -1;
+  }}
+  code = cute_dsl_{prefix}_wrapper({given});
+  *(int32_t *)arguments[{last}] = code;
+  return code;
+}}
+
+int32_t cute_dsl_{prefix}_packed_load(int32_t load) {{
+  return load ? {prefix}_Kernel_Module_Load(&tw_packed) : {prefix}_Kernel_Module_Unload(&tw_packed);
+}}"""
+
+
+def _packed(parameters: list[CParameter], prefix: str) -> str:
+    """The function that takes pointers to its arguments."""
+    given = ["&tw_packed"]
+    for i, p in enumerate(parameters):
+        kind = p.declaration.removesuffix(p.name).strip()
+        given.append(f"({kind})arguments[{i}]" if p.fields else f"*({kind} *)arguments[{i}]")
+    names = ", ".join([*(p.name for p in parameters), "the code"])
+    return _PACKED.format(prefix=prefix, format=FORMAT, count=len(parameters) + 1, names=names,
+                          given=", ".join(given), last=len(parameters))  # fmt: skip
 
 
 def _equal(executor: Any, values: list[str]) -> list[str]:
