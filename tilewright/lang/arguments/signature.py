@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, TypeVar, cast, get_args, get_origin
 
 from tilewright.errors import ArgumentError
 from tilewright.lang.numbers.numeric import NumericMeta
@@ -39,7 +40,7 @@ class Signature:
 
     def __init__(self, function: FunctionType) -> None:
         self.function = function
-        self.python = inspect.signature(function)
+        self.python = signature_of(function)
         self.names = list(self.python.parameters)
         self.annotations = {name: _resolve(p.annotation, function) for name, p in self.python.parameters.items()}
         kinds = [p.kind for p in self.python.parameters.values()]
@@ -85,9 +86,21 @@ class Signature:
         return function(*args, **kwargs)
 
 
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature; annotations that name what only type checkers know stay what they are. From Python 3.14 on they
+    are evaluated when somebody asks for them, and asking must not stop the program."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        return inspect.signature(function, annotation_format=Format.FORWARDREF)
+    return inspect.signature(function)
+
+
 def _resolve(annotation: Any, function: FunctionType) -> Any:
     if annotation is inspect.Parameter.empty:
         return None
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
     if not isinstance(annotation, str):
         return annotation
     closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))

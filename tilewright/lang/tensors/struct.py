@@ -13,6 +13,7 @@ Members follow each other in order, each at the next multiple of its alignment; 
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -257,7 +258,7 @@ class struct:
         frame = sys._getframe(1)
         annotations = {
             name: eval(text, frame.f_globals, {**frame.f_locals, **vars(declared)}) if isinstance(text, str) else text
-            for name, text in declared.__dict__.get("__annotations__", {}).items()
+            for name, text in inspect.get_annotations(declared).items()
         }
         if not annotations:
             raise ArgumentError(f"@cute.struct: the class {declared.__name__} annotates no members")

@@ -91,9 +91,9 @@ def autotune_jit(
     """
 
     def decorate(function: Any) -> Any:
-        import inspect
+        from tilewright.lang.arguments.signature import signature_of
 
-        signature = inspect.signature(getattr(function, "function", function))
+        signature = signature_of(getattr(function, "function", function))
         chosen: dict[Any, dict[str, Any]] = {}
 
         @wraps(function)
