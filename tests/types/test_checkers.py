@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.types import operators
 from tests.types.programs import ROOT, documents, examples
 from tilewright.compat import stubs
 
@@ -35,7 +36,7 @@ class Found(NamedTuple):
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("types")
     own = {name: (HERE / name).read_text(encoding="utf-8") for name in ("mistakes.py", "uses.py")}
-    for name, text in {**documents(), **examples(), **own}.items():
+    for name, text in {**documents(), **examples(), **own, "operators.py": operators.program()}.items():
         (made / name).write_text(text, encoding="utf-8")
     stubs.write(made / "typings")  # of `cutlass`
     return made

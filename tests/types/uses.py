@@ -48,6 +48,44 @@ class Program:
         assert_type(twice(n), cutlass.Int32)
 
 
+@cute.kernel
+def tiles(a: cute.Tensor, copy: cute.TiledCopy, mma: cute.TiledMma) -> None:
+    """Views of tensors are tensors; layouts stay layouts; elements are Any."""
+    tidx, _, _ = cute.arch.thread_idx()
+    assert_type(tidx, cutlass.Int32)
+    warp, lane = tidx // 32, tidx % 32
+    assert_type(warp, cutlass.Int32)
+    assert_type(lane == 0, cutlass.Boolean)
+    assert_type(cute.local_tile(a, (8, 8), (0, None)), cute.Tensor)
+    assert_type(cute.zipped_divide(a, (8, 8)), cute.Tensor)
+    assert_type(cute.zipped_divide(a.layout, (8, 8)), Any)
+    assert_type(a[None, lane], cute.Tensor)
+    assert_type(a[0, None, None], cute.Tensor)
+    assert_type(a[0, lane], Any)
+    part = copy.get_slice(tidx).partition_S(a)
+    assert_type(part, cute.Tensor)
+    fragment = cute.make_fragment_like(part)
+    cute.copy(copy, part, fragment, pred=None, mcast_mask=None)
+    loaded = fragment.load()
+    assert_type(loaded, cute.TensorSSA)
+    assert_type(loaded * 2.0 + 1, cute.TensorSSA)
+    assert_type(1 - loaded, cute.TensorSSA)
+    assert_type(loaded > 0, cute.TensorSSA)
+    assert_type(loaded.to(cutlass.Float16), cute.TensorSSA)
+    acc = mma.get_slice(tidx).make_fragment_C(part)
+    cute.gemm(mma, acc, part, part, acc)
+
+
+assert_type(cute.make_layout((4, 8), stride=(8, 1)), cute.Layout)
+assert_type(cute.make_layout(cute.make_layout(4), cute.make_layout(2)), cute.Layout)
+assert_type(cute.coalesce(cute.make_layout((4, 8))), cute.Layout)
+assert_type(cute.composition(cute.make_layout((4, 8)), cute.make_layout(8, stride=2)), cute.Layout)
+assert_type(cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, cute.make_layout(64)), cute.ComposedLayout)
+assert_type(cute.right_inverse(cute.make_layout((4, 8))), cute.Layout)
+assert_type(cute.rank((4, 8)), int)
+assert_type(cutlass.Float16.width, int)
+assert_type(cutlass.Int32(3).to(cutlass.Float16), cutlass.Float16)
+
 # Numbers and arrays of any framework stand for the types of parameters.
 array = np.zeros(4, np.float32)
 run(array, array, 2.0)

@@ -11,19 +11,19 @@ __getattr__, __dir__, __all__ = lazily(
             "transform_apply tuple_cat basis_value basis_get get_swizzle_portion get_nonswizzle_portion "
             "has_underscore has_scaled_basis"
         ),
+        "tilewright.lang.tensors.layout_functions": (
+            "append prepend append_ones prepend_ones coalesce filter filter_zeros composition with_shape flatten "
+            "get group_modes select logical_divide zipped_divide tiled_divide flat_divide logical_product "
+            "zipped_product tiled_product flat_product blocked_product raked_product complement left_inverse "
+            "right_inverse nullspace tile_to_shape make_layout_tv recast_layout upcast downcast max_alignment "
+            "size rank depth shape stride cosize coshape crd2idx idx2crd ceil_div round_up make_layout "
+            "make_identity_layout make_ordered_layout make_layout_like product product_each product_like "
+            "shape_div elem_less find find_if make_swizzle make_composed_layout assume slice_and_offset"
+        ),
         "tilewright.lang.tensors.algebra": (
-            "append prepend append_ones prepend_ones coalesce filter filter_zeros composition with_shape flatten get "
-            "group_modes select logical_divide "
-            "zipped_divide tiled_divide flat_divide logical_product zipped_product tiled_product flat_product "
-            "blocked_product raked_product complement left_inverse right_inverse max_common_layout max_common_vector "
-            "nullspace tile_to_shape make_layout_tv recast_layout upcast downcast max_alignment "
-            "size rank depth shape stride cosize coshape crd2idx idx2crd ceil_div round_up "
-            "make_layout make_identity_layout make_ordered_layout make_layout_like "
-            "is_congruent size_in_bytes slice_ dice "
-            "make_tile domain_offset local_tile local_partition inner_partition outer_partition make_identity_tensor "
-            "make_rmem_tensor make_fragment make_rmem_tensor_like "
-            "make_fragment_like recast_tensor make_layout_image_mask product product_each product_like shape_div "
-            "elem_less find find_if make_swizzle make_composed_layout assume slice_and_offset"
+            "max_common_layout max_common_vector is_congruent size_in_bytes slice_ dice make_tile domain_offset "
+            "local_tile local_partition inner_partition outer_partition make_identity_tensor make_rmem_tensor "
+            "make_fragment make_rmem_tensor_like make_fragment_like recast_tensor make_layout_image_mask"
         ),
         "tilewright.lang.tensors.tensor": "Tensor make_tensor",
         "tilewright.lang.tensors.tensor_ssa": (

@@ -14,7 +14,7 @@ The last digit of A is unbounded: A is read past its end with its last stride.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, basis_get
@@ -364,6 +364,10 @@ def _composition(static: bool, lhs: Any, rhs: Any) -> Any:
     return compose(lhs, rhs, static)
 
 
+@overload
+def composition(lhs: Layout, rhs: Layout | int | tuple[Any, ...]) -> Layout: ...
+@overload
+def composition(lhs: Any, rhs: Any) -> Any: ...
 def composition(lhs: Any, rhs: Any) -> Any:
     """The layout ``R`` with ``R(c) == lhs(rhs(c))``; its shape refines that of ``rhs``.
 

@@ -7,7 +7,7 @@ static leaves, and with run-time leaves it decides only what their divisors prov
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tilewright.errors import LayoutError
 
@@ -142,7 +142,10 @@ def format_int(x: object) -> str:
     return str(x)
 
 
-def assume(n: IntLike, divby: int = 1) -> IntLike:
+I = TypeVar("I", bound=IntLike)  # noqa: E741
+
+
+def assume(n: I, divby: int = 1) -> I:
     """``n`` with the promise that ``divby`` divides it; a static ``n`` is checked here and now.
 
     >>> from tilewright.layout import SymbolicInt

@@ -323,7 +323,7 @@ def max_common_layout(a: Any, b: Any) -> Layout:
         common = max_common_layout(getattr(a, "outer", a), getattr(b, "outer", b))
         while limit < size(common):  # the modes may not hold this many, but fewer
             try:
-                return composition(common, limit)  # type: ignore[no-any-return]
+                return composition(common, limit)
             except LayoutError:
                 limit //= 2
         return common

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 from tilewright._lazy import explained
 from tilewright.errors import LayoutError
@@ -197,6 +197,10 @@ def has_scaled_basis(a: Any) -> bool:
     return isinstance(a, ScaledBasis) or (isinstance(a, tuple) and any(map(has_scaled_basis, a)))
 
 
+@overload
+def make_layout(shape: Shape, *, stride: Stride = None) -> Layout: ...
+@overload
+def make_layout(layout: Layout, /, *layouts: Layout) -> Layout: ...
 def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
     """A layout from a shape and a stride (column-major when left out), or several layouts as the modes of one.
 

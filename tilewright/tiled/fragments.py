@@ -6,11 +6,12 @@ from typing import Any
 
 from tilewright.lang.numbers.numeric import class_of
 from tilewright.lang.tensors.algebra import make_rmem_tensor
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.tiled.provenance import remember_fragment
 from tilewright.tiled.tiled_mma import TiledMma
 
 
-def make_fragment(mma: TiledMma, which: str, x: Any) -> Any:
+def make_fragment(mma: TiledMma, which: str, x: Any) -> Tensor:
     """A register tensor of the operand's type for the partitioned tensor (or partition shape) ``x``; of an operand that
     the instruction reads from shared memory, the tensor of its descriptors."""
     instruction = mma.instruction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never, TypedDict, Unpack
 
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.universal import UniversalCopy
@@ -13,6 +13,7 @@ from tilewright.ir.types import F32, TF32, MemSpace, ScalarType
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.tensors.access import need_no_fraction
 from tilewright.lang.tensors.algebra import make_rmem_tensor
+from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
 from tilewright.tiled.atom import CopyAtom
@@ -21,20 +22,36 @@ from tilewright.tiled.retile import check_registers
 from tilewright.tiled.sides import as_elements, in_registers, memory_pointers, register_numbers
 from tilewright.tiled.vectors import autovec_copy
 
-KEYWORDS = ("tma_bar_ptr", "mbar_ptr", "mcast_mask", "tma_desc_ptr", "cache_policy")
-"""Documented keywords of ``cute.copy`` that some instructions take."""
+
+class CopyOptions(TypedDict, total=False):
+    """The keywords of :func:`copy` that some instructions take."""
+
+    tma_bar_ptr: Pointer | None
+    mbar_ptr: Pointer | None
+    mcast_mask: Any
+    tma_desc_ptr: Pointer | None
+    cache_policy: Any
+
+
+KEYWORDS = tuple(CopyOptions.__annotations__)
 
 Split = tuple[Layout, Layout, Layout, Layout]
 
 
 def copy(
-    atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, loc: Any = None, ip: Any = None, **options: Any
-) -> None:
+    atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, tma_bar_ptr: Pointer | None = None,
+    mbar_ptr: Pointer | None = None, mcast_mask: Any = None, tma_desc_ptr: Pointer | None = None,
+    cache_policy: Any = None, loc: Any = None, ip: Any = None, **unknown: Never,
+) -> None:  # fmt: skip
     """Copy ``src`` to ``dst`` with the instruction of ``atom``, as often as the modes after the first ask for.
 
     Mode 0 of both tensors is what one instruction moves for one thread (or a tuple that begins with it), as
     ``partition_S``, ``partition_D`` and ``retile`` give it. ``pred`` has one Boolean for each repetition; where it is
     false nothing is copied (``cp.async`` writes zeros).
+
+    TMA and bulk copies take ``tma_bar_ptr`` (bulk copies: ``mbar_ptr``), the mbarrier that a load tells of its bytes,
+    ``mcast_mask``, the blocks of the cluster that receive it, ``tma_desc_ptr``, a tensor map in memory to copy by, and
+    ``cache_policy``.
 
     Raises ConstraintError when sizes, element types, memory spaces, alignment or contiguity do not fit the instruction.
     """
@@ -43,14 +60,14 @@ def copy(
     for name, tensor in (("source", src), ("destination", dst)):
         if not isinstance(tensor, Tensor):
             raise ConstraintError(f"cute.copy: the {name} must be a tensor, not {tensor!r}")
-    for name in options:
-        if name not in KEYWORDS:
-            raise unknown_keyword("cute.copy", name, ("pred", *KEYWORDS))
+    for name in unknown:
+        raise unknown_keyword("cute.copy", name, ("pred", *KEYWORDS))
+    values = (tma_bar_ptr, mbar_ptr, mcast_mask, tma_desc_ptr, cache_policy)
+    options = {name: value for name, value in zip(KEYWORDS, values, strict=True) if value is not None}
     if atom.stage_copy is not None:
         return atom.stage_copy(src, dst, pred=pred, **options)
-    for name, value in options.items():
-        if value is not None:
-            raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
+    for name in options:
+        raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
     check_types(atom.instruction, src, dst, atom.scalar)
     instruction = atom.instruction
     if instruction.auto and pred is None:
@@ -224,13 +241,14 @@ def _select_registers(pred: Any, src: Tensor, dst: Tensor) -> None:
 
 
 def copy_atom_call(
-    atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, loc: Any = None, ip: Any = None, **options: Any
-) -> None:
+    atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, loc: Any = None, ip: Any = None,
+    **options: Unpack[CopyOptions],
+) -> None:  # fmt: skip
     """One instruction: ``src`` and ``dst`` have exactly the values that it moves for one thread."""
     if size(src.linear) != atom.num_val_src or size(dst.linear) != atom.num_val_dst:
         raise ConstraintError(
             f"{atom.instruction}: one call moves {atom.num_val_src} x {atom.scalar}, not {src.linear} to "
             f"{dst.linear}: use cute.copy"
         )
-    whole = [x.with_layout(make_layout(x.linear)) for x in (src, dst)]
-    copy(atom, *whole, pred=pred, **options)
+    whole_src, whole_dst = (x.with_layout(make_layout(x.linear)) for x in (src, dst))
+    copy(atom, whole_src, whole_dst, pred=pred, **options)

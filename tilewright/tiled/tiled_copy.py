@@ -6,7 +6,7 @@ tile ``tiler_mn`` (CuTe: include/cute/atom/copy_atom.hpp).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tilewright.errors import ConstraintError, LayoutError
 from tilewright.layout import (
@@ -30,6 +30,9 @@ from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.operands import need_thread
 from tilewright.tiled.provenance import remember_partition
 from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
+
+if TYPE_CHECKING:
+    from tilewright.lang.tensors.tensor import Tensor
 
 
 class TiledCopy(CopyAtom):
@@ -98,10 +101,22 @@ class TiledCopy(CopyAtom):
 
     # -- dividing ------------------------------------------------------------------------------------------------
 
+    @overload
+    def tidfrg_S(self, x: Tensor) -> Tensor: ...
+    @overload
+    def tidfrg_S(self, x: Layout) -> Layout: ...
+    @overload
+    def tidfrg_S(self, x: Any) -> Any: ...
     def tidfrg_S(self, x: Any) -> Any:
         """(M, N, ...) of the source as (thread, (values of an atom, atoms), (RestM, RestN, ...))."""
         return rearranged(x, lambda layout: self._tidfrg("S", layout))
 
+    @overload
+    def tidfrg_D(self, x: Tensor) -> Tensor: ...
+    @overload
+    def tidfrg_D(self, x: Layout) -> Layout: ...
+    @overload
+    def tidfrg_D(self, x: Any) -> Any: ...
     def tidfrg_D(self, x: Any) -> Any:
         """(M, N, ...) of the destination as (thread, (values of an atom, atoms), (RestM, RestN, ...))."""
         return rearranged(x, lambda layout: self._tidfrg("D", layout))
@@ -157,6 +172,12 @@ class TiledCopy(CopyAtom):
         need_thread("a tiled copy", thr_idx, self.size)
         return ThrCopy(self, thr_idx)
 
+    @overload
+    def retile(self, x: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+    @overload
+    def retile(self, x: Layout, *, loc: Any = None, ip: Any = None) -> Layout: ...
+    @overload
+    def retile(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
     def retile(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Registers of another partition (an MMA's fragment) seen as this copy's: ((values, atoms), RestM, RestN).
 
@@ -221,12 +242,24 @@ class ThrCopy(TiledCopy):
         super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn, tiled.operand_of)
         self.thr_idx = thr_idx
 
+    @overload
+    def partition_S(self, x: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+    @overload
+    def partition_S(self, x: Layout, *, loc: Any = None, ip: Any = None) -> tuple[Layout, Any]: ...
+    @overload
+    def partition_S(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
     def partition_S(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a source; for a layout (layout, offset)."""
         self._need_whole(x, "S")
         part = sliced(self.tidfrg_S(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
         return remember_partition(part, self, "S", x)
 
+    @overload
+    def partition_D(self, x: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+    @overload
+    def partition_D(self, x: Layout, *, loc: Any = None, ip: Any = None) -> tuple[Layout, Any]: ...
+    @overload
+    def partition_D(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
     def partition_D(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a destination; for a layout (layout, offset)."""
         self._need_whole(x, "D")

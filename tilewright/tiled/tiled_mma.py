@@ -7,7 +7,7 @@ that stand side by side (CuTe: include/cute/atom/mma_atom.hpp).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tilewright.errors import ConstraintError, LayoutError
 from tilewright.layout import (
@@ -31,6 +31,9 @@ from tilewright.tiled.operands import check_mma_operands, need_thread
 from tilewright.tiled.provenance import remember_partition
 from tilewright.tiled.thread_values import thrfrg
 from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
+
+if TYPE_CHECKING:
+    from tilewright.lang.tensors.tensor import Tensor
 
 _MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 
@@ -104,12 +107,30 @@ class TiledMma(MmaAtom):
                 f"the tile ({m},{n},{k}): {error}"
             ) from error
 
+    @overload
+    def thrfrg_A(self, x: Tensor) -> Tensor: ...
+    @overload
+    def thrfrg_A(self, x: Layout) -> Layout: ...
+    @overload
+    def thrfrg_A(self, x: Any) -> Any: ...
     def thrfrg_A(self, x: Any) -> Any:
         return self.thrfrg("A", x)
 
+    @overload
+    def thrfrg_B(self, x: Tensor) -> Tensor: ...
+    @overload
+    def thrfrg_B(self, x: Layout) -> Layout: ...
+    @overload
+    def thrfrg_B(self, x: Any) -> Any: ...
     def thrfrg_B(self, x: Any) -> Any:
         return self.thrfrg("B", x)
 
+    @overload
+    def thrfrg_C(self, x: Tensor) -> Tensor: ...
+    @overload
+    def thrfrg_C(self, x: Layout) -> Layout: ...
+    @overload
+    def thrfrg_C(self, x: Any) -> Any: ...
     def thrfrg_C(self, x: Any) -> Any:
         return self.thrfrg("C", x)
 
@@ -182,19 +203,19 @@ class TiledMma(MmaAtom):
         result: Layout = make_fragment_like_layout(layout)
         return result
 
-    def make_fragment_A(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    def make_fragment_A(self, x: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
         """Registers for A: like a partitioned tensor (or of a partition shape)."""
         return self._fragment("A", x)
 
-    def make_fragment_B(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    def make_fragment_B(self, x: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
         """Registers for B: like a partitioned tensor (or of a partition shape)."""
         return self._fragment("B", x)
 
-    def make_fragment_C(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    def make_fragment_C(self, x: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
         """Accumulator registers with the shape of a partitioned tensor (or of a partition shape)."""
         return self._fragment("C", x)
 
-    def _fragment(self, which: str, x: Any) -> Any:
+    def _fragment(self, which: str, x: Any) -> Tensor:
         from tilewright.tiled.fragments import make_fragment
 
         return make_fragment(self, which, x)
@@ -243,22 +264,40 @@ class ThrMma(TiledMma):
         coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))
         return remember_partition(sliced(self.thrfrg(which, x), coord), self, which, x)
 
+    @overload
+    def partition_A(self, x: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+    @overload
+    def partition_A(self, x: Layout, *, loc: Any = None, ip: Any = None) -> tuple[Layout, Any]: ...
+    @overload
+    def partition_A(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
     def partition_A(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition("A", x)
 
+    @overload
+    def partition_B(self, x: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+    @overload
+    def partition_B(self, x: Layout, *, loc: Any = None, ip: Any = None) -> tuple[Layout, Any]: ...
+    @overload
+    def partition_B(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
     def partition_B(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition("B", x)
 
+    @overload
+    def partition_C(self, x: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+    @overload
+    def partition_C(self, x: Layout, *, loc: Any = None, ip: Any = None) -> tuple[Layout, Any]: ...
+    @overload
+    def partition_C(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
     def partition_C(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition("C", x)
 
-    def partition_fragment_A(self, x: Any) -> Any:
+    def partition_fragment_A(self, x: Any) -> Tensor:
         return self.make_fragment_A(self.partition_A(x))
 
-    def partition_fragment_B(self, x: Any) -> Any:
+    def partition_fragment_B(self, x: Any) -> Tensor:
         return self.make_fragment_B(self.partition_B(x))
 
-    def partition_fragment_C(self, x: Any) -> Any:
+    def partition_fragment_C(self, x: Any) -> Tensor:
         return self.make_fragment_C(self.partition_C(x))
 
 

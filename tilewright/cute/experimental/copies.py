@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.smem import SmemAllocator
 from tilewright.lang.numbers.numeric import Boolean, Integer, as_numeric
-from tilewright.lang.tensors.algebra import elem_less, make_rmem_tensor, zipped_divide
+from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.lang.tensors.bounded import BoundedTensor
+from tilewright.lang.tensors.layout_functions import elem_less, zipped_divide
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor, unwrap_tree
@@ -47,8 +48,9 @@ def partition(
 
 
 def copy(
-    src: Tensor, dst: Tensor, *, copy_atom: CopyAtom, loc: Any = None, ip: Any = None, **options: Any
-) -> None:
+    src: Tensor, dst: Tensor, *, copy_atom: CopyAtom, loc: Any = None, ip: Any = None,
+    **options: Unpack[staged_copy.CopyOptions],
+) -> None:  # fmt: skip
     """``cute.copy(copy_atom, src, dst)`` of the elements that lie inside the kernel's arguments.
 
     What a load into registers would read outside becomes zero; stores outside are left out. Where the extents are not

@@ -11,7 +11,7 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, WARP
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.numeric import wrap
+from tilewright.lang.numbers.numeric import Int32, wrap
 
 WARP_SIZE = WARP
 
@@ -20,7 +20,7 @@ def _register(name: str, least: int = 0, bound: int | None = None) -> Any:
     return wrap(Builder.current().sreg(name), Facts(True, 1, bound))
 
 
-def _three(base: str, bounds: tuple[int | None, ...]) -> tuple[Any, Any, Any]:
+def _three(base: str, bounds: tuple[int | None, ...]) -> tuple[Int32, Int32, Int32]:
     x, y, z = (_register(f"{base}.{axis}", bound=bound) for axis, bound in zip("xyz", bounds, strict=True))
     return x, y, z
 
@@ -31,7 +31,7 @@ def block_shape() -> tuple[int, ...] | None:
     return tuple(found) if found is not None and None not in found else None  # type: ignore[arg-type]
 
 
-def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
+def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """The thread's (x, y, z) in its block.
 
     >>> from tilewright.cute import arch
@@ -42,7 +42,7 @@ def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     return _three("tid", block_shape() or MOST_BLOCK)
 
 
-def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
+def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """Threads of a block as (x, y, z).
 
     >>> from tilewright.cute import arch
@@ -53,7 +53,7 @@ def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     return _three("ntid", tuple(n + 1 for n in MOST_BLOCK))
 
 
-def block_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
+def block_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """The block's (x, y, z) in the grid.
 
     >>> from tilewright.cute import arch
@@ -64,7 +64,7 @@ def block_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     return _three("ctaid", MOST_GRID)
 
 
-def grid_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
+def grid_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """Blocks of the grid as (x, y, z).
 
     >>> from tilewright.cute import arch
@@ -75,7 +75,7 @@ def grid_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     return _three("nctaid", (None, *(n + 1 for n in MOST_GRID[1:])))
 
 
-def cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
+def cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """The cluster's (x, y, z) in the grid of clusters.
 
     >>> from tilewright.cute import arch
@@ -86,7 +86,7 @@ def cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     return _three("clusterid", MOST_GRID)
 
 
-def cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
+def cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """Clusters of the grid as (x, y, z).
 
     >>> from tilewright.cute import arch
@@ -97,7 +97,7 @@ def cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
     return _three("nclusterid", (None, None, None))
 
 
-def block_in_cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
+def block_in_cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """The block's (x, y, z) in its cluster.
 
     >>> from tilewright.cute import arch
@@ -108,7 +108,7 @@ def block_in_cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, 
     return _three("cluster_ctaid", (16, 16, 16))
 
 
-def block_in_cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, Any]:
+def block_in_cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """Blocks of a cluster as (x, y, z).
 
     >>> from tilewright.cute import arch
@@ -119,7 +119,7 @@ def block_in_cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Any, Any, 
     return _three("cluster_nctaid", (17, 17, 17))
 
 
-def block_idx_in_cluster(*, loc: Any = None, ip: Any = None) -> Any:
+def block_idx_in_cluster(*, loc: Any = None, ip: Any = None) -> Int32:
     """The block's linear rank in its cluster.
 
     >>> from tilewright.cute import arch
@@ -130,7 +130,7 @@ def block_idx_in_cluster(*, loc: Any = None, ip: Any = None) -> Any:
     return _register("cluster_ctarank", bound=16)
 
 
-def cluster_size(*, loc: Any = None, ip: Any = None) -> Any:
+def cluster_size(*, loc: Any = None, ip: Any = None) -> Int32:
     """Blocks of a cluster, of all its modes together.
 
     >>> from tilewright.cute import arch
@@ -141,7 +141,7 @@ def cluster_size(*, loc: Any = None, ip: Any = None) -> Any:
     return _register("cluster_nctarank", bound=17)
 
 
-def lane_idx(*, loc: Any = None, ip: Any = None) -> Any:
+def lane_idx(*, loc: Any = None, ip: Any = None) -> Int32:
     """The thread's place in its warp, 0 to 31.
 
     >>> from tilewright.cute import arch
@@ -152,7 +152,7 @@ def lane_idx(*, loc: Any = None, ip: Any = None) -> Any:
     return _register("laneid", bound=WARP_SIZE)
 
 
-def warp_idx(*, loc: Any = None, ip: Any = None) -> Any:
+def warp_idx(*, loc: Any = None, ip: Any = None) -> Int32:
     """The warp's place in its block: linear thread index over 32.
 
     >>> from tilewright.cute import arch

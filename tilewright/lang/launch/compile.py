@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from tilewright.errors import ArgumentError, LaunchError
 from tilewright.lang.arguments.kinds import Argument
@@ -16,6 +17,8 @@ from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.launch.kernel import KernelFunction
 from tilewright.lang.launch.stage import arguments_of, stage
 from tilewright.lang.staging.user_errors import show_users_frames
+
+Option: TypeAlias = opts.CompileOption | type[opts.CompileOption]
 
 
 class Compiler:
@@ -30,10 +33,10 @@ class Compiler:
     def __init__(self, options: opts.CompileOptions) -> None:
         self.options = options
 
-    def __getitem__(self, options: Any) -> Compiler:
+    def __getitem__(self, options: Option | tuple[Option, ...]) -> Compiler:
         return Compiler(opts.gather(self.options, options))
 
-    def __call__(self, function: Any, *args: Any, options: str = "", **kwargs: Any) -> Any:
+    def __call__(self, function: Callable[..., Any], *args: Any, options: str = "", **kwargs: Any) -> Executor:
         __tracebackhide__ = True
         try:
             target, owner = target_of(function)
@@ -44,7 +47,7 @@ class Compiler:
         except LaunchError as error:
             show_users_frames(error)
             if "--enable-tvm-ffi" in options:  # documented: such functions are compiled, and fail when they are called
-                return Impossible(error)
+                return cast(Executor, Impossible(error))
             raise
         except Exception as error:
             show_users_frames(error)

@@ -61,6 +61,8 @@ class NumericOperators:
     @overload
     def __truediv__(self: Wide, other: Integer | int) -> Float64: ...  # type: ignore[misc]
     @overload
+    def __truediv__(self: Wide, other: float) -> Float32: ...  # type: ignore[misc]
+    @overload
     def __truediv__(self: Narrow, other: Narrow | float) -> Float32: ...  # type: ignore[misc]
     @overload
     def __truediv__(self: Narrow, other: Wide) -> Float64: ...  # type: ignore[misc]

@@ -210,6 +210,8 @@ class NumericOperators:
     @overload
     def __truediv__(self: Wide, other: Integer | int) -> Float64: ...  # type: ignore[misc]
     @overload
+    def __truediv__(self: Wide, other: float) -> Float32: ...  # type: ignore[misc]
+    @overload
     def __truediv__(self: Narrow, other: Narrow | float) -> Float32: ...  # type: ignore[misc]
     @overload
     def __truediv__(self: Narrow, other: Wide) -> Float64: ...  # type: ignore[misc]
@@ -223,6 +225,8 @@ class NumericOperators:
     def __truediv__(self, other: Any) -> Any: ...
     @overload
     def __rtruediv__(self: Wide, other: Integer | int) -> Float64: ...  # type: ignore[misc]
+    @overload
+    def __rtruediv__(self: Wide, other: float) -> Float32: ...  # type: ignore[misc]
     @overload
     def __rtruediv__(self: Narrow, other: Narrow | float) -> Float32: ...  # type: ignore[misc]
     @overload

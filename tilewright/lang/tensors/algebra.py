@@ -8,164 +8,20 @@ function makes a layout: there ``Int32(10)`` is a run-time extent, as in the CuT
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
-from inspect import Parameter, Signature, signature
-from typing import Any
+from typing import Any, overload
 
 from tilewright import layout as _layout
-from tilewright.errors import ArgumentError, ConstraintError, unknown_keyword
-from tilewright.ir.builder import Builder
-from tilewright.lang.numbers.numeric import Integer, wrap
+from tilewright.errors import ConstraintError
+from tilewright.lang.numbers.numeric import Integer
+from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
-from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout import ComposedLayout, Layout, Swizzle
 from tilewright.layout.tuples import is_static
 
 
-def _on_layout(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` of a layout as a function of a layout or tensor."""
-
-    def act(input: Any, *args: Any, **kwargs: Any) -> Any:
-        options = _options(act, kwargs)
-        rest = [unwrap_tree(a) for a in args]
-        if isinstance(input, Tensor):
-            return input.through(lambda layout: f(layout, *rest, **options))
-        if hasattr(type(input), "__dlpack__") or hasattr(type(input), "__array_interface__"):
-            kind = f"{type(input).__module__}.{type(input).__name__}"
-            raise ArgumentError(f"{f.__name__}: a {kind} is an array, not a tensor; from_dlpack(x) makes one of it")
-        return f(unwrap_tree(input), *rest, **options)
-
-    doc = f"{f.__doc__}\n    Also on tensors: acts on the layout and keeps the elements.\n"
-    return _as_documented(act, f, doc)
-
-
-def _of_layout(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` that measures a layout or tree as a function of tensors and TensorSSAs, too."""
-
-    def measure(input: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(input, Tensor):
-            input = input.linear
-        elif isinstance(input, TensorSSA):
-            input = input.shape
-        else:
-            input = _shape_of(input)
-        return f(unwrap_tree(input), *[unwrap_tree(a) for a in args], **_options(measure, kwargs))
-
-    return _as_documented(measure, f, f.__doc__)
-
-
-def _located(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` that also takes ``loc`` and ``ip``, as every documented function does."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return f(*args, **_options(call, kwargs)) if kwargs else f(*args)
-
-    return _as_documented(call, f, f.__doc__)
-
-
-def _as_documented(made: Callable[..., Any], f: Callable[..., Any], doc: str | None) -> Callable[..., Any]:
-    """``made`` with the name and parameters of ``f``, and ``loc`` and ``ip``, which are ignored."""
-    update_wrapper(made, f)
-    del made.__wrapped__  # type: ignore[attr-defined]
-    made.__doc__ = doc
-    own = list(signature(f).parameters.values())
-    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("loc", "ip")]
-    made.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]
-    return made
-
-
-def _options(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keywords that matter; an unknown one is an error here, before it ends in the layout algebra."""
-    known = function.__signature__.parameters  # type: ignore[attr-defined]
-    for name in kwargs:
-        if name not in known:
-            raise unknown_keyword(function.__name__, name, known)
-    return {k: unwrap_tree(v) for k, v in kwargs.items() if k not in ("loc", "ip")}
-
-
-def _shape_of(x: Any) -> Any:
-    """Objects with a ``shape`` that are no layouts (host arrays, tiled objects) measure as their shape."""
-    if isinstance(x, (tuple, list, int, Integer, Layout, ComposedLayout)):
-        return tuple(x) if isinstance(x, list) else x
-    found = getattr(x, "shape", None)
-    return tuple(found) if isinstance(found, (tuple, list)) else x
-
-
-append, prepend = _on_layout(_layout.append), _on_layout(_layout.prepend)
-coalesce, filter, filter_zeros = (
-    _on_layout(_layout.coalesce),
-    _on_layout(_layout.filter),
-    _on_layout(_layout.filter_zeros),
-)
-composition, flatten = _on_layout(_layout.composition), _on_layout(_layout.flatten)
-with_shape, append_ones = _on_layout(_layout.with_shape), _on_layout(_layout.append_ones)
-prepend_ones = _on_layout(_layout.prepend_ones)
-get, group_modes, select = _on_layout(_layout.get), _on_layout(_layout.group_modes), _on_layout(_layout.select)
-logical_divide, zipped_divide = _on_layout(_layout.logical_divide), _on_layout(_layout.zipped_divide)
-tiled_divide, flat_divide = _on_layout(_layout.tiled_divide), _on_layout(_layout.flat_divide)
-logical_product, zipped_product = _on_layout(_layout.logical_product), _on_layout(_layout.zipped_product)
-tiled_product, flat_product = _on_layout(_layout.tiled_product), _on_layout(_layout.flat_product)
-blocked_product, raked_product = _on_layout(_layout.blocked_product), _on_layout(_layout.raked_product)
-
-size, rank, depth, shape = (_of_layout(f) for f in (_layout.size, _layout.rank, _layout.depth, _layout.shape))
-stride, cosize, coshape = (_of_layout(f) for f in (_layout.stride, _layout.cosize, _layout.coshape))
-crd2idx, idx2crd, ceil_div, round_up = (
-    _of_layout(f) for f in (_layout.crd2idx, _layout.idx2crd, _layout.ceil_div, _layout.round_up)
-)
-complement, left_inverse, right_inverse = (
-    _of_layout(f) for f in (_layout.complement, _layout.left_inverse, _layout.right_inverse)
-)
-nullspace, upcast, downcast = (_of_layout(f) for f in (_layout.nullspace, _layout.upcast, _layout.downcast))
-recast_layout, max_alignment = _of_layout(_layout.recast_layout), _of_layout(_layout.max_alignment)
-tile_to_shape, make_layout_tv = _of_layout(_layout.tile_to_shape), _of_layout(_layout.make_layout_tv)
-make_layout_like = _of_layout(_layout.make_layout_like)
-
-product, product_each, product_like = (
-    _located(f) for f in (_layout.product, _layout.product_each, _layout.product_like)
-)
-shape_div, elem_less, find, find_if = (
-    _located(f) for f in (_layout.shape_div, _layout.elem_less, _layout.find, _layout.find_if)
-)
-make_swizzle, make_composed_layout = _located(_layout.make_swizzle), _located(_layout.make_composed_layout)
-assume, slice_and_offset = _located(_layout.assume), _located(_layout.slice_and_offset)
-
-
-def _of_extents(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` of a shape whose run-time extents are known not to be negative, as extents are."""
-    measured = _of_layout(f)
-
-    def make(shape: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("stride") is not None:
-            kwargs["stride"] = _of_the_program(kwargs["stride"])
-        return measured(_extents(shape), *args, **kwargs)
-
-    return _as_documented(make, f, f.__doc__)
-
-
-def _extents(shape: Any) -> Any:
-    if isinstance(shape, (tuple, list)):
-        return tuple(map(_extents, shape))
-    shape = _of_the_program(shape)
-    return shape.assume_nonneg() if isinstance(shape, Integer) and not shape.nonneg else shape
-
-
-def _of_the_program(number: Any) -> Any:
-    """A known number of the language as the result of an op, so that layouts do not take it for a static one."""
-    if isinstance(number, (tuple, list)):
-        return tuple(map(_of_the_program, number))
-    if not (isinstance(number, Integer) and number.is_static and Builder.active()):
-        return number
-    kind = type(number).ir_type
-    return wrap(Builder.current().emit("add", (number.ir_value(), Builder.constant(kind, 0)), (kind,)).result)
-
-
-make_layout, make_identity_layout = _of_extents(_layout.make_layout), _of_extents(_layout.make_identity_layout)
-make_ordered_layout = _of_extents(_layout.make_ordered_layout)
-
-
-def max_common_layout(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
+def max_common_layout(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Layout:
     """The longest layout of elements that both layouts (or tensors) keep contiguous and in order."""
     return _layout.max_common_layout(*(getattr(x, "layout", x) for x in (a, b)))
 
@@ -208,11 +64,23 @@ def slice_(src: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
     return src[coord] if isinstance(src, Tensor) else _layout.slice_(src, unwrap_tree(coord))
 
 
+@overload
+def dice(src: Tensor, dicer: Any, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+@overload
+def dice(src: Layout, dicer: Any, *, loc: Any = None, ip: Any = None) -> Layout: ...
+@overload
+def dice(src: Any, dicer: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def dice(src: Any, dicer: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The modes of ``src`` where ``dicer`` has a number."""
     return src.with_layout(_layout.dice(src.linear, dicer)) if isinstance(src, Tensor) else _layout.dice(src, dicer)
 
 
+@overload
+def domain_offset(coord: Any, tensor: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+@overload
+def domain_offset(coord: Any, tensor: Layout, *, loc: Any = None, ip: Any = None) -> tuple[Layout, Any]: ...
+@overload
+def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The tensor (or layout) whose origin is at ``coord``."""
     coord = unwrap_tree(coord)
@@ -221,6 +89,16 @@ def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -
     return tensor.moved(lambda layout, c: _layout.domain_offset(c, layout), coord)
 
 
+@overload
+def local_tile(
+    input: Tensor, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None
+) -> Tensor: ...
+@overload
+def local_tile(
+    input: Layout, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None
+) -> Layout: ...
+@overload
+def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None) -> Any: ...
 def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """Tile ``coord`` of a tensor: the tile's modes first, then the modes of tiles that ``coord`` leaves open (None).
 
@@ -233,6 +111,16 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any
     return input.moved(lambda layout, c: _layout.local_tile(layout, tiler, c, proj), coord)
 
 
+@overload
+def local_partition(
+    target: Tensor, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None
+) -> Tensor: ...
+@overload
+def local_partition(
+    target: Layout, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None
+) -> Layout: ...
+@overload
+def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None) -> Any: ...
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None) -> Any:
     """The elements of thread ``index`` when the thread layout ``tiler`` is repeated over the tensor."""
     tiler, index = unwrap_tree(tiler), unwrap_tree(index)
@@ -241,11 +129,23 @@ def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: 
     return target.moved(lambda layout, i: _layout.local_partition(layout, tiler, i, proj), index)
 
 
+@overload
+def inner_partition(input: Tensor, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+@overload
+def inner_partition(input: Layout, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Layout: ...
+@overload
+def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The tile at ``coord`` among the tiles."""
     return _partition(_layout.inner_partition, input, tiler, coord)
 
 
+@overload
+def outer_partition(input: Tensor, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Tensor: ...
+@overload
+def outer_partition(input: Layout, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Layout: ...
+@overload
+def outer_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def outer_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Element ``coord`` of every tile."""
     return _partition(_layout.outer_partition, input, tiler, coord)

@@ -9,7 +9,7 @@ whose layouts have basis strides). Everything that only rearranges elements acts
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, overload
 
 from tilewright._lazy import explained
 from tilewright.errors import ConstraintError, StagingError
@@ -162,6 +162,22 @@ class Tensor:
             return add_coords(self.engine, offset)
         return self.engine + offset
 
+    # None keeps a mode: a slice. (Nested ones are not told apart here.) The overload for Python's slices, an error but
+    # for `:`, keeps pyright from taking a coordinate of type Any for None.
+    @overload
+    def __getitem__(self, coord: None) -> Tensor: ...
+    @overload
+    def __getitem__(self, coord: tuple[None, *tuple[Any, ...]]) -> Tensor: ...
+    @overload
+    def __getitem__(self, coord: tuple[Any, None, *tuple[Any, ...]]) -> Tensor: ...
+    @overload
+    def __getitem__(self, coord: tuple[Any, Any, None, *tuple[Any, ...]]) -> Tensor: ...
+    @overload
+    def __getitem__(self, coord: tuple[Any, Any, Any, None, *tuple[Any, ...]]) -> Tensor: ...
+    @overload
+    def __getitem__(self, coord: slice) -> StagingError: ...
+    @overload
+    def __getitem__(self, coord: Any) -> Any: ...
     def __getitem__(self, coord: Any) -> Any:
         coord = _tree(coord)
         if has_underscore(coord):
@@ -263,7 +279,7 @@ class Tensor:
         vector = Builder.current().splat(number, count)
         return self.store(TensorSSA(vector, self.shape, self.element_type))
 
-    def to(self, dtype: Any) -> Any:
+    def to(self, dtype: Any) -> NoReturn:
         raise StagingError(f"a tensor has no .to({dtype}): load() it first, then .to() the TensorSSA")
 
     def _need_elements(self, what: str) -> None:
