@@ -34,8 +34,8 @@ SIZES = {"cuda": (1024, 4096, (4, 256)), "cpu": (32, 64, (2, 8))}
 class Linear(torch.nn.Linear):
     """``torch.nn.Linear`` by ``tilewright.gemm.matmul``."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return matmul(x, self.weight.mT, bias=self.bias)
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return matmul(input, self.weight.mT, bias=self.bias)
 
 
 class FeedForward(torch.nn.Module):

@@ -158,7 +158,8 @@ def tidfrg_D(tiled_copy: Any, tile_mn: Any) -> Any:
 
 
 def _coordinates(tv_layout: Layout, tiled_copy: Any, tile_mn: Any) -> Any:
-    from tilewright.lang.tensors.layout_functions import composition, make_identity_tensor
+    from tilewright.lang.tensors.algebra import make_identity_tensor
+    from tilewright.lang.tensors.layout_functions import composition
     from tilewright.viz.grids import extents_of_tile
 
     extents, own = extents_of_tile(tile_mn), extents_of_tile(tiled_copy.tiler_mn)
