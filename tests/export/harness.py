@@ -100,7 +100,7 @@ def run_c(source: str, folder: Path, names: Sequence[str], driver: Driver | None
     assert done.returncode == 0, done.stderr
     more = {"LD_LIBRARY_PATH": str(driver.folder)} if driver else {}
     everything = {**os.environ, **more, **(environment or {})}
-    return subprocess.run([str(program)], capture_output=True, text=True, env=everything, timeout=120)
+    return subprocess.run([str(program)], capture_output=True, encoding="utf-8", env=everything, timeout=120)
 
 
 def program_text(executor: Any, prefix: str, args: Sequence[Any], calls: int = 1) -> str:

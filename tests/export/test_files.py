@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
-from tests.export.harness import needs_compiler
+from tests.export.harness import Driver, needs_compiler, run_c
 from tests.export.test_calls import compiled_add, copy
 from tilewright import cute
 from tilewright.cute.nvgpu import warp, warpgroup
@@ -222,3 +222,78 @@ def test_the_options_of_compile_hold(tmp_path: Path) -> None:
         executor.export_to_c(tmp_path, "f", gpu_arch=["sm_80", "sm_80", "sm_86"])
     assert load_module(tmp_path / "f.c").f.architectures == ["sm_80", "sm_86"]
     assert warp is not None
+
+
+PERCENT = '''
+import tilewright as cutlass
+from tilewright import cute
+from tests.export.test_files import wgmma_kernel
+
+@cute.jit
+def percent(a: cute.Tensor, n: cutlass.Int32):
+    cute.testing.assert_(n > 3, "100%s of it, %d, \\\\ \\"quoted\\" ??/ \\n und größer")
+    wgmma_kernel(a).launch(grid=(100 // n, 1, 1), block=(128, 1, 1), smem=n)
+'''
+
+
+@needs_compiler
+def test_texts_are_no_formats(driver: Driver, tmp_path: Path) -> None:
+    """A path and a message with what means something to printf and to C."""
+    source = tmp_path / "100%s %n.py"
+    source.write_text(PERCENT, encoding="utf-8")
+    scope: dict[str, Any] = {}
+    exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), scope)
+    executor = cute.compile(scope["percent"], np.zeros(4, np.float32), 5)
+    executor.export_to_c(tmp_path, "f", gpu_arch="sm_90a")
+    main = """
+#include <stdio.h>
+#include "f.h"
+int main(void) {
+  f_Kernel_Module_t module;
+  f_Tensor_a_t a = {(void *)16, {4}};
+  f_Kernel_Module_Load(&module);
+  f_Kernel_Module_Unload(&module);
+  if (cute_dsl_f_wrapper(&module, &a, 3) == 0) return 1;
+  f_Kernel_Module_Load(&module);
+  cute_dsl_f_wrapper(&module, &a, 3);
+  puts(f_Get_Error_String());
+  cute_dsl_f_wrapper(&module, &a, -1);
+  puts(f_Get_Error_String());
+  return 0;
+}
+"""
+    done = run_c(main, tmp_path, ["f"], driver)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{source}:") and '100%s of it, %d, \\ "quoted" ??/ \n und größer\n' in done.stdout
+
+
+@cute.jit
+def sized(a: cute.Tensor, smem: cutlass.Int32):
+    wgmma_kernel(a).launch(grid=(1, 1, 1), block=(128, 1, 1), smem=smem)
+
+
+@needs_compiler
+def test_shared_memory_of_a_negative_size(driver: Driver, tmp_path: Path) -> None:
+    cute.compile(sized, np.zeros(4, np.float32), 5).export_to_c(tmp_path, "f", gpu_arch="sm_90a")
+    main = """
+#include <stdio.h>
+#include "f.h"
+int main(void) {
+  f_Kernel_Module_t module;
+  f_Tensor_a_t a = {(void *)16, {4}};
+  f_Kernel_Module_Load(&module);
+  cute_dsl_f_wrapper(&module, &a, -1);
+  puts(f_Get_Error_String());
+  return cute_dsl_f_wrapper(&module, &a, 0);
+}
+"""
+    done = run_c(main, tmp_path, ["f"], driver)
+    assert done.returncode == 0 and "-1 bytes of shared memory are given, its allocations need 0" in done.stdout
+
+
+@needs_compiler
+def test_the_same_function_gives_the_same_files(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        compiled_add().export_to_c(tmp_path / folder, "add")
+    for name in ("add.h", "add.c", "add.o"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

@@ -23,9 +23,9 @@ _ATTRIBUTES = {"use_pdl": "TW_USE_PDL", "cooperative": "TW_COOPERATIVE", "non_po
 
 
 def string(text: str) -> str:
-    """A C string literal, which is also safe as a format's argument."""
-    escaped = "".join(c if " " <= c <= "~" and c not in '"\\?' else f"\\{ord(c):03o}" if ord(c) < 256 else "_"
-                      for c in text)  # fmt: skip
+    """A C string literal."""
+    plain = frozenset(range(32, 127)) - frozenset(b'"\\?')
+    escaped = "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode("utf-8", "replace"))
     return f'"{escaped}"'
 
 
@@ -92,7 +92,7 @@ class HostWriter:
         kind = element_of(op.operands[0].type)
         if op.opcode in DIVISIONS and not kind.is_float and not is_positive(op.operands[1]):
             place = string(f"{op.loc or 'host code'}: division by zero in host code")
-            self.line(f"if ({self.use(op.operands[1])} == 0) return tw_fail(TW_INVALID_VALUE, {place});")
+            self.line(f"if ({self.use(op.operands[1])} == 0) return tw_fail(TW_INVALID_VALUE, \"%s\", {place});")
         self.define(op.result, scalar(op, [self.use(v) for v in op.operands], self.helpers))
 
     def op_yield(self, op: Op) -> None:
@@ -114,7 +114,7 @@ class HostWriter:
 
     def op_assert(self, op: Op) -> None:
         message = f"{op.loc}: {op.attrs['message']}" if op.loc else op.attrs["message"]
-        self.line(f"if (!{self.use(op.operands[0])}) return tw_fail(TW_ASSERT, {string(message)});")
+        self.line(f"if (!{self.use(op.operands[0])}) return tw_fail(TW_ASSERT, \"%s\", {string(message)});")
 
     def op_if(self, op: Op) -> None:
         for result in op.results:
@@ -140,7 +140,7 @@ class HostWriter:
             ends = f"{index} {'<' if constant.value > 0 else '>'} {high}"
         else:
             place = string(f"{op.loc or 'host code'}: a loop with a step of 0 never ends")
-            self.line(f"if ({step} == 0) return tw_fail(TW_INVALID_VALUE, {place});")
+            self.line(f"if ({step} == 0) return tw_fail(TW_INVALID_VALUE, \"%s\", {place});")
         self.line(f"for (int64_t {index} = {low}; {ends}; {index} += {step}) {{")
         self.indent += 1
         self.define(body.args[0], f"({c_type(body.args[0].type)}){index}")
@@ -166,7 +166,7 @@ class HostWriter:
         """The tensor map of this launch: see :class:`tilewright.ir.tensormap.TensorMapTemplate`."""
         template: TensorMapTemplate = op.attrs["template"]
         label = f"tw_template_{len(self.templates)}"
-        self.templates.append(_template(label, template))
+        self.templates.append(template_text(label, template))
         pointer, *rest = (self.use(v) for v in op.operands)
         made, *scales = op.results
         name = self.name(made)
@@ -204,7 +204,7 @@ class HostWriter:
         flags = " | ".join(_ATTRIBUTES[name] for name in op.attrs.get("attributes", ())) or "0"
         config = self.names.fresh("launch")
         grid, block, cluster = (", ".join(self.use(v) for v in sizes[i : i + 3]) for i in (0, 3, 6))
-        number = literal(I64, -1) if own else self.use(smem)
+        number = "TW_OWN_SMEM" if own else self.use(smem)
         self.line(f"const tw_launch {config} = {{{{{grid}}}, {{{block}}}, {{{cluster}}}, {number}, {flags}}};")
         where = f"(void *)(intptr_t){self.use(streams[0])}" if streams else "NULL"
         self.line(f"TW_TRY(tw_go(place, {self.kernels.index(kernel)}, &{config}, {where}, {parameters}));")
@@ -220,7 +220,7 @@ def c_type(kind: Type) -> str:
     raise ArgumentError(f"export_to_c: host code with a value of type {kind} has no C form")
 
 
-def _template(label: str, template: TensorMapTemplate) -> str:
+def template_text(label: str, template: TensorMapTemplate) -> str:
     """The static part of a tensor map as C data."""
     parts: list[Any] = [part for mode in template.modes for part in mode]
     rows = [_part(part.extent, part.stride, part.contiguous) for part in (*parts, *template.scales)]

@@ -1,6 +1,7 @@
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 
 enum { TW_USE_PDL = 1, TW_COOPERATIVE = 2, TW_NON_PORTABLE = 4 };
+#define TW_OWN_SMEM INT64_MIN /* what the kernel's allocations need */
 typedef struct { int64_t grid[3], block[3], cluster[3], smem; int flags; } tw_launch;
 
 static int32_t tw_check_sizes(const tw_launch *launch, const char *name) {
@@ -64,7 +65,7 @@ static int32_t tw_allow(tw_place *place, int i, int64_t smem, int64_t blocks) {
 
 static int32_t tw_go(tw_place *place, int i, const tw_launch *launch, void *stream, void **parameters) {
   const tw_kernel *kernel = &tw_kernels[i];
-  const int64_t smem = launch->smem < 0 ? kernel->smem : launch->smem;
+  const int64_t smem = launch->smem == TW_OWN_SMEM ? kernel->smem : launch->smem;
   const int64_t threads = launch->block[0] * launch->block[1] * launch->block[2];
   tw_configuration config;
   tw_attribute attributes[3];

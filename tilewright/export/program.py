@@ -11,6 +11,7 @@ from tilewright.cuda.limits import shared_bytes
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
 from tilewright.ir.tensormap import Leaf, Part, TensorMapTemplate
 from tilewright.ir.types import SCALARS, MemSpace, PtrType, Type, VecType, element_of
+from tilewright.ir.verify import verify
 
 _TYPE = re.compile(r"(?:(\w+)$)|(?:vec<(\w+), (\d+)>)|(?:ptr<(\w+), (\w+), align (\d+)>)")
 
@@ -141,4 +142,6 @@ def read(item: dict[str, Any]) -> tuple[Function, list[Function]]:
         attrs = {"smem_bytes": kernel["smem_bytes"], "max_threads": kernel["max_threads"], "cluster": cluster}
         params = [Value(read_type(kind), hint) for kind, hint in kernel["params"]]
         kernels.append(Function(kernel["name"], "kernel", Block(params), attrs))
-    return Function(item["name"], "host", _Reader(kernels).block(item["body"])), kernels
+    host = Function(item["name"], "host", _Reader(kernels).block(item["body"]))
+    verify(host)
+    return host, kernels

@@ -49,12 +49,12 @@ def launcher(
     codes = [made.cubin for artifacts in compiled.values() for made in artifacts]
     package, offsets = pack(describe(executor, prefix, list(compiled)), codes)
     tables = _tables(executor, compiled, offsets, package)
-    fixed = _piece("launcher.c").replace("@TABLES@", tables)
+    fixed = piece("launcher.c").replace("@TABLES@", tables)
     fixed = fixed.replace("@PREFIX@", prefix).replace("@ARCHITECTURES@", ", ".join(compiled))
     pieces = [
         _BEGIN.format(prefix=prefix, name=name, kernels=len(executor.kernels),
                       math="#include <math.h>\n" if helpers.math else ""),
-        fixed, _piece("arguments.c"), _piece("tensormap.c") if writer.templates else "", _piece("launch.c"),
+        fixed, piece("arguments.c"), piece("tensormap.c") if writer.templates else "", piece("launch.c"),
         "/* ---- the host function -------------------------------------------------------------------------------"
         "-------------- */\n",
         helpers.text(), *writer.templates, "",
@@ -116,7 +116,7 @@ def _equal(executor: Any, values: list[str]) -> list[str]:
     for i, j in executor.equal_values:
         text = f"{executor.host.params[j].hint} is not {executor.host.params[i].hint}: the function was compiled with "
         found.append(f"  if ({values[i]} != {values[j]})")
-        found.append(f"    return tw_fail(TW_INVALID_VALUE, {string(text + 'one symbol (SymInt) for both')});")
+        found.append(f"    return tw_fail(TW_INVALID_VALUE, \"%s\", {string(text + 'one symbol (SymInt) for both')});")
     return found
 
 
@@ -143,5 +143,5 @@ def _tables(executor: Any, compiled: dict[str, list[Any]], offsets: list[int], p
 
 
 @cache
-def _piece(name: str) -> str:
+def piece(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")

@@ -66,6 +66,9 @@ class Impossible:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         raise self.error
 
+    def export_to_c(self, *args: Any, **kwargs: Any) -> None:
+        raise self.error
+
 
 compile = Compiler(opts.CompileOptions())
 
