@@ -22,7 +22,7 @@ from tilewright.atoms.wgmma_sync import WgmmaCommit
 from tilewright.cuda import compiler, emit
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError, SimulationError
-from tilewright.gemm import gemm, kernels
+from tilewright.gemm import gemm, kernels, matmul
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import GemmConfig
 from tilewright.gemm.host.plan import Plan
@@ -53,6 +53,18 @@ def attention() -> Function:
     return function
 
 
+def tma() -> Function:
+    """Copies of boxes without wgmma."""
+    with pytest.MonkeyPatch.context() as changed:
+        changed.syspath_prepend(EXAMPLES)
+        program = runpy.run_path(str(EXAMPLES / "tma_copy.py"))
+    x = np.zeros((256, 256), np.float32)
+    program["prepared"](x, x.copy(), 4)
+    (compiled,) = program["_compiled"].values()
+    function: Function = compiled.kernels[0]
+    return function
+
+
 def elementwise() -> Function:
     @cute.kernel
     def axpy(x: cute.Tensor, y: cute.Tensor):
@@ -68,11 +80,14 @@ def elementwise() -> Function:
     return function
 
 
+OTHERS = {"attention": attention, "elementwise": elementwise, "tma": tma}
+
+
 @functools.cache
 def staged(what: str) -> Function:
     """One of the kernels, staged once for all architectures."""
-    if what in ("attention", "elementwise"):
-        return {"attention": attention, "elementwise": elementwise}[what]()
+    if what in OTHERS:
+        return OTHERS[what]()
     return stage(kernels()[what].config if what != "tensorop_f16" else kernels()[what].small[0])
 
 
@@ -80,12 +95,15 @@ def staged(what: str) -> Function:
 def test_kernels_of_mma_sync_compile(arch: str) -> None:
     needs_nvrtc()
     target = architecture(arch)
-    whats = ["tensorop_f16", "elementwise", "attention", *(["tensorop_e4m3"] if target.capability >= 89 else [])]
+    whats = ["tensorop_f16", "elementwise", "attention"]
+    whats += ["tensorop_e4m3"] if target.capability >= 89 else []
+    whats += ["tma"] if target.capability >= 90 else []
     for what in whats:
         artifact = tilewright.cuda.compile(staged(what), arch)
         assert (artifact.arch, artifact.spills) == (arch, 0), what
         assert artifact.registers <= 255 and artifact.smem <= LIMITS[target.capability] * 1024
-        assert ("mma.sync.aligned" in artifact.ptx) == (what != "elementwise"), what
+        assert ("mma.sync.aligned" in artifact.ptx) == (what not in ("elementwise", "tma")), what
+        assert ("cp.async.bulk.tensor" in artifact.ptx) == (what == "tma"), what
         assert f".target {arch}\n" in artifact.ptx
 
 
@@ -179,6 +197,14 @@ def test_gemm_runs_on_a_simulated_gpu_of_each_kind() -> None:
         assert np.array_equal(report.d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
         assert report.kernel.startswith("hopper" if arch == "sm_90a" else "tensorop"), arch
         assert arch == "sm_90a" or f"sm_{arch[3:].rstrip('a')} does not" in report.passed_over["hopper_f16"]
+
+
+def test_a_product_that_was_seen_before_is_planned_anew_for_another_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.ones(64, 64, dtype=torch.float16)
+    for arch in ("", "sm_120a", "sm_86", ""):  # a Hopper kernel would not fit on the second and third
+        with sim.options(arch=arch):
+            assert (matmul(a, a) == 64).all()
 
 
 def test_fp8_is_refused_where_no_instruction_multiplies_it() -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.cuda.build import HERE, Kernel, pointer
 from tests.cuda.test_semantics import branch, loop
 from tilewright.cuda import emit
+from tilewright.cuda.source import Source
 from tilewright.errors import ArgumentError, CompileError
 from tilewright.ir.core import Block, Function, Location
 from tilewright.ir.types import F16, F32, I32, U64, FragType, MemSpace, VecType
@@ -198,3 +199,11 @@ def test_shared_pointers_become_shared_addresses() -> None:
     assert s.type.space == MemSpace.SMEM
     k.store(k.out, k.emit("ptr.toint", (k.at(s, 3),), (I32,)).result)
     assert "*out = int32_t(tw::shared_address(s + 3));" in k.text
+
+
+def test_line_directives_name_files_of_every_system() -> None:
+    for file, shown in (
+        ("/home/u/a.py", "/home/u/a.py"), (r"C:\Users\u\new.py", "C:/Users/u/new.py"), (r"\\host\x.py", "//host/x.py"),
+        (r'/tmp/a\b".py', r'/tmp/a\\b\".py'),
+    ):  # fmt: skip
+        assert f'#line 7 "{shown}"\n' in Source("k", "x;\n", (Location(file, 7),)).annotated()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tilewright.ir.core import Location
@@ -22,7 +23,7 @@ class Source:
         after_pragma = False
         for line, origin in zip(self.text.splitlines(), self.origins, strict=True):
             if origin is not None and origin != expected and not after_pragma:
-                lines.append(f'#line {origin.line} "{origin.file}"')
+                lines.append(f'#line {origin.line} "{_quoted(origin.file)}"')
                 expected = origin
             lines.append(line)
             after_pragma = line.lstrip().startswith("#pragma")
@@ -35,3 +36,10 @@ class Source:
         lines = self.text.splitlines()
         shown = range(max(1, line - before), min(len(lines), line + after) + 1)
         return "\n".join(f"{'>' if n == line else ' '} {n:4d} | {lines[n - 1]}" for n in shown)
+
+
+def _quoted(path: str) -> str:
+    """``path`` in a C++ string; Windows' paths with the slashes that every tool there takes, too."""
+    if re.match(r"[A-Za-z]:\\|\\\\", path):
+        path = path.replace("\\", "/")
+    return path.replace("\\", "\\\\").replace('"', '\\"')

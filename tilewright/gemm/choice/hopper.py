@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.gemm.config import HopperConfig, Major, Operand
+from tilewright.ir.target import architecture
 
-SMEM = 232448
-"""Shared memory of a block on sm_90, bytes."""
+SMEM = architecture("sm_90a").smem
 
 ROWS = ((64, 1), (128, 2), (192, 3), (256, 2))
 """Rows of a tile, and the warpgroups that share them."""

@@ -184,6 +184,12 @@ def simulated() -> Any:
     return import_module("tilewright.sim.settings").current_options()
 
 
+def simulated_gpu() -> tuple[Any, ...]:
+    """What of the simulator's options decides about plans."""
+    options = simulated()
+    return options.arch, options.sms, options.sizes
+
+
 @cache
 def _limits_of_gpu() -> tuple[int, int]:
     info = HardwareInfo()

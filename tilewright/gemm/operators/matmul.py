@@ -13,7 +13,7 @@ from tilewright.gemm.choice.registry import KERNELS, KernelEntry, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.host.handle import Handle
-from tilewright.gemm.host.plan import Plan, limits
+from tilewright.gemm.host.plan import Plan, limits, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_result, operands, view_of
@@ -83,7 +83,7 @@ def matmul(
         if kernel is None or isinstance(kernel, str):
             try:
                 how = alpha, beta, activation, out_dtype, precision, kernel, decomposition
-                key = torch_key(a, b, out, c, bias), how
+                key = torch_key(a, b, out, c, bias), how, simulated_gpu() if a.is_cpu else None
                 seen = _SEEN.get(key)
             except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
                 key = seen = None
