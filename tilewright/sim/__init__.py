@@ -18,5 +18,5 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.sim.tracing": "Trace trace",
         "tilewright.sim.exploration": "explore",
     },
-    ("debug",),
+    ("checks", "debug", "exploration", "mutation", "tracing"),
 )

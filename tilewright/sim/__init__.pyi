@@ -9,7 +9,11 @@
 """
 
 from tilewright.atoms.ptx.actions import ptx_action as ptx_action
+from tilewright.sim import checks as checks
 from tilewright.sim import debug as debug
+from tilewright.sim import exploration as exploration
+from tilewright.sim import mutation as mutation
+from tilewright.sim import tracing as tracing
 from tilewright.sim.exploration import explore as explore
 from tilewright.sim.memory import conceal as conceal
 from tilewright.sim.memory import expose as expose
