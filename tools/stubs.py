@@ -14,24 +14,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from stub_functions import MADE, imports, made_functions
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tilewright"
 HEAD = "# Made by `python tools/stubs.py` from {source}; do not edit.\n# ruff: noqa: E501, F401, F403, I001, UP\n"
 METHODS = {"lang/numbers/operator_types.py"}  # where aliases of methods are written out: mypy needs their types early
-LIFTED = "lang/tensors/layout_functions.py"  # functions of tilewright.layout, changed by one of these:
-LIFTS = {
-    # Pairs: (type of the first parameter, type of the result). A type variable for both kinds of layouts would let
-    # pyright believe that Any is a Tensor: it takes the first of overloads that fit if the others give Any.
-    "_on_layout": (("Tensor",) * 2, ("Layout",) * 2, ("ComposedLayout",) * 2, ("Any",) * 2),
-    "_like_layout": (("Layout",) * 2, ("ComposedLayout",) * 2, ("Any",) * 2),
-    "_of_layout": (None,),  # as it is
-    "_of_extents": (None,),
-    "_located": (None,),
-}
-TYPES = {
-    "Tensor": "tilewright.lang.tensors.tensor", "Layout": "tilewright.layout.layout",
-    "ComposedLayout": "tilewright.layout.composed",
-}  # fmt: skip
 NOT_HERE = '''class {name}(Any):  # type: ignore[misc]
     """Not here yet: it belongs to the instructions of sm_100."""'''
 
@@ -45,8 +33,9 @@ def stubs() -> dict[Path, str]:
 def stub(source: Path) -> str:
     """The stub of a module; empty where it needs none."""
     name, text = source.relative_to(PACKAGE).as_posix(), source.read_text(encoding="utf-8")
-    if name == LIFTED:
-        return lifted(source, ast.parse(text))
+    if name in MADE:
+        tree = ast.parse(text)
+        return _head(source, tree) + made_functions(MADE[name], tree, ROOT)
     if "__getattr__, " not in text and name not in METHODS:
         return ""
     tree = ast.parse(text)
@@ -58,9 +47,12 @@ def stub(source: Path) -> str:
     lines, own = [x for x in lines if "import" in x], [x for x in lines if "import" not in x]
     own += [definition for node in tree.body if (definition := _definition(node, text.splitlines()))]
     used = {node.id for text in own for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-    lines = [*_imports(tree, used), *(["from typing import Any"] if "Any" in used else []), *lines]
-    head = HEAD.format(source=source.relative_to(ROOT).as_posix()) + f'"""{ast.get_docstring(tree, clean=False)}"""\n'
-    return "\n".join([head, *dict.fromkeys(lines), *(f"\n{text}" for text in own)]) + "\n"
+    lines = [*imports(tree, used), *(["from typing import Any"] if "Any" in used else []), *lines]
+    return "\n".join([_head(source, tree), *dict.fromkeys(lines), *(f"\n{text}" for text in own)]) + "\n"
+
+
+def _head(source: Path, tree: ast.Module) -> str:
+    return HEAD.format(source=source.relative_to(ROOT).as_posix()) + f'"""{ast.get_docstring(tree, clean=False)}"""\n'
 
 
 def _table(node: ast.stmt) -> ast.Call | None:
@@ -138,68 +130,6 @@ def _class(node: ast.ClassDef, text: list[str]) -> str:
         else:
             members.append(_lines(member, text))
     return "\n".join(members)
-
-
-def _imports(tree: ast.Module, used: set[str]) -> Iterator[str]:
-    """The module's own imports, one a line, of which its definitions have need and those that it shows."""
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module != "__future__":
-            for name in node.names:
-                if (name.asname or name.name) in used or name.asname == name.name:
-                    yield f"from {node.module} import {ast.unparse(name)}"
-
-
-def lifted(source: Path, tree: ast.Module) -> str:
-    """The stub of LIFTED: each function with the parameters and the text of its namesake, and ``loc`` and ``ip``."""
-    homes = {
-        name.name: f"{node.module}" for node in ast.parse((PACKAGE / "layout/__init__.py").read_text("utf-8")).body
-        if isinstance(node, ast.ImportFrom) for name in node.names
-    }  # fmt: skip
-    functions, imports = [], {"from typing import Any", "from typing import overload"}
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name()], value=ast.Call(ast.Name(kind), [ast.Attribute(attr=namesake)])):
-                module = homes[namesake]
-                home = ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8"))
-                variants = list(_variants(home, namesake, LIFTS[kind]))
-                used = {n.id for f in variants for n in ast.walk(f) if isinstance(n, ast.Name)}
-                imports |= {f"from {TYPES[n]} import {n}" for n in used & set(TYPES)}
-                imports |= set(_imports(home, used))
-                imports |= {f"from {module} import {n}" for n in used & _defined(home)}
-                functions += [ast.unparse(ast.fix_missing_locations(f)) for f in variants]
-    head = HEAD.format(source=source.relative_to(ROOT).as_posix()) + f'"""{ast.get_docstring(tree, clean=False)}"""\n'
-    return "\n".join([head, *sorted(imports), "", *functions]) + "\n"
-
-
-def _defined(home: ast.Module) -> set[str]:
-    classes = {node.name for node in home.body if isinstance(node, ast.ClassDef)}
-    return classes | {
-        name.id for node in home.body if isinstance(node, ast.AnnAssign | ast.Assign)
-        for name in ([node.target] if isinstance(node, ast.AnnAssign) else node.targets) if isinstance(name, ast.Name)
-    }  # fmt: skip
-
-
-def _variants(home: ast.Module, name: str, lifts: tuple[tuple[str, str] | None, ...]) -> Iterator[ast.FunctionDef]:
-    """The signatures of a function: its own, or those with other types of the first parameter and of the result."""
-    *overloads, last = [n for n in home.body if isinstance(n, ast.FunctionDef) and n.name == name]
-    doc = ast.get_docstring(last, clean=False)
-    wanted = [(last, lift) for lift in lifts]
-    if overloads:  # they say more than the lifts of layouts
-        wanted = [(last, lift) for lift in lifts if lift and lift[0] == "Tensor"] + [(own, None) for own in overloads]
-    for k, (own, lift) in enumerate(wanted):
-        made = ast.parse(ast.unparse(own)).body[0]
-        assert isinstance(made, ast.FunctionDef)
-        first = [*made.args.posonlyargs, *made.args.args, made.args.vararg][0]
-        assert first is not None
-        if lift:
-            first.annotation, made.returns = ast.Name(lift[0]), ast.Name(lift[1])
-        for option in ("loc", "ip"):
-            made.args.kwonlyargs.append(ast.arg(option, ast.Name("Any")))
-            made.args.kw_defaults.append(ast.Constant(None))
-        made.decorator_list = [ast.Name("overload")] if len(wanted) > 1 else []
-        made.body = [ast.Expr(ast.Constant(doc))] if doc and k == 0 else []
-        made.body.append(ast.Expr(ast.Constant(...)))
-        yield made
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+from tilewright.cute import math
 from tilewright.lang.numbers import numeric
 
 CLASSES = (
@@ -16,7 +17,9 @@ COMPARISONS = "== != < <= > >=".split()
 
 
 def program() -> str:
-    lines = ["from typing import assert_type", f"from tilewright.lang.numbers.numeric import {', '.join(CLASSES)}"]
+    lines = ["from typing import assert_type", "from tilewright.cute import math"]
+    lines.append(f"from tilewright.lang.numbers.numeric import {', '.join(CLASSES)}")
+    known = {**vars(numeric), "math": math}
     for name in CLASSES:
         operators = ARITHMETIC + COMPARISONS + (BITWISE if "Float" not in name else [])
         expressions = [f"{sign}{name}(1)" for sign in ("-", "+", *(["~"] if "Float" not in name else []))]
@@ -30,5 +33,9 @@ def program() -> str:
                 expressions.append(f"{other} {operator} {name}(1)")
         if "Float" in name:
             expressions += [f"{name}(1) {operator} Int32(1)" for operator in ARITHMETIC]
-        lines += [f"assert_type({e}, {type(eval(e, vars(numeric))).__name__})" for e in dict.fromkeys(expressions)]
+        expressions += [f"math.exp({name}(1))", f"math.sqrt({name}(1), True)", f"math.isnan({name}(1))"]
+        if name in ("Float16", "BFloat16", "Float32", "Float64"):
+            expressions += [f"math.atan2({name}(1), {name}(1))", f"math.pow({name}(2), 3)"]
+        given = {e: type(eval(e, known)).__name__ for e in expressions}
+        lines += [f"assert_type({expression}, {kind})" for expression, kind in given.items()]
     return "\n".join(lines) + "\n"

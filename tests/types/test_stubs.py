@@ -19,7 +19,9 @@ def _tool() -> Any:
     spec = importlib.util.spec_from_file_location("stubs", ROOT / "tools" / "stubs.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "tools")  # where it finds its other part
+        spec.loader.exec_module(module)
     return module
 
 

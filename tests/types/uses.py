@@ -72,6 +72,9 @@ def tiles(a: cute.Tensor, copy: cute.TiledCopy, mma: cute.TiledMma) -> None:
     assert_type(1 - loaded, cute.TensorSSA)
     assert_type(loaded > 0, cute.TensorSSA)
     assert_type(loaded.to(cutlass.Float16), cute.TensorSSA)
+    assert_type(cute.math.exp(loaded), cute.TensorSSA)
+    assert_type(cute.exp2(cutlass.Float16(1), fastmath=True), cutlass.Float16)
+    assert_type(cute.math.isnan(loaded), cute.TensorSSA)
     acc = mma.get_slice(tidx).make_fragment_C(part)
     cute.gemm(mma, acc, part, part, acc)
 

@@ -116,4 +116,5 @@ def _predicate(opcode: str, text: str) -> Callable[..., Any]:
     return function
 
 
-isnan, isinf = _predicate("isnan", "is not a number"), _predicate("isinf", "is infinite")
+isnan = _predicate("isnan", "is not a number")
+isinf = _predicate("isinf", "is infinite")

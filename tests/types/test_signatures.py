@@ -1,0 +1,70 @@
+"""Editors show parameters: no public function hides those that it has behind ``*args: Any`` or ``**kwargs: Any``."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.types.test_stubs import MADE
+
+MODULES = [
+    "tilewright", "tilewright.cute", "tilewright.cute.arch", "tilewright.cute.math", "tilewright.cute.runtime",
+    "tilewright.cute.testing", "tilewright.cute.nvgpu", "tilewright.cute.nvgpu.cpasync", "tilewright.cute.nvgpu.warp",
+    "tilewright.cute.nvgpu.warpgroup", "tilewright.cute.experimental", "tilewright.utils", "tilewright.pipeline",
+    "tilewright.gemm", "tilewright.viz", "tilewright.layout", "tilewright.analysis", "tilewright.sim",
+]  # fmt: skip
+# Any number of numbers, layouts, trees, things to print, or the arguments of another function.
+ANY_NUMBER = {
+    "max", "min", "range", "range_constexpr", "Layout.compose", "Layout.with_shape", "ComposedLayout.compose",
+    "ComposedLayout.with_shape", "Tensor.compose", "TensorSSA.map", "compile", "make_tile", "printf", "transform_apply",
+    "transform_leaf", "tuple_cat", "JitArguments", "explain", "EpilogueFunction",
+}  # fmt: skip
+OVERLOADED = {"jit", "kernel"}  # their implementation alone has **unknown
+
+
+def hidden(function: Any) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return any(p.kind in kinds and p.annotation in ("Any", inspect.Parameter.empty) for p in parameters)
+
+
+def public(module: Any) -> Iterator[tuple[str, Any]]:
+    for name in getattr(module, "__all__", ()):
+        found = getattr(module, name)
+        if not str(getattr(found, "__module__", "")).startswith("tilewright"):
+            continue
+        if inspect.isclass(found):
+            own = {k: v for k, v in vars(found).items() if inspect.isfunction(v) and (k[0] != "_" or k == "__init__")}
+            yield from ((name if k == "__init__" else f"{name}.{k}", v) for k, v in own.items())
+        elif callable(found):
+            yield name, found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_parameters_are_named(module: str) -> None:
+    found = {name for name, function in public(importlib.import_module(module)) if hidden(function)}
+    assert found <= ANY_NUMBER | OVERLOADED
+
+
+def test_functions_that_are_made_have_a_text_in_the_stubs() -> None:
+    stubs = [text for path, text in MADE.items() if path.name in ("layout_functions.pyi", "math.pyi")]
+    functions = [node for text in stubs for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert len(stubs) == 2 and len({f.name for f in functions}) > 80
+    documented = {f.name for f in functions if ast.get_docstring(f)}
+    assert {f.name for f in functions} == documented
+
+
+def test_what_the_check_looks_for() -> None:
+    def one(a: int, **options: Any) -> None: ...
+    def two(a: int, *, option: int = 0) -> None: ...
+
+    one.__annotations__ = {"options": "Any"}
+    assert hidden(one) and not hidden(two)
