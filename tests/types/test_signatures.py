@@ -22,7 +22,7 @@ MODULES = [
 ANY_NUMBER = {
     "max", "min", "range", "range_constexpr", "Layout.compose", "Layout.with_shape", "ComposedLayout.compose",
     "ComposedLayout.with_shape", "Tensor.compose", "TensorSSA.map", "compile", "make_tile", "printf", "transform_apply",
-    "transform_leaf", "tuple_cat", "JitArguments", "explain", "EpilogueFunction",
+    "transform_leaf", "tuple_cat", "JitArguments", "explain",
 }  # fmt: skip
 OVERLOADED = {"jit", "kernel"}  # their implementation alone has **unknown
 
@@ -42,7 +42,8 @@ def public(module: Any) -> Iterator[tuple[str, Any]]:
         if not str(getattr(found, "__module__", "")).startswith("tilewright"):
             continue
         if inspect.isclass(found):
-            own = {k: v for k, v in vars(found).items() if inspect.isfunction(v) and (k[0] != "_" or k == "__init__")}
+            written = {k: v for k, v in vars(found).items() if inspect.isfunction(v) and v.__module__ != "typing"}
+            own = {k: v for k, v in written.items() if k == "__init__" or not k.startswith("_")}
             yield from ((name if k == "__init__" else f"{name}.{k}", v) for k, v in own.items())
         elif callable(found):
             yield name, found
