@@ -63,3 +63,33 @@ def two_bulk_stores_to_one_place(bug: bool) -> None:
 @pair("data-race", "cute.copy(send, s[None, 0], y)", "z[t] = y[t]")
 def a_bulk_store_read_back_without_a_barrier(bug: bool) -> None:
     stores(barrier=not bug, twice=False)
+
+
+@pair("data-race", "cute.copy(send, s, y)", "s[t] = 7.0")
+def a_group_that_another_lane_commits(bug: bool) -> None:
+    """The groups of bulk copies are each thread's own."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(64), 128)
+        send = cute.make_copy_atom(cpasync.CopyBulkS2GOp(), cutlass.Float32)
+        s[t] = x[t]
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        if t == 0:
+            cute.copy(send, s, y)
+            if cutlass.const_expr(not bug):
+                cute.arch.cp_async_bulk_commit_group()
+        if cutlass.const_expr(bug):
+            if t == 1:
+                cute.arch.cp_async_bulk_commit_group()
+        if t < 32:
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+        cute.arch.sync_threads()
+        s[t] = 7.0
+        if t == 0:
+            cute.arch.cp_async_bulk_commit_group()
+            cute.arch.cp_async_bulk_wait_group(0)
+
+    launch(kernel, *[cute.runtime.from_dlpack(numbers(64), assumed_align=16) for _ in range(2)])

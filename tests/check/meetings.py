@@ -283,3 +283,15 @@ def a_lock_that_is_not_given_back(bug: bool) -> None:
                 cute.arch.atomic_exch(lock.iterator, cutlass.Int32(0))
 
     launch(kernel, np.zeros(1, I32), grid=2, block=32)
+
+
+@pair("setmaxnreg.dec.40", "cute.arch.setmaxregister_decrease(40)")
+def registers_given_back_by_one_warp_of_four(bug: bool) -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        if t < (32 if bug else 128):
+            cute.arch.setmaxregister_decrease(40)
+        y[t] = 1.0
+
+    launch(kernel, np.zeros(256, np.float32), block=256)

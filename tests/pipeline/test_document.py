@@ -32,9 +32,9 @@ def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
 
 def test_without_the_commit_it_deadlocks_as_the_page_says(tmp_path: Path) -> None:
     report = re.search(r"^      warp 1 .*\n.*$", PAGE, re.MULTILINE)
-    assert report and PROGRAM.count("stage.commit() ") == 1
+    assert report and PROGRAM.count("empty.commit() ") == 1
     with pytest.raises(SimulationError) as caught:
-        run(PROGRAM.replace("stage.commit() ", "pass"), tmp_path)
+        run(PROGRAM.replace("empty.commit() ", "pass"), tmp_path)
     assert " ".join(report.group().split()) in " ".join(str(caught.value).replace(f"{tmp_path}/", "").split())
 
 

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.target import SPECIFIC
 
 LEAST, MOST, STEP = 24, 256, 8
-WARP, FILE, WARPS = 32, 65536, 32  # threads of a warp; registers of a multiprocessor; most warps of a block
+WARP, WARPGROUP, FILE, WARPS = 32, 4, 65536, 32  # registers of a multiprocessor; most warps of a block
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class SetMaxRegisters(Instruction):
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         pools: RegisterPools = lanes.beside(RegisterPools)
         pools.change(lanes, self.registers, self.increase, self.mnemonic())
+        pools.note(lanes, op)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -66,6 +67,32 @@ class RegisterPools:
     def __init__(self) -> None:
         self.held = np.zeros((0, WARPS), np.int64)
         self.free = np.zeros(0, np.int64)
+        self.executed: dict[tuple[int, int], list[Op]] = {}  # by block and warp
+        self.warps = 0  # of a block
+
+    def note(self, lanes: Lanes, op: Op) -> None:
+        """Remember who executes ``op``: all warps of a warpgroup have to."""
+        warps = lanes.warps
+        slots, which = (lanes.sreg(r).reshape(warps, WARP)[:, 0].tolist() for r in ("smid", "warpid"))
+        for row in np.flatnonzero(lanes.active().reshape(warps, WARP).any(1)):
+            self.executed.setdefault((slots[row], which[row]), []).append(op)
+        threads = int(np.prod([int(np.ravel(lanes.sreg(f"ntid.{axis}"))[0]) for axis in "xyz"]))
+        self.warps = -(-threads // WARP)
+
+    def finish(self) -> None:
+        """All warps have ended."""
+        for (slot, warp), ops in self.executed.items():
+            first = warp - warp % WARPGROUP
+            for other in range(first, min(first + WARPGROUP, self.warps)):
+                theirs = self.executed.get((slot, other), [])
+                if [o.attrs["atom"] for o in theirs] != [o.attrs["atom"] for o in ops]:
+                    op = next((o for o in ops if o not in theirs), ops[0])
+                    raise SimulationError(
+                        f"{op.attrs['atom'].mnemonic()}: warp {warp} of the block executes it and warp {other} does "
+                        "not, but all four warps of a warpgroup must\n"
+                        "  to fix: branch by warpgroup (warp_idx // 4), not by warp",
+                        op=op,
+                    )
 
     def change(self, lanes: Lanes, count: int, increase: bool, name: str) -> None:
         warps = lanes.warps

@@ -46,7 +46,7 @@ class Launch:
         self, program: Program, config: LaunchConfig, smem: int, integers: list[tuple[int, int]], space: AddressSpace,
         arguments: list[Any], options: Options, events: Events | None = None,
     ) -> None:  # fmt: skip
-        self.program = program
+        self.program, self.config = program, config
         self.geometry = Geometry(config)
         self.smem = smem
         self.integers = integers

@@ -61,7 +61,7 @@ class SimKernel:
         values = self.values(args, space)
         options = current_options()
         own = program or self.program
-        checks = observers(own, self.check or options.check) if self.counted else []
+        checks = observers(own, config, self.check or options.check) if self.counted else []
         told = events(self.name, config, [*more, *checks]) if self.counted else None
         (make or Launch)(own, config, smem, self.integers, space, values, options, told).run()
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.errors import SimulationError
 from tilewright.sim.agents import Queues
 from tilewright.sim.barriers import Barriers
 from tilewright.sim.cluster_barrier import ClusterBarriers
 from tilewright.sim.group import Group
+from tilewright.sim.messages import place
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -51,7 +53,18 @@ class Wave:
                 queues.land_all()
             for state in self.kept.values():
                 if hasattr(state, "finish"):
-                    state.finish()
+                    self._finish(state)
+
+    def _finish(self, state: Any) -> None:
+        """End what an instruction keeps beside shared memory. It knows an op, and not where that is shown."""
+        try:
+            state.finish()
+        except SimulationError as error:
+            if error.op is None:
+                raise
+            what, *rest = str(error).split("\n")
+            where = f"  in kernel {self.launch.program.name!r} {place(error.op)}"
+            raise SimulationError("\n".join([what, where, *rest]), op=error.op) from None
 
     def alone(self, group: Group) -> bool:
         """Whether no other group could come up to ``group`` and merge with it."""

@@ -10,10 +10,12 @@ from tilewright.sim.events import Mask, Observer
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
+    from tilewright.ir.runtime import LaunchConfig
     from tilewright.sim.checks.findings import Findings
     from tilewright.sim.checks.order import HappensBefore
     from tilewright.sim.checks.sites import Facts
     from tilewright.sim.group import Group
+    from tilewright.sim.program import Program
 
 
 class Checker(Observer):
@@ -43,6 +45,11 @@ class Checker(Observer):
     def concerns(cls, facts: Facts) -> bool:
         """Whether the kernel has anything for this checker to look at. A checker of mbarriers costs a kernel without
         them nothing."""
+        return True
+
+    @classmethod
+    def takes(cls, program: Program, config: LaunchConfig) -> bool:
+        """Whether a launch with this configuration has anything for it to look at."""
         return True
 
 

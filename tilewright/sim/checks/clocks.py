@@ -78,6 +78,8 @@ class Clocks:
         self.issued, self.waited = np.zeros((2, warps.size, agents, WARP), np.int32)
         self.unfinished = np.zeros((warps.size, agents), bool)  # whether some lane may not have waited for its last one
         self.open = np.ones((warps.size, agents), np.int32)
+        # For each lane the first group that its warp closed and it did not, 0: none. Once there is one, ``torn``.
+        self.skipped, self.torn = np.zeros((warps.size, agents, WARP), np.int32), False
         self.groups = np.zeros((warps.size, agents, KEPT), np.int32)  # the newest last
         self.loose: dict[int, Loose] = {}
         self.version = 0
@@ -211,7 +213,13 @@ class Clocks:
 
     # -- groups of asynchronous copies ---------------------------------------------------------------------------------
 
-    def commit(self, warps: Array, agent: int) -> None:
+    def commit(self, warps: Array, lanes: Array, agent: int) -> None:
+        """``lanes [warps, 32]`` close their open groups."""
+        if self.torn or not lanes.all():
+            skipped = self.skipped[warps, agent]
+            left = ~lanes & (skipped == 0) & (self.issued[warps, agent] == self.open[warps, agent][:, None])
+            self.skipped[warps, agent] = np.where(left, self.open[warps, agent][:, None], np.where(lanes, 0, skipped))
+            self.torn = True
         self.groups[warps, agent] = np.roll(self.groups[warps, agent], -1, axis=1)
         self.groups[warps, agent, -1] = self.open[warps, agent]
         self.open[warps, agent] += 1
@@ -221,7 +229,11 @@ class Clocks:
         """``lanes [warps, 32]`` wait until at most ``pending`` groups are unfinished."""
         over = self.groups[warps, agent, max(0, KEPT - 1 - pending)]
         before = self.waited[warps, agent]
-        now = self.waited[warps, agent] = np.where(lanes, np.maximum(before, over[:, None]), before)
+        reached = np.broadcast_to(over[:, None], before.shape)
+        if self.torn:  # what a lane has not committed it cannot wait for
+            skipped = self.skipped[warps, agent]
+            reached = np.where(skipped > 0, np.minimum(reached, skipped - 1), reached)
+        now = self.waited[warps, agent] = np.where(lanes, np.maximum(before, reached), before)
         self.unfinished[warps, agent] = (self.issued[warps, agent] > now).any(1)
         if self.layout.together[agent]:  # the wait is one of the whole warp
             column = self.layout.agent_unit(self.own[warps], warps, agent)

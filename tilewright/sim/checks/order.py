@@ -138,7 +138,7 @@ class HappensBefore(Observer):
                 there = active.any(1)
                 warps, agent = group.warps[there], self.layout.agents.index(order.agent)
                 if order.release:
-                    clocks.commit(warps, agent)
+                    clocks.commit(warps, active[there], agent)
                 if order.acquire:
                     clocks.wait(warps, active[there], agent, int(op.attrs["atom"].pending))
             elif order.through == "" and not order.agent and order.proxies == ("generic",):
@@ -165,12 +165,16 @@ class HappensBefore(Observer):
             clocks.step(group.warps)
             self.issuing = (id(group), clocks.version, snapshot)
             self._mark(clocks, group, effect)
+        elif effect.lane is not None:
+            self._mark(clocks, group, effect)
         assert self.issuing is not None
         effect.notes = self.issuing[2]
 
     def _mark(self, clocks: Clocks, group: Group, effect: Effect) -> None:
         """Note that these lanes have something unfinished in the open groups of the op's agents."""
         active = _active(group)
+        if effect.lane is not None:  # one of them issues for all
+            active = np.arange(active.size).reshape(active.shape) == effect.lane
         for agent in {a.agent for a in effect.op.attrs["atom"].accesses}:
             if agent in ROLES:
                 clocks.does[group.warps[active.any(1)]] |= 1 << list(ROLES).index(agent)

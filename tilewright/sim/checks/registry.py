@@ -7,6 +7,7 @@ from tilewright.sim.checks.architectures import Architectures
 from tilewright.sim.checks.arithmetic import Arithmetic
 from tilewright.sim.checks.bounds import Bounds
 from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.dependents import Dependents
 from tilewright.sim.checks.divergence import Divergence
 from tilewright.sim.checks.exits import Exits
 from tilewright.sim.checks.flying import Flying
@@ -30,6 +31,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Divergence,
     Bounds,
     Residency,
+    Dependents,
     Arithmetic,
     Architectures,
     Performance,

@@ -13,6 +13,7 @@ from tilewright.sim.checks.sites import facts
 from tilewright.sim.events import Observer
 
 if TYPE_CHECKING:
+    from tilewright.ir.runtime import LaunchConfig
     from tilewright.sim.engine import Launch
     from tilewright.sim.program import Program
 
@@ -36,10 +37,10 @@ class Verdict(Observer):
             error.findings = self.findings
 
 
-def observers(program: Program, check: str) -> list[Observer]:
+def observers(program: Program, config: LaunchConfig, check: str) -> list[Observer]:
     """The observers that check a launch of ``program``, in the order in which they hear of events."""
     wanted = chosen(check)
-    classes = [c for c in CHECKERS if c.name in wanted and c.concerns(facts(program))] if wanted else []
+    classes = [c for c in CHECKERS if c.name in wanted and c.concerns(facts(program)) and c.takes(program, config)]
     if not classes:
         return []
     findings, order = Findings(program.name), HappensBefore()
