@@ -76,8 +76,8 @@ class Dependents(Checker):
         if begins:
             every = [b for b in launch.space.exposed() if isinstance(getattr(b, "low", None), int)]
             written = [b for b in buffers_of(launch, facts(launch.program).written) if b in every]
-            spans = [[(b.base + b.low, b.base + b.high) for b in side] for side in (written, every)]
-            _last[launch.config.stream] = Before(launch.program.name, begins[0], *spans, [b.owner for b in every])
+            writes, uses = ([(b.base + b.low, b.base + b.high) for b in side] for side in (written, every))
+            _last[launch.config.stream] = Before(launch.program.name, begins[0], writes, uses, [b.owner for b in every])
 
     def ordered(self, group: Group, op: Op) -> None:
         if isinstance(op.attrs["atom"], GridDependency) and self.before is not None:
