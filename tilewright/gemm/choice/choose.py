@@ -61,9 +61,8 @@ class Options:
 
     def best(self, problem: Problem, decomposition: str) -> Way:
         """The option of least time."""
-        times = self.model.times(problem, decomposition in ("auto", "stream_k"))
-        first = self.model.single if decomposition == "stream_k" and len(times) > self.model.single else 0
-        return self.ways[int(times[first:].argmin()) + first]
+        first = self.model.single if decomposition == "stream_k" else 0
+        return self.ways[self.model.least(problem, decomposition in ("auto", "stream_k"), first)]
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
         """Microseconds of the best option, as far as the model counts them."""

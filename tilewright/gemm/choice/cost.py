@@ -73,6 +73,12 @@ class AmpereModel:
         time[even] += self.once[even] + self.peer * (1.0 + np.ceil(1.0 / np.minimum(share, 1.0)))
         return time
 
+    def least(self, problem: Problem, sharing: bool, first: int = 0) -> int:
+        """As :meth:`HopperModel.least`."""
+        time = self.times(problem, sharing)
+        first = first if first < len(time) else 0
+        return int(time[first:].argmin()) + first
+
 
 def k_tile_us(config: GemmConfig, smem: int) -> tuple[float, float]:
     """Microseconds of a k tile on a multiprocessor that holds as many blocks as it can, and one."""

@@ -53,70 +53,110 @@ class HopperModel:
         extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))
                    for c, way in zip(configs, ways, strict=True)]  # fmt: skip
         # Tiles of an element, and waves of a tile: a little less, so that rounding never makes whole ones one more.
-        self.counts = LESS / rows([along(c, e) for c, e in zip(configs, extents, strict=True)])  # (M N K, options)
-        self.wave = LESS * np.array([max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
-                                            for c, way in zip(configs, ways, strict=True)])  # fmt: skip
+        counts = LESS / rows([along(c, e) for c, e in zip(configs, extents, strict=True)])  # (M N K, options)
+        wave = LESS * np.array([max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
+                                for c, way in zip(configs, ways, strict=True)])  # fmt: skip
         sharing = np.array([way.parts != 1 for way in ways])
         slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
-        self.loop = slower * [loop_us(config) for config in configs]
-        self.together = TOGETHER * np.array([doublings(config) for config in configs])
+        together = TOGETHER * np.array([doublings(config) for config in configs])
+        loop = slower * [loop_us(config) for config in configs]
         crowded = slower * [loads_us(config) for config in configs]
-        self.loads, self.crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
-        self.loads[self.even :], self.crowd[self.even :] = crowded[self.even :], 0.0  # all multiprocessors work
-        self.ends = np.array([ends_us(config) for config in configs])
+        loads, crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
+        loads[self.even :], crowd[self.even :] = crowded[self.even :], 0.0  # all multiprocessors work
+        ends = np.array([ends_us(config) for config in configs])
         peer = [PEER_ELEMENT * config.tile[0] * config.tile[1] for config in configs]
-        self.once = sharing * SHARING + [p * way.parts if way.parts > 1 else 0.0
-                                         for p, way in zip(peer, ways, strict=True)]  # fmt: skip
-        self.begin = np.array([begin_us(config) for config in configs])
-        self.begin_and_exchange = self.begin + self.once
+        once = sharing * SHARING + [p * way.parts if way.parts > 1 else 0.0
+                                    for p, way in zip(peer, ways, strict=True)]  # fmt: skip
+        begin = once + [begin_us(config) for config in configs]
         self.peer = np.array(peer[self.even :])
         # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
         # their columns of B, from memory.
         each = self.bytes_in * limits[0] / MEMORY_PER_US
         self.anew = rows([along(c, c.tile[:2]) for c in configs[self.even :]] or np.empty((0, 2))) * each
 
+        # By whether options may share tiles, and whether rows begin between multiples of 128 bytes: what a call needs
+        # of each option. To cut and to scale vectors in each call would take as long as the arithmetic.
+        self.vectors = {
+            (shares, slow): tuple(vector[..., : None if shares else self.single] for vector in (
+                counts, wave, crowd * rate, loads * rate + together, loop + together, ends, begin, np.ones(len(ways))
+            ))
+            for shares in (False, True) for slow, rate in ((False, 1.0), (True, MISALIGNED))
+        }  # fmt: skip
+        self.scratch: dict[bool, list[tuple[Vector, Vector]]] = {False: [], True: []}
+
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         """Microseconds for an (M, N, K, L) problem, without what all options have in common: of each option, or
         without ``sharing`` of those that give each tile to one block."""
-        # Vectors are changed in place: to make new ones would take as long as the arithmetic.
+        scratch, shares = self.scratch_for(problem, sharing)
+        return self.fill(problem, shares, *scratch).copy()
+
+    def least(self, problem: Problem, sharing: bool, first: int = 0) -> int:
+        """The number of the option of least time, from ``first`` on if there are as many."""
+        scratch, shares = self.scratch_for(problem, sharing)
+        time = self.fill(problem, shares, *scratch)
+        first = first if first < len(time) else 0
+        found = int(time[first:].argmin()) + first
+        self.scratch[shares].append(scratch)
+        return found
+
+    def scratch_for(self, problem: Problem, sharing: bool) -> tuple[tuple[Vector, Vector], bool]:
+        """Room for a call's vectors, and whether options that share tiles are among them. New memory would take as long
+        as the arithmetic; each thread takes room of its own."""
         m, n, k, batch = problem
-        last = None if sharing and batch == 1 and m and n and k else self.single
-        loads, crowd, even = self.loads[:last], self.crowd[:last], slice(self.even, None)
-        if k * self.bytes_in % 128:
-            loads, crowd = loads * MISALIGNED, crowd * MISALIGNED
-        counts = self.counts[:, :last] * np.array(((m,), (n,), (k,)), float)
-        full, lines, k_tiles = np.ceil(counts, out=counts)
+        shares = bool(sharing and batch == 1 and m and n and k)
+        try:
+            return self.scratch[shares].pop(), shares
+        except IndexError:
+            counts, wave = self.vectors[shares, False][:2]
+            return (np.empty_like(counts), np.empty_like(wave)), shares
+
+    def fill(self, problem: Problem, shares: bool, room: Vector, time: Vector) -> Vector:
+        """``time``, filled in."""
+        m, n, k, batch = problem
+        counts, wave, crowd, loads, loop, ends, begin, ones = self.vectors[shares, k * self.bytes_in % 128 != 0]
+        np.multiply(counts, np.array(((m,), (n,), (k,)), float), out=room)
+        full, lines, k_tiles = np.ceil(room, out=room)
         full *= lines
-        full *= self.wave[:last]
+        full *= wave
         if batch != 1:
             full *= batch
-        busy = np.minimum(full, 1.0)
-        time = crowd * busy
+        np.minimum(full, ones, out=time)  # of the multiprocessors that work
+        even = slice(self.even, None)
+        if shares:
+            exchange = self.peer / time[even]
+        time *= crowd
         time += loads
-        np.maximum(time, self.loop[:last], out=time)
-        time += self.together[:last]
+        np.maximum(time, loop, out=time)
         time *= k_tiles
-        waves = np.ceil(full)
-        if last is not None:
-            time *= waves
-            return time + self.ends[:last] * waves + self.begin[:last]
-        part = full[even]
-        shared = part - np.maximum(np.floor(part) - 1.0, 0.0)
-        waves[even] = part + (SHARED - 1.0) * shared
-        time *= waves
-        np.maximum(waves[even], 1.0, out=waves[even])
-        waves *= self.ends
-        time += waves
-        time += self.begin_and_exchange
-        if not self.peer.size:  # a kernel whose warpgroups take turns shares no tiles
-            return time
-        time[even] += self.peer / busy[even]
+        if shares:
+            exchange += begin[even]
+            shared = self.shared(problem, full[even], time[even], ends[even], exchange)
+        time += ends
+        time *= np.ceil(full, out=full)
+        time += begin
+        if shares:
+            time[even] = shared
+        return time
+
+    def shared(self, problem: Problem, waves: Vector, tile: Vector, ends: Vector, once: Vector) -> Vector:
+        """Microseconds of Stream-K's options: ``tile`` of a tile's k tiles, ``ends`` of its end, ``once`` of the rest.
+        """
+        m, n, k, _ = problem
+        late = np.floor(waves)
+        late -= 1.0
+        np.maximum(late, 0.0, out=late)
+        in_shares = waves - late
+        slower = in_shares * (SHARED - 1.0)
+        slower += waves
+        time = tile * slower
+        np.maximum(slower, 1.0, out=slower)
+        slower *= ends
+        time += slower
+        time += once
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
         # hold comes from memory for each tile anew.
         apart = [one for one, extent in zip(self.anew, (m, n), strict=True) if extent * k * self.bytes_in > L2_BYTES]
-        if apart and time[even].size:
-            time[even] = np.maximum(time[even], sum(apart) * k * shared)
-        return time
+        return np.maximum(time, sum(apart) * k * in_shares) if apart else time
 
 
 def loop_us(config: HopperConfig) -> float:

@@ -32,8 +32,15 @@ class KernelEntry:
     granular: tuple[AnyConfig, ...] = ()
 
     def __hash__(self) -> int:
-        # Of the many sizes the first is enough to tell most entries apart.
-        return hash((self.name, self.config, len(self.small)))
+        # Of the many sizes the first is enough to tell most entries apart. It is asked for at each look-up of a choice.
+        found: int | None = self.__dict__.get("_hash")
+        if found is None:
+            found = hash((self.name, self.config, len(self.small)))
+            object.__setattr__(self, "_hash", found)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
     def only(self, config: AnyConfig) -> KernelEntry:
         """This kernel in one size."""
@@ -63,6 +70,12 @@ class KernelEntry:
         if isinstance(self.config, HopperConfig):
             return self.config.with_operands(a, b, c, SMEM)
         return replace(self.config, a=self.config.loadable(a), b=self.config.loadable(b), c=self.config.storable(c))
+
+    def check(self) -> None:
+        """Raise ConstraintError when the parameters of the configuration do not fit together."""
+        if "_sound" not in self.__dict__:  # a configuration does not change
+            self.config.check()
+            object.__setattr__(self, "_sound", True)
 
     def accepts(self, ab_dtype: Any) -> bool:
         return ab_dtype is (Float32 if self.config.a.dtype is TFloat32 else self.config.a.dtype)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
+from math import gcd
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.choice.choose import Options, best
 from tilewright.gemm.choice.hopper_cost import FIXED_US
 from tilewright.gemm.choice.registry import KernelEntry
@@ -63,7 +63,7 @@ class Plan:
         check_reduction(reduction, decomposition)
         passed_over: dict[str, str] = {}
         for candidate in entries:
-            candidate.config.check()
+            candidate.check()
             reason = refusal(candidate, problem, decomposition, arch(machine))
             if reason is None:
                 suited = suited_entry(candidate, problem)
@@ -312,26 +312,23 @@ def few_rows_refusal(
 
 def with_operands(entry: KernelEntry, problem: Problem) -> AnyConfig:
     """The entry's configuration for matrices that lie as the problem's do."""
-    seen = problem.oriented(entry.config.transposed).read_as(entry.config.a.dtype)
-    bM, bN, bK = entry.config.tile
-    whole = not isinstance(entry.config, HopperConfig)
-    a, b, c = (
-        operand_of(matrices, tile, rows)
-        for matrices, tile, rows in (
-            (seen.every(0), {Major.K: bK, Major.MN: bM}, whole),
-            (tuple(matrix.transposed() for matrix in seen.every(1)), {Major.K: bK, Major.MN: bN}, whole),
-            ((*seen.every(3), *seen.every(2)), {Major.K: bN, Major.MN: bM}, True),
-        )
-    )
-    if seen.places is not None:
-        by_index = (seen.places.by_index(operand) for operand in (0, 1, 3))
-        a, b, c = (one_by_one(x) if each else x for x, each in zip((a, b, c), by_index, strict=True))
+    config = entry.config
+    a, b, c = problem.operands(config.transposed, config.a.dtype, not isinstance(config, HopperConfig))
+    bM, bN, bK = config.tile
+    a = limited(a, bK if a.major is Major.K else bM)
+    b = limited(b, bK if b.major is Major.K else bN)
+    return with_these(entry, a, b, limited(c, bN if c.major is Major.K else bM))
+
+
+def limited(operand: Operand, extent: int) -> Operand:
+    """With accesses that go into the tile's ``extent`` along the contiguous mode."""
+    vector = gcd(operand.vector, extent)
+    return operand if vector == operand.vector else replace(operand, copy_bits=vector * operand.dtype.width)
+
+
+@lru_cache(maxsize=4096)
+def with_these(entry: KernelEntry, a: Operand, b: Operand, c: Operand) -> AnyConfig:
     return entry.with_operands(a, b, c)
-
-
-def one_by_one(operand: Operand) -> Operand:
-    """How rows are read that lie anywhere: element by element where vectors would go across them."""
-    return operand if operand.major is Major.K else replace(operand, copy_bits=operand.dtype.width)
 
 
 def suited_entry(entry: KernelEntry, problem: Problem) -> KernelEntry:

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.arrays import Matrix, operand_of
+from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.host.arguments import GemmUniversalArguments, GemmUniversalMode
 from tilewright.gemm.host.places import Places, array_batches, indices_of
 from tilewright.lang.arguments.arrays import Array
+
+WIDEST = {Major.K: 128, Major.MN: 128}
+"""A tile that leaves every access as wide as the matrices allow."""
 
 MACHINES = ("auto", "cpu", "gpu")
 
@@ -149,6 +153,24 @@ class Problem:
             return (first,)
         return tuple(m.read_as(first.dtype) for m in self.places.matrices(operand, first))
 
+    def operands(self, transposed: bool, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
+        """How A, B and D (with C) lie, seen by a kernel of ``dtype``, by :func:`operand_of`; B as (N, K). ``whole``
+        rows of A and B are whole accesses. Several kernels ask for the same."""
+        known: dict[Any, Any] = self.__dict__.setdefault("_operands", {})
+        found: tuple[Operand, Operand, Operand] | None = known.get((transposed, dtype, whole))
+        if found is None:
+            seen = self.oriented(transposed).read_as(dtype)
+            a, b = seen.every(0), tuple(matrix.transposed() for matrix in seen.every(1))
+            found = operand_of(a, WIDEST, whole), operand_of(b, WIDEST, whole), operand_of(
+                (*seen.every(3), *seen.every(2)), WIDEST)  # fmt: skip
+            if seen.places is not None:
+                by_index = (seen.places.by_index(operand) for operand in (0, 1, 3))
+                found = tuple(  # type: ignore[assignment]
+                    one_by_one(x) if each else x for x, each in zip(found, by_index, strict=True)
+                )
+            known[transposed, dtype, whole] = found
+        return found  # type: ignore[return-value]
+
     def transposed(self) -> Problem:
         """D^T = f(B^T A^T, C^T)."""
         return Problem(
@@ -168,6 +190,11 @@ def machine_name(machine: str, problem: Problem) -> str:
     if machine not in MACHINES:
         raise ArgumentError(f"machine must be {', '.join(MACHINES[:-1])} or {MACHINES[-1]}, got {machine!r}")
     return problem.machine if machine == "auto" else machine
+
+
+def one_by_one(operand: Operand) -> Operand:
+    """How rows are read that lie anywhere: element by element where vectors would go across them."""
+    return operand if operand.major is Major.K else replace(operand, copy_bits=operand.dtype.width)
 
 
 def is_torch(array: Any) -> bool:

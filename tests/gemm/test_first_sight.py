@@ -1,0 +1,92 @@
+"""What the choice for a shape costs at its first sight and after, in calls; times depend on the machine."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import threading
+
+import numpy as np
+import pytest
+
+from tests.counting import calls_in
+from tilewright import Float16
+from tilewright.gemm import kernels
+from tilewright.gemm.choice.choose import Options, fastest
+from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.tuning.stand_in import stand_in
+
+LIMITS = (132, 232448)
+ENTRY = kernels()["hopper_f16"]
+SHAPES = [
+    (64, 64, 64, 1), (4096, 4096, 4096, 1), (16, 4096, 4096, 1), (384, 512, 16384, 1), (100, 200, 300, 5),
+    (8192, 8192, 8192, 1), (7, 7, 7, 1), (8, 1736, 6600, 1), (1 << 20, 8, 64, 1), (512, 512, 512, 1000),
+]  # fmt: skip
+
+
+def test_the_least_time_is_that_of_all_options() -> None:
+    options = Options.of(ENTRY, LIMITS)
+    for problem in SHAPES:
+        for sharing in (False, True):
+            times = options.model.times(problem, sharing)
+            assert options.model.least(problem, sharing) == int(times.argmin())
+            assert np.isfinite(times).all() and (times > 0).all()
+        if problem[3] == 1:
+            single = options.model.single
+            least = options.model.least(problem, True, single)
+            assert least == int(options.model.times(problem)[single:].argmin()) + single
+
+
+def test_vectors_of_a_call_are_its_own() -> None:
+    """Room for vectors is used again by the next call, but not by one that runs at the same time."""
+    options = Options.of(ENTRY, LIMITS)
+    expected = {problem: options.model.least(problem, True) for problem in SHAPES}
+    kept = options.model.times(SHAPES[1])
+    before = kept.copy()
+    wrong = []
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(200):
+            problem = rng.choice(SHAPES)
+            if options.model.least(problem, True) != expected[problem]:
+                wrong.append(problem)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and np.array_equal(kept, before)
+
+
+def test_calls_in_a_choice() -> None:
+    options = Options.of(ENTRY, LIMITS)
+    options.fastest((128, 256, 512, 1), "auto")
+    first = calls_in(lambda: options.fastest((136, 264, 520, 1), "auto"))
+    fastest(ENTRY, "auto", (136, 264, 520, 1), LIMITS)
+    after = calls_in(lambda: fastest(ENTRY, "auto", (136, 264, 520, 1), LIMITS))
+    assert first < 25, "a NumPy call for each vector operation, and little else"
+    assert after <= 5, "a look-up"
+
+
+def test_calls_in_a_plan() -> None:
+    entries = candidates(Float16, None)
+    Plan.of(stand_in((256, 512, 1024), "float16", None, "k", "k"), entries, "auto", "gpu")
+    problem = stand_in((264, 520, 1032), "float16", None, "k", "k")
+    assert calls_in(lambda: Plan.of(problem, entries, "auto", "gpu")) < 500
+
+
+def test_entries_that_travel_hash_anew() -> None:
+    """Hashes of texts differ between processes."""
+    hash(ENTRY)
+    again = pickle.loads(pickle.dumps(ENTRY))
+    assert "_hash" in ENTRY.__dict__ and "_hash" not in again.__dict__ and again == ENTRY
+
+
+@pytest.mark.parametrize("decomposition", ["auto", "stream_k", "data_parallel"])
+def test_batches_and_empty_products_share_no_tiles(decomposition: str) -> None:
+    options = Options.of(ENTRY, LIMITS)
+    for problem in ((256, 256, 4096, 3), (0, 256, 64, 1)):
+        assert options.best(problem, decomposition).parts == 1
