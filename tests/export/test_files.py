@@ -37,7 +37,7 @@ def test_files_and_names(tmp_path: Path) -> None:
         tmp_path / "added.h"
     ).read_text()
     assert "one_Kernel_Module_Load" in (tmp_path / "one.h").read_text()
-    assert cute.runtime.find_runtime_libraries(enable_tvm_ffi=True) == []
+    assert cute.runtime.find_runtime_libraries() == []
 
 
 def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from tilewright._lazy import unknown_names
+from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.fake import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
 from tilewright.lang.tensors.pointer import HostPointer, Pointer, make_ptr
@@ -29,8 +30,15 @@ def load_module(file_path: Any, *, enable_tvm_ffi: bool = False) -> Any:
 
 
 def find_runtime_libraries(*, enable_tvm_ffi: bool = False) -> list[str]:
-    """The libraries that a program with exported functions is linked with: none, they find the driver at run time."""
-    return []
+    """The libraries that a program with exported functions is linked with: none, as they find the driver at run time;
+    with ``enable_tvm_ffi`` that of TVM FFI. Raises ArgumentError where ``apache-tvm-ffi`` is not installed."""
+    if not enable_tvm_ffi:
+        return []
+    try:
+        libinfo: Any = import_module("tvm_ffi.libinfo")
+    except ImportError as error:
+        raise ArgumentError("find_runtime_libraries(enable_tvm_ffi=True): install apache-tvm-ffi first") from error
+    return [str(libinfo.find_libtvm_ffi())]
 
 
 unknown_names(__name__)

@@ -206,7 +206,7 @@ class HostWriter:
         grid, block, cluster = (", ".join(self.use(v) for v in sizes[i : i + 3]) for i in (0, 3, 6))
         number = "TW_OWN_SMEM" if own else self.use(smem)
         self.line(f"const tw_launch {config} = {{{{{grid}}}, {{{block}}}, {{{cluster}}}, {number}, {flags}}};")
-        where = f"(void *)(intptr_t){self.use(streams[0])}" if streams else "NULL"
+        where = f"(void *)(intptr_t){self.use(streams[0])}" if streams else "tw_stream"
         self.line(f"TW_TRY(tw_go(place, {self.kernels.index(kernel)}, &{config}, {where}, {parameters}));")
         self.indent -= 1
         self.line("}")

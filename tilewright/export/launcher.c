@@ -3,9 +3,11 @@
 #ifdef _MSC_VER
 #define TW_THREAD __declspec(thread)
 #define TW_INLINE static __inline
+#define TW_UNUSED
 #else
 #define TW_THREAD __thread
-#define TW_INLINE static inline __attribute__((unused))
+#define TW_UNUSED __attribute__((unused))
+#define TW_INLINE static inline TW_UNUSED
 #endif
 
 #define TW_INVALID_VALUE 1 /* the numbers of CUresult, which those of cudaError_t are, too */
@@ -20,6 +22,7 @@
 #define TW_INVALID_CLUSTER 912
 
 static TW_THREAD char tw_text[1024];
+static TW_THREAD TW_UNUSED void *tw_stream; /* of launches that name none: the default stream, unless a caller has another */
 
 static int32_t tw_fail(int32_t code, const char *format, ...) {
   va_list given;

@@ -13,6 +13,7 @@ from tilewright.export.header import declaration
 from tilewright.export.host import HostWriter, string
 from tilewright.export.interface import CParameter
 from tilewright.export.package import FORMAT, pack, words
+from tilewright.export.tvm_ffi import symbol
 from tilewright.ir.target import architecture
 
 _BEGIN = """\
@@ -69,6 +70,7 @@ def launcher(
         "}",
         "",
         _packed(parameters, prefix),
+        *_tvm_ffi(executor, parameters, prefix),
     ]  # fmt: skip
     return "\n".join(pieces) + "\n"
 
@@ -108,6 +110,12 @@ def _packed(parameters: list[CParameter], prefix: str) -> str:
     names = ", ".join([*(p.name for p in parameters), "the code"])
     return _PACKED.format(prefix=prefix, format=FORMAT, count=len(parameters) + 1, names=names,
                           given=", ".join(given), last=len(parameters))  # fmt: skip
+
+
+def _tvm_ffi(executor: Any, parameters: list[CParameter], prefix: str) -> list[str]:
+    """The function for TVM FFI, on systems whose linkers know weak symbols."""
+    found = symbol(executor, parameters, prefix)
+    return ["", "#ifdef __ELF__", piece("tvm_ffi.c").replace("@PREFIX@", prefix), found, "#endif"] if found else []
 
 
 def _equal(executor: Any, values: list[str]) -> list[str]:
