@@ -15,10 +15,11 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.kernel.select import kernel_of
-from tilewright.gemm.schedule.launch import decomposition_of
+from tilewright.gemm.schedule.launch import decomposition_of, workspace_of
 from tilewright.gemm.schedule.streamk import StreamK
 
 pytestmark = needs_compiler
+WORKSPACE, FLAGS = 0x8000000, 0x70000000
 
 
 def gemm(config: Any, shape: tuple[int, int, int], stream_k: bool = False) -> tuple[Any, tuple[Any, ...]]:
@@ -33,8 +34,11 @@ def gemm(config: Any, shape: tuple[int, int, int], stream_k: bool = False) -> tu
         array = GpuArray(0x1000000 * i, (rows, columns), "<f2", stride)
         tensors.append(Matrix.of("operand", array).tensor(operand))
     plan = StreamK.of(shape, config.tile, multiprocessors=132, occupancy=1, fragments=config.fragments)
-    workspace = GpuArray(0x8000000, (1 << 20,), "<f4"), GpuArray(0x9000000, (1 << 12,), "<i4")
-    how = decomposition_of(plan if stream_k else None, config, *workspace, 132, False)
+    shares = plan if stream_k else None
+    needed = workspace_of(shares, config, (*shape, 1), False)
+    partials, flags = max(1, needed.partials), max(1, needed.flags)
+    workspace = GpuArray(WORKSPACE, (partials,), "<f4"), GpuArray(FLAGS, (flags,), "<i4")
+    how = decomposition_of(shares, config, *workspace, 132, False)
     args = (*tensors, LinearCombination(config.acc_dtype(1.5), config.acc_dtype(0.25)), how)
     executor = cute.compile(kernel_of(config), *args)
     return executor, executor.arrange(args, {})
@@ -58,7 +62,7 @@ def test_stream_k(driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     executor, args = gemm(KERNELS["hopper_f16"].config, (1152, 4096, 512), stream_k=True)
     assert args[5].plan.sk_tiles > 0
     found = both(executor, args, driver, tmp_path, monkeypatch, gpu_arch="sm_90a")
-    workspace = (0x8000000).to_bytes(8, "little").hex()
+    workspace = WORKSPACE.to_bytes(8, "little").hex()
     assert "grid 132 1 1" in found.launches[0] and workspace in found.launches[0].split()
 
 

@@ -11,7 +11,7 @@ import pytest
 import tilewright as cutlass
 from tests.export.harness import HERE, needs_compiler, program_text, run_c
 from tests.export.test_calls import compiled_add
-from tests.export.test_gemm_calls import gemm
+from tests.export.test_gemm_calls import FLAGS, WORKSPACE, gemm
 from tilewright.cute.runtime import load_module
 from tilewright.gemm.choice.registry import KERNELS
 
@@ -100,8 +100,9 @@ def test_gemm(
     files = {0x1000000: ("a", a), 0x2000000: ("b", b if b_major_n else np.ascontiguousarray(b.T)), 0x3000000: ("c", c),
              0x4000000: ("d", np.zeros((m, n), np.float16))}  # fmt: skip
     if stream_k:
-        files[0x8000000] = "workspace", np.zeros(1 << 20, np.float32)
-        files[0x9000000] = "flags", np.zeros(1 << 12, np.int32)
+        how = args[5]
+        files[WORKSPACE] = "workspace", np.zeros(how.workspace.numel, np.float32)
+        files[FLAGS] = "flags", np.zeros(how.flags.numel, np.int32)
     for name, array in files.values():
         array.tofile(tmp_path / name)
     (tmp_path / "gpu.h").write_text((HERE / "gpu.h").read_text())
