@@ -60,8 +60,11 @@ def test_nothing_needs_what_windows_lacks(tmp_path: Path) -> None:
     program = LACKING + (
         "import tilewright\n"
         "for module in pkgutil.walk_packages(tilewright.__path__, 'tilewright.'):\n"
-        "    if not module.name.endswith('__main__') and not module.name.startswith('tilewright.jax'):\n"
-        "        importlib.import_module(module.name)\n"
+        "    if not module.name.endswith('__main__'):\n"
+        "        try:\n"
+        "            importlib.import_module(module.name)\n"
+        "        except ModuleNotFoundError as missing:\n"
+        "            assert missing.name in ('torch', 'jax', 'IPython', 'tvm_ffi'), missing\n"
         "from tilewright import own_files\n"
         "own_files.write(own_files.folder('x') / 'kept.bin', b'a\\r\\nb\\x1a')\n"
         "own_files.write(own_files.folder('x') / 'kept.bin', b'a\\r\\nc\\x1a')\n"

@@ -47,4 +47,4 @@ def _markdown(text: str) -> str:
 
 
 def write(folder: Path) -> None:
-    (folder / "command_line.md").write_text(text())
+    (folder / "command_line.md").write_text(text(), encoding="utf-8")

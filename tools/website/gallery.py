@@ -29,7 +29,7 @@ class Shown(NamedTuple):
 def blocks() -> Iterator[Shown]:
     """Run the page's blocks, one after another."""
     names: dict[str, Any] = {"__name__": "gallery"}
-    for code in BLOCK.findall(PAGE.read_text()):
+    for code in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         tree = ast.parse(code)
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -43,16 +43,16 @@ def write(folder: Path) -> None:
     pictures = folder / "gallery"
     pictures.mkdir(parents=True, exist_ok=True)
     page = folder / PAGE.name
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     for number, shown in enumerate(blocks()):
         block = f"```python\n{shown.code}```\n"
         after = ""
         if shown.svg:
-            (pictures / f"{number}.svg").write_text(shown.svg)
+            (pictures / f"{number}.svg").write_text(shown.svg, encoding="utf-8")
             what = shown.code.rstrip().splitlines()[-1].split("(")[0].replace("_", " ")
             after = f"\n![{what}](gallery/{number}.svg)\n"
         elif shown.printed:
             after = f"\n``` {{ .text .output }}\n{shown.printed}\n```\n"
         if after:
             text = text.replace(block, f'<div class="beside" markdown>\n\n{block}{after}\n</div>\n', 1)
-    page.write_text(text)
+    page.write_text(text, encoding="utf-8")

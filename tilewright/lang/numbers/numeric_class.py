@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright._lazy import explained
-from tilewright.errors import StagingError
+from tilewright.errors import MachineError, StagingError
 from tilewright.ir import types as ir
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers import operators
@@ -77,8 +77,11 @@ class NumericMeta(type):
 
     @property
     def torch_dtype(cls) -> Any:
-        """The PyTorch dtype of one element."""
-        import torch
+        """The PyTorch dtype of one element. MachineError where PyTorch is not installed."""
+        try:
+            import torch
+        except ImportError:
+            raise MachineError("this needs PyTorch, which is not installed: `pip install tilewright[torch]`") from None
 
         found = getattr(torch, _TORCH.get(cls.ir_type.name, ""), None)
         if found is None:
