@@ -6,6 +6,8 @@ import contextlib
 import importlib
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +107,11 @@ def test_commands_of_a_page_and_their_options_exist(page: Path) -> None:
         known = {option for parameter in root.commands[command].params for option in parameter.opts} | {"--help"}
         own = rest.split("#")[0].split(".py", 1)[0]  # what follows a script's name are its own arguments
         assert [option for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", own) if option not in known] == [], rest
+
+
+def test_packages_of_the_simulator_need_no_import_of_their_own() -> None:
+    """`from tilewright import sim` is enough for what the pages write as `sim.mutation.study`."""
+    names = "sim.mutation.study, sim.exploration.explore, sim.checks.collecting, sim.tracing.trace, sim.debug.break_at"
+    code = f"from tilewright import sim; print(len([{names}]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "5", done.stderr
