@@ -69,6 +69,14 @@ def test_the_tests_that_run_other_pages_name_them() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
+def test_code_is_marked_as_run_or_not_run(page: Path) -> None:
+    """Fenced as Python: a test runs it. Indented, or fenced without a language: it is not run."""
+    fences = re.findall(r"^ *```(.*)$", page.read_text(), re.MULTILINE)
+    assert fences[0::2] == [fence for fence in fences[0::2] if fence in ("", "python")]
+    assert not any(fences[1::2])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_files_that_a_page_names_exist(page: Path) -> None:
     for path in re.findall(r"`([\w./]+\.(?:py|json|toml|md))`", page.read_text()):
         found = [ROOT / path, *(ROOT / "tilewright").rglob(path)] if "/" in path else None

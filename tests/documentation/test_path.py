@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright.cute as cute
 from tilewright import cuda
+from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import SimulationError
 
 FOLDER = Path(__file__).parents[2] / "docs" / "path"
@@ -23,11 +26,11 @@ def program(step: str) -> str:
     return "\n".join(re.findall(r"```python\n(.*?)```", (FOLDER / f"{step}.md").read_text(), re.DOTALL))
 
 
-def run(step: str, text: str, folder: Path) -> tuple[list[str], dict[str, Any]]:
-    """What the program prints, and its names."""
+def run(step: str, text: str, folder: Path, **more: Any) -> tuple[list[str], dict[str, Any]]:
+    """What the program prints, and its names, to which ``more`` are added before."""
     source = folder / f"{step}.py"  # a file, because staging reads the source of kernels
     source.write_text(text)
-    names: dict[str, Any] = {"__name__": step, "__file__": str(source)}
+    names: dict[str, Any] = {"__name__": step, "__file__": str(source), **more}
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(text, str(source), "exec"), names)
     return printed.getvalue().splitlines(), names
@@ -45,6 +48,64 @@ def test_the_step_prints_what_the_page_says(step: str, tmp_path: Path) -> None:
     assert printed == expected and expected
     drawn = re.findall(r'\.save\("(\w+\.svg)"\)', text)
     assert [name for name in drawn if not (tmp_path / name).exists()] == []
+
+
+class OnDevice:
+    """`from_dlpack` of a program that runs on a GPU: arrays are copied there, and back after each call."""
+
+    def __init__(self, copied: Callable[[np.ndarray], Any], back: Callable[[Any], np.ndarray]) -> None:
+        self.copied, self.back, self.pairs = copied, back, list[tuple[np.ndarray, Any]]()
+
+    def from_dlpack(self, array: np.ndarray, **options: Any) -> Any:
+        self.pairs.append((array, self.copied(array)))
+        return from_dlpack(self.pairs[-1][1], **options)
+
+    def fetch(self) -> None:
+        for array, copy in self.pairs:
+            array[...] = self.back(copy)
+        self.pairs.clear()
+
+
+def on_device(text: str) -> str:
+    """The program with a fetch after each call, without what only the simulator has (times, pictures, counts)."""
+    text = re.sub(r"^from tilewright.cute.runtime import from_dlpack\n", "\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^( *)(add|transpose|scale|row_sums|gemm)(\(.*\))$", r"\1\2\3; fetch()", text, flags=re.MULTILINE)
+    text = re.sub(r"^( *)with sim\.(?:trace|profile)\(\) as \w+:", r"\1if True:", text, flags=re.MULTILINE)
+    text = re.sub(r"^ *(viz\.timeline|cycles\[|print\(cycles).*\n", "", text, flags=re.MULTILINE)
+    return text.replace(", report.bank_conflicts)", ")")
+
+
+def run_on_device(step: str, folder: Path, device: OnDevice) -> list[str]:
+    text = on_device(program(step))
+    assert "; fetch()" in text
+    return run(step, text, folder, from_dlpack=device.from_dlpack, fetch=device.fetch)[0]
+
+
+ON_DEVICE = [step for step in STEPS if step[:2] != "01"]  # whose last program is wrong on purpose
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("step", ON_DEVICE)
+def test_the_step_runs_on_a_gpu(step: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if step[:2] >= "07" and torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("TMA and wgmma need Hopper")
+
+    def copied(array: np.ndarray) -> Any:
+        strides = tuple(stride // array.itemsize for stride in array.strides)
+        copy = torch.empty_strided(array.shape, strides, dtype=torch.from_numpy(array[:0]).dtype, device="cuda")
+        return copy.copy_(torch.from_numpy(array))
+
+    printed = run_on_device(step, tmp_path, OnDevice(copied, lambda copy: copy.cpu().numpy()))
+    assert "False" not in " ".join(printed)  # the last step asserts, the others print
+
+
+@pytest.mark.parametrize("step", ["04_shared_memory", "09_hopper_gemm"])
+def test_what_the_test_on_a_gpu_does_with_the_program(step: str, tmp_path: Path) -> None:
+    printed = run_on_device(step, tmp_path, OnDevice(lambda array: array.copy(order="K"), lambda copy: copy))
+    assert "True" in " ".join(printed) and "False" not in " ".join(printed)
+    wrong = OnDevice(lambda array: array.copy(order="K"), lambda copy: np.arange(copy.size).reshape(copy.shape))
+    assert "False" in " ".join(run_on_device(step, tmp_path, wrong))
 
 
 def test_the_pages_are_listed_and_lead_on() -> None:
@@ -74,7 +135,7 @@ def test_what_the_pages_say_is_found_is_found(step: str, left_out: str, rule: st
 @pytest.mark.parametrize("step", KERNELS)
 def test_the_kernels_compile_without_spills(step: str, tmp_path: Path) -> None:
     _, names = run(step, program(step).split("\nrng = ")[0], tmp_path)
-    np, tensor = names["np"], names["from_dlpack"]
+    tensor = names["from_dlpack"]
     a, b = (tensor(np.zeros((rows, 256), np.float16), assumed_align=16) for rows in (64, 128))
     c = tensor(np.zeros((64, 128), np.float32), assumed_align=16)
     more: list[Any] = []

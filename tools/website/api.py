@@ -112,7 +112,7 @@ def modules() -> dict[str, list[Module]]:
         pages[page] = []
         for name in names:
             module = importlib.import_module(name)
-            entry = Module(name, inspect.getdoc(module) or "")
+            entry = Module(name, markdown(inspect.getdoc(module) or ""))
             pages[page].append(entry)
             for public_name in public(module):
                 value = getattr(module, public_name)
