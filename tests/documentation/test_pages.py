@@ -70,9 +70,9 @@ def test_the_tests_that_run_other_pages_name_them() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_code_is_marked_as_run_or_not_run(page: Path) -> None:
-    """Fenced as Python (or C): a test runs it. Indented, or fenced without a language: it is not run."""
+    """Fenced as Python: a test runs it, and as nothing else. Indented, or without a language: it is not run."""
     fences = re.findall(r"^ *```(.*)$", page.read_text(), re.MULTILINE)
-    assert fences[0::2] == [fence for fence in fences[0::2] if fence in ("", "c", "python")]
+    assert fences[0::2] == [fence for fence in fences[0::2] if fence in ("", "c", "python", "sh")]
     assert not any(fences[1::2])
 
 
