@@ -64,12 +64,13 @@ class SimulationError(MachineError):
     something.
 
     ``findings``: of the checks (:class:`tilewright.sim.checks.Findings`), or None. ``what``: the fault's own text
-    without them, empty where there is no fault. ``op``: the op at fault, where one is known.
+    without them, empty where there is no fault. ``op``: the op at fault, where one is known; ``others``: further ones
+    (in a deadlock, where the other warps wait).
     """
 
-    def __init__(self, message: str, findings: Any = None, op: Any = None) -> None:
+    def __init__(self, message: str, findings: Any = None, op: Any = None, others: Any = ()) -> None:
         super().__init__(message)
-        self.findings, self.op = findings, op
+        self.findings, self.op, self.others = findings, op, tuple(others)
         self.what = "" if findings is not None else message
 
 

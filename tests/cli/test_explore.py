@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -39,10 +40,50 @@ def test_every_order(tmp_path: Path) -> None:
     assert bound.exit_code == 0 and "not all orders have been run" in bound.output.replace("\n", " ")
 
 
-def test_options_of_a_single_run_are_refused(tmp_path: Path) -> None:
-    script = tmp_path / "locks.py"
+def test_what_is_explored_as_json_and_sarif(tmp_path: Path) -> None:
+    script, found, shown = tmp_path / "locks.py", tmp_path / "found.json", tmp_path / "found.sarif"
     script.write_text(SCRIPT)
-    for option in (["--check", "races"], ["--json", str(tmp_path / "x")], ["--sarif", str(tmp_path / "x")]):
-        refused = CliRunner().invoke(app, ["check", "--systematic", *option, str(script)])
-        assert refused.exit_code != 0 and "one schedule" in f"{refused.output}{refused.exception}".replace("\n", " ")
-    assert not (tmp_path / "x").exists()
+    files = ["--json", str(found), "--sarif", str(shown)]
+    assert CliRunner().invoke(app, ["check", "--schedules", "30", *files, str(script)]).exit_code == 1
+    document = json.loads(found.read_text())
+    (failed,) = [launch for launch in document["explored"] if "failure" in launch]
+    (finding,) = document["findings"]
+    assert finding["kernel"] == failed["kernel"] == "two_locks" and finding["rule"] == "simulation-error"
+    assert finding["schedule"].startswith(f"seed {failed['failure']['seed']} ") and finding["parties"]
+    (result,) = json.loads(shown.read_text())["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert "programs.py" in place["artifactLocation"]["uri"] and "while" in place["region"]["snippet"]["text"]
+    assert "--schedules 1 --seed" in result["message"]["text"]
+
+    assert CliRunner().invoke(app, ["check", "--systematic", *files, str(script), "same"]).exit_code == 0
+    document = json.loads(found.read_text())
+    assert document["findings"] == [] and document["explored"][0]["complete"]
+    assert "no deadlock" in document["explored"][0]["claim"]
+
+
+def test_the_checks_of_each_schedule_are_chosen(tmp_path: Path) -> None:
+    script = tmp_path / "race.py"
+    script.write_text(RACE)
+    for check, code in (("all", 1), ("races", 1), ("none", 0)):
+        ran = CliRunner().invoke(app, ["check", "--schedules", "1", "--no-compare", "--check", check, str(script)])
+        assert ran.exit_code == code, ran.output
+    refused = CliRunner().invoke(app, ["check", "--systematic", "--check", "none", str(script)])
+    assert refused.exit_code != 0 and "races" in f"{refused.output}{refused.exception}"
+
+
+RACE = """
+import cutlass
+import cutlass.cute as cute
+import numpy as np
+
+@cute.kernel
+def kernel(y: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    y[0] = t
+
+@cute.jit
+def host(y: cute.Tensor):
+    kernel(y).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+host(np.zeros(1, np.int32))
+"""

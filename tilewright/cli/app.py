@@ -220,18 +220,11 @@ def check(
     """
     if schedules or systematic:
         from tilewright.cli.explore import run as explore
-        from tilewright.errors import ArgumentError
-
-        if check != "all" or json or sarif:
-            raise ArgumentError(
-                "--check, --json and --sarif are for a run under one schedule; --schedules and --systematic run all "
-                "checks and print what fails: leave them out"
-            )
 
         raise typer.Exit(
             explore(
-                script, context.args, seed=seed, schedules=schedules, systematic=systematic, limit=limit,
-                compare=compare,
+                script, context.args, check=check, seed=seed, schedules=schedules, systematic=systematic, limit=limit,
+                compare=compare, json_file=json, sarif_file=sarif,
             )
         )  # fmt: skip
     from tilewright.cli.check import run

@@ -31,7 +31,7 @@ def run(
     console = Console(stderr=True)
     with sim.options(check=check, seed=seed), collecting() as report:
         try:
-            with _served():
+            with served():
                 run_script(script, arguments)
         except SimulationError as error:
             report.add_error(error)
@@ -39,7 +39,7 @@ def run(
             tell(console, report)  # findings may be the cause of what the script stumbled over
             raise
         finally:
-            _write(report, json_file, sarif_file)
+            write(report, json_file, sarif_file)
     return tell(console, report)
 
 
@@ -75,7 +75,7 @@ def _coloured(finding: Finding) -> Text:
 
 
 @contextmanager
-def _served() -> Iterator[None]:
+def served() -> Iterator[None]:
     """``import cutlass`` and what a script says to a GPU are served by the simulator."""
     compat.install(cpu=True, replace=True)
     try:
@@ -84,9 +84,11 @@ def _served() -> Iterator[None]:
         compat.uninstall()
 
 
-def _write(report: Report, json_file: Path | None, sarif_file: Path | None) -> None:
+def write(report: Report, json_file: Path | None, sarif_file: Path | None, **more: Any) -> None:
+    """``more``: what stands in the JSON document beside the findings."""
     findings = [as_json(finding) for finding in report]
     for path, made in ((json_file, document), (sarif_file, sarif)):
         if path is not None:
             content: dict[str, Any] = made(findings)
+            content |= more if path is json_file else {}
             path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

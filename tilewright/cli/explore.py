@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from tilewright import sim
+from tilewright.cli.check import served, write
 from tilewright.cli.scripts import run_script
+from tilewright.sim.exploration import Exploration, Explored
 
 
 def run(
-    script: Path, arguments: list[str], *, seed: int, schedules: int, systematic: bool, limit: int, compare: bool
-) -> int:
+    script: Path, arguments: list[str], *, check: str, seed: int, schedules: int, systematic: bool, limit: int,
+    compare: bool, json_file: Path | None = None, sarif_file: Path | None = None,
+) -> int:  # fmt: skip
     """Explore the schedules of the kernels of ``script``; the exit code is 1 when one fails."""
-    found = sim.explore(
-        lambda: run_script(script, arguments), schedules=max(schedules, 1), seed=seed, systematic=systematic,
-        compare=compare, limit=limit,
-    )  # fmt: skip
+    found = Exploration()
+    try:
+        with served():
+            found = sim.explore(
+                lambda: run_script(script, arguments), schedules=max(schedules, 1), seed=seed, systematic=systematic,
+                compare=compare, limit=limit, check=check,
+            )  # fmt: skip
+    finally:
+        write(found.report(), json_file, sarif_file, explored=[_as_json(launch) for launch in found.launches])
     console = Console(stderr=True)
     for launch in found.launches:
         style = "green" if launch.failure is None else "red"
@@ -25,3 +34,17 @@ def run(
     if not found.launches:
         console.print(str(found))
     return 0 if found else 1
+
+
+def _as_json(launch: Explored) -> dict[str, Any]:
+    """What was explored of a launch, and what came of it."""
+    said: dict[str, Any] = {
+        "kernel": launch.kernel, "grid": list(launch.config.grid), "block": list(launch.config.block),
+        "schedules": launch.schedules, "steps": launch.steps, "complete": launch.complete,
+    }  # fmt: skip
+    if launch.claim:
+        said["claim"] = launch.claim
+    failure = launch.failure
+    if failure is not None:
+        said["failure"] = {"kind": failure.kind, "seed": failure.seed, "order": failure.order, "text": str(failure)}
+    return said

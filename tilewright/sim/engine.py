@@ -172,10 +172,10 @@ class Launch:
             if (still or self.idle > ADMIT) and self._admit():
                 self.idle = 0
             elif self.idle > (STILL if still else self._bound(spinning)):
-                raise SimulationError(hangs.hang(self, spinning))
+                raise SimulationError(hangs.hang(self, spinning), None, *hangs.where(spinning))
             return True
         if self.groups:
-            raise SimulationError(hangs.deadlock(self))
+            raise SimulationError(hangs.deadlock(self), None, *hangs.where(self.groups))
         return self._start_wave()
 
     @staticmethod
@@ -186,7 +186,7 @@ class Launch:
     def bounded(self, group: Group) -> None:
         """Refuse a group that exceeds the bound on turns in loops that do change something."""
         if group.spins > self.options.turns:
-            raise SimulationError(hangs.endless(self, group))
+            raise SimulationError(hangs.endless(self, group), None, *hangs.where([group]))
 
     def _admit(self) -> bool:
         """Start as many waves again as there have been: a wait for the last block must not take a round a wave."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewright.ir.core import Op
 from tilewright.sim.cycles import cycle
 from tilewright.sim.geometry import WARP
 from tilewright.sim.messages import place
@@ -50,6 +51,14 @@ def endless(launch: Launch, group: Group) -> str:
         block(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
         "to fix: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
     ))  # fmt: skip
+
+
+def where(groups: list[Group]) -> tuple[Op | None, list[Op]]:
+    """The ops at which these groups wait or spin: the first, and the others."""
+    found = [group.wait.op if group.wait is not None else group.spin.op if group.spin is not None else None
+             for group in groups]  # fmt: skip
+    ops = list(dict.fromkeys(op for op in found if op is not None))
+    return (ops[0] if ops else None), ops[1:]
 
 
 def block(launch: Launch, wave: Wave, slot: int) -> str:

@@ -25,14 +25,19 @@ class Report:
             else:
                 self.found[key] = finding
 
-    def add_error(self, error: SimulationError) -> None:
-        """A launch that ended with an error: its findings, and the error itself unless it only tells of them."""
+    def add_error(self, error: SimulationError, kernel: str = "", schedule: str = "") -> None:
+        """A launch that ended with an error: its findings, and the error itself unless it only tells of them.
+        ``schedule``: the one of an exploration under which it did."""
         if error.findings is not None:
+            for finding in error.findings:
+                finding.schedule = schedule
             self.take(error.findings)
         if error.findings is None or error.what:
             text = error.what or str(error)
             op = error.op
-            finding = Finding("simulation-error", text, [Party("ends", op)] if op is not None else [])
+            parties = [Party("ends" if k == 0 else "while others stand", at)
+                       for k, at in enumerate((op, *error.others)) if at is not None]  # fmt: skip
+            finding = Finding("simulation-error", text, parties, kernel=kernel, schedule=schedule)
             self.found.setdefault((text,), finding)
 
     def __iter__(self) -> Iterator[Finding]:

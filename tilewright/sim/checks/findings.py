@@ -43,6 +43,7 @@ class Finding:
     fix: the likely repair.
     count: how often.
     level: ``"error"`` ends the launch with an error; ``"note"`` is about speed or style.
+    schedule: of an exploration, under which it was found; empty for the simulator's own.
     """
 
     rule: str
@@ -54,6 +55,7 @@ class Finding:
     count: int = 1
     level: str = "error"
     kernel: str = ""
+    schedule: str = ""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -63,6 +65,8 @@ class Finding:
     def __str__(self) -> str:
         lines = [f"{self.rule}: {self.what}", *map(str, self.parties)]
         lines += [f"{name}: {text}" for name, text in (("memory", self.memory), ("why", self.why)) if text]
+        if self.schedule:
+            lines.append(f"schedule: {self.schedule}")
         if self.count > 1:
             lines.append(f"{self.count} times at these lines")
         if self.fix:

@@ -46,6 +46,13 @@ class Failure:
     names: Callable[[int], str] = str
     error: SimulationError | None = None
 
+    @property
+    def schedule(self) -> str:
+        """Which schedule it was; empty for the simulator's own."""
+        if self.seed is not None:
+            return f"seed {self.seed} (--schedules 1 --seed {self.seed})"
+        return "" if self.order is None else f"number {self.order} of all orders (--systematic)"
+
     def __str__(self) -> str:
         if self.seed is None and self.order is None:
             return self.text

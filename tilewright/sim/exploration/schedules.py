@@ -14,6 +14,8 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
+from tilewright.sim.checks.collect import Report
+from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.registry import chosen
 from tilewright.sim.exploration.plan import Drawn, Plan
 from tilewright.sim.exploration.runs import Explored, Failure, Runs
@@ -33,6 +35,25 @@ class Exploration:
     def failure(self) -> Failure | None:
         """The first failure."""
         return next((e.failure for e in self.launches if e.failure is not None), None)
+
+    def report(self) -> Report:
+        """What failed, as findings: one launch's after the other's."""
+        found = Report()
+        for launch in self.launches:
+            failure = launch.failure
+            if failure is None:
+                continue
+            if failure.error is not None:
+                found.add_error(failure.error, launch.kernel, failure.schedule)
+            else:
+                sides = [Party("stops before", s.before) for s in failure.switches if s.before is not None]
+                what = f"the result depends on the schedule: {failure.text}"
+                fix = "order the accesses; sums by atomics of floats differ by nature (--no-compare)"
+                finding = Finding(
+                    "other-result", what, sides, fix=fix, kernel=launch.kernel, schedule=failure.schedule
+                )
+                found.found.setdefault((launch.kernel, finding.key), finding)
+        return found
 
     def __bool__(self) -> bool:
         """Whether nothing failed."""
