@@ -140,3 +140,18 @@ def test_faults_of_kernels_are_explained(body: str, words: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     output = done.stdout + done.stderr
     assert "caught waiting for cuda:0" in output and words in output, output
+
+
+def test_the_table_of_architectures_agrees_with_the_driver() -> None:
+    from tilewright.cuda import libcuda, toolchain
+    from tilewright.cuda.limits import limits
+    from tilewright.ir.target import MULTIPROCESSORS, architecture
+    from tilewright.utils import HardwareInfo
+
+    arch, info = architecture(limits(0).arch), HardwareInfo()
+    assert arch.smem == limits(0).smem == info.get_shared_memory_per_block()
+    assert info.get_compute_capability() == divmod(arch.capability, 10)
+    threads = libcuda.device_attribute(libcuda.handle(0), 39)  # CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
+    assert threads == 32 * MULTIPROCESSORS[arch.capability].warps
+    assert info.get_driver_version() == libcuda.driver_version() >= 12000
+    assert toolchain.nvrtc_for(arch).fits(toolchain.driver_version())

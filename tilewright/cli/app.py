@@ -129,7 +129,7 @@ def show(
     ptx: Annotated[bool, typer.Option("--ptx", help="the PTX that NVRTC makes of it")] = False,
     sass: Annotated[bool, typer.Option("--sass", help="the machine code")] = False,
     resources: Annotated[bool, typer.Option("--resources", help="registers and spills")] = False,
-    arch: Annotated[str | None, typer.Option(help="sm_80, sm_89, sm_90a, ...; the kernel's own by default")] = None,
+    arch: Annotated[str | None, typer.Option(help="sm_80 to sm_121a; the kernel's own by default")] = None,
 ) -> None:
     """Show a shipped kernel at any stage of its life. No GPU is needed."""
     from tilewright.cli.show import run
@@ -141,7 +141,7 @@ def show(
 @app.command()
 def analyse(
     kernel: Annotated[str | None, typer.Argument(help="name of a kernel; without it, they are listed")] = None,
-    arch: Annotated[str, typer.Option(help="sm_80, sm_89 or sm_90a")] = "sm_90a",
+    arch: Annotated[str, typer.Option(help="sm_80 to sm_121a")] = "sm_90a",
     grid: Annotated[int | None, typer.Option(help="thread blocks of a launch, for its waves", min=1)] = None,
     sms: Annotated[int | None, typer.Option(help="multiprocessors, if not those of the usual device", min=1)] = None,
 ) -> None:

@@ -98,5 +98,5 @@ def architecture(name: str, bare: bool = False) -> Architecture:
     """
     found = _NAME.fullmatch(str(name))
     if found is None or not (found[1] or bare):
-        raise ArgumentError(f"unknown architecture {name!r}: expected a name like sm_80, sm_89 or sm_90a")
+        raise ArgumentError(f"unknown architecture {name!r}: expected a name like sm_80, sm_90a or sm_120a")
     return Architecture(int(found[2]), found[3])
