@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, assert_type
 
 import numpy as np
@@ -89,8 +90,69 @@ assert_type(cute.rank((4, 8)), int)
 assert_type(cutlass.Float16.width, int)
 assert_type(cutlass.Int32(3).to(cutlass.Float16), cutlass.Float16)
 
+class Base:
+    """Methods of every kind, marked either way round; functions in functions."""
+
+    @cute.jit
+    def shared(self, x: cute.Tensor) -> cute.Tensor:
+        return x
+
+    @staticmethod
+    @cute.jit
+    def inner(n: Int32, m: Int32) -> Int32:
+        return n + m
+
+    @cute.jit
+    @staticmethod
+    def outer(n: Int32, m: Int32) -> Int32:
+        return n + m
+
+    @cute.experimental.kernel
+    def bounded(self, x: cute.Tensor) -> None:
+        assert_type(self.shared(x), cute.Tensor)
+        self.inner(1, 2)
+        self.outer(1, 2)
+
+    @cute.jit
+    def host(self, x: cute.Tensor, stream: Any = None) -> None:
+        self.bounded(x).launch(grid=1, block=(32, 1, 1), cluster=None, stream=stream, use_pdl=True)
+
+        @cute.kernel
+        def local(y: cute.Tensor) -> None:
+            y[0] = twice(2)
+
+        local(x).launch(grid=[1, 1, 1], block=x.shape[0])
+
+
+class Derived(Base):
+    @cute.jit
+    def __call__(self, x: cute.Tensor, *more: cute.Tensor, scale: Float32 | None = None, **options: Any) -> None:
+        self.host(x)
+        if scale is not None:
+            assert_type(scale, cutlass.Float32)
+
+
+def apply(f: Callable[[cute.Tensor, Int32], None], x: cute.Tensor) -> None:
+    f(x, Int32(1))
+
+
+@cute.jit
+def named(x: cute.Tensor, n: Int32) -> None: ...
+
+
+@cute.struct
+class Storage:
+    """pyright alone follows the numbers in annotations of more than numerics."""
+
+    count: cutlass.Int32
+
+
+Derived()(array := np.zeros(4, np.float32), array, scale=2.0)
+apply(named, cute.make_tensor(cute.runtime.make_ptr(Float32, 0, cute.AddressSpace.gmem), (4,)))
+cute.compile(Derived(), array).bind(array)()
+cute.compile(Derived().host, array)(array)
+
 # Numbers and arrays of any framework stand for the types of parameters.
-array = np.zeros(4, np.float32)
 run(array, array, 2.0)
 run(array, array, factor=2, width=8)
 assert_type(twice(3), cutlass.Int32)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
@@ -251,8 +251,12 @@ class struct:
                 raise ArgumentError("struct.Align takes [member, alignment in bytes]")
             return AlignType(*params)
 
-    MemRange = _MemRangeMaker()
-    Align = _AlignMaker()
+    if TYPE_CHECKING:  # the one form that takes numbers beside a type; what lies in memory is known while staging
+        from typing import Annotated as Align
+        from typing import Annotated as MemRange
+    else:
+        MemRange = _MemRangeMaker()
+        Align = _AlignMaker()
 
     def __new__(cls, declared: type) -> Any:
         frame = sys._getframe(1)
