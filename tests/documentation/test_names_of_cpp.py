@@ -13,7 +13,7 @@ import pytest
 from tests.compat.test_names import DATA, GROUPS, lacking
 from tests.compat.test_names import find as find_public
 
-PAGE = (Path(__file__).parents[2] / "docs" / "from_cpp.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "from_cpp.md").read_text(encoding="utf-8")
 
 
 def find(name: str) -> Any:
@@ -41,11 +41,11 @@ def test_as_many_names_stand_on_both_sides_or_one_serves_several() -> None:
 
 def test_the_counts_of_the_cute_dsls_names_are_true() -> None:
     pytest.importorskip("jax")
-    page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\w+)[^|]* \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     counted = {group: (len(GROUPS[group]) - len(lacking(group)), len(GROUPS[group])) for group in GROUPS}
     assert {group: (int(here), int(named)) for group, here, named in rows} == counted
-    surface = json.loads((DATA / "api_surface.json").read_text())
+    surface = json.loads((DATA / "api_surface.json").read_text(encoding="utf-8"))
     shared = [f"{module}.{name}" for module, names in surface.items() for name in names]
     assert all(find_public(name) is not None for name in shared)
     assert f"these come {len(shared)} names" in page

@@ -41,7 +41,7 @@ def name(page: Path) -> str:
 
 
 def has_programs(page: Path) -> bool:
-    return BLOCK.search(page.read_text()) is not None
+    return BLOCK.search(page.read_text(encoding="utf-8")) is not None
 
 
 HERE = [
@@ -54,38 +54,38 @@ HERE = [
 def test_the_programs_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
     """The blocks of a page are one program. `print(...)  # text` prints the text."""
     source = tmp_path / f"{page.stem}.py"  # a file, because staging reads the source of kernels
-    source.write_text("\n".join(BLOCK.findall(page.read_text())))
+    source.write_text("\n".join(BLOCK.findall(page.read_text(encoding="utf-8"))))
     names: dict[str, Any] = {"__name__": page.stem, "__file__": str(source)}
     with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(source.read_text(), str(source), "exec"), names)
-    expected = re.findall(r"^ *print\(.*\) +# (.*)$", source.read_text(), re.MULTILINE)
+        exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
+    expected = re.findall(r"^ *print\(.*\) +# (.*)$", source.read_text(encoding="utf-8"), re.MULTILINE)
     assert [line for line in expected if line not in printed.getvalue().splitlines()] == []
 
 
 def test_the_tests_that_run_other_pages_name_them() -> None:
     for page, test in RUN_ELSEWHERE.items():
-        assert Path(page).name in (ROOT / test).read_text() or "gallery" in page
+        assert Path(page).name in (ROOT / test).read_text(encoding="utf-8") or "gallery" in page
         assert has_programs(ROOT / page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_code_is_marked_as_run_or_not_run(page: Path) -> None:
     """Fenced as Python: a test runs it, and as nothing else. Indented, or without a language: it is not run."""
-    fences = re.findall(r"^ *```(.*)$", page.read_text(), re.MULTILINE)
+    fences = re.findall(r"^ *```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert fences[0::2] == [fence for fence in fences[0::2] if fence in ("", "c", "python", "sh")]
     assert not any(fences[1::2])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_files_that_a_page_names_exist(page: Path) -> None:
-    for path in re.findall(r"`([\w./]+\.(?:py|json|toml|md))`", page.read_text()):
+    for path in re.findall(r"`([\w./]+\.(?:py|json|toml|md))`", page.read_text(encoding="utf-8")):
         found = [ROOT / path, *(ROOT / "tilewright").rglob(path)] if "/" in path else None
         assert found is None or any(file.exists() for file in found), path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_names_of_tilewright_that_a_page_names_exist(page: Path) -> None:
-    for dotted in set(re.findall(r"`(tilewright(?:\.\w+)+)\b[^`]*`", page.read_text())):
+    for dotted in set(re.findall(r"`(tilewright(?:\.\w+)+)\b[^`]*`", page.read_text(encoding="utf-8"))):
         found: Any = importlib.import_module("tilewright")
         module = "tilewright"
         for part in dotted.split(".")[1:]:
@@ -98,11 +98,11 @@ def test_names_of_tilewright_that_a_page_names_exist(page: Path) -> None:
 
 
 def test_environment_variables_of_the_pages_are_read_somewhere() -> None:
-    source = "\n".join(path.read_text() for path in (ROOT / "tilewright").rglob("*.py"))
-    settings = (ROOT / "tilewright/sim/settings.py").read_text()
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tilewright").rglob("*.py"))
+    settings = (ROOT / "tilewright/sim/settings.py").read_text(encoding="utf-8")
     simulator = set(re.findall(r"^    (\w+): (?:int|str|bool|float)", settings, re.MULTILINE))
     for page in PAGES:
-        for variable in set(re.findall(r"TILEWRIGHT_[A-Z_]+\b", page.read_text())):
+        for variable in set(re.findall(r"TILEWRIGHT_[A-Z_]+\b", page.read_text(encoding="utf-8"))):
             known = variable in source or variable.removeprefix("TILEWRIGHT_SIM_").lower() in simulator
             assert known, (name(page), variable)
 
@@ -110,7 +110,8 @@ def test_environment_variables_of_the_pages_are_read_somewhere() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_of_a_page_and_their_options_exist(page: Path) -> None:
     root: Any = typer.main.get_command(app)
-    for command, rest in re.findall(r"^(?:    (?:\$ )?|)tilewright ([a-z]+)\b(.*)$", page.read_text(), re.MULTILINE):
+    text = page.read_text(encoding="utf-8")
+    for command, rest in re.findall(r"^(?:    (?:\$ )?|)tilewright ([a-z]+)\b(.*)$", text, re.MULTILINE):
         assert command in root.commands, command
         known = {option for parameter in root.commands[command].params for option in parameter.opts} | {"--help"}
         own = rest.split("#")[0].split(".py", 1)[0]  # what follows a script's name are its own arguments

@@ -16,20 +16,21 @@ import tilewright.cute as cute
 from tilewright import cuda
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import SimulationError
+from tools.website import path
 
-FOLDER = Path(__file__).parents[2] / "docs" / "path"
-STEPS = sorted(page.stem for page in FOLDER.glob("[0-9]*.md"))
+FOLDER = path.STEPS[0].parent
+STEPS = [step.stem for step in path.STEPS]
 KERNELS = {"05_mma_gemm": "sm_80", "06_cp_async_pipeline": "sm_80", "09_hopper_gemm": "sm_90a", "10_stream_k": "sm_90a"}
 
 
 def program(step: str) -> str:
-    return "\n".join(re.findall(r"```python\n(.*?)```", (FOLDER / f"{step}.md").read_text(), re.DOTALL))
+    return path.program(FOLDER / f"{step}.md")
 
 
 def run(step: str, text: str, folder: Path, **more: Any) -> tuple[list[str], dict[str, Any]]:
     """What the program prints, and its names, to which ``more`` are added before."""
     source = folder / f"{step}.py"  # a file, because staging reads the source of kernels
-    source.write_text(text)
+    source.write_text(text, encoding="utf-8")
     names: dict[str, Any] = {"__name__": step, "__file__": str(source), **more}
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(text, str(source), "exec"), names)
@@ -37,17 +38,17 @@ def run(step: str, text: str, folder: Path, **more: Any) -> tuple[list[str], dic
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_the_step_prints_what_the_page_says(step: str, tmp_path: Path) -> None:
+def test_the_step_prints_what_the_page_says(step: str) -> None:
     text = program(step)
-    printed, _ = run(step, text, tmp_path)
+    printed, folder = path.executed(FOLDER / f"{step}.md")
     expected = re.findall(r"^ *print\(.*\) +# (.*)$", text, re.MULTILINE)
     if step == "04_shared_memory":  # a loop prints; the lines stand in the text
-        listed = re.search(r"It prints\n\n((?:    .*\n)+)", (FOLDER / f"{step}.md").read_text())
+        listed = re.search(r"It prints\n\n((?:    .*\n)+)", (FOLDER / f"{step}.md").read_text(encoding="utf-8"))
         assert listed
         expected = [line.strip() for line in listed[1].splitlines()]
     assert printed == expected and expected
     drawn = re.findall(r'\.save\("(\w+\.svg)"\)', text)
-    assert [name for name in drawn if not (tmp_path / name).exists()] == []
+    assert [name for name in drawn if not (folder / name).exists()] == []
 
 
 class OnDevice:
@@ -108,11 +109,21 @@ def test_what_the_test_on_a_gpu_does_with_the_program(step: str, tmp_path: Path)
     assert "False" in " ".join(run_on_device(step, tmp_path, wrong))
 
 
+def test_the_pages_of_the_site_show_the_pictures_and_the_programs(tmp_path: Path) -> None:
+    for step in path.STEPS:
+        (tmp_path / step.name).write_text(step.read_text(encoding="utf-8"))
+    path.write(tmp_path)
+    pages = "".join((tmp_path / f"{step}.md").read_text(encoding="utf-8") for step in STEPS)
+    shown = re.findall(r"\]\((\w+-?\w*\.svg)\)", pages)
+    assert len(shown) == len(set(shown)) == len(list(tmp_path.glob("*.svg"))) >= 6
+    assert all((tmp_path / name).exists() for name in [*shown, *(f"{step}.py" for step in STEPS)])
+
+
 def test_the_pages_are_listed_and_lead_on() -> None:
-    index = (FOLDER / "index.md").read_text()
+    index = (FOLDER / "index.md").read_text(encoding="utf-8")
     assert len(STEPS) == 10 and re.findall(r"\]\((\d\d_\w+)\.md\)", index) == STEPS
     for step, following in zip(STEPS, STEPS[1:], strict=False):
-        assert f"({following}.md)" in (FOLDER / f"{step}.md").read_text()
+        assert f"({following}.md)" in (FOLDER / f"{step}.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

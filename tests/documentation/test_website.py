@@ -15,7 +15,7 @@ from tools.website import api, build, commands, gallery, links  # noqa: E402
 from tools.website.docstrings import markdown  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-NAVIGATION = re.findall(r'"([\w/]+\.md)"', (ROOT / "zensical.toml").read_text())
+NAVIGATION = re.findall(r'"([\w/]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))
 
 
 def test_the_navigation_has_every_page() -> None:
@@ -27,7 +27,7 @@ def test_the_navigation_has_every_page() -> None:
 def test_the_navigation_has_every_page_of_the_reference() -> None:
     made = {f"api/{page}.md" for page in api.PAGES} | {"api/index.md"}
     assert made == {page for page in NAVIGATION if page.startswith("api/")}
-    assert tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["theme"]["font"] is False
+    assert tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["theme"]["font"] is False
 
 
 def test_every_public_package_is_in_the_reference() -> None:
@@ -53,10 +53,10 @@ def test_functions_that_other_functions_make_are_described() -> None:
 
 
 def test_every_block_of_the_gallery_draws_a_picture(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "gallery.md").read_text()
-    (tmp_path / "gallery.md").write_text(page)
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    (tmp_path / "gallery.md").write_text(page, encoding="utf-8")
     gallery.write(tmp_path)
-    made = (tmp_path / "gallery.md").read_text()
+    made = (tmp_path / "gallery.md").read_text(encoding="utf-8")
     pictures = sorted(tmp_path.glob("gallery/*.svg"))
     assert len(pictures) == page.count("_figure(") + page.count("gantt([") + page.count("timeline(") - 1 >= 14
     assert all(ElementTree.parse(picture).getroot().tag.endswith("svg") for picture in pictures)
@@ -94,9 +94,9 @@ def test_docstrings_as_markdown() -> None:
 )
 def test_broken_links_are_found(tmp_path: Path, body: str, complaint: str | None) -> None:
     (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "index.html").write_text("<p>")
-    (tmp_path / "a.html").write_text(body)
-    (tmp_path / "b.html").write_text('<h2 id="x">')
+    (tmp_path / "sub" / "index.html").write_text("<p>", encoding="utf-8")
+    (tmp_path / "a.html").write_text(body, encoding="utf-8")
+    (tmp_path / "b.html").write_text('<h2 id="x">', encoding="utf-8")
     found = links.broken(tmp_path)
     assert found == [] if complaint is None else len(found) == 1 and complaint in found[0]
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.website import api, commands, gallery, links, notebooks
+from tools.website import api, commands, gallery, links, notebooks, path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -34,17 +34,17 @@ OUTSIDE = {
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 
 
-def in_site(path: Path) -> Path | None:
+def in_site(file: Path) -> Path | None:
     """Where a file of the repository stands among the pages: programs and the like as they are, in ``files``."""
-    if path.is_relative_to(DOCS):
-        return PAGES / path.relative_to(DOCS)
-    name = path.relative_to(ROOT).as_posix()
+    if file.is_relative_to(DOCS):
+        return PAGES / file.relative_to(DOCS)
+    name = file.relative_to(ROOT).as_posix()
     if name in OUTSIDE:
         return PAGES / OUTSIDE[name]
-    if not path.is_file():
+    if not file.is_file():
         return None
     (PAGES / "files" / name).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(path, PAGES / "files" / name)
+    shutil.copy(file, PAGES / "files" / name)
     return PAGES / "files" / name
 
 
@@ -68,7 +68,7 @@ def gather() -> None:
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(DOCS, PAGES, ignore=shutil.ignore_patterns("*.md", "*.ipynb"))
     shutil.copytree(OWN, PAGES / "assets", ignore=shutil.ignore_patterns("404.html"))
-    written = {path: PAGES / path.relative_to(DOCS) for path in DOCS.rglob("*.md")}
+    written = {page: PAGES / page.relative_to(DOCS) for page in DOCS.rglob("*.md")}
     written |= {ROOT / name: PAGES / OUTSIDE[name] for name in ("CONTRIBUTING.md", "CHANGELOG.md", "bench/NOTES.md")}
     for source, target in written.items():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -112,6 +112,7 @@ STEPS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("API", lambda: api.write(PAGES / "api")),
     ("command line", lambda: commands.write(PAGES)),
     ("pictures", lambda: gallery.write(PAGES)),
+    ("path", lambda: path.write(PAGES / "path")),
     ("notebooks", lambda: notebooks.write(PAGES / "notebooks")),
     ("site", render),
     ("offline", localise),

@@ -50,6 +50,8 @@ def write(folder: Path) -> None:
         if shown.svg:
             (pictures / f"{number}.svg").write_text(shown.svg, encoding="utf-8")
             what = shown.code.rstrip().splitlines()[-1].split("(")[0].replace("_", " ")
+            said = text.split(block)[0].rstrip().rsplit("\n\n", 1)[-1]  # the paragraph above the block
+            what = what if said.startswith(("```", "#", "</div>")) else " ".join(said.split()).replace("`", "")
             after = f"\n![{what}](gallery/{number}.svg)\n"
         elif shown.printed:
             after = f"\n``` {{ .text .output }}\n{shown.printed}\n```\n"

@@ -1,12 +1,10 @@
 """Notebooks: executed, and written as pages with their outputs.
 
-The notebooks in docs/notebooks have no outputs; they are executed here, by the tests and for the site. What was
-executed once is kept in build/notebooks under a name that depends on the notebook and on Tilewright's source.
+The notebooks in docs/notebooks have no outputs; they are executed here, by the tests and for the site.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -17,24 +15,23 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-ROOT = Path(__file__).parents[2]
+from tools.website.kept import ROOT, kept
+
 NOTEBOOKS = ROOT / "docs" / "notebooks"
-KEPT = ROOT / "build" / "notebooks"
 
 
 def executed(path: Path) -> Any:
     """The notebook with its outputs. Raises nbclient's CellExecutionError, which shows the cell, where one fails."""
-    kept = KEPT / f"{path.stem}-{_fingerprint(path)}.ipynb"
-    if kept.exists():
-        return nbformat.read(kept, as_version=4)
+    result = kept("notebooks", path).with_suffix(".ipynb")
+    if result.exists():
+        return nbformat.read(result, as_version=4)
     notebook = nbformat.read(path, as_version=4)
     _with_this_tree()
-    KEPT.mkdir(parents=True, exist_ok=True)
-    with kept.with_suffix(".log").open("w", encoding="utf-8") as log:  # what the kernel process says of itself
-        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(KEPT)}}).execute(stderr=log)
-    part = kept.with_suffix(f".{os.getpid()}")
+    with result.with_suffix(".log").open("w", encoding="utf-8") as log:  # what the kernel process says of itself
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(result.parent)}}).execute(stderr=log)
+    part = result.with_suffix(f".{os.getpid()}")
     nbformat.write(notebook, part)
-    part.replace(kept)
+    part.replace(result)
     return notebook
 
 
@@ -43,13 +40,6 @@ def _with_this_tree() -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(ROOT) not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, paths)])
-
-
-def _fingerprint(path: Path) -> str:
-    digest = hashlib.sha256(path.read_bytes())
-    for source in sorted((ROOT / "tilewright").rglob("*.py")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def page(notebook: Any, name: str) -> str:
