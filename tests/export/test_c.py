@@ -12,7 +12,7 @@ import pytest
 
 import tilewright as cutlass
 from tests.export.harness import COMPILER, WARNINGS, Driver, needs_compiler, run_c
-from tests.export.test_calls import compiled_add
+from tests.export.test_calls import compiled_add, copy
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack, make_fake_compact_tensor
 
@@ -274,3 +274,70 @@ int main(void) {
     module = cute.runtime.load_module(str(library))
     assert "first" in dir(module) and "two" in dir(module)
     assert len(driver.calls().loads) == 2
+
+
+REACH = """
+#include <stdio.h>
+#include "f.h"
+int main(void) {
+  f_Kernel_Module_t module;
+  f_Tensor_a_t a = {(void *)0x1000, {40000, 40}, {60000}};
+  f_Tensor_b_t b = {(void *)0x2000, {40000, 40}, {60000}};
+  int32_t code = f_Kernel_Module_Load(&module);
+  a.dynamic_strides[0] = 40, b.dynamic_strides[0] = 40;
+  code = cute_dsl_f_wrapper(&module, &a, &b);
+  printf("%d %s\\n", (int)code, code ? f_Get_Error_String() : "");
+  a.dynamic_strides[0] = 60000;
+  code = cute_dsl_f_wrapper(&module, &a, &b);
+  printf("%d %s\\n", (int)code, code ? f_Get_Error_String() : "");
+  a.dynamic_strides[0] = INT64_C(5000000000);
+  code = cute_dsl_f_wrapper(&module, &a, &b);
+  printf("%d %s\\n", (int)code, code ? f_Get_Error_String() : "");
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_how_far_tensors_reach(wide: bool, tmp_path: Path, driver: Driver) -> None:
+    """Offsets of 32 bits do for 2^31 elements; a function that was compiled for more takes more."""
+    import numpy as np
+
+    tensors = [from_dlpack(np.zeros((4, 8), np.float16), use_32bit_stride=not wide).mark_layout_dynamic() for _ in "ab"]
+    cute.compile(copy, *tensors).export_to_c(tmp_path, "f")
+    done = run_c(REACH, tmp_path, ["f"], driver)
+    found = done.stdout.splitlines()
+    assert found[0] == "0 "
+    if wide:
+        assert found[1:] == ["0 ", "0 "] and len(driver.calls().launches) == 3
+    else:
+        assert found[1].startswith("1 a reaches over 2399940039 elements; it was compiled with offsets of 32 bits")
+        assert found[2].startswith("1 a->dynamic_strides[0] is 5000000000, and the function was compiled for 0 to")
+
+
+def test_extents_of_64_bits(tmp_path: Path, driver: Driver) -> None:
+    """A stand-in's symbol of 64 bits is a field of 64 bits."""
+    n = cute.sym_int64()
+    tensor: Any = make_fake_compact_tensor(cutlass.Float32, (n,))
+    cute.compile(long_one, tensor).export_to_c(tmp_path, "f")
+    assert "int64_t dynamic_shapes[1];" in (tmp_path / "f.h").read_text()
+    main = """
+#include "f.h"
+int main(void) {
+  f_Kernel_Module_t module;
+  f_Tensor_a_t a = {(void *)0x1000, {INT64_C(300)}};
+  return f_Kernel_Module_Load(&module) || cute_dsl_f_wrapper(&module, &a);
+}
+"""
+    assert run_c(main, tmp_path, ["f"], driver).returncode == 0
+    assert "grid 3 1 1" in driver.calls().launches[0]
+
+
+@cute.kernel
+def long_kernel(a: cute.Tensor):
+    a[cute.arch.block_idx()[0]] = 1.0
+
+
+@cute.jit
+def long_one(a: cute.Tensor):
+    long_kernel(a).launch(grid=(cutlass.Int32(a.shape[0] // 100), 1, 1), block=(1, 1, 1))
