@@ -183,3 +183,22 @@ def test_several_kernels_loops_and_branches(
 
 def total(steps: int, stride: int) -> int:
     return sum(i * i for i in range(0, steps, stride))
+
+
+def test_the_newest_code_that_the_device_runs(driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python compiles for the very device; of the exported code that for sm_89 is taken, wherever it stands."""
+    args = (*(GpuArray(0x10000 * i, (1000,), "<f4") for i in (1, 2, 3)), 0.1, STREAM)
+    monkeypatch.setenv("FAKE_CAPABILITY", "89")
+    for i, archs in enumerate((("sm_80", "sm_89", "sm_90a"), ("sm_89", "sm_86", "sm_80"))):
+        both(compiled_add(), args, driver, tmp_path / str(i), monkeypatch, gpu_arch=archs)
+
+
+@cute.jit
+def in_clusters(a: cute.Tensor):
+    end_kernel(a, 1).launch(grid=(32, 1, 1), block=(32, 1, 1), cluster=(16, 1, 1), non_portable_cluster=True)
+
+
+def test_clusters_of_sixteen_blocks(driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = GpuArray(0x4000, (100,), "<f4")
+    found = both(cute.compile(in_clusters, a), (a,), driver, tmp_path, monkeypatch, gpu_arch="sm_90a")
+    assert found.attributes == ["attribute end_kernel 14 1"]

@@ -78,6 +78,7 @@ def drawn(rng: random.Random) -> tuple[TensorMapTemplate, list[tuple[int, list[i
         extent, stride = [1, 1, 2, 7, 130, 0, -2], [64, 128, 8192, 16, 8, 0, 24, -64, 1 << 38]
         numbers = [rng.choice(extent if kind == "extent" else stride) for kind in kinds]
         launches.append((rng.choice([0x1000, 0x7F0000000010, 0x1008]), numbers))
+    launches.append((0x1000, [0 if kind == "stride" else 7 for kind in kinds]))  # broadcast
     return template, launches
 
 
