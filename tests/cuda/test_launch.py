@@ -153,6 +153,19 @@ def test_large_shared_memory_and_clusters_are_asked_for(driver: Driver) -> None:
     assert driver.last.smem_allowed == driver.last.smem == 200_000
 
 
+def test_zeros_are_the_drivers_own_memory(driver: Driver) -> None:
+    machine = gpu.machine()
+    before = ctypes.c_int.in_dll(driver.library, "allocations").value
+    array = machine.zeros(1000, np.int32, "cuda:1")
+    assert array.device == "cuda:1" and array.shape == (1000,)
+    found = np.ones(1000, np.int32)
+    machine.download(array, found)
+    assert not found.any()
+    assert ctypes.c_int.in_dll(driver.library, "allocations").value == before + 1
+    del array
+    assert ctypes.c_int.in_dll(driver.library, "allocations").value == before
+
+
 def test_the_device_of_the_data_is_used(driver: Driver) -> None:
     kernel = gpu.machine().load(small())
     kernel(config(), [at(16, "cuda:1"), 5])

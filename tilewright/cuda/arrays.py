@@ -8,6 +8,8 @@ from typing import Any
 
 from tilewright.cuda import libcuda
 
+NON_BLOCKING = 1
+
 
 class DeviceArray:
     """An array on a GPU that looks like NumPy's from outside: shape, strides in bytes, dtype, ``swapaxes``.
@@ -49,7 +51,7 @@ class Memory:
     def __init__(self, number: int, size: int) -> None:
         self.number, self.size = number, size
         pointer = ctypes.c_void_p()
-        with libcuda.current(number):
+        with libcuda.current(number), libcuda.relaxed():
             code = libcuda.library().cuMemAlloc_v2(ctypes.byref(pointer), max(size, 1))
             libcuda.check(code, f"allocating {size} bytes on cuda:{number}")
         self.address = pointer.value or 0
@@ -57,7 +59,7 @@ class Memory:
 
 
 def _free(number: int, address: int) -> None:
-    with libcuda.current(number):
+    with libcuda.current(number), libcuda.relaxed():
         libcuda.library().cuMemFree_v2(address)
 
 
@@ -72,6 +74,24 @@ def upload(array: Any, number: int = 0) -> DeviceArray:
             code = libcuda.library().cuMemcpyHtoD_v2(memory.address, compact.ctypes.data, compact.nbytes)
             libcuda.check(code, f"copying {compact.nbytes} bytes to cuda:{number}")
     return DeviceArray(memory.address, compact.shape, compact.strides, compact.dtype, memory)
+
+
+def zeros(count: int, dtype: Any, number: int = 0) -> DeviceArray:
+    """A vector of zeros on device ``number``, in memory that no framework knows of: PyTorch's allocator may serve a
+    CUDA graph while this is called. The zeros are there when it returns."""
+    import numpy as np
+
+    driver, stream = libcuda.library(), ctypes.c_void_p()
+    dtype = np.dtype(dtype)
+    memory = Memory(number, count * dtype.itemsize)
+    with libcuda.current(number), libcuda.relaxed():  # on a stream of its own: the default one may wait for others
+        libcuda.check(driver.cuStreamCreate(ctypes.byref(stream), NON_BLOCKING), f"making a stream on cuda:{number}")
+        try:
+            code = driver.cuMemsetD8Async(memory.address, 0, memory.size, stream)
+            libcuda.check(code or driver.cuStreamSynchronize(stream), f"setting {memory.size} bytes to zero")
+        finally:
+            driver.cuStreamDestroy_v2(stream)
+    return DeviceArray(memory.address, (count,), (dtype.itemsize,), dtype, memory)
 
 
 def download(source: DeviceArray, target: Any) -> None:

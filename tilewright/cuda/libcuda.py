@@ -6,11 +6,13 @@ builds Python objects for the configuration every time. ``TILEWRIGHT_LIBCUDA`` n
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
 import sys
-from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
+from collections.abc import Iterator
+from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_void_p
 from typing import Any
 
 from tilewright.errors import MachineError
@@ -70,6 +72,7 @@ PROTOTYPES: dict[str, list[Any]] = {
     "cuThreadExchangeStreamCaptureMode": [POINTER(c_int)],
     "cuMemAlloc_v2": [POINTER(c_void_p), c_size_t],
     "cuMemFree_v2": [c_void_p],
+    "cuMemsetD8Async": [c_void_p, c_ubyte, c_size_t, c_void_p],
     "cuMemcpyHtoD_v2": [c_void_p, c_void_p, c_size_t],
     "cuMemcpyDtoH_v2": [c_void_p, c_void_p, c_size_t],
     "cuEventCreate": [POINTER(c_void_p), c_uint],
@@ -245,17 +248,23 @@ class current:
         check(library().cuCtxPopCurrent_v2(byref(c_void_p())), "restoring the caller's device")
 
 
+@contextlib.contextmanager
+def relaxed() -> Iterator[None]:
+    """What is done here is legal while a thread captures a graph; it is no part of the graph."""
+    driver, mode = library(), c_int(CAPTURE_MODE_RELAXED)
+    check(driver.cuThreadExchangeStreamCaptureMode(byref(mode)), "relaxing the capture mode")
+    try:
+        yield
+    finally:
+        driver.cuThreadExchangeStreamCaptureMode(byref(mode))
+
+
 def load_module(device: int, cubin: bytes, name: str) -> int:
     """The function handle of kernel ``name``. Legal while the caller captures a graph."""
     driver, module, function = library(), c_void_p(), c_void_p()
-    mode = c_int(CAPTURE_MODE_RELAXED)
-    with current(device):
-        check(driver.cuThreadExchangeStreamCaptureMode(byref(mode)), "relaxing the capture mode")
-        try:
-            check(driver.cuModuleLoadData(byref(module), cubin), f"loading {name} on cuda:{device}")
-            check(driver.cuModuleGetFunction(byref(function), module, name.encode()), f"finding {name} in its module")
-        finally:
-            driver.cuThreadExchangeStreamCaptureMode(byref(mode))
+    with current(device), relaxed():
+        check(driver.cuModuleLoadData(byref(module), cubin), f"loading {name} on cuda:{device}")
+        check(driver.cuModuleGetFunction(byref(function), module, name.encode()), f"finding {name} in its module")
     return function.value or 0
 
 

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tilewright.cuda import libcuda
-from tilewright.cuda.arrays import DeviceArray, download, upload
+from tilewright.cuda.arrays import DeviceArray, download, upload, zeros
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.compiler import compile
 from tilewright.cuda.emitter import emit
@@ -114,6 +114,10 @@ class CudaMachine:
     def upload(self, array: Any) -> DeviceArray:
         """A copy of a NumPy array on the first GPU."""
         return upload(array)
+
+    def zeros(self, count: int, dtype: Any, device: str) -> DeviceArray:
+        """A vector of zeros of a NumPy dtype on ``device`` (``"cuda:0"``), which no framework's allocator knows of."""
+        return zeros(count, dtype, _device_number(device))
 
     def download(self, source: DeviceArray, target: Any) -> None:
         """Copy an uploaded array back into a NumPy array of the same shape and dtype."""

@@ -51,6 +51,7 @@ int cuStreamSynchronize(void* s) { NEEDS_CONTEXT; return 0; }
 int allocations = 0;
 int cuMemAlloc_v2(void** p, size_t n) { NEEDS_CONTEXT; *p = malloc(n); ++allocations; return 0; }
 int cuMemFree_v2(void* p) { NEEDS_CONTEXT; free(p); --allocations; return 0; }
+int cuMemsetD8Async(void* p, unsigned char v, size_t n, void* s) { NEEDS_CONTEXT; memset(p, v, n); return 0; }
 int cuMemcpyHtoD_v2(void* to, const void* from, size_t n) { NEEDS_CONTEXT; memcpy(to, from, n); return 0; }
 int cuMemcpyDtoH_v2(void* to, const void* from, size_t n) { NEEDS_CONTEXT; memcpy(to, from, n); return 0; }
 int cuEventCreate(void** e, unsigned flags) { NEEDS_CONTEXT; *e = malloc(1); return 0; }

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright import Int32
 from tilewright.errors import ArgumentError
-from tilewright.gemm import kernels, matmul
+from tilewright.gemm import SplitK, kernels, matmul
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.operators import prepared
 from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.schedule.streamk import StreamK
 
@@ -211,6 +213,22 @@ def test_graphs_and_streams_share_no_workspace() -> None:
             matmul(a, b, outs[2])
     torch.cuda.synchronize()
     assert all(torch.equal(out, expected) for out in outs)
+
+
+def test_kept_workspaces_do_not_come_from_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its allocator may serve a CUDA graph from the graph's own memory, in which nothing may be kept."""
+    made = []
+    monkeypatch.setattr(torch.Tensor, "new_zeros", lambda *_, **__: made.append("zeros"))
+    monkeypatch.setattr(prepared, "WORKSPACES", prepared.Workspaces())
+    monkeypatch.setattr(sys.modules[matmul.__module__], "_SEEN", {})
+    a, b = (torch.from_numpy(integers(i, *s)) for i, s in enumerate(((72, 320), (320, 104))))
+    for _ in range(2):
+        found = matmul(a, b, kernel="tensorop_f16", decomposition=SplitK(3))
+        assert torch.equal(found.double(), a.double() @ b.double())
+    assert prepared.WORKSPACES.buffers and not made
+    machine = types.SimpleNamespace(zeros=lambda *what: what)
+    zeros = prepared.zeros_apart(machine, types.SimpleNamespace(device="cuda:1", source=a))  # type: ignore[arg-type]
+    assert zeros(7, Int32) == (7, np.dtype(np.int32), "cuda:1") and not made
 
 
 def test_a_larger_workspace_leaves_the_smaller_one_alive() -> None:

@@ -35,7 +35,20 @@ def zeros_beside(target: Any, matrix: Matrix) -> Callable[[int, Any], Any]:
     def zeros(n: int, dtype: Any) -> Any:
         if is_torch(matrix.source):
             return matrix.source.new_zeros(n, dtype=dtype.torch_dtype)
-        return target.upload(np.zeros(n, dtype.dtype))
+        return apart(n, dtype)
+
+    apart = zeros_apart(target, matrix)
+    return zeros
+
+
+def zeros_apart(target: Any, matrix: Matrix) -> Callable[[int, Any], Any]:
+    """The same for what is kept beyond a call: not from PyTorch's allocator, which may just serve a CUDA graph from the
+    graph's own memory (torch.compile's warm-up), where nothing may stay."""
+
+    def zeros(n: int, dtype: Any) -> Any:
+        if matrix.device == "cpu":
+            return target.upload(np.zeros(n, dtype.dtype))
+        return target.zeros(n, dtype.dtype, matrix.device)
 
     return zeros
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.gemm.host.transfer import zeros_apart
 from tilewright.ir.runtime import DevicePointer
 from tilewright.lang.launch.machine import machine_of
 
@@ -105,7 +105,7 @@ class Prepared:
         if stream is CAPTURED:
             zeros = captured(D.source)
         else:
-            zeros = WORKSPACES.zeros((self.device, stream), zeros_beside(target, D))
+            zeros = WORKSPACES.zeros((self.device, stream), zeros_apart(target, D))
         given: list[Any] = []
 
         def memory(n: int, dtype: Any) -> Any:
