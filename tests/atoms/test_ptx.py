@@ -15,6 +15,7 @@ from tilewright.atoms.shuffle import ShuffleTranspose
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.universal import UniversalCopy
 from tilewright.ir.core import Op
+from tilewright.ir.target import Architecture, architecture
 from tilewright.ir.types import BF16, BOOL, F16, F32, F64, U8, FragType, MemSpace, PtrType
 
 pytest.importorskip("cuda.bindings.nvrtc")
@@ -69,22 +70,22 @@ def program(ops: list[Op], arch: int) -> str:
     return '#include "tilewright.cuh"\n' + "\n".join(helpers.values()) + "\n".join(kernels)
 
 
-def everything(arch: int) -> list[Op]:
-    matrix = [a for a in (*MMA_SYNC.values(), *FMA.values()) if a.min_arch <= arch]
-    ops = [mma_call(a, 1, 1, 1) for a in matrix if getattr(a, "bit_op", "") != "xor" or arch < 90]
+def everything(arch: Architecture) -> list[Op]:
+    ops = [mma_call(a, 1, 1, 1) for a in (*MMA_SYNC.values(), *FMA.values()) if not a.lacking(arch)]
     ops += [mma_call(MMA_SYNC["SM80_16x8x16_F32F16F16F32_TN"], 2, 4, 2), mma_call(FMA["UniversalFMA<double>"], 4, 4, 2)]
-    copies = {a for a in COPIES.values() if a.min_arch <= arch}
+    copies = {a for a in COPIES.values() if not a.lacking(arch)}
     ops += [op for a in sorted(copies, key=str) for op in copy_calls(a)]
     return ops + [call(CpAsyncCommit(), []), call(CpAsyncWait(2), [])]
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90a"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
 def test_every_instruction_assembles(arch: str) -> None:
     from tilewright.cuda.nvrtc import compile_source
     from tilewright.cuda.source import Source
 
-    ops = everything(int(arch[3:5]))
-    text = program(ops, int(arch[3:5]))
+    target = architecture(arch)
+    ops = everything(target)
+    text = program(ops, target.capability)
     made = compile_source(Source("k0", text, (None,) * len(text.splitlines())), arch)
     assert len(made.cubin) > 10_000 and len(ops) > 90
     assert {F64, BF16} <= {a.type_a for a in MMA_SYNC.values()}
