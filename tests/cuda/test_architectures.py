@@ -131,6 +131,29 @@ def test_what_only_some_targets_have() -> None:
     assert lacking(e4m3, "sm_89", "sm_121", "sm_87") == ["", "", "sm_89 or later"]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "scope", "needed"),
+    [(cutlass.BFloat16, "gpu", "sm_90 or later for bf16"), (cutlass.Float32, "cluster", "sm_90 or later")],
+)
+def test_atomics_that_came_with_hopper(dtype: type, scope: str, needed: str) -> None:
+    @cute.kernel
+    def add(x: cute.Tensor):
+        cute.arch.atomic_add(x.iterator, dtype(1), scope=scope)
+
+    @cute.jit
+    def run(x: cute.Tensor):
+        add(x).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    x = from_dlpack(np.zeros(4, dtype.dtype))
+    (kernel,) = cute.compile(run, x).kernels
+    assert "atom" in emit(kernel, "sm_90").text or "red" in emit(kernel, "sm_120a").text
+    with pytest.raises(ConstraintError, match=rf"needs {needed}, the kernel is compiled for sm_89 at .*\.py:\d+"):
+        emit(kernel, "sm_89")
+    text = f"needs {needed}; the kernel is meant for sm_86"
+    with sim.options(arch="sm_86"), pytest.raises(SimulationError, match=text):
+        run(x)
+
+
 @pytest.mark.parametrize(("arch", "fits"), [("sm_86", False), ("sm_87", True), ("sm_90a", True), ("sm_120a", False)])
 def test_more_shared_memory_than_a_block_gets_is_refused_before_compiling(
     arch: str, fits: bool, monkeypatch: pytest.MonkeyPatch

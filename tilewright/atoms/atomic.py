@@ -16,6 +16,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
+from tilewright.ir.target import CLUSTERS, LEAST_CAPABILITY, Architecture
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, Type, VecType, element_of
 
 ANY_MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.DSMEM, MemSpace.GENERIC)
@@ -30,6 +31,11 @@ def _check_order(name: str, sem: str, scope: str, allowed: tuple[str, ...]) -> N
         raise ConstraintError(f"{name}: no memory order {sem!r}; it is one of {', '.join(allowed)}")
     if scope not in SCOPES:
         raise ConstraintError(f"{name}: no scope {scope!r}; it is one of {', '.join(SCOPES)}")
+
+
+def _least(scope: str) -> int:
+    """The least compute capability that knows the scope."""
+    return CLUSTERS if scope == "cluster" else LEAST_CAPABILITY
 
 
 def _ptx_type(kind: str, type_: Type) -> str | None:
@@ -84,6 +90,14 @@ class Atomic(Instruction):
         if self.kind not in KINDS:
             raise ConstraintError(f"no atomic {self.kind!r}; the kinds are {', '.join(KINDS)}")
         _check_order("atomic", self.sem, self.scope, ("relaxed", "acquire", "release", "acq_rel"))
+
+    @property
+    def min_arch(self) -> int:  # type: ignore[override]
+        return _least(self.scope)
+
+    def lacking(self, arch: Architecture, op: Op | None = None) -> str:
+        bf16 = op is not None and element_of(op.operands[-1].type).name == "bf16"
+        return "sm_90 or later for bf16" if bf16 and arch.capability < 90 else super().lacking(arch, op)
 
     @property
     def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
@@ -193,6 +207,10 @@ class OrderedLoad(Instruction):
     quiet: ClassVar[bool] = True
 
     @property
+    def min_arch(self) -> int:  # type: ignore[override]
+        return _least(self.scope)
+
+    @property
     def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
         return (Access("read", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 
@@ -235,6 +253,10 @@ class OrderedStore(Instruction):
     sem: str = "release"
     scope: str = "gpu"
     name: ClassVar[str] = "st"
+
+    @property
+    def min_arch(self) -> int:  # type: ignore[override]
+        return _least(self.scope)
 
     @property
     def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]

@@ -118,10 +118,10 @@ class MmaSync(Mma):
     def min_arch(self) -> int:  # type: ignore[override]
         return max(self.sm, 80)
 
-    def lacking(self, arch: Architecture) -> str:
+    def lacking(self, arch: Architecture, op: Op | None = None) -> str:
         if self.bit_op == "xor" and arch.capability >= 90:
             return "a GPU before sm_90, from which on there is no .xor.popc (the .and.popc form, ANDPOPC, is on all)"
-        return super().lacking(arch)
+        return super().lacking(arch, op)
 
     @property
     def cute_name(self) -> str:

@@ -299,7 +299,7 @@ class KernelEmitter:
 
     def check_arch(self, op: Op) -> None:
         atom = op.attrs["atom"]
-        if lacking := atom.lacking(self.target):
+        if lacking := atom.lacking(self.target, op):
             where = f" at {op.loc}" if op.loc else ""
             raise ConstraintError(f"{atom.mnemonic()} needs {lacking}, the kernel is compiled for {self.target}{where}")
 

@@ -325,8 +325,9 @@ class Instruction:
         """How many machine instructions (per warp) one execution of ``op`` stands for."""
         return 1
 
-    def lacking(self, arch: Architecture) -> str:
-        """What a GPU of ``arch`` lacks to execute it, ``"sm_90 or later"``; empty where it lacks nothing."""
+    def lacking(self, arch: Architecture, op: Op | None = None) -> str:
+        """What a GPU of ``arch`` lacks to execute it, ``"sm_90 or later"``; empty where it lacks nothing. ``op``: the
+        use that is asked about, where types of operands matter."""
         if self.features:
             names = [f"sm_{n}a" for n in self.features]
             if arch.suffix and arch.capability in self.features:

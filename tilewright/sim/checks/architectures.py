@@ -22,7 +22,7 @@ class Architectures(Checker):
         arch = architecture(launch.options.arch, bare=True)
         for op in facts(launch.program).calls:
             atom = op.attrs["atom"]
-            if lacking := atom.lacking(arch):
+            if lacking := atom.lacking(arch, op):
                 self.findings.add(
                     Finding(
                         "architecture", f"{atom.mnemonic()} needs {lacking}; the kernel is meant for {arch}",
