@@ -68,7 +68,7 @@ def test_the_environment(tmp_path: Path) -> None:
 
 def test_a_gemm_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("tilewright.sim.machine.observers", lambda program, check: asked.append(check) or [])
+    monkeypatch.setattr("tilewright.sim.machine.observers", lambda program, config, check: asked.append(check) or [])
     a = np.ones((64, 64), np.float16)
     gemm(a, a, machine="cpu", check="all")
     gemm(a, a, machine="cpu")
