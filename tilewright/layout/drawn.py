@@ -15,6 +15,6 @@ class Drawn:
     def _repr_svg_(self) -> str | None:
         """The picture as SVG; None, which shows as text, for what cannot be drawn, such as run-time extents."""
         try:
-            return str(import_module("tilewright.viz").figure_of(self).svg())
+            return str(import_module("tilewright.viz").figure_of(self).shortened().svg())
         except TilewrightError:
             return None

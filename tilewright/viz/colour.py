@@ -94,6 +94,7 @@ def _greatest(light: float, angle: float) -> float:
     return low
 
 
+@cache
 def text_colour(background: str) -> str:
     """Dark or white, whichever is easier to read on ``background``.
 

@@ -10,8 +10,8 @@ from tilewright.gemm.schedule.gantt import EPILOGUE, EXCHANGE, WAIT, Schedule, S
 from tilewright.viz.timeline import Bar, Link, Timeline
 
 COLOURS = {
-    DATA_PARALLEL: "#9fc5e8", STREAM_K: "#f6b26b", SPLIT_K: "#93c47d", REDUCTION: "#b4a7d6", EXCHANGE: "#e06666",
-    EPILOGUE: "#b7b7b7", WAIT: "#ffffff",
+    DATA_PARALLEL: "#9cc3ea", STREAM_K: "#f0c893", SPLIT_K: "#9cc685", REDUCTION: "#c4aece", EXCHANGE: "#d98388",
+    EPILOGUE: "#bcc3ca", WAIT: "#ffffff",
 }  # fmt: skip
 PIXELS, THIN, THICK = 420.0, 3.0, 22.0  # of the rows of one schedule, of one row at least and at most
 MOST_ARROWS = 400

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.viz.canvas import BASE, GAP, LINE, MARGIN, PADDING, TEXTS, Canvas
@@ -48,8 +49,8 @@ def draw_timeline(canvas: Canvas, timeline: Timeline) -> None:
         middles.append(top + LINE * CAPTION + (number + 0.5) * timeline.height)
         if number % every == 0:
             canvas.text(left - 2 * PADDING, middles[-1] + CAPTION * BASE, name, "caption-right")
-    for bar in timeline.bars:
-        _draw_bar(canvas, bar, left + (bar.start - timeline.start) * scale, middles[bar.row], scale, thick)
+    for bar, seen in _with_what_is_seen(timeline.bars):
+        _draw_bar(canvas, bar, left + (bar.start - timeline.start) * scale, middles[bar.row], scale, thick, seen)
     for link in timeline.links:
         x1, x2 = (left + (time - timeline.start) * scale for time in (link.time, link.to_time))
         y1, y2 = middles[link.row], middles[link.to_row]
@@ -59,12 +60,25 @@ def draw_timeline(canvas: Canvas, timeline: Timeline) -> None:
     draw_notes(canvas, timeline.notes, bottom)
 
 
-def _draw_bar(canvas: Canvas, bar: Bar, x: float, middle: float, scale: float, thick: float) -> None:
+def _with_what_is_seen(bars: Sequence[Bar]) -> Iterator[tuple[Bar, float]]:
+    """Bars in the order of time, each with the time at which the next of its row covers it: loads overlap."""
+    covered: dict[int, float] = {}
+    ordered = []
+    for bar in sorted(bars, key=lambda b: b.start, reverse=True):
+        ordered.append((bar, min(bar.end, covered.get(bar.row, bar.end))))
+        covered[bar.row] = bar.start
+    return reversed(ordered)
+
+
+def _draw_bar(
+    canvas: Canvas, bar: Bar, x: float, middle: float, scale: float, thick: float, seen: float
+) -> None:  # fmt: skip
     width = (bar.end - bar.start) * scale
     canvas.open_group("c", (bar.row, 0), bar.remark)
     canvas.rect(round(x, 1), middle - thick / 2, round(max(width, 0.5), 1), thick, bar.fill, frame=width > 1.5)
-    if SMALL < thick + 3 and TEXTS["bar"].width(bar.label) + 2 <= width:
-        canvas.text(x + width / 2, middle + SMALL * BASE, bar.label, "bar", text_colour(bar.fill))
+    free = (seen - bar.start) * scale
+    if SMALL < thick + 3 and TEXTS["bar"].width(bar.label) + 2 <= free:
+        canvas.text(x + free / 2, middle + SMALL * BASE, bar.label, "bar", text_colour(bar.fill))
     canvas.close_group()
 
 
