@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from tests.viz.reading import read_svg
@@ -61,6 +63,62 @@ def test_display_gives_what_a_notebook_draws(tmp_path) -> None:
     assert display_layout(SWIZZLED)._repr_svg_().startswith("<svg")
     (tmp_path / "x.svg").write_text("<svg/>")
     assert display_svg(tmp_path / "x.svg")._repr_svg_() == "<svg/>"
+
+
+def test_results_show_themselves_as_print_does() -> None:
+    from tilewright import cute, gemm, sim
+    from tilewright.analysis import occupancy
+    from tilewright.cute.runtime import from_dlpack
+    from tilewright.layout import bank_conflicts
+    from tilewright.sim.checks.collect import Report
+
+    @cute.kernel
+    def add(a: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        a[t] = a[t] + 1.0
+
+    @cute.jit
+    def run(a: cute.Tensor):
+        add(a).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    x = from_dlpack(np.zeros(32, np.float32))
+    compiled = cute.compile(run, x)
+    with sim.trace() as trace:
+        compiled(x)
+    report = gemm.gemm(np.ones((16, 16), np.float16), np.ones((16, 16), np.float16))
+    column = bank_conflicts(Layout((8, 64), (64, 1)), Layout((8, 8), (1, 8)), 16, 8)
+    for shown, words in [
+        (compiled.kernels[0], ["kernel @add", "sreg"]),
+        (compiled, ["compiled run (add)", "kernel @add", "host function run"]),
+        (report, ["16 x 16 product by", "decomposition", "data_parallel"]),
+        (occupancy(128, 64, 1024, "sm_90"), ["warps"]),
+        (column, ["wavefronts"]),
+        (Report(), ["the checks found nothing"]),
+    ]:
+        html = shown._repr_html_()
+        ElementTree.fromstring(f"<div>{html}</div>")  # well-formed: nothing of the text is read as a tag
+        text = "".join(ElementTree.fromstring(f"<div>{html}</div>").itertext())
+        for word in words:
+            assert word in text
+        if shown is not compiled:
+            assert all(word in str(shown) for word in words) and len(repr(shown)) < 100_000
+    drawn = ElementTree.fromstring(trace._repr_svg_() or "")
+    assert "add" in drawn.get("aria-label", "") and "cycles of the model" in str(trace) and "\n" not in repr(trace)
+    assert read_svg(x._repr_svg_() or "").panels[0].words()[0, 31] == ["1"]
+
+
+def test_a_stand_in_tensor_has_no_picture() -> None:
+    from tilewright.cute.runtime import make_fake_compact_tensor
+
+    assert make_fake_compact_tensor(Float16, (4, 4))._repr_svg_() is None
+
+
+def test_ipython_takes_the_pictures_and_tables() -> None:
+    formatter = pytest.importorskip("IPython.core.formatters").DisplayFormatter()
+    data, _ = formatter.format(Layout((2, 2)))
+    assert data["image/svg+xml"].startswith("<svg") and data["text/plain"] == "(2,2):(1,2)"
+    data, _ = formatter.format(display_layout(SWIZZLED))
+    assert data["image/svg+xml"].startswith("<svg") and "<Figure 'Sw<2,0,2>" in data["text/plain"]
 
 
 def test_print_latex(capsys) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.viz.reading import read_svg
-from tilewright import cute
+from tilewright import Float16, Float32, cute, cute_viz
 from tilewright.cute_viz import (
     display_layout,
     render_layout_svg,
     render_swizzle_layout_svg,
     render_tv_layout_svg,
 )
+from tilewright.errors import ArgumentError
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +68,67 @@ def test_thread_value_layouts() -> None:
     draw()
     (panel,) = read_svg(Path("out/tv_layout.svg").read_text()).panels
     assert panel.words() == {(i, j): [f"T{i // 4 + 16 * j}", f"V{i % 4}"] for i in range(64) for j in range(4)}
+
+
+NAMES = (
+    "render_layout_svg render_tv_layout_svg render_swizzle_layout_svg render_copy_layout_svg render_tiled_copy_svg "
+    "render_mma_layout_svg render_mma_from_layouts render_tiled_mma_svg render_layout_slice_svg display_svg "
+    "display_layout display_tv_layout display_swizzle_layout display_copy_layout display_tiled_copy "
+    "display_mma_layout display_tiled_mma display_layout_slice tidfrg_S tidfrg_D"
+)
+
+
+def test_the_names_of_the_package_that_programs_import() -> None:
+    assert set(NAMES.split()) <= set(cute_viz.__all__)
+    assert all(getattr(cute_viz, name).__doc__ for name in cute_viz.__all__)
+
+
+def test_nested_layouts_flat_or_with_their_tiles() -> None:
+    layout = cute.make_layout(((2, 2), (3, 4)), stride=((1, 6), (2, 12)))
+    for flat in (True, False):
+        render_layout_svg(layout, "x.svg", flatten_hierarchical=flat)
+        text = Path("x.svg").read_text()
+        assert read_svg(text).panels == read_svg(display_layout(layout, flatten_hierarchical=flat).svg()).panels
+        (panel,) = read_svg(text).panels
+        assert bool(panel.lines) == (not flat)
+        assert panel.numbers() == {(i, j): layout((i, j)) for i in range(4) for j in range(12)}
+        outside = [group for group in text.splitlines() if 'class="group"' in group]
+        assert len(outside) == (0 if flat else 4)
+    assert Path("x.svg").read_text() != display_layout(layout).svg()  # flat by default
+
+
+def test_copies_by_their_layouts_or_tensors() -> None:
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=64)
+    tiled = cute.make_tiled_copy_tv(
+        atom, cute.make_ordered_layout((4, 8), order=(1, 0)), cute.make_ordered_layout((1, 2), order=(1, 0))
+    )
+    layout_s, layout_d = cute_viz.tidfrg_S(tiled, (4, 16)), cute_viz.tidfrg_D(tiled, (4, 16))
+    for thread in range(32):
+        for value in range(2):
+            assert layout_s[thread, value] == layout_d[thread, value] == (thread // 8, 2 * (thread % 8) + value)
+    cute_viz.render_copy_layout_svg(layout_s, layout_d, (4, 16), "copy.svg")
+    cute_viz.render_tiled_copy_svg(tiled, (4, 16), "tiled.svg")
+    one, two = (read_svg(Path(name).read_text()).panels for name in ("copy.svg", "tiled.svg"))
+    assert [panel.words() for panel in one] == [panel.words() for panel in two]
+    assert cute_viz.display_copy_layout(layout_s, layout_d, (4, 16)).svg() == Path("copy.svg").read_text()
+    with pytest.raises(ArgumentError, match=r"the tile \(4, 4\) is not that of the tiled copy, \(4, 16\)"):
+        cute_viz.tidfrg_S(tiled, (4, 4))
+
+
+def test_mmas_by_both_names_and_from_layouts() -> None:
+    mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
+    cute_viz.render_mma_layout_svg(mma, (16, 8, 16), "one.svg")
+    cute_viz.render_tiled_mma_svg(mma, (16, 8, 16), "two.svg")
+    assert Path("one.svg").read_text() == Path("two.svg").read_text()
+    assert cute_viz.display_mma_layout(mma, (16, 8, 16)) == cute_viz.display_tiled_mma(mma, (16, 8, 16))
+    cute_viz.render_mma_from_layouts(mma.tv_layout_C, mma.tv_layout_A, mma.tv_layout_B, (16, 8, 16), "three.svg")
+    one, three = (read_svg(Path(name).read_text()).panels for name in ("one.svg", "three.svg"))
+    assert [panel.words() for panel in one] == [panel.words() for panel in three]
+
+
+def test_slices() -> None:
+    layout = cute.make_layout((4, 4), stride=(4, 1))
+    cute_viz.render_layout_slice_svg(layout, (1, None), "x.svg")
+    assert Path("x.svg").read_text() == cute_viz.display_layout_slice(layout, (1, None)).svg()
+    (panel,) = read_svg(Path("x.svg").read_text()).panels
+    assert {place for place, cell in panel.cells.items() if cell.fill != "#ffffff"} == {(1, j) for j in range(4)}

@@ -11,14 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.analysis import text
 from tilewright.analysis.memory import Memory, numbered, side_of, static_shape
 from tilewright.analysis.staged import Issue, stage_copy
+from tilewright.analysis.text import many
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.effects import Access
 from tilewright.ir.types import MemSpace
 from tilewright.layout import AccessReport, make_layout, offsets, size, zipped_divide
 from tilewright.layout.analysis import sectors_of, wavefronts_of
+from tilewright.reports import Report, Row
 from tilewright.tiled.tiled_copy import TiledCopy
 
 if TYPE_CHECKING:
@@ -81,21 +82,21 @@ class SideReport:
         """Least possible cost / cost, at most 1."""
         return self.ideal / self.cost
 
-    def rows(self, name: str) -> list[text.Row]:
+    def rows(self, name: str) -> list[Row]:
         rows = [(name, str(self.memory))]
         for i in self.instructions:
             rows.append((f"  {i.mnemonic}", f"{i.count} a thread, {i.bits} bits a lane"))
         if self.unit == "sectors":
             per = self.cost / self.requests
-            cost = f"{self.cost} in {text.many(self.requests, 'request')} ({per:.3g} each), ideal {self.ideal}"
+            cost = f"{self.cost} in {many(self.requests, 'request')} ({per:.3g} each), ideal {self.ideal}"
             return [*rows, ("  sectors", f"{cost}: {self.efficiency:.0%}")]
-        cost = f"{self.cost} in {text.many(self.requests, 'phase')}, ideal {self.ideal}"
+        cost = f"{self.cost} in {many(self.requests, 'phase')}, ideal {self.ideal}"
         conflicts = f"{self.conflicts}, up to {self.ways}-way" if self.conflicts else "none"
         return [*rows, ("  wavefronts", cost), ("  bank conflicts", conflicts)]
 
 
 @dataclass(frozen=True)
-class CopyReport:
+class CopyReport(Report):
     """What one execution of a tiled copy by all its threads costs.
 
     ``instructions`` are the machine's by mnemonic, for each thread (and so for each warp). ``registers`` are the 32-bit
@@ -117,7 +118,7 @@ class CopyReport:
         sides = (self.source, self.destination)
         return sum(s.conflicts for s in sides if s is not None and s.memory.space == MemSpace.SMEM)
 
-    def rows(self) -> list[text.Row]:
+    def rows(self) -> list[Row]:
         rows = [
             ("threads", str(self.threads)),
             ("instructions a thread", ", ".join(f"{n} x {name}" for name, n in self.instructions.items())),
@@ -129,11 +130,8 @@ class CopyReport:
             rows.append(("assumed", ", ".join(f"{name} = {value}" for name, value in self.assumed.items())))
         return rows
 
-    def __str__(self) -> str:
-        return text.plain(f"copy by {self.copy}", self.rows())
-
-    def __rich__(self) -> Any:
-        return text.table(f"copy by {self.copy}", self.rows())
+    def heading(self) -> str:
+        return f"copy by {self.copy}"
 
 
 def analyse_copy(

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tilewright.analysis import text
+from tilewright.analysis.text import many
 from tilewright.ir.core import Function, Location, Op, Value
 from tilewright.ir.types import FragType
+from tilewright.reports import Report, Row
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,13 @@ class FragmentCopy:
         fix = "retile the first (thr_copy.retile)" if self.reordered else "use the first itself"
         lines = f" (line {self.where.line})" if self.where is not None else ""
         return (
-            f"{text.many(self.extra_registers, 'extra register')}: {self.target.name} is a copy of "
+            f"{many(self.extra_registers, 'extra register')}: {self.target.name} is a copy of "
             f"{self.source.name}{lines}: {fix}"
         )
 
 
 @dataclass(frozen=True)
-class FragmentReport:
+class FragmentReport(Report):
     """The fragments of ``kernel`` in program order, and the copies among them. What is named here is what the program
     asks for: the compiler may still merge fragments whose lives do not overlap."""
 
@@ -69,16 +70,13 @@ class FragmentReport:
         """Registers of fragments that are copies of others."""
         return sum(c.extra_registers for c in self.copies)
 
-    def rows(self) -> list[text.Row]:
-        rows = [(str(f), text.many(f.registers, "register") + _at(f.where)) for f in self.fragments]
-        rows.append(("all fragments", text.many(self.registers, "register")))
+    def rows(self) -> list[Row]:
+        rows = [(str(f), many(f.registers, "register") + _at(f.where)) for f in self.fragments]
+        rows.append(("all fragments", many(self.registers, "register")))
         return rows + [("warning", str(c)) for c in self.copies]
 
-    def __str__(self) -> str:
-        return text.plain(f"fragments of {self.kernel}", self.rows())
-
-    def __rich__(self) -> Any:
-        return text.table(f"fragments of {self.kernel}", self.rows())
+    def heading(self) -> str:
+        return f"fragments of {self.kernel}"
 
 
 def _at(where: Location | None) -> str:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from tilewright.analysis import text
 from tilewright.analysis.fragments import FragmentReport, analyse_fragments
 from tilewright.analysis.residency import Occupancy, Waves, occupancy
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
+from tilewright.reports import Report, Row
 
 
 @dataclass(frozen=True)
-class KernelReport:
+class KernelReport(Report):
     """``registers`` and bytes of ``spills`` and ``stack`` a thread, bytes of shared memory a block (static and
     dynamic), as the compiler tells for ``arch``. ``fragments`` is None where only the compiled kernel is known."""
 
@@ -30,7 +30,7 @@ class KernelReport:
     waves: Waves | None
     fragments: FragmentReport | None
 
-    def rows(self) -> list[text.Row]:
+    def rows(self) -> list[Row]:
         allowed = ", ".join(f"{name} {blocks}" for name, blocks in self.occupancy.limits.items())
         rows = [
             ("threads a block", str(self.threads)),
@@ -45,11 +45,8 @@ class KernelReport:
             rows.append(("waves", f"{self.waves}, on {self.waves.sms} multiprocessors"))
         return rows + (self.fragments.rows() if self.fragments is not None else [])
 
-    def __str__(self) -> str:
-        return text.plain(f"{self.kernel} for {self.arch}", self.rows())
-
-    def __rich__(self) -> Any:
-        return text.table(f"{self.kernel} for {self.arch}", self.rows())
+    def heading(self) -> str:
+        return f"{self.kernel} for {self.arch}"
 
 
 def analyse_kernel(

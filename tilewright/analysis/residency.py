@@ -22,6 +22,7 @@ from tilewright.ir.target import (
     Multiprocessor,
     architecture,
 )
+from tilewright.reports import Shown
 
 QUARTERS, MOST_REGISTERS = 4, 255
 
@@ -40,7 +41,7 @@ def multiprocessor(arch: str) -> Multiprocessor:
 
 
 @dataclass(frozen=True)
-class Waves:
+class Waves(Shown):
     """A grid of ``grid`` blocks on ``sms`` multiprocessors that hold ``at_once`` blocks together."""
 
     grid: int
@@ -63,7 +64,7 @@ class Waves:
 
 
 @dataclass(frozen=True)
-class Occupancy:
+class Occupancy(Shown):
     """``limits`` says how many blocks each resource would allow; ``blocks`` is the least of them."""
 
     arch: str

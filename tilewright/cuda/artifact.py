@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import MachineError
+from tilewright.reports import Report, Row, folded
 
 STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
@@ -20,8 +21,8 @@ STATIC_SMEM = re.compile(r"(\d+) bytes smem")
 MNEMONIC = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.M)
 
 
-@dataclass(frozen=True)
-class Artifact:
+@dataclass(frozen=True, repr=False)
+class Artifact(Report):
     """One kernel compiled for one architecture.
 
     ``ir`` and ``cuda`` are texts, ``ptx`` NVIDIA's assembly, ``cubin`` the loadable binary, ``log`` ptxas' report.
@@ -40,6 +41,26 @@ class Artifact:
     cached: bool = False
     seconds: float = 0.0
     nvrtc: str = ""
+
+    def heading(self) -> str:
+        return f"kernel {self.name} for {self.arch}"
+
+    def rows(self) -> list[Row]:
+        rows = [
+            ("registers a thread", str(self.registers)),
+            ("bytes spilled a thread", str(self.spills)),
+            ("bytes of stack a thread", str(self.stack)),
+            ("shared memory a block", f"{self.smem:,} bytes"),
+            ("cubin", f"{len(self.cubin):,} bytes" + (", from the cache" if self.cached else "")),
+        ]
+        return rows + [("warning", line) for line in self.warnings]
+
+    def _repr_html_(self) -> str:
+        parts = (("IR", self.ir), ("CUDA C++", self.cuda), ("PTX", self.ptx), ("compiler's report", self.log))
+        return super()._repr_html_() + folded(parts)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name} for {self.arch}: {self.registers} registers, {self.spills} bytes spilled>"
 
     @property
     def registers(self) -> int:

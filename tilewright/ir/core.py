@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tilewright.ir.types import Type
+from tilewright.reports import Shown
 
 
 class Location(NamedTuple):
@@ -91,7 +92,7 @@ class Variable(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Function:
+class Function(Shown):
     """A kernel (``kind == "kernel"``) or a host function (``kind == "host"``).
 
     Kernel attributes: ``smem_bytes`` (dynamic shared memory that the body's allocations need), ``max_threads`` and

@@ -18,6 +18,7 @@ from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import filter
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple
+from tilewright.reports import Shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +86,7 @@ def contiguity(layout: Any) -> int:
 
 
 @dataclass(frozen=True)
-class AccessReport:
+class AccessReport(Shown):
     """What the accesses of a thread-value pattern cost.
 
     ``phases`` has one entry a phase: (first thread, first value, wavefronts or sectors, the least possible).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from tilewright.errors import TilewrightError
 
@@ -12,9 +13,12 @@ class Drawn:
 
     __slots__ = ()
 
+    def _picture(self) -> Any:
+        return import_module("tilewright.viz").figure_of(self)
+
     def _repr_svg_(self) -> str | None:
         """The picture as SVG; None, which shows as text, for what cannot be drawn, such as run-time extents."""
         try:
-            return str(import_module("tilewright.viz").figure_of(self).shortened().svg())
+            return str(self._picture().shortened().svg())
         except TilewrightError:
             return None

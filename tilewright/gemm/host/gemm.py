@@ -16,10 +16,13 @@ from tilewright.gemm.host.problem import Problem, machine_name
 from tilewright.gemm.host.transfer import fetch_result, transfer
 from tilewright.gemm.host.universal import GemmUniversal
 from tilewright.lang.launch.machine import machine_of
+from tilewright.reports import Report, Row
+
+MOST_NAMED = 8  # instructions in a report
 
 
 @dataclass
-class GemmReport:
+class GemmReport(Report):
     """What ran. ``d`` is the product; ``decomposition`` "data_parallel", "dynamic", "split_k" or "stream_k";
     ``seconds`` the time of the kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra
     shared-memory wavefronts) are the simulator's alone; ``passed_over`` says why faster kernels could not be taken
@@ -36,6 +39,28 @@ class GemmReport:
     bank_conflicts: int | None = None
     passed_over: dict[str, str] = field(default_factory=dict)
     packed: tuple[str, ...] = ()
+
+    def heading(self) -> str:
+        return f"{' x '.join(map(str, self.d.shape))} product by {self.kernel}"
+
+    def rows(self) -> list[Row]:
+        rows = [
+            ("machine", self.machine),
+            ("tile", " x ".join(map(str, self.tile))),
+            ("decomposition", self.decomposition),
+            ("grid", " x ".join(map(str, self.grid))),
+            ("time to simulate" if self.machine == "cpu" else "time of the kernel", f"{self.seconds * 1e6:.4g} us"),
+        ]
+        if self.instructions:
+            most = sorted(self.instructions.items(), key=lambda item: -item[1])
+            more = f" and {len(most) - MOST_NAMED} others" if len(most) > MOST_NAMED else ""
+            named = ", ".join(f"{count:,} {name}" for name, count in most[:MOST_NAMED])
+            rows.append(("instructions a warp", named + more))
+        if self.bank_conflicts is not None:
+            rows.append(("extra wavefronts of shared memory", f"{self.bank_conflicts:,}"))
+        if self.packed:
+            rows.append(("copied for a faster kernel", ", ".join(self.packed)))
+        return rows + [(f"not taken: {name}", why) for name, why in self.passed_over.items()]
 
 
 def gemm(

@@ -19,6 +19,7 @@ from tilewright.gemm.tuning import store
 from tilewright.gemm.tuning.candidate import Candidate
 from tilewright.gemm.tuning.stand_in import stand_in
 from tilewright.gemm.tuning.worker import COMMAND, Failed, Worker
+from tilewright.reports import Report, Row
 
 FINALISTS = 5
 FINAL_ROUNDS = 3
@@ -27,7 +28,7 @@ STOPPED_AFTER = 20.0
 
 
 @dataclass
-class Tuned:
+class Tuned(Report):
     """What :func:`tune` found. ``default_us`` is the time of the model's choice, ``us`` of the fastest; ``failed``
     names candidates that could not be measured, with the reason; ``complete`` is false where the time was up first."""
 
@@ -40,6 +41,18 @@ class Tuned:
     failed: dict[str, str] = field(default_factory=dict)
     complete: bool = True
     file: Any = None
+
+    def heading(self) -> str:
+        return "tuned for " + " x ".join(map(str, self.shape))
+
+    def rows(self) -> list[Row]:
+        rows = [
+            ("fastest", f"{self.best}: {self.us:.4g} us"),
+            ("the model's choice", f"{self.default}: {self.default_us:.4g} us"),
+            ("measured", f"{self.measured}" + ("" if self.complete else ", when the time was up")),
+            *((f"failed: {name}", why) for name, why in self.failed.items()),
+        ]
+        return rows + ([("remembered in", str(self.file))] if self.file is not None else [])
 
 
 def tune(

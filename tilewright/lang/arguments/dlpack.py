@@ -195,6 +195,8 @@ class HostTensor(Tensor):
         import numpy as np
 
         owner = self.array.owner
+        if owner is None:
+            raise ArgumentError(f"{self} has no elements: it stands for an argument when compiling, and has no memory")
         if self.device != "cpu":
             import torch
 

@@ -19,6 +19,7 @@ from tilewright.lang.launch.machine import MACHINES
 from tilewright.lang.launch.options import CompileOptions
 from tilewright.lang.launch.stage import Program, python_result
 from tilewright.lang.staging.user_errors import show_users_frames
+from tilewright.reports import folded, preformatted
 
 EXPORTER = "tilewright.export"
 """By name: export needs the device compiler, which stands above this package."""
@@ -129,6 +130,11 @@ class Executor(CompiledFunction):
     def __repr__(self) -> str:
         kernels = ", ".join(kernel.name for kernel in self.kernels) or "no kernels"
         return f"<compiled {self.host.name} ({kernels})>"
+
+    def _repr_html_(self) -> str:
+        """The IR of the kernels and of the host function, each under its name."""
+        functions = [(f"kernel {kernel.name}", str(kernel)) for kernel in self.kernels]
+        return preformatted(repr(self)) + folded([*functions, (f"host function {self.host.name}", str(self.host))])
 
     def export_to_c(
         self, file_path: str | PathLike[str], file_name: str | None = None, function_prefix: str = "", *,

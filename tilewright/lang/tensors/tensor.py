@@ -27,6 +27,7 @@ from tilewright.lang.tensors.swizzled import bits_of
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout.basis import ScaledBasis, add_coords
 from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.drawn import Drawn
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
 from tilewright.layout.modes import cosize, slice_, slice_and_offset, zeros_for_none
@@ -50,7 +51,7 @@ class TensorType(NamedTuple):
 
 
 @explained
-class Tensor:
+class Tensor(Drawn):
     """Elements in memory, in registers, or coordinates, seen through a layout.
 
     ``t[coord]`` reads an element (or slices where ``coord`` has None), ``t[coord] = x`` writes, ``t.load()`` and

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import SimulationError
+from tilewright.reports import Shown
 from tilewright.sim.checks.findings import Finding, Findings, Party
 
 
 @dataclass
-class Report:
+class Report(Shown):
     """The findings of all launches inside ``collecting()``, those of one kernel and key counted together."""
 
     found: dict[Any, Finding] = field(default_factory=dict)
@@ -42,6 +43,9 @@ class Report:
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.found.values())
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "the checks found nothing"
 
     @property
     def errors(self) -> list[Finding]:

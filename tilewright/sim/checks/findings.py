@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.ir.core import Location, Op
+from tilewright.reports import Shown
 from tilewright.sim.checks.actors import Actor
 from tilewright.sim.checks.places import Memory
 from tilewright.sim.messages import place
@@ -33,7 +34,7 @@ class Party:
 
 
 @dataclass
-class Finding:
+class Finding(Shown):
     """Attributes:
     rule: its name, such as ``data-race``.
     what: one line.
@@ -75,7 +76,7 @@ class Finding:
 
 
 @dataclass
-class Findings:
+class Findings(Shown):
     """Those of a launch of one kernel, by their keys."""
 
     kernel: str
@@ -104,6 +105,9 @@ class Findings:
     @property
     def errors(self) -> list[Finding]:
         return [finding for finding in self if finding.level == "error"]
+
+    def __str__(self) -> str:
+        return self.text() if self.errors else f"checks of kernel {self.kernel!r}: no errors"
 
     def text(self) -> str:
         """The errors in words."""

@@ -13,6 +13,7 @@ import numpy as np
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
+from tilewright.reports import Shown
 from tilewright.sim.exploration.launch import Issues, Planned, Switch, with_stops
 from tilewright.sim.exploration.plan import Issue, Plan
 from tilewright.sim.messages import place
@@ -23,7 +24,7 @@ OTHER_RESULT = "other result"
 
 
 @dataclass
-class Failure:
+class Failure(Shown):
     """A schedule that fails.
 
     Attributes:
@@ -88,7 +89,7 @@ def _where(op: Op | None) -> str:
 
 
 @dataclass
-class Explored:
+class Explored(Shown):
     """What the exploration of one launch gave. ``schedules``: how many were run; ``steps``: of the plain one, or
     of the longest. ``complete``: whether a systematic exploration has come to its end; ``claim``: what it has shown."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
+from tilewright.reports import Shown
 from tilewright.sim.checks.collect import Report
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.registry import chosen
@@ -26,7 +27,7 @@ from tilewright.sim.settings import options
 
 
 @dataclass
-class Exploration:
+class Exploration(Shown):
     """The launches explored, in their order."""
 
     launches: list[Explored] = field(default_factory=list)

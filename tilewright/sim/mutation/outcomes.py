@@ -19,6 +19,7 @@ import numpy as np
 from tilewright.errors import SimulationError, TilewrightError
 from tilewright.ir.core import Function
 from tilewright.ir.verify import verify
+from tilewright.reports import Shown
 from tilewright.sim.exploration.launch import Issues, Planned, visible, with_stops
 from tilewright.sim.exploration.plan import Drawn
 from tilewright.sim.lowering import lower
@@ -34,7 +35,7 @@ NOTICED, EQUIVALENT, MISSED = "noticed", "equivalent", "missed"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Shown):
     """``verdict``: noticed, equivalent or missed; ``by``: the rule or kind of error that notices it, or why it is
     equivalent; ``text``: the first line of the error."""
 
@@ -44,15 +45,23 @@ class Outcome:
     by: str = ""
     text: str = ""
 
+    def __str__(self) -> str:
+        why = f" ({self.by})" if self.by else ""
+        return f"{self.verdict}{why}: kernel {self.kernel}, {self.mutant}"
+
 
 @dataclass
-class Study:
+class Study(Shown):
     """The outcomes of all mutants that have been run. ``score``: the part of those not equivalent that is noticed."""
 
     outcomes: list[Outcome] = field(default_factory=list)
 
     def of(self, verdict: str) -> list[Outcome]:
         return [o for o in self.outcomes if o.verdict == verdict]
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{len(self.of(verdict))} {verdict}" for verdict in (NOTICED, EQUIVALENT, MISSED))
+        return "\n".join([f"mutants: {counts}; score {self.score:.0%}", *map(str, self.of(MISSED))])
 
     @property
     def score(self) -> float:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tilewright.ir.core import Location
+from tilewright.layout.drawn import Drawn
 from tilewright.sim.tracing.clocks import Source
 from tilewright.sim.tracing.perfetto import write
 from tilewright.sim.tracing.stalls import Stall, stalls
@@ -92,8 +94,8 @@ class Launched:
     end: float
 
 
-@dataclass
-class Trace:
+@dataclass(repr=False)
+class Trace(Drawn):
     """The launches inside a ``with tilewright.sim.trace() as trace`` block, one after another.
 
     ``roles``: for each (launch, block, warp) what it does: ``loads``, ``multiplies``, ``stores``, joined by commas;
@@ -106,6 +108,20 @@ class Trace:
     arrows: list[Arrow] = field(default_factory=list)
     roles: dict[tuple[int, int, int], str] = field(default_factory=dict)
     phases: list[Phase] = field(default_factory=list)
+
+    def _picture(self) -> Any:
+        return import_module("tilewright.viz").timeline(self, launch=len(self.launches) - 1)
+
+    def __str__(self) -> str:
+        many = "1 launch" if len(self.launches) == 1 else f"{len(self.launches)} launches"
+        lines = [f"{many}, {self.cycles:g} cycles of the model"]
+        for number, one in enumerate(self.launches):
+            lines.append(f"  {one.name}: grid {one.grid}, block {one.block}, cycles {one.start:g} to {one.end:g}")
+            lines += [f"    stall: {stall}" for stall in self.stalls(number)[:3]]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self.launches)} launches: {len(self.spans)} spans, {self.cycles:g} cycles>"
 
     @property
     def cycles(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.ir.core import Location
+from tilewright.reports import Shown
 
 if TYPE_CHECKING:
     from tilewright.sim.tracing.record import Span, Trace
@@ -15,7 +16,7 @@ ENDED = {"run": "a warp", "load": "TMA", "store": "TMA", "wgmma": "tensor cores"
 
 
 @dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(Shown):
     """Waits of one kind.
 
     Attributes:
