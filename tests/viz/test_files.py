@@ -19,7 +19,7 @@ from tilewright.layout import ComposedLayout, Layout, Swizzle
 from tilewright.sim import Trace
 from tilewright.sim.tracing import Launched, Span
 from tilewright.viz import figure_of, layout_figure, raster_figure, swizzle_figure, timeline
-from tilewright.viz.canvas import INK, rgb
+from tilewright.viz.canvas import FONTS, INK, rgb
 from tilewright.viz.windows import MOST_BYTES
 
 Image = pytest.importorskip("PIL.Image")
@@ -69,6 +69,13 @@ def test_a_pdf_has_every_label_of_the_svg(name: str) -> None:
     data = picture(name).pdf()
     labels = [text.text or "" for text in ET.fromstring(picture(name).svg()).iter(f"{NS}text")]
     assert sorted(strings(data)) == sorted(labels)
+
+
+def test_the_font_of_the_package_has_every_character_that_pictures_use() -> None:
+    font = pytest.importorskip("PIL.ImageFont").truetype(str(FONTS / "DejaVuSansMono.ttf"), 20)
+    missing = bytes(font.getmask("\uffff"))
+    used = {c for name in PICTURES for text in strings(picture(name).pdf()) for c in text} - {" "}
+    assert len(used) > 60 and [c for c in sorted(used) if bytes(font.getmask(c)) == missing] == []
 
 
 def test_a_pdf_is_well_formed() -> None:

@@ -87,10 +87,15 @@ def test_every_thread_that_shares_an_element_is_named_and_borders_part_warps(nam
         below = {(i, j) for (i, j), own in warps.items() if warps.get((i + 1, j), own) != own}
         assert drawn_borders(panel, "warp") == (right, below)
         parted += len(right) + len(below)
+        groups = {frozenset(t for t, _ in pairs) for pairs in who.values()}
         if "every thread" not in panel.title:
             for place, cell in panel.cells.items():
                 thread, _ = min(who[place])
                 assert cell.fill == lane_colour(thread // 32, thread % 32)
+        elif len(groups) > 1:  # two warpgroups, each with its own rows of A
+            assert groups == {frozenset(range(128)), frozenset(range(128, 256))}
+            for (row, column), cell in panel.cells.items():
+                assert cell.lines == [f"V{row % 64 + 64 * column}"] and cell.fill == lane_colour(row // 64 * 4, 0)
     assert parted
 
 

@@ -160,9 +160,9 @@ def _draw_axes(
         for y in rows.values():
             canvas.text(x, y + height / 2 + COLUMN * BASE, "⋯", "column")
     for y in _gaps(rows, height):
-        canvas.text(left - PADDING, y + COLUMN * BASE, "⋮", "row")
+        canvas.text(left - PADDING, y + COLUMN * BASE, ":", "row")
         for x in columns.values():
-            canvas.text(x + width / 2, y + COLUMN * BASE, "⋮", "column")
+            canvas.text(x + width / 2, y + COLUMN * BASE, ":", "column")
 
 
 def _gaps(at: dict[int, float], size: float) -> list[float]:

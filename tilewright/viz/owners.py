@@ -98,7 +98,11 @@ class Owners:
         rows, columns = cut(*self.extents)
         notes: list[str] = []
         if self._common:
-            title = ", ".join(filter(None, (title, "read by every thread")))
+            readers = "every thread" if self._readers == 1 else "every thread of its group"
+            title = ", ".join(filter(None, (title, f"read by {readers}")))
+        if self._common and self._readers > 1:
+            groups = sorted({thread_list([(t, 0) for t, _ in who]).removesuffix(" V0") for who in self.at.values()})
+            notes.append(f"groups of threads that read alike: {'; '.join(groups)}; the hue is that of the first warp")
         several = not self._common and any(len(who) > 1 for who in self.at.values())
         if several:
             notes.append(SEVERAL)
@@ -115,10 +119,20 @@ class Owners:
 
     @cached_property
     def _common(self) -> bool:
-        """Whether all threads hold all elements alike: an operand that an instruction reads from shared memory."""
-        return self.threads > 1 and all(
-            len(who) == self.threads and len({value for _, value in who}) == 1 for who in self.at.values()
+        """Whether the elements are an operand that an instruction reads from shared memory: all threads, or all of a
+        warpgroup, hold each of its elements as the same value."""
+        sizes = {len(who) for who in self.at.values()}
+        return (
+            self.threads > 1
+            and len(sizes) == 1
+            and max(sizes) in (self.threads, WARPGROUP)
+            and all(len({value for _, value in who}) == 1 for who in self.at.values())
         )
+
+    @cached_property
+    def _readers(self) -> int:
+        """How many groups of threads there are that hold the same elements."""
+        return len({frozenset(thread for thread, _ in who) for who in self.at.values()})
 
     def _cell(self, row: int, column: int, several: bool, colours: ThreadColours) -> Cell:
         who = self.at.get((row, column))
@@ -127,7 +141,8 @@ class Owners:
         thread, value = who[0]
         remark = f"({row},{column}): {thread_list(who)}"
         if self._common:
-            fill = colours.of(thread, value) if colours.color_by == "value" else BLANK
+            own = colours.color_by == "value" or self._readers > 1
+            fill = colours.of(thread, value) if own else BLANK
             return Cell(row, column, (f"V{value}",), fill, remark)
         lines = (f"T{thread}", f"V{value}") + ((f"+{len(who) - 1}" if len(who) > 1 else "",) if several else ())
         return Cell(row, column, lines, colours.of(thread, value), remark)
@@ -148,7 +163,7 @@ class Owners:
 
     def _border(self, kind: str, key: Callable[[int, int], Hashable]) -> Border | None:
         """Where neighbours belong to different warps or atoms: none where there is one, or where each cell is one."""
-        if self._common or (kind == "atom" and self.atom is None):
+        if kind == "atom" and (self._common or self.atom is None):
             return None
         keys = {place: frozenset(key(*pair) for pair in who) for place, who in self.at.items()}
         groups = len(set(keys.values()))
@@ -165,6 +180,7 @@ def _of_coordinates(tensor: Any) -> Any:
     return layout if isinstance(origin, tuple) and not any(origin) else tensor
 
 
+WARPGROUP = 128
 LINES_OF = {"atom": "grey line", "warp": "black line"}
 
 
