@@ -79,7 +79,7 @@ def render() -> None:
     """Run Zensical; exits with what it says when it, or what reads the docstrings, finds anything to warn of."""
     shutil.rmtree(SITE, ignore_errors=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
-    command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean"]
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8")
     said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     if done.returncode or "griffe: " in said or "mkdocstrings: " in said:
