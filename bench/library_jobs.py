@@ -31,6 +31,8 @@ CHOICE, CUBLAS, TUNED = "tilewright", "cuBLAS", "tuned"
 SMALL = 1024
 """Rows or columns below which Stream-K is compared on tiles of 128 x 128, too."""
 TUNING_ROUNDS = 3
+IN = " in "
+"""Between the name of a side and the size of its tiles, where it is timed in several."""
 
 
 @dataclass(frozen=True)
@@ -127,18 +129,33 @@ def sharing_ways(job: Job) -> list[Way]:
 
 
 def ampere_ways(shape: Shape) -> list[Way]:
-    """The mma.sync kernel's decompositions, as the example program has them."""
-    entry = kernels()["tensorop_f16"]
-    whole, shared = entry.config, entry.shared or entry.config
+    """The mma.sync kernel's decompositions as the example program has them, with fp16 sums as it has; the splits in
+    several sizes, of which the fastest counts (the model chooses the others'). And two with fp32 sums."""
+    entry = kernels()["tensorop_f16_f16"]
     multiprocessors, smem = limits("gpu")
-    plan = StreamK.of(
-        shape, shared.tile, multiprocessors=multiprocessors, occupancy=shared.blocks_at_once(smem),
-        fragments=shared.fragments, split=2,
-    )  # fmt: skip
-    return [
-        Way("data-parallel", entry, "data_parallel"), Way("Stream-K", entry, "stream_k"),
-        Way("split-K 2", entry.only(whole), SplitK(2)), Way("Stream-K as split-K 2", entry.only(shared), plan),
-    ]  # fmt: skip
+    found = [Way("data-parallel", entry, "data_parallel"), Way("Stream-K", entry, "stream_k")]
+    for size in (entry.config, entry.shared, entry.large):
+        assert size is not None
+        plan = StreamK.of(
+            shape, size.tile, multiprocessors=multiprocessors, occupancy=size.blocks_at_once(smem),
+            fragments=size.fragments, split=2,
+        )  # fmt: skip
+        name = "x".join(map(str, size.tile))
+        found.append(Way(f"split-K 2{IN}{name}", entry.only(size), SplitK(2)))
+        found.append(Way(f"Stream-K as split-K 2{IN}{name}", entry.only(size), plan))
+    wide = kernels()["tensorop_f16"]
+    found += [Way("data-parallel, fp32 sums", wide, "data_parallel"), Way("Stream-K, fp32 sums", wide, "stream_k")]
+    return found
+
+
+def fastest_sizes(us: dict[str, float]) -> dict[str, str]:
+    """The sides of the example, and the name of the one that was fastest among those in several sizes."""
+    found: dict[str, str] = {}
+    for name in us:
+        side = name.partition(IN)[0]
+        if side not in found or us[name] < us[found[side]]:
+            found[side] = name
+    return found
 
 
 def measure(job: Job, ways: list[Way], answer: Answer) -> None:
@@ -172,6 +189,13 @@ def measure(job: Job, ways: list[Way], answer: Answer) -> None:
             best.name = TUNED
             sides = [*sides[:2], best]
         us = interleaved(sides, job.rounds)
+        if job.kind == "ampere":
+            named = fastest_sizes(us)
+            sides = [side for side in sides if side.name in named.values()]
+            sizes = {short: name.partition(IN)[2] for short, name in named.items()}
+            us = {short: us[name] for short, name in named.items()}
+            for side in sides:
+                side.name = side.name.partition(IN)[0]
         answer.text = f"{job}: {line(job, us)}"
         for side in sides:
             one: Record = {
@@ -182,6 +206,7 @@ def measure(job: Job, ways: list[Way], answer: Answer) -> None:
                 example = EXAMPLE[job.shape][EXAMPLE_SIDES.index(side.name)]
                 one |= {"tflops": side.tflops(us[side.name]), "example_tflops": example}
                 one["ratio"] = one["tflops"] / example
+                one["tile"] = sizes[side.name]
             answer.records.append(one)
     finally:
         sides = side = None  # their graphs hold memory

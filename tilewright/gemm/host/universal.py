@@ -136,12 +136,21 @@ class GemmUniversal:
         problem, how = Problem.of_arguments(arguments), self.decomposition
         split = 1
         if arguments.mode is Mode.kGemmSplitKParallel:
-            how = SplitK(arguments.batch_count, "parallel")
+            parallel = SplitK(arguments.batch_count, "parallel")
+            if how not in ("auto", parallel):
+                raise ArgumentError(
+                    f"mode 'gemm_split_k_parallel' with batch_count = {arguments.batch_count} is {parallel}, not "
+                    f"{how!r}: leave the decomposition away, or take mode 'gemm'"
+                )
+            how = parallel
         elif arguments.mode is Mode.kGemm and arguments.batch_count > 1:
             if how in ("auto", "data_parallel"):
                 how = SplitK(arguments.batch_count, "serial")
             elif how != "stream_k":
-                raise ArgumentError(f"batch_count = {arguments.batch_count} splits K; so does, or cannot, {how!r}")
+                raise ArgumentError(
+                    f"batch_count = {arguments.batch_count} splits K in mode 'gemm', which {how!r} does in a way of "
+                    "its own, or cannot: leave one of them away"
+                )
             split = arguments.batch_count
         if problem.is_empty:
             raise ArgumentError(f"D is empty ({problem.describe()}): there is nothing to launch")
