@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -269,3 +271,11 @@ def test_a_float_is_not_cut_off_silently_in_a_tensor_of_integers(value, fill) ->
 
     with pytest.raises(ConstraintError, match=r"the fraction would be lost; convert it with \.to\(Int32\)"):
         run(np.zeros(1, np.float32), from_dlpack(np.zeros((1, 2), np.int32)))
+
+
+@pytest.mark.parametrize("bits", [1.5, 2.0, Float32(2)])
+@pytest.mark.parametrize("shift", [operator.lshift, operator.rshift])
+def test_a_shift_counts_in_whole_bits(shift, bits) -> None:
+    with pytest.raises(TypeError, match="is not defined on f32"):
+        shift(Int32(4), bits)
+    assert shift(Int32(4), Int8(1)).value == shift(4, 1)

@@ -24,7 +24,7 @@ DIVISIONS = ("div", "rem", "floordiv", "floormod")
 
 def binary(opcode: str, a: Any, b: Any) -> Any:
     """``a opcode b`` after promotion."""
-    kind = _common(a, b) if opcode not in SHIFTS else _shift_type(a, b)
+    kind = _common(a, b) if opcode not in SHIFTS else _shift_type(opcode, a, b)
     if opcode == "truediv":
         kind, opcode = promote.quotient(kind), "div"
     if opcode in ("and", "or", "xor") and _is_bool(a) and _is_bool(b):
@@ -194,8 +194,11 @@ def _common(a: Any, b: Any) -> ScalarType:
     return promote.common(left, right)
 
 
-def _shift_type(a: Any, b: Any) -> ScalarType:
-    left = _type(a)
+def _shift_type(opcode: str, a: Any, b: Any) -> ScalarType:
+    """The left operand's type. The right one is a number of bits: a float would be cut to one without a word."""
+    left, right = _type(a), _type(b) or promote.default(b)
+    if right.is_float:
+        raise TypeError(f"`{opcode}` is not defined on {right}")
     return promote.arithmetic(left) if left is not None else promote.default(a)
 
 
