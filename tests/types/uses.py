@@ -76,6 +76,13 @@ def tiles(a: cute.Tensor, copy: cute.TiledCopy, mma: cute.TiledMma) -> None:
     assert_type(cute.math.exp(loaded), cute.TensorSSA)
     assert_type(cute.exp2(cutlass.Float16(1), fastmath=True), cutlass.Float16)
     assert_type(cute.math.isnan(loaded), cute.TensorSSA)
+    uniform = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    assert_type(uniform, cutlass.Int32)
+    assert_type(cute.arch.shuffle_sync_bfly(loaded, 1), cute.TensorSSA)
+    assert_type(cute.arch.warp_reduction_sum(cutlass.Float32(lane)), cutlass.Float32)
+    assert_type(cute.arch.vote_any_sync(lane == 0), cutlass.Boolean)
+    for i in cutlass.range(uniform, unroll=2):
+        fragment[i] = i.to(cutlass.Float16)  # an Int32
     acc = mma.get_slice(tidx).make_fragment_C(part)
     cute.gemm(mma, acc, part, part, acc)
 

@@ -58,7 +58,7 @@ def rcp_approx(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
     return Float32(Builder.current().unary("rcp", number.ir_value(), fastmath=True))
 
 
-def popc(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
+def popc(value: Any, *, loc: Any = None, ip: Any = None) -> Int32:
     """How many bits are set.
 
     >>> from tilewright.cute import arch
@@ -97,7 +97,7 @@ def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, *, loc: Any = None, 
     return wrap(result).bitcast(Int32)
 
 
-def clock(*, loc: Any = None, ip: Any = None) -> Any:
+def clock(*, loc: Any = None, ip: Any = None) -> Int32:
     """The multiprocessor's cycle counter (its low 32 bits).
 
     >>> from tilewright.cute import arch

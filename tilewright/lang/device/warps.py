@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.atoms.warp import ElectOne, Shuffle, Vote
 from tilewright.errors import ConstraintError, StagingError
@@ -12,11 +12,12 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.types import BOOL, I32
 from tilewright.lang.device.barriers import FULL_MASK
 from tilewright.lang.device.calls import call, i32
-from tilewright.lang.numbers.numeric import Boolean, Int32, as_numeric, wrap
+from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, as_numeric, wrap
 from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.choose import max as _max
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
+N = TypeVar("N", bound=Numeric | TensorSSA | float)
 
 @contextlib.contextmanager
 def elect_one(*, loc: Any = None, ip: Any = None) -> Iterator[None]:
@@ -35,7 +36,7 @@ def elect_one(*, loc: Any = None, ip: Any = None) -> Iterator[None]:
         yield
 
 
-def make_warp_uniform(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
+def make_warp_uniform(value: Any, *, loc: Any = None, ip: Any = None) -> Int32:
     """``value`` with the promise that all lanes of a warp agree on it: read from the warp's first lane.
 
     >>> from tilewright.cute import arch
@@ -53,8 +54,8 @@ def make_warp_uniform(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
 
 
 def shuffle_sync(
-    value: Any, offset: Any = 0, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
-) -> Any:
+    value: N, offset: Any = 0, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
+) -> N:
     """``value`` of lane ``offset``.
 
     >>> from tilewright.cute import arch
@@ -66,8 +67,8 @@ def shuffle_sync(
 
 
 def shuffle_sync_up(
-    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
-) -> Any:
+    value: N, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
+) -> N:
     """``value`` of the lane ``offset`` below.
 
     >>> from tilewright.cute import arch
@@ -79,8 +80,8 @@ def shuffle_sync_up(
 
 
 def shuffle_sync_down(
-    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
-) -> Any:
+    value: N, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
+) -> N:
     """``value`` of the lane ``offset`` above.
 
     >>> from tilewright.cute import arch
@@ -92,8 +93,8 @@ def shuffle_sync_down(
 
 
 def shuffle_sync_bfly(
-    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
-) -> Any:
+    value: N, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
+) -> N:
     """``value`` of the lane whose index is this one's xor ``offset``.
 
     >>> from tilewright.cute import arch
@@ -137,7 +138,7 @@ def _signed(mask: Any) -> Any:
     return mask - (1 << 32) if isinstance(mask, int) and mask >= 1 << 31 else mask
 
 
-def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
+def warp_reduction(val: N, op: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> N:
     """``op`` (a function of two) folded over groups of ``threads_in_group`` lanes; every lane gets the result.
 
     >>> from tilewright.cute import arch
@@ -154,7 +155,7 @@ def warp_reduction(val: Any, op: Any, *, threads_in_group: int = 32, loc: Any = 
     return val
 
 
-def warp_reduction_sum(val: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
+def warp_reduction_sum(val: N, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> N:
     """The sum over groups of ``threads_in_group`` lanes, in every lane.
 
     >>> from tilewright.cute import arch
@@ -165,7 +166,7 @@ def warp_reduction_sum(val: Any, *, threads_in_group: int = 32, loc: Any = None,
     return warp_reduction(val, lambda a, b: a + b, threads_in_group=threads_in_group)
 
 
-def warp_reduction_max(val: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> Any:
+def warp_reduction_max(val: N, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> N:
     """The maximum over groups of ``threads_in_group`` lanes, in every lane.
 
     >>> from tilewright.cute import arch
@@ -182,7 +183,7 @@ def _vote(kind: str, predicate: Any, mask: Any) -> Any:
     return wrap(value)
 
 
-def vote_any_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
+def vote_any_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Boolean:
     """Whether any lane's ``pred`` is true.
 
     >>> from tilewright.cute import arch
@@ -193,7 +194,7 @@ def vote_any_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any 
     return _vote("any", pred, mask)
 
 
-def vote_all_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
+def vote_all_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Boolean:
     """Whether every lane's ``pred`` is true.
 
     >>> from tilewright.cute import arch
@@ -204,7 +205,7 @@ def vote_all_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any 
     return _vote("all", pred, mask)
 
 
-def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
+def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Boolean:
     """Whether all lanes have the same ``pred``.
 
     >>> from tilewright.cute import arch
@@ -215,7 +216,7 @@ def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any 
     return _vote("uni", pred, mask)
 
 
-def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
+def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Int32:
     """Bit i of the result is ``pred`` of lane i.
 
     >>> from tilewright.cute import arch

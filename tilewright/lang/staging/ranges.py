@@ -56,7 +56,7 @@ class Range:
             )
         return builtins.range(*bounds)  # type: ignore[arg-type]
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:  # Int32 in a kernel, where a bound is known at run time
         return iter(self.python())
 
 
