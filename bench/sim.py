@@ -1,6 +1,7 @@
 """What simulating costs: programs against NumPy on one thread, and other simulators on the same matmul.
 
-python bench/sim.py [--write]
+python bench/sim.py [--write]               # unchecked
+python bench/sim.py --checks [--write]      # what the checks add (check_cost.py)
 
 Process time of one core: what other processes do to the clock is left out, what they do to caches is not. Numba's CUDA
 simulator and Triton's interpreter are measured where they are installed.
@@ -199,6 +200,20 @@ def peers() -> list[dict[str, Any]]:
     return found
 
 
+def checks() -> None:
+    from check_cost import costs
+
+    with threadpool_limits(1):
+        records = costs([word for word in sys.argv[1:] if not word.startswith("--")])
+    rows = [
+        (r["what"], f"{r['none']:.4f}", f"{r['default_ratio']:.2f}", f"{r['all_ratio']:.2f}", f"{r['all']:.2f}")
+        for r in records
+    ]
+    table("checks, process time", rows, ("what", "unchecked s", "default: times", "all: times", "all: s"))
+    if "--write" in sys.argv:
+        print(write_results("sim_checks", "cpu", records))
+
+
 def main() -> None:
     with threadpool_limits(1), sim.options(check="none"):
         records = [
@@ -220,4 +235,4 @@ def _shown(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    checks() if "--checks" in sys.argv else main()
