@@ -65,8 +65,9 @@ class Launch:
         self.started = 0
         self.turns = 0
         self.ended = 0
-        every = events is not None and ("executed" in events.listened or "flow" in events.listened)
-        self.execute = self._told if every else self._plain
+        listened = events.listened if events is not None else set()
+        every = "executed" in listened or "flow" in listened
+        self.execute = self._told if every else self._counted if "entered" in listened else self._plain
 
     # -- the schedule --------------------------------------------------------------------------------------------------
 
@@ -253,17 +254,38 @@ class Launch:
         except BaseException as error:
             raise self._explain(error, group, at, step) from self._cause(error)
 
+    # Copies of the loop, because a test for observers at every node or op would cost those who have none a tenth.
+
+    def _counted(self, group: Group) -> int:
+        """As ``_plain``, telling the observers of every node."""
+        code, slots, pc = self.program.code, group.slots, group.pc
+        at, step = pc, None
+        assert self.events is not None
+        tell = self.events.entered
+        try:
+            while pc >= 0:
+                at = pc
+                tell(group, pc)
+                steps, control = code[pc]
+                for step in steps:
+                    step(group, slots)
+                step = control
+                pc = control(group, slots)
+            return pc
+        except BaseException as error:
+            raise self._explain(error, group, at, step) from self._cause(error)
+
     def _told(self, group: Group) -> int:
         """As ``_plain``, telling the observers of every op."""
-        # A copy of the loop, because a test for observers at every op would cost those who have none a tenth.
         nodes, slots, pc = self.program.nodes, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None
-        tell, listened = self.events.executed, "flow" in self.events.listened
+        tell, enter, listened = self.events.executed, self.events.entered, "flow" in self.events.listened
         try:
             while pc >= 0:
                 at = pc
                 node = nodes[pc]
+                enter(group, pc)
                 for step, op in zip(node.steps, node.ops, strict=True):
                     step(group, slots)
                     tell(group, op)

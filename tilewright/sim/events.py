@@ -53,6 +53,10 @@ class Observer:
     def executed(self, group: Group, op: Op) -> None:
         """``op`` has been executed (before the wait that it may begin). Costs a call for every op."""
 
+    def entered(self, group: Group, node: int) -> None:
+        """A stretch of straight code begins: ``group.program.nodes[node]``, all of whose ops the active lanes execute.
+        Cheaper than ``executed`` for those who count."""
+
     def flow(self, group: Group, op: Op, flow: Flow) -> None:
         """A branch or loop decides by registers, and moves values (for it only ``executed`` is not told of)."""
 
@@ -72,10 +76,13 @@ class Observer:
             values: what a store writes: one for each active lane, or one for all; None otherwise.
         """
 
-    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask) -> None:
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask, values: Any
+    ) -> None:
         """An observer that defines this, too, hears it instead of ``access`` where all active lanes are known to be
-        inside and aligned: the offsets of all lanes are those of ``pointer`` (:class:`tilewright.sim.values.Ptr`).
-        Accesses are faster when every observer of ``access`` defines it."""
+        inside and aligned: the offsets of all lanes are those of ``pointer`` (:class:`tilewright.sim.values.Ptr`), and
+        ``values`` has what a store writes for all of them. Accesses are faster when every observer of ``access``
+        defines it."""
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         """An asynchronous unit is about to read or write bytes, whose last mode is contiguous. ``memory`` ``"shared"``:

@@ -41,7 +41,7 @@ class Buffer:
     def fetch(self, group: Any, pointer: Ptr, access: Access, mask: Mask, each: Access | None = None) -> Any:
         """What the active lanes load: ``[L]`` or ``[L, n]``, zeros for the others; one value where all load the same
         place. ``each``: it stands for several accesses to neighbours; None if they must be made one by one."""
-        place = self._quick(group, pointer, access, "load", mask, each)
+        place = self._quick(group, pointer, access, "load", mask, each, None)
         if place is None:
             return None if each is not None else self.load(group, pointer.off, access, mask)
         items, index = place
@@ -60,7 +60,7 @@ class Buffer:
         """Store ``value`` (one, or one for each lane) for the active lanes. ``each``: it stands for several accesses to
         neighbours; False if they must be made one by one."""
         per_lane = np.ndim(value) == (1 if access.scalar else 2)
-        place = self._quick(group, pointer, access, "store", mask, each) if per_lane else None
+        place = self._quick(group, pointer, access, "store", mask, each, value) if per_lane else None
         if place is None:
             if each is None:
                 self.store(group, pointer.off, value, access, mask)
@@ -72,7 +72,7 @@ class Buffer:
         return True
 
     def _quick(
-        self, group: Any, pointer: Ptr, access: Access, verb: str, mask: Mask, each: Access | None
+        self, group: Any, pointer: Ptr, access: Access, verb: str, mask: Mask, each: Access | None, value: Any
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The items and the index of each lane among them, where what is known of the pointer's offsets proves that
         every access is inside and aligned, and no observer wants each offset; None: look at each offset."""
@@ -85,9 +85,12 @@ class Buffer:
         base = self._base(group)
         first = add if type(base) is not int else add + base
         if events is not None:
-            one = each or access
-            for at in range(0, access.nbytes, one.nbytes):
-                events.quick(verb, self, group, pointer.plus(at) if at else pointer, one, mask)
+            if each is None:
+                events.quick(verb, self, group, pointer, access, mask, value)
+            else:
+                for k in range(access.n // each.n):
+                    part = None if value is None else value[:, k * each.n : (k + 1) * each.n]
+                    events.quick(verb, self, group, pointer.plus(k * each.nbytes), each, mask, part)
         return self._from(access.shift, first >> access.shift, root.items(access, base), low)
 
     def _from(self, shift: int, first: int, index: np.ndarray, low: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.sim.access import Access
+from tilewright.sim.geometry import WARP
 
 Array = np.ndarray[Any, Any]
 
@@ -20,12 +21,14 @@ class Offsets:
     """``array [L]`` int64, never written to. ``low``, ``high``, ``bits``: its least and greatest element, and all
     elements or-ed together (a low bit that is 0 there is 0 in each)."""
 
-    __slots__ = ("array", "_range", "_items", "costs")
+    __slots__ = ("array", "_range", "_items", "_gap", "_by_warp", "costs")
 
     def __init__(self, array: Array) -> None:
         self.array = array
         self._range: tuple[int, int, int] | None = None
         self._items: dict[tuple[int, int], tuple[Any, Array]] = {}
+        self._gap = -1
+        self._by_warp: tuple[Array, Array] | None = None
         self.costs: dict[Any, tuple[int, int]] = {}  # what a profile has counted: see profiling.py
 
     @property
@@ -37,6 +40,23 @@ class Offsets:
             low, high = int(np.minimum.reduce(array)), int(np.maximum.reduce(array))
             found = self._range = low, high, int(np.bitwise_or.reduce(array))
         return found
+
+    @property
+    def by_warp(self) -> tuple[Array, Array]:
+        """The least and the greatest offset of each warp."""
+        found = self._by_warp
+        if found is None:
+            lanes = self.array.reshape(-1, WARP)
+            found = self._by_warp = np.minimum.reduce(lanes, axis=1), np.maximum.reduce(lanes, axis=1)
+        return found
+
+    def gap(self, group: Any) -> int:
+        """How far two lanes are apart at least, in memory of which each block has its own."""
+        if self._gap < 0:
+            base = group.smem_base
+            there = np.sort(self.array if type(base) is int else self.array + (base << 24))
+            self._gap = int(np.minimum.reduce(there[1:] - there[:-1])) if there.size > 1 else 1 << 62
+        return self._gap
 
     def items(self, access: Access, base: Any) -> Array:
         """``[L]`` or ``[L, parts]``: the items of the access's width at these offsets, plus ``base`` where that differs

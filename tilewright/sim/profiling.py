@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 WITHIN = (1 << RANK_SHIFT) - 1
 KEPT = 512  # access patterns whose wavefronts are remembered
+SMALL = 8192  # bytes of a pattern that is remembered from launch to launch
+_counted: dict[tuple[int, bytes], tuple[int, int]] = {}
 
 
 @dataclass
@@ -80,28 +82,35 @@ class Banks:
 
     def count(self, offsets: np.ndarray, width: int) -> tuple[int, int]:
         """(requests, wavefronts) of one access of ``width`` bytes; ``offsets [L]``, -1: idle."""
-        low = int(offsets.min())
+        low = int(np.minimum.reduce(offsets))
         pattern = offsets - (low & -128) if low >= 0 else offsets
         key = (width, pattern.tobytes())
-        found = self.seen.get(key)
+        seen = self.seen if pattern.nbytes > SMALL else _counted
+        found = seen.get(key)
         if found is None:
-            if len(self.seen) >= KEPT:
-                self.seen.clear()
-            found = self.seen[key] = wavefronts(pattern, width)
+            if len(seen) >= KEPT:
+                seen.clear()
+            found = seen[key] = wavefronts(pattern, width)
         return found
 
     def of(self, group: Group, off: np.ndarray, access: Any, mask: Any) -> tuple[int, int]:
         """Those of one access by the active lanes of a group, at their offsets ``off``."""
-        lanes = np.full(group.lanes_count, -1, np.int64)
-        lanes[slice(None) if mask is None else mask] = off & WITHIN  # in whichever block of the cluster
+        if mask is None:
+            lanes = off
+        else:
+            lanes = np.full(group.lanes_count, -1, np.int64)
+            lanes[mask] = off & WITHIN
         each, times = _repeated(lanes, group)
-        total = np.zeros(2, np.int64)
-        for part in range(access.parts):
+        if mask is None:
+            each = each & WITHIN  # in whichever block of the cluster
+        total = self.count(each, access.width)
+        for part in range(1, access.parts):
             moved = each + part * access.width
             if mask is not None:
                 moved[each < 0] = -1
-            total += self.count(moved, access.width)
-        return int(total[0]) * times, int(total[1]) * times
+            more = self.count(moved, access.width)
+            total = total[0] + more[0], total[1] + more[1]
+        return total[0] * times, total[1] * times
 
     def of_pointer(self, group: Group, pointer: Any, access: Any, mask: Any) -> tuple[int, int]:
         """The same of all lanes' offsets of a pointer. What it has in common with others that differ by a constant is
@@ -134,21 +143,36 @@ class Watch(Observer):
         self.reports = reports
         self.kernel = KernelProfile(name, config, int(np.prod(config.grid)))
         self.banks = Banks()
-        self.executions: dict[int, list[Any]] = {}  # by the op's id: the op, and how many warps have executed it
+        self.passes: Counter[int] = Counter()  # by node: how many warps have come through
+        self.tally: dict[Any, Tally] = {}
 
     def begin(self, launch: Launch) -> None:
         self.started = time.perf_counter()
 
     def end(self, launch: Launch) -> None:
-        for op, warps in self.executions.values():
-            atom = op.attrs["atom"] if op.opcode == "call" else None
-            if atom is None:
-                self.kernel.instructions[op.opcode] += warps
-            else:
-                self.kernel.instructions[atom.mnemonic()] += warps * atom.count(op)
+        kernel, nodes = self.kernel, launch.program.nodes
+        for number, warps in self.passes.items():
+            node = nodes[number]
+            for op in node.ops:
+                self._executed(op, warps)
+            if node.op is not None and node.op.opcode == "call":
+                self._executed(node.op, warps)
+        for tally in self.tally.values():
+            kernel.bytes[tally.name] += tally.bytes
+            kernel.accesses[tally.name] += tally.accesses
+            if tally.shared:
+                kernel.requests[tally.where] += tally.requests
+                kernel.wavefronts[tally.where] += tally.wavefronts
         self.kernel.seconds = time.perf_counter() - self.started
         for report in self.reports:
             report.add(self.kernel)
+
+    def _executed(self, op: Op, warps: int) -> None:
+        if op.opcode == "call":
+            atom = op.attrs["atom"]
+            self.kernel.instructions[atom.mnemonic()] += warps * atom.count(op)
+        else:
+            self.kernel.instructions[op.opcode] += warps
 
     def left(self, group: Group) -> None:
         launch = group.wave.launch
@@ -156,36 +180,52 @@ class Watch(Observer):
             if report.progress is not None:
                 report.progress(launch.ended / (launch.geometry.blocks * launch.geometry.warps))
 
-    def executed(self, group: Group, op: Op) -> None:
+    def entered(self, group: Group, node: int) -> None:
         mask = group.mask
         warps = group.warps.size if mask is None else int(np.count_nonzero(mask.reshape(-1, WARP).any(1)))
-        known = self.executions.get(id(op))
-        if known is None:
-            self.executions[id(op)] = [op, warps]
-        else:
-            known[1] += warps
+        self.passes[node] += warps
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Any, values: Any
     ) -> None:
-        cost = self.banks.of(group, off, access, mask) if buffer.word == "shared" else None
-        self._count(f"{buffer.word} {verb}", verb, group, off.size, access, cost)
+        tally = self._of(verb, buffer, group)
+        if tally.shared:
+            tally.conflicts(self.banks.of(group, off, access, mask))
+        tally.bytes += off.size * access.nbytes
+        tally.accesses += off.size * access.parts
 
-    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Any) -> None:
-        cost = self.banks.of_pointer(group, pointer, access, mask) if buffer.word == "shared" else None
-        lanes = group.lanes_count if mask is None else int(np.count_nonzero(mask))
-        self._count(f"{buffer.word} {verb}", verb, group, lanes, access, cost)
-
-    def _count(
-        self, key: str, verb: str, group: Group, lanes: int, access: Any, cost: tuple[int, int] | None
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Any, values: Any
     ) -> None:
-        self.kernel.bytes[key] += lanes * access.nbytes
-        self.kernel.accesses[key] += lanes * access.parts
-        if cost is not None:
-            op = group.lanes.op
-            where = (verb, op.loc if op is not None else None)
-            self.kernel.requests[where] += cost[0]
-            self.kernel.wavefronts[where] += cost[1]
+        tally = self._of(verb, buffer, group)
+        if tally.shared:
+            tally.conflicts(self.banks.of_pointer(group, pointer, access, mask))
+        lanes = group.lanes_count if mask is None else int(np.count_nonzero(mask))
+        tally.bytes += lanes * access.nbytes
+        tally.accesses += lanes * access.parts
+
+    def _of(self, verb: str, buffer: Any, group: Group) -> Tally:
+        op = group.lanes.op
+        key = id(op), verb, buffer.word
+        found = self.tally.get(key)
+        if found is None:
+            found = self.tally[key] = Tally(verb, buffer.word, op)
+        return found
+
+
+class Tally:
+    """What one op has done to one kind of memory."""
+
+    __slots__ = ("name", "shared", "where", "bytes", "accesses", "requests", "wavefronts", "op")
+
+    def __init__(self, verb: str, word: str, op: Op | None) -> None:
+        self.name, self.shared, self.op = f"{word} {verb}", word == "shared", op
+        self.where = verb, op.loc if op is not None else None
+        self.bytes = self.accesses = self.requests = self.wavefronts = 0
+
+    def conflicts(self, cost: tuple[int, int]) -> None:
+        self.requests += cost[0]
+        self.wavefronts += cost[1]
 
 
 def wavefronts(offsets: np.ndarray, width: int) -> tuple[int, int]:

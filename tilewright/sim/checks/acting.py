@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,41 +15,94 @@ from tilewright.sim.geometry import WARP
 if TYPE_CHECKING:
     from tilewright.sim.checks.clocks import Clocks
     from tilewright.sim.checks.order import HappensBefore, Snapshot
+    from tilewright.sim.checks.reach import Ranges
     from tilewright.sim.group import Group
 
 Array = np.ndarray[Any, Any]
 
 
 class Acting:
-    """The lanes ``lanes`` (rows of the group), each at ``each`` cells one after another.
+    """The active lanes of a group, each at ``each`` cells one after another.
 
-    Most accesses are by threads, find nothing wrong and need the entries only; the rest is made when it is asked for:
-    ``rows``: the row of each access's warp in the group; ``thread``: its thread (unit * 32 + lane); ``identity`` and
-    ``clock``: of the entry, which are the agent's where one acts. ``snapshot``: what the group knew when it issued an
-    asynchronous effect that lands now.
+    Most accesses are by threads, and a look at the clocks of whole warps shows that nothing is wrong; what is known
+    lane by lane is made when it is asked for: ``rows``: the row of each access's warp in the group; ``thread``: its
+    thread (unit * 32 + lane); ``identity`` and ``clock``: of the entry, which are the agent's where one acts.
+
+    ``snapshot``: what the group knew when it issued an asynchronous effect that lands now. ``lanes``: rows of the
+    group, where not the mask says who acts. All clocks are those of the moment when this is made.
     """
 
-    def __init__(self, order: HappensBefore, group: Group, agent: str, lanes: Array, each: int = 1) -> None:
-        self.group, self.lanes, self.each = group, lanes, each
+    def __init__(
+        self, order: HappensBefore, group: Group, agent: str, mask: Array | None = None, lanes: Array | None = None,
+        each: int = 1,
+    ) -> None:  # fmt: skip
+        self.group, self.mask, self.each, self.few = group, mask, each, lanes is not None
         self.clocks: Clocks = order.waves[group.wave]
         self.layout = order.layout
         self.snapshot: Snapshot | None = order.landing[-1].notes if order.landing else None
+        self.landed = self.snapshot is not None
         self.agent = order.layout.agents.index(agent) if agent in order.layout.agents else None
         self.kind = THREADS if self.agent is None else GROUPS if agent == "cp.async" else OTHERS
+        if self.snapshot is None:
+            self.now, self.latest = _now(self.clocks, group)
+            self.tick = self.latest
+        else:
+            self.now, self.tick = self.snapshot.now, self.snapshot.tick
+        if self.agent is not None:
+            opened = self.snapshot.open if self.snapshot is not None else self.clocks.open[group.warps]
+            self.opened: Array = opened[:, self.agent]
+        if lanes is not None:
+            self.lanes = lanes
 
     @classmethod
     def given(
-        cls, order: HappensBefore, group: Group, rows: Array, thread: Array, identity: Array, clock: Array
+        cls, order: HappensBefore, group: Group, lanes: Array, identity: Array, clock: Array, each: int = 1
     ) -> Acting:
-        """What comes to an mbarrier: the entries are those of the mbarrier's unit."""
-        self = cls(order, group, "", rows * WARP)
+        """What comes to mbarriers for single lanes: the entries are those of the mbarriers' units."""
+        self = cls(order, group, "", None, lanes, each)
         self.kind = OTHERS
-        self.rows, self.thread, self.identity, self.clock = rows, thread, identity, clock
+        self._identity, self._clock = identity, clock
         return self
+
+    def like(self, mask: Array | None, each: int) -> Acting:
+        """Other lanes of the group, at the same moment."""
+        made = copy(self)
+        for name in ("lanes", "_warps", "_thread", "_identity", "_clock", "rows", "thread", "identity", "clock"):
+            made.__dict__.pop(name, None)
+        made.mask, made.each = mask, each
+        return made
+
+    def forget(self) -> None:
+        """Let go of what the group knew: from now on only what it did is asked for."""
+        self.snapshot = None
+
+    # -- lane by lane --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def lanes(self) -> Array:
+        return lanes_of(self.group, self.mask)
 
     @cached_property
     def _warps(self) -> Array:
         found: Array = self.group.warps[self.lanes // WARP]
+        return found
+
+    @cached_property
+    def _thread(self) -> Array:
+        found: Array = self.clocks.unit[self._warps] * WARP + self.lanes % WARP
+        return found
+
+    @cached_property
+    def _identity(self) -> Array:
+        if self.agent is None:
+            return self._thread
+        unit = self.layout.agent_unit(self.clocks.unit[self._warps], self._warps, self.agent)
+        found: Array = unit * WARP + self.lanes % WARP
+        return found
+
+    @cached_property
+    def _clock(self) -> Array:
+        found: Array = (self.now if self.agent is None else self.opened)[self.lanes // WARP]
         return found
 
     def _spread(self, values: Array) -> Array:
@@ -59,56 +113,104 @@ class Acting:
         return self._spread(self.lanes // WARP)
 
     @cached_property
-    def _thread(self) -> Array:
-        found: Array = self.clocks.unit[self._warps] * WARP + self.lanes % WARP
-        return found
-
-    @cached_property
     def thread(self) -> Array:
         return self._spread(self._thread)
 
     @cached_property
     def identity(self) -> Array:
-        if self.agent is None:
-            return self.thread
-        unit = self.layout.agent_unit(self.clocks.unit[self._warps], self._warps, self.agent)
-        return self._spread(unit * WARP + self.lanes % WARP)
+        return self._spread(self._identity)
 
     @cached_property
     def clock(self) -> Array:
-        rows = self.lanes // WARP
-        if self.snapshot is not None:
-            return self._spread(self.snapshot.now[rows] if self.agent is None else self.snapshot.open[rows, self.agent])
-        clocks = self.clocks
-        return self._spread(clocks.now[self._warps] if self.agent is None else clocks.open[self._warps, self.agent])
+        return self._spread(self._clock)
 
     def entries(self, number: int) -> Array:
         """``[accesses]`` what they leave in shadow memory; ``number``: of the site."""
-        if self.snapshot is not None or self.kind != THREADS:
+        if self.landed or self.kind != THREADS:
             found: Array = epoch(self.identity, number, self.clock, self.kind)
             return found
         registers = self.group.registers
         known = registers.get("check.entries")
-        if known is None or known[0] != self.clocks.version:
-            lanes = lanes_of(self.group, None)
-            warps = self.group.warps
-            first = epoch(self.clocks.unit[warps] * WARP, 0, self.clocks.now[warps])
-            fresh = (first[:, None] + np.arange(WARP)).reshape(lanes.shape)
-            known = registers["check.entries"] = (self.clocks.version, fresh, int(self.clocks.now[warps].max()))
-        entries = known[1] if self.lanes.size == known[1].size else known[1][self.lanes]
+        if known is None or known[0] is not self.now:
+            first = epoch(self.clocks.unit[self.group.warps] * WARP, 0, self.now)
+            known = registers["check.entries"] = (self.now, (first[:, None] + np.arange(WARP)).reshape(-1))
+        entries = known[1] if self.mask is None and not self.few else known[1][self.lanes]
         return self._spread(entries + (number << SITE_SHIFT))
+
+    # -- warp by warp --------------------------------------------------------------------------------------------------
 
     @property
     def floors(self) -> tuple[int, int]:
         """As :meth:`Clocks.floors`, at the issue of what lands."""
         return self.snapshot.floors if self.snapshot is not None else self.clocks.floors(self.group)
 
-    @property
+    @cached_property
     def newest(self) -> int:
-        """A tick that none of the accesses is later than, for accesses by threads."""
-        if self.kind != THREADS:
-            return NEVER
-        if self.snapshot is not None:
-            return int(self.snapshot.now.max())
-        known = self.group.registers.get("check.entries")
-        return known[2] if known is not None and known[0] == self.clocks.version else int(self.clock.max())
+        """A tick that none of the accesses is later than, for accesses by threads; a group of ``cp.async``."""
+        if self.kind == THREADS:
+            return int(self.now.max()) if self.landed else self.latest
+        return int(self.opened.max()) if self.kind == GROUPS else NEVER
+
+    @cached_property
+    def where(self) -> tuple[Any, Array]:
+        """The rows of the warps that act, and the number of each one's cluster in the wave."""
+        rows: Any = slice(None)
+        if self.few and self.lanes.size <= WARP:
+            rows = np.unique(self.lanes // WARP)
+        clusters = self.clocks.cluster
+        return rows, clusters[self.group.warps[rows]] - clusters[0]
+
+    @cached_property
+    def needs(self) -> Array:
+        """``[clusters of the wave, columns]``: who knows these clocks of his cluster, knows all of the accesses."""
+        clocks, layout = self.clocks, self.layout
+        rows, cluster = self.where
+        if "_identity" in self.__dict__ and self.kind == OTHERS and self.agent is None:
+            cluster, column = np.divmod(self._identity // WARP, layout.cluster)
+            cluster, clock = cluster - clocks.cluster[0], self._clock
+        else:
+            warps = self.group.warps[rows]
+            column, clock = clocks.own[warps], self.now[rows]
+            if self.agent is not None:
+                column, clock = layout.agent_unit(column, warps, self.agent), self.opened[rows]
+        found = np.zeros((int(clocks.cluster[-1] - clocks.cluster[0]) + 1, layout.cluster), np.int32)
+        np.maximum.at(found, (cluster, column), clock)
+        return found
+
+    def know(self, needs: Array, which: Array | None = None) -> bool:
+        """Whether the warps that act (of them only those in whose row ``which`` is True) know what ``needs`` names of
+        their clusters."""
+        rows, cluster = self.where
+        if which is not None and not self.few:
+            rows, cluster = which, cluster[which]
+        known = self.clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]
+        return bool((known >= needs[cluster]).all())
+
+
+    def know_each(self, theirs: Ranges, ours: Ranges) -> bool:
+        """Whether each warp that acts (it reaches what ``ours`` says) knows what those threads did at the same bytes
+        whose accesses ``theirs`` describes."""
+        clocks, per = self.clocks, self.layout.warps
+        warps = theirs.acting.group.warps
+        low, high = np.full(clocks.now.size, 1 << 62), np.zeros(clocks.now.size, np.int64)
+        low[warps], high[warps] = theirs.low, theirs.high
+        done = np.zeros(clocks.now.size, np.int32)
+        done[warps] = theirs.acting.now
+        there = ours.block[:, None] * per + np.arange(per)  # the warps of the block whose memory is reached
+        hit = (low[there] < ours.high[:, None]) & (high[there] > ours.low[:, None])
+        rows, _ = self.where
+        known = clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]
+        known = np.take_along_axis(known, clocks.own[there], axis=1)
+        return bool((known >= np.where(hit, done[there], 0)).all())
+
+
+def _now(clocks: Clocks, group: Group) -> tuple[Array, int]:
+    """The clocks of the group's warps, and the latest of them; the same array as long as they are the same."""
+    known: tuple[int, Array, int] | None = group.registers.get("check.now")
+    if known is None or known[0] != clocks.version:
+        now = clocks.now[group.warps]
+        latest = int(now.max())
+        if known is not None and known[2] == latest and np.array_equal(known[1], now):
+            now = known[1]
+        known = group.registers["check.now"] = (clocks.version, now, latest)
+    return known[1], known[2]

@@ -53,7 +53,9 @@ class Bounds(Checker):
                 at = flat_offsets(buffer, group, off, mask) if isinstance(buffer, SharedBuffer) else off
                 self._found(verb, buffer, group, op, pairs, int(lanes[k]), int(at[k]), access.nbytes)
 
-    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None) -> None:
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
+    ) -> None:
         pairs = self.within.get(group.lanes.op)
         if pairs is None:
             return

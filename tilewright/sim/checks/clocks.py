@@ -171,6 +171,10 @@ class Clocks:
             known = group.registers["check.floors"] = (self.version, int(self.floor[group.warps].min()), copies)
         return known[1:]
 
+    def all_floors(self) -> tuple[int, int]:
+        """The same for all warps of the wave."""
+        return int(self.floor.min()), 0 if self.copies is None else int(self.clocks[:, self.copies].min())
+
     # -- whole warps ---------------------------------------------------------------------------------------------------
 
     def agents_of(self, warps: Array, rows: Array) -> None:

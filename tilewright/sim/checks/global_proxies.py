@@ -69,7 +69,9 @@ class GlobalProxies(Checker):
 
     # -- writes and fences ---------------------------------------------------------------------------------------------
 
-    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None) -> None:
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
+    ) -> None:
         if buffer in self.written:
             off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
             self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)

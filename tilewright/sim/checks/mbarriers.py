@@ -21,7 +21,7 @@ from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
 from tilewright.sim.checks.sites import Facts, facts
 from tilewright.sim.geometry import WARP
-from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
@@ -58,7 +58,8 @@ class MbarrierRules(SharedChecker):
         self.launch = launch
         self.allocations = facts(launch.program).allocations
         self.known: dict[Wave, dict[int, Barrier]] = {}
-        self.span: dict[Wave, tuple[int, int]] = {}  # the bytes between the first and the last mbarrier
+        self.span: dict[Wave, tuple[int, int]] = {}  # the bytes of a block between the first and the last mbarrier
+        self.counted: dict[int, bool] = {}  # by an op's id: whether what it brings counts at an mbarrier
         self.passed: dict[Wave, Array] = {}  # for each warp the phase of the cluster's barrier it waited for last
         self.issued: dict[int, tuple[Effect, Array, Array]] = {}  # with the phases complete, and passed, at the issue
 
@@ -106,7 +107,7 @@ class MbarrierRules(SharedChecker):
         for place, lane in zip(map(int, places), map(int, lanes), strict=True):
             warp = int(group.warps[lane // WARP])
             self.known[wave][place] = Barrier(op, warp, lane % WARP, int(clocks.now[warp]))
-            start = (place >> 32) * wave.shared.stride + (place & 0xFFFFFFFF)
+            start = place & 0xFFFFFFFF
             low, high = min(low, start), max(high, start + BYTES)
         self.span[wave] = low, high
 
@@ -173,7 +174,11 @@ class MbarrierRules(SharedChecker):
 
     def issue(self, group: Group, effect: Effect) -> None:
         table = group.wave.kept.get(Mbarriers)
-        if table is not None and any(a.role == "mbarrier" for a in effect.op.attrs["atom"].accesses):
+        counted = self.counted.get(id(effect.op))
+        if counted is None:
+            counted = any(a.role == "mbarrier" for a in effect.op.attrs["atom"].accesses)
+            self.counted[id(effect.op)] = counted
+        if table is not None and counted:
             self.issued[id(effect)] = effect, table.completed.copy(), self.passed[group.wave][group.warps]
 
     def land(self, effect: Effect, begins: bool) -> None:
@@ -261,6 +266,16 @@ class MbarrierRules(SharedChecker):
 
     # -- data in their place -------------------------------------------------------------------------------------------
 
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        if isinstance(buffer, SharedBuffer):
+            low, high = self.span[group.wave]
+            least, most, _ = pointer.root.range
+            remote = most + pointer.add >> RANK_SHIFT
+            if remote or (least + pointer.add < high and most + pointer.add + access.nbytes > low):
+                super().pointed(verb, buffer, group, pointer, access, mask, values)
+
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
@@ -268,10 +283,11 @@ class MbarrierRules(SharedChecker):
         if high < 0 or not isinstance(buffer, SharedBuffer):
             return
         at = flat_offsets(buffer, group, off, mask)
-        near = (at < high) & (at + access.nbytes > low)
+        stride, known = group.wave.shared.stride, self.known[group.wave]
+        within = at % stride
+        near = (within < high) & (within + access.nbytes > low)
         if not near.any():
             return
-        stride, known = group.wave.shared.stride, self.known[group.wave]
         for k in np.flatnonzero(near):
             block, start = divmod(int(at[k]), stride)
             for cell in range(start // BYTES, (start + access.nbytes - 1) // BYTES + 1):

@@ -8,6 +8,7 @@ copies. What an instruction orders stands on its class.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -33,7 +34,7 @@ Array = np.ndarray[Any, Any]
 class Snapshot:
     """What a group knew when it issued an asynchronous effect, which may act at any time after."""
 
-    __slots__ = ("clocks", "warps", "rows", "now", "open", "waited", "loose", "floors")
+    __slots__ = ("clocks", "warps", "rows", "now", "open", "waited", "loose", "floors", "tick", "__weakref__")
 
     def __init__(self, clocks: Clocks, group: Group) -> None:
         warps = group.warps
@@ -42,7 +43,7 @@ class Snapshot:
         self.now, self.open = clocks.now[warps].copy(), clocks.open[warps].copy()
         self.waited = clocks.waited[warps]
         self.loose = {int(w): clocks.known(int(w)) for w in warps if int(w) in clocks.loose}
-        self.floors = clocks.floors(group)
+        self.floors, self.tick = clocks.floors(group), clocks.layout.tick
 
 
 class HappensBefore(Observer):
@@ -55,6 +56,7 @@ class HappensBefore(Observer):
         self.mbarriers: dict[Wave, MbarrierMeetings] = {}
         self.blocks = 0
         self.landing: list[Effect] = []
+        self.snapshots: WeakSet[Snapshot] = WeakSet()  # of effects that may still take place
         self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
     def begin(self, launch: Launch) -> None:
@@ -82,6 +84,13 @@ class HappensBefore(Observer):
             return False
         identity = int(clocks.unit[other]) * WARP + lane
         return any(k.knows(cluster, column, identity, clock) for k in (loose.know, *loose.extras.values()))
+
+    def floors(self, clocks: Clocks) -> tuple[int, int]:
+        """As :meth:`Clocks.floors`, of whatever will still happen in a wave."""
+        if self.issuing is not None and self.issuing[1] != clocks.version:
+            self.issuing = None  # its snapshot is of interest as long as the effect is
+        floors = [clocks.all_floors(), *(s.floors for s in list(self.snapshots) if s.clocks is clocks)]
+        return min(f for f, _ in floors), min(c for _, c in floors)
 
     def left(self, group: Group) -> None:
         self.waves[group.wave].floor[group.warps] = NEVER  # nothing is in the way of those who have ended
@@ -162,6 +171,7 @@ class HappensBefore(Observer):
         known = self.issuing  # the repetitions of one op are issued together
         if known is None or known[0] != id(group) or known[1] != clocks.version:
             snapshot = Snapshot(clocks, group)
+            self.snapshots.add(snapshot)
             clocks.step(group.warps)
             self.issuing = (id(group), clocks.version, snapshot)
             self._mark(clocks, group, effect)

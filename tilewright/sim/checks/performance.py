@@ -54,7 +54,9 @@ class Performance(Checker):
         else:
             self._sectors(verb, group, row, mine, access.nbytes)
 
-    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None) -> None:
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
+    ) -> None:
         if self.looked.get(group.lanes.op, 0) < LOOKS:
             off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
             self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)

@@ -49,6 +49,14 @@ def _packed(lane: Array, clock: Array, fences: Any, op: int) -> Array:
     return packed
 
 
+def _by_warp(writes: Array) -> Array:
+    """A number for each of several writes; those of one warp, at one clock and after as many fences have the same."""
+    rest = (writes - np.uint64(1 << (CLOCK + FENCES + OP))) >> np.uint64(OP)
+    warp = rest >> np.uint64(CLOCK + FENCES + 5)
+    found: Array = (warp << np.uint64(CLOCK + FENCES)) | (rest & np.uint64((1 << (CLOCK + FENCES)) - 1))
+    return found
+
+
 def _unpacked(write: int) -> tuple[int, int, int, int]:
     """(lane, clock, fences, op)."""
     rest, op = write >> OP, write & ((1 << OP) - 1)
@@ -162,8 +170,16 @@ class Proxies(SharedChecker):
         there = writes > 0
         if not there.any():
             return
-        distinct, first = np.unique(writes[there], return_index=True)
-        for write, k in zip(distinct, np.flatnonzero(there)[first], strict=True):
+        at = np.flatnonzero(there)
+        by_warp = _by_warp(writes[at])
+        known = {
+            int(key) for key, k in zip(*np.unique(by_warp, return_index=True), strict=True)
+            if self._fenced_by_all(wave, effect, rows, *_unpacked(int(writes[at[k]]))[:3])
+        }  # fmt: skip
+        if known:
+            at = at[[key not in known for key in by_warp.tolist()]]
+        distinct, first = np.unique(writes[at], return_index=True)
+        for write, k in zip(distinct, at[first], strict=True):
             lane, clock, fences, number = _unpacked(int(write))
             verdict = self._verdict(wave, effect, rows, lane, clock, fences, self._copies(number))
             if verdict == "fenced":
@@ -174,26 +190,43 @@ class Proxies(SharedChecker):
             else:
                 self.findings.add(finding)
 
+    def _fenced_by_all(
+        self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int
+    ) -> bool:
+        """Whether all lanes of the warp have fenced, so that one look does for what they wrote at one clock."""
+        after = self.fences[wave].get(lane // WARP, [])[fences:]
+        if not any(fence.lanes.all() for fence in after):
+            return False
+        return self._verdict(wave, effect, rows, lane, clock, fences, False, whole=True) == "fenced"
+
     def _copies(self, number: int) -> bool:
         op = self.ops[number]
         return op is not None and op.opcode == "call" and isinstance(op.attrs["atom"], CpAsync)
 
     def _verdict(
-        self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int, copied: bool
-    ) -> str:
-        """``fenced``, ``by the issuer`` (whether that counts is known at the end), ``unordered`` or ``missing``."""
+        self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int, copied: bool,
+        whole: bool = False,
+    ) -> str:  # fmt: skip
+        """``fenced``, ``by the issuer`` (whether that counts is known at the end), ``unordered`` or ``missing``.
+        ``whole``: only fences count that all lanes of the warp executed, and what all lanes know of them."""
         snapshot, clocks = effect.notes, self.order.waves[wave]
         warp, column = lane // WARP, clocks.own[lane // WARP]
-        after = [f for f in self.fences[wave].get(warp, [])[fences:] if f.lanes[lane % WARP]]
+        after = [
+            f for f in self.fences[wave].get(warp, [])[fences:] if (f.lanes.all() if whole else f.lanes[lane % WARP])
+        ]  # fmt: skip
         for fence in after:
             for row in rows:
                 own = int(snapshot.warps[row]) == warp
                 if fence.clock <= (snapshot.now[row] if own else snapshot.rows[row, column]):
                     return "fenced"
+                if whole:
+                    continue
                 known = snapshot.loose.get(int(snapshot.warps[row]))
                 identity = int(clocks.unit[warp]) * WARP + lane % WARP
                 if known is not None and known.knows(int(clocks.cluster[warp]), int(column), identity, fence.clock):
                     return "fenced"
+        if whole:
+            return "unordered"
         if copied:
             column = self.order.layout.agent_unit(column, warp, self.order.layout.agents.index("cp.async"))
         for row in rows:

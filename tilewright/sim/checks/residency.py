@@ -77,6 +77,13 @@ class Residency(Checker):
         self.first[wave] = self.blocks
         self.blocks += len(wave.coords)
 
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        if not self.off and not isinstance(buffer, SharedBuffer) and (verb != "load" or group.lanes.op in self.polls):
+            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+            self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)
+
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:

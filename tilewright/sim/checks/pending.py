@@ -1,0 +1,382 @@
+"""Accesses to a wave's shared memory that nothing before can race with, kept as they came instead of cell by cell.
+
+Most accesses of a kernel are apart from what came before: another stage of a ring, another tensor, or the same bytes on
+the other side of a barrier that all have passed. A few numbers for each access show it (:class:`.Reach`, and the clocks
+of whole warps), so its cells are not looked at. Writes of several warps to one tile at one time are told apart by the
+lines of 16 bytes that they reach. Where nothing of this helps, what is kept here is put into the cells
+(:mod:`.shadow`), and those decide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.sim.checks.reach import Ranges, Reach, Threads
+from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS, Cells, Read, Shadow
+
+if TYPE_CHECKING:
+    from tilewright.sim.checks.acting import Acting
+    from tilewright.sim.checks.clocks import Clocks
+    from tilewright.sim.checks.order import HappensBefore
+    from tilewright.sim.group import Group
+
+FEW, MOST = 16, 192  # records: from so many on old ones are looked for; more than so many are put into the cells
+PARTS = 1024  # accesses that one record stands for
+NEAR = 1024  # bytes between accesses that one record may stand for
+RECENT = 8  # records to which an access may be added
+Array = np.ndarray[Any, Any]
+Part = tuple[int, Any, "Acting"]  # the number of the site; the reach, or (pointer, bytes, mask) of a load; who
+
+
+class Record:
+    """Writes, or loads, to neighbouring bytes at one moment of one group; or to the same bytes of several blocks.
+    ``parts``: the accesses, None when they are in the cells; ``numbers``: of writes, in the order of all."""
+
+    __slots__ = ("low", "high", "blocks", "bytes", "load", "kind", "newest", "floor", "moment", "parts", "numbers",
+                 "last", "marked", "needs", "_ranges")  # fmt: skip
+
+    def __init__(self, reach: Reach, load: bool, acting: Acting | None, parts: list[Part] | None, moment: Any) -> None:
+        self.low, self.high, self.blocks, self.bytes = reach.low, reach.high, reach.blocks, reach.bytes
+        self.load, self.parts, self.moment = load, parts, moment
+        self.numbers: list[int] = []
+        self.marked = self.last = 0  # ``last``: the number of the last write before its last access
+        self.kind, self.newest, self.floor = OTHERS, NEVER, 0
+        self.needs: list[Acting] | Array | None = None
+        self._ranges: tuple[int, Ranges | None] | None = None
+        if acting is not None:
+            self.kind, self.newest, self.floor = acting.kind, acting.newest, acting.floors[0]
+            self.needs = [acting]
+
+    def join(self, reach: Reach, part: Part, acting: Acting) -> None:
+        """Take one more access of the same kind."""
+        assert self.parts is not None
+        self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
+        self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
+        self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
+        if acting.few or self.parts[-1][2].now is not acting.now:
+            if isinstance(self.needs, list):
+                self.needs.append(acting)
+            elif self.needs is not None:
+                self.needs = np.maximum(self.needs, acting.needs)
+        self.parts.append(part)
+
+    def takes(self, reach: Reach, acting: Acting, load: bool, moment: Any) -> bool:
+        """Whether one more access may be added."""
+        if self.load != load or self.kind != acting.kind or self.parts is None or len(self.parts) >= PARTS:
+            return False
+        if self.kind == OTHERS and self.low == reach.low and self.high == reach.high:
+            return not self.blocks & reach.blocks or self.moment == moment
+        if self.moment != moment or self.blocks != reach.blocks:
+            return False
+        return reach.low <= self.high + NEAR and self.low <= reach.high + NEAR
+
+    def old(self, floor: int, copies: int) -> bool:
+        """Whether it was before the tick ``floor``, or is of the first ``copies`` groups of cp.async."""
+        return (self.kind == THREADS and self.newest < floor) or (self.kind == GROUPS and self.newest <= copies)
+
+    def before(self, acting: Acting) -> bool:
+        """Whether it is plain that all of it happened before what is done now."""
+        if self.old(*acting.floors):
+            return True
+        if self.needs is None:
+            return False
+        if isinstance(self.needs, list):
+            self.needs = np.maximum.reduce([one.needs for one in self.needs])
+        return acting.know(self.needs)
+
+    @property
+    def dense(self) -> bool:
+        """Whether all of the bytes are written, in all of the blocks."""
+        return self.bytes >= (self.high - self.low) * self.blocks.bit_count()
+
+    def apart(self, acting: Acting, ours: Ranges) -> bool:
+        """The same as ``before``, where only warps count that reach the same bytes. ``ours``: of those who act now."""
+        theirs = self.ranges()
+        if theirs is not None:
+            return acting.know_each(theirs, ours)
+        hit = (ours.low < self.high) & (ours.high > self.low)
+        return isinstance(self.needs, np.ndarray) and acting.know(self.needs, hit)
+
+    def ranges(self) -> Ranges | None:
+        """What each warp reaches, where that is known."""
+        if self.parts is None or self.kind != THREADS or len(self.parts) > FEW:
+            return None
+        if self._ranges is not None and self._ranges[0] == len(self.parts):
+            return self._ranges[1]
+        first, found = self.parts[0][2], None
+        for _, part, who in self.parts:
+            if who.group is not first.group or who.now is not first.now or who.few:
+                return None
+            here = (Threads(who.group, part[0], part[1], None) if isinstance(part, tuple) else part).ranges(who)
+            found = here if found is None else found.join(here)
+        self._ranges = len(self.parts), found
+        return found
+
+    def private(self, acting: Acting, reach: Reach) -> bool:
+        """Whether it is plain that every lane has done this, and does it now, to bytes of its own alone."""
+        if self.parts is None or not self.kind == acting.kind == THREADS or acting.landed:
+            return False
+        root = reach.pointer.root if isinstance(reach, Threads) and reach.off is None else None
+        if root is None or not isinstance(reach, Threads) or len(self.parts) > FEW:
+            return False
+        low, high = reach.pointer.add, reach.pointer.add + reach.nbytes
+        for _, part, who in self.parts:
+            if isinstance(part, Threads) and part.off is None:
+                pointer, nbytes = part.pointer, part.nbytes
+            elif isinstance(part, tuple):
+                pointer, nbytes, _ = part
+            else:
+                return False
+            if pointer.root is not root or who.landed or who.group is not acting.group:
+                return False
+            low, high = min(low, pointer.add), max(high, pointer.add + nbytes)
+        return bool(root.gap(acting.group) >= high - low)
+
+
+class Pending:
+    """``shadow``: the cells of the wave's shared memory, which lack what is kept here; ``size``: its bytes."""
+
+    def __init__(self, shadow: Shadow, size: int, order: HappensBefore, clocks: Clocks) -> None:
+        self.shadow, self.size, self.order, self.clocks = shadow, size, order, clocks
+        self.records: list[Record] = []
+        self.changes = 0  # counts whatever loads may have to be compared with
+        self.limit = FEW
+        # Loads of threads at one moment (group, version of the clocks, changes): bytes around them that no write
+        # reaches which these might race with, and the records of the loads.
+        self.moment: Any = None
+        self.clear: list[tuple[int, int]] = []
+        self.loads: list[Record] = []
+        self.boxes: dict[tuple[bool, int, int], Record] = {}  # the last record of these bytes by asynchronous units
+        self.number = 0  # of the last write
+        self.whole_lines = True  # whether all writes were of such lines
+        self.lines: Array | None = None  # for each line of 16 bytes the last write there, of those that are marked
+
+    # -- is it apart? --------------------------------------------------------------------------------------------------
+
+    def again(self, group: Group, pointer: Any, nbytes: int, mask: Any, number: int) -> bool:
+        """Take one more load through a pointer, if it is plainly like those before it."""
+        moment = self.moment
+        if moment is None or moment[0] is not group or moment[1] != self.clocks.version or moment[2] != self.changes:
+            return False
+        (low, high, _), add = pointer.root.range, pointer.add
+        low, high = low + add, high + add + nbytes
+        for start, stop in self.clear:
+            if start <= low and high <= stop:
+                break
+        else:
+            return False
+        for record in self.loads:
+            if low <= record.high + NEAR and record.low <= high + NEAR:
+                if low < record.low:
+                    record.low = low
+                if high > record.high:
+                    record.high = high
+                parts = record.parts
+                if parts is None or len(parts) >= PARTS:
+                    return False
+                parts.append((number, (pointer, nbytes, mask), parts[0][2]))
+                return True
+        return False
+
+    def apart(self, reach: Reach, acting: Acting, load: bool) -> bool:
+        """Whether it is plain that nothing before can race with this access."""
+        low, high, blocks, floors = reach.low, reach.high, reach.blocks, acting.floors
+        start, stop = -1 << 62, 1 << 62
+        met = []
+        for record in self.records:
+            if load and record.load:
+                continue
+            if record.high <= low or high <= record.low:
+                if load and not record.old(*floors):
+                    start = max(start, record.high) if record.high <= low else start
+                    stop = min(stop, record.low) if high <= record.low else stop
+                continue
+            if record.old(*floors):
+                continue
+            if record.blocks & blocks:
+                met.append(record)
+            else:
+                start, stop = low, high
+        if met:
+            if len(met) > 1:
+                met = self._last(reach, met)
+            met = [record for record in met if not record.before(acting)]
+            if met:
+                start, stop = low, high
+                if not self._after(met, reach, acting):
+                    return False
+        if load and _by_threads(acting):
+            moment = (acting.group, self.clocks.version, self.changes)
+            if moment != self.moment:
+                self.moment, self.loads, self.clear = moment, [], []
+            self.clear.append((start, stop))
+        return True
+
+    def _last(self, reach: Reach, met: list[Record]) -> list[Record]:
+        """Those that were the last to touch some line of an access: who comes after them comes after the others."""
+        if not self.whole_lines or any(record.parts is None for record in met):
+            return met
+        lines = self._mark([record for record in met if not record.load])[reach.lines()]
+        here = set(np.unique(lines).tolist())
+        first = min(here)
+        return [r for r in met if (r.last >= first if r.load else not here.isdisjoint(r.numbers))]
+
+    def _after(self, met: list[Record], reach: Reach, acting: Acting) -> bool:
+        """Whether it is plain that an access happens after others that may have reached the same bytes, where not the
+        clocks of all their warps say so."""
+        others = []
+        for record in met:
+            remote = reach.blocks < 0 or record.blocks < 0
+            if not remote and record.apart(acting, reach.ranges(acting)):
+                continue
+            if not remote and record.private(acting, reach):
+                reach.bytes = 0  # they may be the same
+            elif record.load or record.parts is None:
+                return False
+            else:
+                others.append(record)
+        return not others or not self._share_lines(reach, others)
+
+    def _share_lines(self, reach: Reach, others: list[Record]) -> bool:
+        """Whether an access reaches a line of 16 bytes that one of these writes was the last to reach. Had another
+        been the last, it would have happened after that one, and would be among them itself."""
+        here = self._mark(others)[reach.lines()]
+        numbers = [number for record in others for number in record.numbers]
+        return int(here.max()) >= min(numbers) and not set(np.unique(here).tolist()).isdisjoint(numbers)
+
+    def _mark(self, writes: list[Record]) -> Array:
+        """The lines, with these writes."""
+        if self.lines is None:
+            self.lines = np.zeros((self.size >> 4) + 2, np.int32)
+        for record in writes:
+            parts = record.parts or []
+            for (_, part, _), number in zip(parts[record.marked :], record.numbers[record.marked :], strict=True):
+                at = part.lines()
+                self.lines[at] = np.maximum(self.lines[at], number)
+            record.marked = len(parts)
+        return self.lines
+
+    # -- keeping it ----------------------------------------------------------------------------------------------------
+
+    def add(self, reach: Reach, acting: Acting, load: bool, number: int) -> None:
+        """Keep an access that is apart."""
+        loads = load and _by_threads(acting)
+        moment = self.moment if loads else (acting.group, acting.tick, acting.agent, acting.landed)
+        part = number, reach, acting
+        recent = self.records[-RECENT:]
+        box = self.boxes.get((load, reach.low, reach.high)) if acting.kind == OTHERS else None
+        if box is not None:
+            recent.append(box)
+        record = next((r for r in recent if r.takes(reach, acting, load, moment)), None)
+        if record is None:
+            record = Record(reach, load, acting, [part], moment)
+            self._append(record)
+            if loads:
+                self.loads.append(record)
+            elif acting.kind == OTHERS:
+                self.boxes[load, reach.low, reach.high] = record
+        else:
+            record.join(reach, part, acting)
+        record.last = self.number
+        if not load:
+            self.changes += 1
+            self.number += 1
+            self.whole_lines = self.whole_lines and reach.whole_lines
+            record.numbers.append(self.number)
+            if reach.dense:
+                self._cover(record, reach, acting)
+            elif record.blocks == reach.blocks and record.dense:
+                self._cover(record, record, acting)
+        acting.forget()
+
+    def settled(self, reach: Reach, acting: Acting, load: bool) -> None:
+        """Remember an access that is in the cells."""
+        self.changes += 1
+        self._append(Record(reach, load, acting, None, None))
+        acting.forget()
+
+    def _cover(self, by: Record, whole: Reach | Record, acting: Acting) -> None:
+        """Forget what has been written over by a write that came after: who comes after this one comes after them.
+        ``whole``: the bytes, all of which have been written by those who act."""
+        gone, blocks, ours = False, whole.blocks, by.ranges()
+        for record in self.records:
+            if record is by or record.low < whole.low or whole.high < record.high or not record.blocks & blocks:
+                continue
+            if record.before(acting) or (ours is not None and record.apart(acting, ours)):
+                record.blocks &= ~blocks
+                gone = gone or not record.blocks
+        if gone:
+            self.records = [record for record in self.records if record.blocks]
+
+    def _append(self, record: Record) -> None:
+        self.records.append(record)
+        if len(self.records) > self.limit:
+            self._prune(record)
+            if len(self.records) > MOST:
+                self._collapse()
+            self.limit = max(FEW, 2 * len(self.records))
+
+    def _prune(self, newest: Record) -> None:
+        """Forget what happened before whatever anybody does from now on, and what has been written over since."""
+        floors = self.order.floors(self.clocks)
+        self.records = [r for r in self.records if r is newest or (r.blocks and not r.old(*floors))]
+        if len(self.records) <= FEW or not self.whole_lines:
+            return
+        lines = self._mark([r for r in self.records if not r.load and r is not newest and r.parts is not None])
+        alive = np.zeros(self.number + 2, bool)
+        alive[lines] = True
+        kept = []
+        for record in self.records:
+            if record is newest or record.parts is None or (record.load and record.kind == THREADS):
+                kept.append(record)
+            elif record.load:
+                if any(int(lines[part.lines()].min()) <= record.last for _, part, _ in record.parts):
+                    kept.append(record)
+            elif alive[record.numbers].any():
+                kept.append(record)
+        self.records = kept
+
+    def _collapse(self) -> None:
+        """Let one record stand for all, which are in the cells."""
+        self.put(None)
+        low, high = min(r.low for r in self.records), max(r.high for r in self.records)
+        blocks = 0
+        for record in self.records:
+            blocks |= record.blocks
+        whole = Record(Reach(low, high, blocks), False, None, None, None)
+        if all(record.kind == THREADS for record in self.records):
+            whole.kind, whole.newest = THREADS, max(record.newest for record in self.records)
+        self.records = [whole]
+
+    def put(self, reach: Reach | None) -> None:
+        """Put what is kept into the cells: what came no later than the last that ``reach`` meets; None: all."""
+        last = 0
+        for k, record in enumerate(self.records):
+            if reach is None or (record.low < reach.high and reach.low < record.high and record.blocks & reach.blocks):
+                last = k + 1
+        for record in self.records[:last]:
+            parts, record.parts = record.parts, None
+            for part in parts or ():
+                self._put(record, *part)
+        self.changes += 1  # loads that follow begin a record of their own
+
+    def _put(self, record: Record, number: int, reach: Any, acting: Acting) -> None:
+        shadow = self.shadow
+        if isinstance(reach, tuple):
+            pointer, nbytes, mask = reach
+            reach, acting = Threads(acting.group, pointer, nbytes, mask), acting.like(mask, nbytes >> shadow.shift)
+        where, entries = Cells(reach.cells(shadow.shift)), acting.entries(number)
+        if record.load:
+            shadow.read(Read(where, entries, record.newest if record.kind == THREADS else NEVER, record.floor))
+            return
+        if shadow.matters(record.floor):
+            for reads in shadow.sort():
+                where.set(reads, 0)
+        where.set(shadow.written, entries)
+
+
+def _by_threads(acting: Acting) -> bool:
+    """Whether threads act themselves, and all of a group."""
+    return acting.kind == THREADS and not acting.landed and not acting.few

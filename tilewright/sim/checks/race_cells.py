@@ -1,0 +1,312 @@
+"""Data races cell by cell: an access against what shadow memory says of those before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.sim.checks.acting import Acting
+from tilewright.sim.checks.actors import Actor, actor
+from tilewright.sim.checks.explain import explain
+from tilewright.sim.checks.findings import Finding, Findings, Party
+from tilewright.sim.checks.flags import GPU
+from tilewright.sim.checks.order import HappensBefore
+from tilewright.sim.checks.places import global_memory, shared_memory
+from tilewright.sim.checks.shadow import (
+    CLOCK_SHIFT,
+    GROUPS,
+    KIND_SHIFT,
+    NEVER,
+    SITE,
+    SITE_SHIFT,
+    THREADS,
+    Cells,
+    Read,
+    Shadow,
+    clock_of,
+    site_of,
+    who_of,
+)  # fmt: skip
+from tilewright.sim.checks.sites import THREAD, Facts
+from tilewright.sim.geometry import WARP
+
+if TYPE_CHECKING:
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+
+Array = np.ndarray[Any, Any]
+OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
+PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
+
+
+class CellCheck:
+    """``owners``: the buffers of the shadows of global memory; other shadows are of shared memory."""
+
+    def __init__(self, findings: Findings, order: HappensBefore, launch: Launch, facts: Facts) -> None:
+        self.findings, self.order, self.launch = findings, order, launch
+        self.allocations = facts.allocations
+        self.owners: dict[Shadow, Any] = {}
+
+    def check(
+        self, verb: str, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
+    ) -> None:
+        """``number``: of the site; ``values``: what a store writes: (buffer, access, values, offsets) or None."""
+        where, shared = Cells(cells), shadow not in self.owners
+        floors = acting.floors if shared else (0, 0)
+        before = where.get(shadow.written)
+        if not _older(before, *floors):
+            self._compare(verb, before, cells, acting, number, group, values, shadow)
+        strong = self.order.sites[number].scope != THREAD
+        # A strong access may take the place of a weak one that it is ordered with and others are not, and the other way
+        # round: those are kept, too.
+        for memory in shadow.weak if strong else shadow.strong.values():
+            kept = where.get(memory)
+            if not _older(kept, *floors):
+                self._compare(verb, kept, cells, acting, number, group, None, shadow)
+        if strong and verb != "load" and before.any():
+            weak = (before != 0) & (self.order.sites.scopes[site_of(before)] == THREAD)
+            if weak.any():
+                shadow.overtaken(cells[weak], before[weak])
+        entries = acting.entries(number)
+        if verb == "load":
+            if len(shadow.reads) >= OFTEN and shared:
+                shadow.forget(self.order.floors(acting.clocks)[0])
+            newest = acting.newest if acting.kind == THREADS else NEVER
+            shadow.read(Read(where, entries, newest, floors[0]))
+            return
+        if shadow.matters(floors[0]):
+            for reads in shadow.sort():
+                before = where.get(reads)
+                if not _older(before, *floors):
+                    self._compare(verb, before, cells, acting, number, group, None, shadow)
+                if not strong:
+                    where.set(reads, 0)
+        where.set(shadow.written, entries)
+        if not where.once():
+            lost = np.flatnonzero(where.get(shadow.written) != entries)
+            if lost.size and verb == "atomic" and self.order.sites[number].scope >= GPU:
+                self._excuse(lost, entries, shadow, cells)
+            elif lost.size:
+                self._together(lost, entries, shadow, cells, acting, number, group, values)
+
+    def _compare(
+        self, verb: str, before: Array, cells: Array, acting: Acting, number: int, group: Group, values: Any,
+        shadow: Shadow,
+    ) -> None:  # fmt: skip
+        """Report the entries ``before`` that did not happen before."""
+        clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
+        warps = group.warps[rows]
+        identity = who_of(before)
+        column = (identity >> 5) - clocks.base[warps]
+        inside: Any = None
+        if int(column.view(np.uint64).max()) >= clocks.clocks.shape[1]:  # another cluster's, or nobody's
+            inside = column.view(np.uint64) < clocks.clocks.shape[1]
+            column = np.where(inside, column, 0)
+        clock = clock_of(before)
+        known = clocks.clocks[warps, column] if snapshot is None else snapshot.rows[rows, column]
+        fine = known >= clock
+        if inside is not None:
+            fine &= inside
+            fine |= before == 0
+        if fine.all():
+            return
+        if snapshot is None:
+            fine |= identity == acting.thread
+        else:
+            fine |= (identity == acting.thread) & (clock <= snapshot.now[rows])
+            fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == number)
+        if fine.all():
+            return
+        bad = self._slowly(np.flatnonzero(~fine), before, acting, group)
+        bad = self._both_strong(bad, before, cells, acting, number, shadow)
+        if bad.size and verb == "store" and values is not None:
+            bad = _other_values(bad, before, cells, shadow, values, self.order)
+        if bad.size:
+            self._found(verb, bad, before, cells, acting, number, group, shadow)
+
+    def _slowly(self, bad: Array, before: Array, acting: Acting, group: Group) -> Array:
+        """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""
+        clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
+        loose = clocks.loose if snapshot is None else snapshot.loose
+        if loose and layout.geometry.blocks > layout.geometry.cluster_size:
+            bad = self._far(bad, before, acting, group)
+        if not bad.size or (not loose and not layout.agents):
+            return bad
+        entries = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT)
+        pairs = np.stack([acting.thread[bad], entries], 1).view(PAIR).reshape(-1)
+        _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+        answers = np.array([self._ordered(int(k), before, acting, group) for k in bad[first]], bool)
+        return bad[~answers[which.reshape(-1)]]
+
+    def _far(self, bad: Array, before: Array, acting: Acting, group: Group) -> Array:
+        """Those of ``bad`` that their warps do not know from other clusters."""
+        warps = group.warps[acting.rows[bad]]
+        clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
+        left = np.ones(bad.size, bool)
+        pairs = np.unique((warps.astype(np.int64) << 32) + clusters)
+        for warp, cluster in zip(*np.divmod(pairs, 1 << 32), strict=True):
+            loose = acting.clocks.loose.get(int(warp))
+            know = loose.know if loose is not None else None
+            if acting.snapshot is not None:
+                know = acting.snapshot.loose.get(int(warp))
+            row = know.rows.get(int(cluster)) if know is not None else None
+            if row is not None:
+                mine = (warps == warp) & (clusters == cluster)
+                left[mine] = row[columns[mine]] < clock_of(before[bad[mine]])
+        return bad[left]
+
+    def _ordered(self, k: int, before: Array, acting: Acting, group: Group) -> bool:
+        clocks, layout = acting.clocks, self.order.layout
+        warp, lane = int(group.warps[acting.rows[k]]), int(acting.thread[k]) % WARP
+        identity, clock = int(who_of(before[k])), int(clock_of(before[k]))
+        unit = identity // WARP
+        cluster, column = divmod(unit, layout.cluster)
+        if acting.snapshot is not None:
+            know = acting.snapshot.loose.get(warp)
+            if know is not None and know.knows(cluster, column, identity, clock):
+                return True
+        else:
+            loose = clocks.loose.get(warp)
+            if loose is not None:
+                extra = loose.extras.get(lane)
+                if loose.know.knows(cluster, column, identity, clock) or (
+                    extra is not None and extra.knows(cluster, column, identity, clock)
+                ):
+                    return True
+        for a in range(len(layout.agents)):
+            mine = layout.agent_unit(int(clocks.unit[warp]), warp, a)
+            if unit == mine and (identity % WARP == lane or layout.together[a]):
+                if acting.snapshot is not None:
+                    return int(acting.snapshot.waited[acting.rows[k], a, lane]) >= clock
+                return int(clocks.waited[warp, a, lane]) >= clock
+        return False
+
+    def _both_strong(
+        self, bad: Array, before: Array, cells: Array, acting: Acting, number: int, shadow: Shadow
+    ) -> Array:
+        """Those of ``bad`` that are not both strong. The others do not race, but what comes after may with both."""
+        mine = self.order.sites[number].scope
+        if mine == THREAD:
+            return bad
+        layout, keep = self.order.layout, []
+        for k in map(int, bad):
+            other = self.order.sites[int(site_of(before[k]))].scope
+            blocks = [int(x) // WARP // layout.block for x in (who_of(before[k]), acting.thread[k])]
+            if other == THREAD or min(mine, other) < self.order.flags.covers(*blocks):
+                keep.append(k)
+            else:
+                shadow.excuse(cells[k : k + 1], before[k : k + 1], layout.block)
+        return np.array(keep, np.int64)
+
+    def _excuse(self, lost: Array, entries: Array, shadow: Shadow, cells: Array) -> None:
+        """Strong accesses ``lost`` of one instruction share cells with later ones: those of other warps are remembered,
+        since what comes after may race with each."""
+        others = lost[who_of(entries[lost]) // WARP != who_of(shadow.written[cells[lost]]) // WARP][::-1]
+        if others.size:
+            shadow.excuse(cells[others], entries[others], self.order.layout.block)
+
+    def _together(
+        self, lost: Array, entries: Array, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group,
+        values: Any,
+    ) -> None:  # fmt: skip
+        """Lanes that store to one cell with one instruction: fine if they store the same."""
+        winner = {int(c): k for k, c in enumerate(cells)}
+        if self.order.sites[number].scope != THREAD:
+            before, every = shadow.written[cells], lost
+            lost = self._both_strong(lost, before, cells, acting, number, shadow)
+            self._excuse(np.setdiff1d(every, lost), entries, shadow, cells)
+        if values is not None:
+            _, access, stored, at = values
+            if np.ndim(stored) != (1 if access.scalar else 2):
+                return
+            per = cells.size // at.size
+            data = np.ascontiguousarray(access.encode(stored)).view(np.uint8).reshape(at.size, -1)
+            lost = np.array([k for k in map(int, lost)
+                             if (data[k // per] != data[winner[int(cells[k])] // per]).any()], np.int64)  # fmt: skip
+        if lost.size:
+            self._found("store", lost, shadow.written[cells], cells, acting, number, group, shadow)
+
+    # -- the finding ---------------------------------------------------------------------------------------------------
+
+    def _found(
+        self, verb: str, bad: Array, before: Array, cells: Array, acting: Acting, number: int, group: Group,
+        shadow: Shadow,
+    ) -> None:  # fmt: skip
+        then = site_of(before[bad])
+        for other in np.unique(then):
+            mine = bad[then == other]
+            key = (
+                "data-race",
+                *sorted(str(self.order.sites[n].place) for n in (number, int(other))),
+            )
+            if self.findings.known(key, mine.size):
+                continue
+            k, sites = int(mine[0]), self.order.sites
+            now_site, then_site = sites[number], sites[int(other)]
+            parties = [
+                Party(_does(verb), now_site.op, self._who(int(acting.identity[k]))),
+                Party(_did(then_site.verb), then_site.op, self._who(int(who_of(before[k])))),
+            ]
+            shared = shadow not in self.owners
+            offset = int(cells[k]) << shadow.shift
+            if shared:
+                offset %= group.wave.shared.stride
+                memory = shared_memory(offset, 1 << shadow.shift, self.allocations)
+            else:
+                memory = global_memory(now_site.op, self.owners[shadow], offset, 1 << shadow.shift)
+            threads = [int(acting.thread[k]), int(who_of(before[k]))]
+            why, fix = explain(self.order.layout, now_site, then_site, threads, shared)
+            what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
+            self.findings.add(Finding("data-race", what, parties, memory, why, fix, int(mine.size)), key)
+
+    def _who(self, identity: int) -> Actor:
+        unit, lane = divmod(identity, WARP)
+        block, warp, agent = self.order.layout.describe(unit)
+        for clocks_wave, clocks in self.order.waves.items():
+            if clocks.first <= block < clocks.first + len(clocks_wave.coords):
+                coords = clocks_wave.coords[block - clocks.first]
+                if agent == "tma":
+                    return Actor(tuple(int(v) for v in coords), agent="TMA")
+                role = clocks.role((block - clocks.first) * self.order.layout.warps + warp)
+                return actor(self.launch, coords, warp, lane, agent, role)
+        return Actor((block,))
+
+
+def _older(entries: Array, tick: int, copies: int) -> bool:
+    """Whether all entries are plainly known to who makes the access: nobody's, or older than the last barrier of all
+    threads, or of copies by cp.async that are over."""
+    newest = int(entries.max()) if entries.size else 0
+    if newest < max(1, tick << CLOCK_SHIFT):
+        return True
+    if not copies or newest >= (GROUPS << KIND_SHIFT) + (copies + 1 << CLOCK_SHIFT):
+        return False
+    return int(entries.min()) >= GROUPS << KIND_SHIFT
+
+
+def _other_values(bad: Array, before: Array, cells: Array, shadow: Shadow, values: Any, order: HappensBefore) -> Array:
+    """Those of ``bad`` where the cell holds something else than what is stored now."""
+    buffer, access, stored, at = values
+    per_lane = np.ndim(stored) == (1 if access.scalar else 2)
+    count = cells.size // at.size
+    data = np.ascontiguousarray(access.encode(np.asarray(stored) if per_lane else np.asarray(stored)[None]))
+    data = data.view(np.uint8).reshape(data.shape[0], -1)
+    step, keep = 1 << shadow.shift, []
+    for k in map(int, bad):
+        if order.sites[int(site_of(before[k]))].verb != "store":
+            keep.append(k)
+            continue
+        lane, part = divmod(k, count)
+        new = data[lane if per_lane else 0, part * step : (part + 1) * step]
+        start = int(cells[k]) * step
+        if (buffer.bytes[start : start + step] != new).any():
+            keep.append(k)
+    return np.array(keep, np.int64)
+
+
+def _does(verb: str) -> str:
+    return {"load": "read", "store": "write", "atomic": "atomic"}[verb]
+
+
+def _did(verb: str) -> str:
+    return {"load": "after a read", "store": "after a write", "atomic": "after an atomic"}[verb]

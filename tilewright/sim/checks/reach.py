@@ -1,0 +1,195 @@
+"""Which bytes of a wave's shared memory an access reaches: from where to where in which blocks, and the cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.sim.checks.places import flat_offsets
+from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+
+if TYPE_CHECKING:
+    from tilewright.sim.checks.acting import Acting
+    from tilewright.sim.group import Group
+
+Array = np.ndarray[Any, Any]
+
+
+class Ranges(NamedTuple):
+    """For each warp that acts: the bytes that it may reach, from ``low`` to ``high`` in the memory of a ``block``."""
+
+    acting: Acting
+    low: Array
+    high: Array
+    block: Array
+
+    def join(self, other: Ranges) -> Ranges:
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return Ranges(self.acting, low, high, self.block)
+
+
+class Reach:
+    """``low`` to ``high``: bytes from the start of each block that has its bit in ``blocks`` (-1: of any, through
+    addresses in other blocks of the cluster). ``bytes``: how many are
+    surely reached, ``dense``: all of them."""
+
+    __slots__ = ("low", "high", "blocks", "dense", "bytes", "_ranges")
+
+    def __init__(self, low: int, high: int, blocks: int, dense: bool = False) -> None:
+        self.low, self.high, self.blocks, self.dense = low, high, blocks, dense
+        self.bytes = high - low if dense else 0
+        self._ranges: Ranges | None = None
+
+    def once(self) -> bool:
+        """Whether it is plain that no byte is reached twice."""
+        return False
+
+    def cells(self, shift: int) -> Array:
+        """``[n]`` the numbers of the cells of ``1 << shift`` bytes in the wave's shared memory, lane by lane."""
+        raise NotImplementedError
+
+    def count(self, shift: int) -> int:
+        """How many those are."""
+        return int(self.cells(shift).size)
+
+    @property
+    def whole_lines(self) -> bool:
+        """Whether it reaches lines of 16 bytes as wholes only."""
+        return self.low % 16 == self.high % 16 == 0
+
+    def lines(self) -> Array:
+        """The lines of 16 bytes, some perhaps without need."""
+        return self.cells(4)
+
+    def ranges(self, acting: Acting) -> Ranges:
+        """What each warp that acts may reach; found once."""
+        if self._ranges is None:
+            self._ranges = self._find_ranges(acting)
+        return self._ranges
+
+    def _find_ranges(self, acting: Acting) -> Ranges:
+        warps = acting.group.warps[acting.where[0]]
+        return Ranges(acting, np.full(warps.size, self.low), np.full(warps.size, self.high), self._block(acting, warps))
+
+    def _block(self, acting: Acting, warps: Array) -> Array:
+        """The block whose memory each of the warps reaches."""
+        return np.asarray(warps // acting.layout.warps)
+
+
+class Threads(Reach):
+    """``nbytes`` at an offset for each lane of a group: those of a pointer, or (where ``off`` is given) these of its
+    active lanes. ``aligned``: to as many bytes, or to 16."""
+
+    __slots__ = ("group", "pointer", "off", "nbytes", "mask", "aligned")
+
+    def __init__(
+        self, group: Group, pointer: Any, nbytes: int, mask: Array | None, off: Array | None = None,
+        aligned: bool = False,
+    ) -> None:  # fmt: skip
+        self.group, self.pointer, self.off, self.nbytes, self.mask = group, pointer, off, nbytes, mask
+        self.aligned = aligned
+        if off is None and pointer.root is not None:
+            (low, high, _), add = pointer.root.range, pointer.add
+            super().__init__(low + add, high + add + nbytes, blocks_of(group))
+            self.bytes = nbytes * (group.lanes_count if mask is None else int(np.count_nonzero(mask)))
+        else:
+            at = pointer.off if off is None else off
+            super().__init__(int(np.min(at)), int(np.max(at)) + nbytes, blocks_of(group))
+        if self.high >> RANK_SHIFT:  # into other blocks of the cluster
+            self.low, self.high, self.blocks = 0, 1 << 62, -1
+
+    @property
+    def whole_lines(self) -> bool:
+        return self.aligned and self.nbytes >= 16
+
+    def once(self) -> bool:
+        if self.off is not None and self.off.size == 1:
+            return True
+        root = self.pointer.root if self.off is None and self.blocks > 0 else None
+        if root is not None and root.gap(self.group) >= self.nbytes:
+            return True
+        if self.mask is None or self.blocks < 0:
+            return False
+        there = np.sort(self.flat())
+        return bool((there[1:] - there[:-1] >= self.nbytes).all())
+
+    def _find_ranges(self, acting: Acting) -> Ranges:
+        if self.off is not None or self.pointer.root is None or acting.few:
+            return super()._find_ranges(acting)
+        (low, high), add = self.pointer.root.by_warp, self.pointer.add
+        return Ranges(acting, low + add, high + (add + self.nbytes), self._block(acting, self.group.warps))
+
+    def offsets(self) -> Array:
+        """Of the active lanes, as accesses name them."""
+        if self.off is not None:
+            return self.off
+        off = np.broadcast_to(np.asarray(self.pointer.off, np.int64), (self.group.lanes_count,))
+        found: Array = off if self.mask is None else off[self.mask]
+        return found
+
+    def flat(self) -> Array:
+        shared: SharedBuffer = self.group.wave.shared
+        return flat_offsets(shared, self.group, self.offsets(), self.mask)
+
+    def cells(self, shift: int) -> Array:
+        return run_of(self.flat() >> shift, self.nbytes >> shift)
+
+    def lines(self) -> Array:
+        return run_of(self.flat() >> 4, max(1, self.nbytes >> 4) if self.aligned else (self.nbytes >> 4) + 2)
+
+
+class Box(Reach):
+    """``size`` bytes of one block, ``start`` bytes from the wave's first."""
+
+    __slots__ = ("start", "size")
+
+    def __init__(self, start: int, size: int, stride: int) -> None:
+        self.start, self.size = start, size
+        block, low = divmod(start, stride)
+        super().__init__(low, low + size, 1 << block, dense=True)
+
+    def _block(self, acting: Acting, warps: Array) -> Array:
+        return np.full(warps.size, self.blocks.bit_length() - 1)
+
+    def once(self) -> bool:
+        return True
+
+    def cells(self, shift: int) -> Array:
+        return np.arange(self.start >> shift, (self.start + self.size) >> shift)
+
+    def count(self, shift: int) -> int:
+        return ((self.start + self.size) >> shift) - (self.start >> shift)
+
+
+class Pieces(Reach):
+    """Pieces of 16 bytes at ``start [units, n]`` from the wave's first byte."""
+
+    __slots__ = ("start",)
+
+    def __init__(self, start: Array, stride: int) -> None:
+        self.start = start.reshape(start.shape[0], -1)
+        block, low = np.divmod(self.start, stride)
+        blocks = 0
+        for number in np.unique(block[:, 0]).tolist():
+            blocks |= 1 << number
+        super().__init__(int(low.min()), int(low.max()) + 16, blocks)
+
+    def cells(self, shift: int) -> Array:
+        return run_of((self.start >> shift).reshape(-1), 16 >> shift)
+
+
+def run_of(first: Array, count: int) -> Array:
+    """``count`` numbers from each of ``first`` on, one after another."""
+    return first if count == 1 else (first[:, None] + np.arange(count)).reshape(-1)
+
+
+def blocks_of(group: Group) -> int:
+    """The blocks of a group's warps, by their numbers in the wave, as bits."""
+    found: int | None = group.registers.get("check.blocks")
+    if found is None:
+        there = np.zeros(len(group.wave.coords), bool)
+        there[group.warps // group.wave.geometry.warps] = True
+        found = int.from_bytes(np.packbits(there, bitorder="little").tobytes(), "little")
+        group.registers["check.blocks"] = found
+    return found
