@@ -80,11 +80,12 @@ class Record:
         """Whether it is plain that all of it happened before what is done now."""
         if self.old(*acting.floors):
             return True
-        if self.needs is None:
+        needs = self.needs
+        if needs is None:
             return False
-        if isinstance(self.needs, list):
-            self.needs = np.maximum.reduce([one.needs for one in self.needs])
-        return acting.know(self.needs)
+        if isinstance(needs, list):
+            needs = self.needs = np.asarray(np.maximum.reduce([one.needs for one in needs]))
+        return acting.know(needs)
 
     @property
     def dense(self) -> bool:
