@@ -96,7 +96,9 @@ class Dependents(Checker):
             known = self.known[buffer] = writes, uses
         return known[verb != "load"]
 
-    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None) -> None:
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
+    ) -> None:
         if self.before is not None and not isinstance(buffer, SharedBuffer) and self._unsafe(buffer, verb):
             off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
             self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)
