@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms.bulk_copy import BulkCopy
-from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.copy import CopyInstruction, split_operands
 from tilewright.atoms.cp_async import CpAsync
 from tilewright.atoms.mma import Mma
 from tilewright.atoms.tma import TmaCopy
@@ -30,7 +30,7 @@ from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
 from tilewright.sim.checks.taint import ORIGIN, Array, Origins, Registers, joined, rule_of
 from tilewright.sim.geometry import WARP
 from tilewright.sim.lowering import constant_value
-from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 from tilewright.sim.values import Handle
 
 if TYPE_CHECKING:
@@ -54,6 +54,32 @@ class Origin(NamedTuple):
     memory: Memory | None
 
 
+class Clean:
+    """Which places of a block's shared memory are written in all blocks of a wave; found when it is asked for."""
+
+    def __init__(self, memory: Array, cells: int, blocks: int) -> None:
+        self.memory = memory[: blocks * cells].reshape(blocks, cells)
+        self.dirty = np.ones(cells, bool)
+        self.writes = 0  # that may have made places clean
+        self.looked: dict[tuple[int, int], int] = {}
+
+    def has(self, start: int, stop: int) -> bool:
+        """Whether the cells from ``start`` to ``stop`` are."""
+        here = self.dirty[start:stop]
+        if not here.any():
+            return True
+        if self.looked.get((start, stop)) == self.writes:
+            return False
+        self.looked[start, stop] = self.writes
+        here[:] = self.memory[:, start:stop].any(0)
+        return not here.any()
+
+    def forget(self) -> None:
+        """Something undefined may have been stored anywhere."""
+        self.dirty[:] = True
+        self.writes += 1
+
+
 class Uninitialised(SharedChecker):
     name = "uninitialised"
 
@@ -72,12 +98,14 @@ class Uninitialised(SharedChecker):
         self.numbers: dict[Any, int] = {}
         self.registers: dict[Wave, Registers] = {}
         self.memory: dict[Wave, Array] = {}
+        self.clean: dict[Wave, Clean] = {}
         self.pending: Origins = None  # of what the op that is executed has read from memory
         self.stored: dict[Op, deque[tuple[int, int]]] = {}
 
     def wave(self, wave: Wave) -> None:
         self.registers[wave] = Registers(len(wave.coords) * wave.geometry.warps * WARP)
         self.memory[wave] = np.full((wave.shared.bytes.size >> self.shift) + 1, NEVER, ORIGIN)
+        self.clean[wave] = Clean(self.memory[wave], wave.shared.stride >> self.shift, len(wave.coords))
 
     def _origin(self, op: Op | None, offset: int | None = None) -> int:
         """The number of the origin ``op``; ``offset`` in shared memory, for what it reads there."""
@@ -96,6 +124,20 @@ class Uninitialised(SharedChecker):
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        if not isinstance(buffer, SharedBuffer):
+            return
+        low, high, _ = pointer.root.range
+        low, high = low + pointer.add, high + pointer.add + access.nbytes
+        # Where all is written, loads find nothing, and stores change nothing but by undefined values.
+        if not high >> RANK_SHIFT and self.clean[group.wave].has(low >> self.shift, -(-high >> self.shift)):
+            op = group.lanes.op
+            if verb == "load" or not (op.opcode == "store" and self.registers[group.wave].held):
+                return
+        super().pointed(verb, buffer, group, pointer, access, mask, values)
+
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
@@ -108,6 +150,7 @@ class Uninitialised(SharedChecker):
         if verb == "store":
             held = self.registers[group.wave].held
             memory[cells] = 0
+            self.clean[group.wave].writes += 1
             if held and op.opcode == "store":
                 self._store(group, op, memory, cells, mask)
             return
@@ -136,6 +179,7 @@ class Uninitialised(SharedChecker):
             wide = mine.reshape(mine.shape[0], -1)
             per = cells.reshape(mine.shape[0], -1)
             memory[per] = np.repeat(wide, per.shape[1] // wide.shape[1], axis=1)
+            self.clean[group.wave].forget()
 
     def _update(self, group: Group, op: Op, memory: Array, cells: Array, mask: Array | None) -> None:
         """An atomic with undefined operands leaves an undefined value."""
@@ -145,6 +189,7 @@ class Uninitialised(SharedChecker):
         if origins is not None and origins.ndim == 1:
             mine = origins if mask is None else origins[mask]
             memory[cells] = np.maximum(memory[cells], mine if cells.ndim == 1 else mine[:, None])
+            self.clean[group.wave].forget()
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         op = group.lanes.op
@@ -155,6 +200,7 @@ class Uninitialised(SharedChecker):
             cells = self.memory[group.wave][start >> self.shift : (start + size) >> self.shift]
             if into_shared:
                 cells[:] = 0
+                self.clean[group.wave].writes += 1
             else:
                 self.stored.setdefault(op, deque()).append((int(np.count_nonzero(cells)) << self.shift, size))
         elif not into_shared and self.stored.get(op):
@@ -313,6 +359,8 @@ class Uninitialised(SharedChecker):
             registers.put(group, slot, np.repeat(np.repeat(warps, WARP)[:, None], kind.n, axis=1))
 
     def _copy(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
+        if pending is None and self._fills(registers, group, op, found):
+            return
         for value, origins in zip(op.operands, found, strict=True):
             if value.type == BOOL:
                 self._reaches("branch", group, op, origins)
@@ -340,6 +388,7 @@ class Uninitialised(SharedChecker):
             mine = bad if mask is None else bad[mask]
             if cells is not None:
                 memory[cells] = np.where(mine, origin, 0)[..., None]
+                self.clean[group.wave].forget()
             elif mine.any():
                 every = np.zeros(group.lanes_count, ORIGIN)
                 every[lanes_of(group, mask)] = np.where(mine.any(1), origin, 0)
@@ -352,6 +401,22 @@ class Uninitialised(SharedChecker):
         for value, bad, old in zip(op.operands, after[len(op.results) :], found, strict=True):
             if isinstance(value.type, FragType) and bad.size and (bad.any() or old is not None):
                 self._write(registers, group, value, bad, old, origin)
+
+    def _fills(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> bool:
+        """Whether a copy brings defined values to registers of all lanes: nothing else is to be followed."""
+        attrs = op.attrs
+        if "registers" not in attrs or "source_registers" in attrs or attrs.get("store") or group.mask is not None:
+            return False
+        if any(origins is not None for origins in found[1:]):
+            return False
+        _, _, predicates = split_operands(op, [self._value(group, v) for v in op.operands])
+        if not all(p is None or np.all(p) for p in predicates):
+            return False
+        if found[0] is not None:
+            new = found[0].copy()
+            new[:, [register for group_ in attrs["registers"] for register in group_]] = 0
+            registers.put(group, self.slots[op.operands[0]], new if new.any() else None)
+        return True
 
     def _write(
         self, registers: Registers, group: Group, value: Any, bad: Array, old: Origins, origin: int, keep: bool = False
