@@ -105,12 +105,12 @@ class Clocks:
         know = Know()
         loose = self.loose.get(warp)
         if loose is not None:
-            know.join(loose.know)
-            if lane is not None and lane in loose.extras:
-                know.join(loose.extras[lane])
-            elif lane is None:
-                for extra in loose.extras.values():
-                    know.join(extra)
+            if lane is None:
+                know = loose.all().copy()
+            else:
+                know.join(loose.know)
+                if lane in loose.extras:
+                    know.join(loose.extras[lane])
         cluster = int(self.cluster[warp])
         if lane is None:
             row[self.own[warp]] = self.now[warp]
@@ -145,9 +145,9 @@ class Clocks:
                 np.maximum(self.clocks[warp], row, out=self.clocks[warp])
             if len(know.rows) > (row is not None) or know.lanes:
                 rest = Know({c: r for c, r in know.rows.items() if c != cluster}, know.lanes)
-                self.loose.setdefault(warp, Loose()).know.join(rest)
+                self.loose.setdefault(warp, Loose()).learn(rest)
         else:
-            self.loose.setdefault(warp, Loose()).extras.setdefault(lane, Know()).join(know)
+            self.loose.setdefault(warp, Loose()).learn(know, lane)
 
     def step(self, warps: Array) -> None:
         """Something of these warps has been released: what they do from now on is later."""

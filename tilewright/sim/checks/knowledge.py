@@ -44,11 +44,25 @@ class Loose:
     """What a warp knows beside its row of clocks: ``know`` all its lanes, ``extras`` single lanes until the warp
     synchronises."""
 
-    __slots__ = ("know", "extras")
+    __slots__ = ("know", "extras", "_all")
 
     def __init__(self) -> None:
         self.know = Know()
         self.extras: dict[int, Know] = {}
+        self._all: Know | None = None
+
+    def learn(self, know: Know, lane: int | None = None) -> None:
+        """All lanes, or one, learn something."""
+        self._all = None
+        (self.know if lane is None else self.extras.setdefault(lane, Know())).join(know)
+
+    def all(self) -> Know:
+        """What any lane knows. Not to be changed."""
+        if self._all is None:
+            self._all = self.know.copy()
+            for extra in self.extras.values():
+                self._all.join(extra)
+        return self._all
 
     def settle(self) -> None:
         """The lanes have synchronised: what one knew all know."""

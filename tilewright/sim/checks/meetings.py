@@ -50,9 +50,7 @@ def _rest(clocks: Clocks, warps: Array) -> Know | None:
     for warp in map(int, warps):
         loose = clocks.loose.get(warp)
         if loose is not None:
-            found.join(loose.know)
-            for extra in loose.extras.values():
-                found.join(extra)
+            found.join(loose.all())
     return found
 
 

@@ -16,6 +16,7 @@ from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Ordering
 from tilewright.sim.checks.clocks import ROLES, Clocks, Layout
 from tilewright.sim.checks.flags import Flags
+from tilewright.sim.checks.knowledge import Know
 from tilewright.sim.checks.meetings import BarrierMeetings, ClusterMeetings, MbarrierMeetings
 from tilewright.sim.checks.shadow import NEVER
 from tilewright.sim.checks.sites import facts
@@ -42,7 +43,10 @@ class Snapshot:
         self.rows = clocks.clocks[warps].copy()
         self.now, self.open = clocks.now[warps].copy(), clocks.open[warps].copy()
         self.waited = clocks.waited[warps]
-        self.loose = {int(w): clocks.known(int(w)) for w in warps if int(w) in clocks.loose}
+        self.loose: dict[int, Know] = {}
+        if clocks.loose:
+            active = warps if group.mask is None else warps[group.mask.reshape(-1, WARP).any(1)]
+            self.loose = {warp: clocks.known(warp) for warp in active.tolist() if warp in clocks.loose}
         self.floors, self.tick = clocks.floors(group), clocks.layout.tick
 
 

@@ -7,6 +7,7 @@ before the copy is issued. A fence by the issuing thread instead counts where th
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,7 @@ class Proxies(SharedChecker):
         self.fences: dict[Wave, dict[int, list[Fence]]] = {}
         self.ops: list[Op | None] = [None]
         self.numbers: dict[int, int] = {}
+        self.into: dict[int, bool] = {}  # by an op's id: whether it copies into shared memory
         self.later: list[tuple[Wave, int, int, Finding]] = []
 
     def wave(self, wave: Wave) -> None:
@@ -142,11 +144,17 @@ class Proxies(SharedChecker):
         if memory != "shared" or not self.order.landing:
             return
         op = group.lanes.op
-        into = any(
-            a.role == "destination" and any(s in SHARED_SPACES for s in a.memories) for a in op.attrs["atom"].accesses
-        )
+        into = self.into.get(id(op))
+        if into is None:
+            into = self.into[id(op)] = any(
+                a.role == "destination" and any(s in SHARED_SPACES for s in a.memories)
+                for a in op.attrs["atom"].accesses
+            )
         effect, written = self.order.landing[-1], self.written[group.wave]
-        cells = np.arange(start >> self.shift, (start + int(np.prod(shape))) >> self.shift)
+        first, last = start >> self.shift, (start + math.prod(shape)) >> self.shift
+        if not written[first:last].any():
+            return
+        cells = np.arange(first, last)
         lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
         self._check(group, op, effect, [lane // WARP], cells, "overwrites" if into else "reads")
         if into:

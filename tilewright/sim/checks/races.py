@@ -52,6 +52,7 @@ class Races(Checker):
         self.budget = None if thorough else BUDGET
         self.shadows: dict[Any, Shadow] = {}  # of global buffers
         self.pending: dict[Wave, Pending] = {}  # of the waves' shared memory
+        self.stretches: dict[tuple[int, bool], tuple[str, bool]] = {}  # by op: what it does, whether its bytes count
         self.plain: dict[int, int] = {}  # the numbers of ops that load shared memory as threads do, by their ids
         self.arriving: list[tuple[Wave, Reach, int]] = []  # what has landed, and counts at mbarriers
 
@@ -153,16 +154,17 @@ class Races(Checker):
         if self.off:
             return
         op, shared = group.lanes.op, memory == "shared"
-        accesses = [a for a in op.attrs["atom"].accesses if a.role in ("source", "destination")]
-        mine = [a for a in accesses if any(s.value in ("smem", "dsmem") for s in a.memories) == shared]
-        verb = "load" if not mine or mine[0].does == "read" else "atomic" if mine[0].does == "update" else "store"
+        known = self.stretches.get((id(op), shared))
+        if known is None:
+            known = self.stretches[id(op), shared] = _verb(op, shared), _counted(op)
+        verb, counted = known
         number = self.order.sites.number(op, verb, shared)
         agent = self.order.sites[number].agent
         lane = np.array([_issuer(self.order.landing[-1]) if self.order.landing else 0])
         if shared:
             pending = self.pending[group.wave]
             reach = Box(start, shape[0], group.wave.shared.stride)
-            if verb == "store" and _counted(op):
+            if verb == "store" and counted:
                 self.arriving.append((group.wave, reach, number))
                 return
             acting = Acting(self.order, group, agent, lanes=lane, each=reach.count(pending.shadow.shift))
@@ -273,6 +275,13 @@ def _issuer(effect: Effect) -> int:
     if effect.lane is not None:
         return effect.lane
     return 0 if effect.mask is None else int(np.argmax(effect.mask))
+
+
+def _verb(op: Op, shared: bool) -> str:
+    """What an asynchronous copy does to shared (or global) memory."""
+    accesses = [a for a in op.attrs["atom"].accesses if a.role in ("source", "destination")]
+    mine = [a for a in accesses if any(s.value in ("smem", "dsmem") for s in a.memories) == shared]
+    return "load" if not mine or mine[0].does == "read" else "atomic" if mine[0].does == "update" else "store"
 
 
 def _counted(op: Op) -> bool:
