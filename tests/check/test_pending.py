@@ -1,0 +1,91 @@
+"""Accesses that are only noted (checks/pending.py): the same lines race as when every access is looked at cell by cell.
+
+Small random kernels: stores and loads of a few tiles in shared memory by patterns of threads, under conditions, with
+barriers of the block, of some warps, of lanes, in loops, and copies by cp.async.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.check.pairs import launch, numbers
+import tilewright as cutlass
+from tilewright import cute, sim
+from tilewright.sim.checks.collect import collecting
+from tilewright.sim.checks.pending import Pending
+
+THREADS = 96
+KINDS = ("store", "load", "sync", "warp", "named", "load", "store", "wide", "copy", "wait")
+
+
+def program(seed: int) -> list[tuple[str, int, int, int]]:
+    """(what, tile, pattern, who) of each step."""
+    draw = random.Random(seed)
+    return [(draw.choice(KINDS), draw.randrange(2), draw.randrange(5), draw.randrange(4)) for _ in range(14)]
+
+
+def place(pattern: int, t: Any) -> Any:
+    return (t, THREADS - 1 - t, (t * 5) % THREADS, t // 32 * 32 + (t + 7) % 32, t // 2)[pattern]
+
+
+def step(what: str, tile: Any, source: Any, pattern: int, t: Any) -> Any:
+    """One step; gives what was loaded."""
+    at = place(pattern, t)
+    if what == "store":
+        tile[at] = cute.Float32(t + pattern)
+    elif what == "wide":
+        tile[at] = tile[at] + 1.0
+    elif what == "load":
+        return tile[at]
+    elif what == "sync":
+        cute.arch.sync_threads()
+    elif what == "warp":
+        cute.arch.sync_warp()
+    elif what == "named":
+        cute.arch.barrier(barrier_id=1, number_of_threads=THREADS)
+    elif what == "copy":
+        atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=32)
+        one = cute.make_layout(1)
+        cute.copy(atom, cute.make_tensor(source.iterator + t, one), cute.make_tensor(tile.iterator + at, one))
+        cute.arch.cp_async_commit_group()
+    elif what == "wait":
+        cute.arch.cp_async_wait_group(0)
+    return cute.Float32(0)
+
+
+def raced(seed: int) -> set[Any]:
+    """The pairs of steps that race, by the rule and the steps' numbers."""
+    steps = program(seed)
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        memory = cute.arch.alloc_smem(cute.Float32, 2 * THREADS)
+        tiles = [cute.make_tensor(memory + k * THREADS, cute.make_layout(THREADS)) for k in range(2)]
+        total = cute.Float32(0)
+        for _turn in range(2):
+            for what, tile, pattern, who in steps:
+                if cutlass.const_expr(who == 0 and what in ("store", "load", "wide")):
+                    if t < 40:
+                        step(what, tiles[tile], x, pattern, t)
+                else:
+                    total = total + step(what, tiles[tile], x, pattern, t)
+        y[b * THREADS + t] = total
+
+    with sim.options(check="races", seed=seed), collecting() as report:
+        launch(kernel, numbers(THREADS), np.zeros(2 * THREADS, np.float32), grid=2, block=THREADS)
+    assert set(report.rules) <= {"data-race"}
+    return {(f.parties[0].op.opcode, f.parties[1].op.opcode, str(f.key)) for f in report}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_lines_race(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = raced(seed)
+    monkeypatch.setattr(Pending, "apart", lambda *_: False)
+    monkeypatch.setattr(Pending, "again", lambda *_: False)
+    assert noted == raced(seed)
