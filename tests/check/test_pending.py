@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.check.pairs import launch, numbers
 import tilewright as cutlass
+from tests.check.pairs import launch, numbers
 from tilewright import cute, sim
 from tilewright.sim.checks.collect import collecting
 from tilewright.sim.checks.pending import Pending
