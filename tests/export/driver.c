@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct { int id, pad; uint32_t value[16]; } Attribute;
 typedef struct { uint32_t grid[3], block[3], smem; void* stream; Attribute* attributes; uint32_t count; } Config;
@@ -86,6 +87,7 @@ static size_t length(const unsigned char* image) {
 }
 int cuModuleLoadData(void** module, const void* image) {
   FAIL("cuModuleLoadData");
+  usleep(1000 * number("FAKE_SLOW", 0));  // milliseconds: threads meet here unless something keeps them apart
   if (!current) return 201;
   if (memcmp(image, "\177ELF", 4)) return 200;
   size_t n = length(image);

@@ -119,7 +119,7 @@ static void *work(void *unused) {
   return NULL;
 }
 int main""")  # fmt: skip
-    done = run_c(source, exported, ["add"], driver)
+    done = run_c(source, exported, ["add"], driver, environment={"FAKE_SLOW": "30"})
     found = driver.calls()
     assert done.stdout == "0\n", done.stderr
     assert len(found.loads) == 1 and len(found.launches) == 400
