@@ -165,14 +165,15 @@ def several(a: cute.Tensor, steps: cute.Int32, stride: cute.Int32, bytes: cute.I
         end_kernel(a, total).launch(grid=(1, 2, 1), block=(32, 1, 1), use_pdl=True)
     else:
         end_kernel(a, product // 4).launch(grid=(1, 1, 1), block=(1, 1, 1), cooperative=True)
-    step_kernel(a, product % 7).launch(grid=(total - 5, 1, 1), block=(32, 1, 1), smem=60000)
+    step_kernel(a, product % 7).launch(grid=(total - 5, 1, 1), block=(32, 1, 1), smem=49140)
 
 
 @pytest.mark.parametrize("steps, stride, launches", [(8, 2, 6), (3, 1, 4)])
 def test_several_kernels_loops_and_branches(
     steps: int, stride: int, launches: int, driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With (3, 1) the sum is 5: the last launch is of no block, and is left out."""
+    """With (3, 1) the sum is 5: the last launch is of no block, and is left out. Its shared memory is more than 48 KiB
+    with the 16 bytes that the driver says are static."""
     a = GpuArray(0x4000, (100,), "<f4")
     executor = cute.compile(several, a, 8, 1, 128)
     found = both(executor, (a, steps, stride, 256), driver, tmp_path, monkeypatch)
