@@ -22,6 +22,7 @@ BLOCK = re.compile(r"^ *```python\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 
 # Pages whose programs another test runs; what is run here is the rest.
 RUN_ELSEWHERE = {
+    "docs/ahead_of_time.md": "tests/export/test_document.py",
     "README.md": "tests/repo/test_documents.py",
     "docs/analysis.md": "tests/analysis/test_docs.py",
     "docs/cuda.md": "tests/repo/test_documents.py",
