@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,12 @@ def test_slices() -> None:
     assert Path("x.svg").read_text() == cute_viz.display_layout_slice(layout, (1, None)).svg()
     (panel,) = read_svg(Path("x.svg").read_text()).panels
     assert {place for place, cell in panel.cells.items() if cell.fill != "#ffffff"} == {(1, j) for j in range(4)}
+
+
+def test_programs_that_import_cute_viz_find_it_here() -> None:
+    code = (
+        "import tilewright.compat as c; c.install(replace=True); import cute_viz, tilewright.cute_viz as own\n"
+        "from cutlass import cute; print(cute_viz is own, cute_viz.display_layout(cute.make_layout((2, 2))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
+    assert done.stdout.splitlines()[0] == "True (2,2):(1,2)"

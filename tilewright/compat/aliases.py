@@ -8,13 +8,14 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
 from tilewright.errors import ArgumentError, MissingImportError, nearest
 
 OURS, THEIRS = "tilewright", "cutlass"
+PICTURES = "cute_viz"  # the package that programs draw layouts with; one that is installed stays what it is
 
 
 class AliasFinder(MetaPathFinder, Loader):
@@ -24,7 +25,8 @@ class AliasFinder(MetaPathFinder, Loader):
         self._own_specs: dict[str, ModuleSpec | None] = {}
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        if fullname.partition(".")[0] != THEIRS:
+        served = fullname.partition(".")[0] == THEIRS or (fullname == PICTURES and not PathFinder.find_spec(PICTURES))
+        if not served:
             return None
         return ModuleSpec(fullname, self, is_package=hasattr(_ours(fullname), "__path__"))
 
@@ -41,7 +43,7 @@ class AliasFinder(MetaPathFinder, Loader):
 
 
 def _ours(alias: str) -> ModuleType:
-    name = OURS + alias.removeprefix(THEIRS)
+    name = f"{OURS}.{PICTURES}" if alias == PICTURES else OURS + alias.removeprefix(THEIRS)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
