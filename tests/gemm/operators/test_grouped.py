@@ -123,23 +123,23 @@ def entry_in(*tile: int, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("tile", "more"),
-    [((64, 32), {"stages": 3, "raster": "hilbert"}), ((128, 64), {"transposed": True}), ((128, 320), {})],
-)
-def test_the_hopper_kernel_in_several_sizes(tile: tuple[int, int], more: dict[str, Any]) -> None:
-    sizes = ((8, 64, 32), (200, 136, 72), (16, 8, 200), (1, 8, 8), (130, 328, 64))
-    for turned_a, turned_b in ((False, True), (True, False)):
-        aligned = [(8 * -(-m // 8) if turned_a else m, n, 8 * -(-k // 8)) for m, n, k in sizes]
-        problems = [(integers(i, m, k, turned=turned_a), integers(i + 5, k, n, turned=turned_b), integers(i + 8, m, n))
-                    for i, (m, n, k) in enumerate(aligned)]  # fmt: skip
-        vectors = [integers(i + 20, n) for i, (_, n, _) in enumerate(aligned)]
-        found = gemm_grouped(problems, alpha=2.0, beta=-1.0, bias=vectors, activation="relu",
-                             kernel=entry_in(*tile, **more))  # fmt: skip
-        (launch,) = found.launches
-        assert launch.kernel == "hopper_f16" and launch.tile[:2] == tile and launch.problems == tuple(range(5))
-        for (a, b, c), v, d in zip(problems, vectors, found, strict=True):
-            expected = np.maximum(2 * (a.astype(float) @ b.astype(float)) - c + v, 0)
-            np.testing.assert_array_equal(d, expected)
+    ("tile", "more", "turned"),
+    [((64, 32), {"stages": 3, "raster": "hilbert"}, False), ((128, 64), {"transposed": True}, True),
+     ((128, 320), {}, False)],
+)  # fmt: skip
+def test_the_hopper_kernel_in_several_sizes(tile: tuple[int, int], more: dict[str, Any], turned: bool) -> None:
+    """``turned``: A is contiguous along M and B along N, else both along K."""
+    sizes = ((8, 64, 32), (200, 136, 72), (16, 8, 200), (8 if turned else 1, 8, 8), (136 if turned else 130, 328, 64))
+    problems = [(integers(i, m, k, turned=turned), integers(i + 5, k, n, turned=not turned), integers(i + 8, m, n))
+                for i, (m, n, k) in enumerate(sizes)]  # fmt: skip
+    vectors = [integers(i + 20, n) for i, (_, n, _) in enumerate(sizes)]
+    found = gemm_grouped(problems, alpha=2.0, beta=-1.0, bias=vectors, activation="relu",
+                         kernel=entry_in(*tile, **more))  # fmt: skip
+    (launch,) = found.launches
+    assert launch.kernel == "hopper_f16" and launch.tile[:2] == tile and launch.problems == tuple(range(5))
+    for (a, b, c), v, d in zip(problems, vectors, found, strict=True):
+        expected = np.maximum(2 * (a.astype(float) @ b.astype(float)) - c + v, 0)
+        np.testing.assert_array_equal(d, expected)
 
 
 def test_what_tma_cannot_take_goes_to_the_other_kernel() -> None:
