@@ -45,7 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mypy(folder: Path) -> list[Found]:
     pytest.importorskip("mypy")
     command = [
-        sys.executable, "-m", "mypy", "--config-file", str(HERE / "mypy.ini"), "--cache-dir", str(folder / "cache"),
+        sys.executable, "-m", "mypy", "--config-file", str(HERE / "mypy.ini"), "--cache-dir",
+        str(ROOT / ".mypy_cache" / "types"),
         "--show-absolute-path", "--no-error-summary", *map(str, sorted(folder.glob("*.py"))),
     ]  # fmt: skip
     done = subprocess.run(
