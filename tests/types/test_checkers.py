@@ -87,7 +87,9 @@ def test_programs_are_accepted_and_mistakes_are_not(checker, folder: Path) -> No
     if checker is mypy:
         wrong = [f for f in wrong if not BEYOND_MYPY.search(lines[f.file][f.line - 1])]
     assert not wrong, "\n".join(map(str, wrong))
-    assert {(f.line, f.code) for f in found if f.file == "mistakes.py"} == expected(CHECKERS.index(checker))
+    noticed = {(f.line, f.code) for f in found if f.file == "mistakes.py"}
+    marked = expected(CHECKERS.index(checker))
+    assert noticed == marked, f"only found: {sorted(noticed - marked)}; only marked: {sorted(marked - noticed)}"
 
 
 def expected(column: int) -> set[tuple[int, str]]:
