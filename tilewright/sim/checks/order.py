@@ -60,6 +60,7 @@ class HappensBefore(Observer):
         self.mbarriers: dict[Wave, MbarrierMeetings] = {}
         self.blocks = 0
         self.landing: list[Effect] = []
+        self.agents: dict[int, set[str]] = {}  # by an op's id: those that act for it
         self.snapshots: WeakSet[Snapshot] = WeakSet()  # of effects that may still take place
         self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
@@ -189,7 +190,10 @@ class HappensBefore(Observer):
         active = _active(group)
         if effect.lane is not None:  # one of them issues for all
             active = np.arange(active.size).reshape(active.shape) == effect.lane
-        for agent in {a.agent for a in effect.op.attrs["atom"].accesses}:
+        agents = self.agents.get(id(effect.op))
+        if agents is None:
+            agents = self.agents[id(effect.op)] = {a.agent for a in effect.op.attrs["atom"].accesses}
+        for agent in agents:
             if agent in ROLES:
                 clocks.does[group.warps[active.any(1)]] |= 1 << list(ROLES).index(agent)
             if agent in self.layout.agents:

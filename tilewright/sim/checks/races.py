@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 BUDGET = 1 << 18  # cells of memory that the default checks look at one by one in one launch: some 30 ms
-STEP = 1 << 10  # cells that take as long as to keep an access, and to find that it is apart from those before it
+STEP = 64  # beside one for each lane, the cells that an access counts as which is kept
 LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands for all memory
 
 
@@ -133,7 +133,7 @@ class Races(Checker):
             self.plain[id(op)] = number
         if access.nbytes & ((1 << pending.shadow.shift) - 1):
             return
-        if site.agent and self.order.landing and _counted(op):
+        if site.agent and self.order.landing and self._counts(op):
             self.arriving.append((group.wave, reach, number))
             return
         acting = Acting(self.order, group, site.agent, mask, each=access.nbytes >> pending.shadow.shift)
@@ -209,6 +209,13 @@ class Races(Checker):
         agent = self.order.sites[number].agent
         return None if agent and not self.order.landing and agent not in self.order.layout.agents else number
 
+    def _counts(self, op: Op) -> bool:
+        """As ``_counted``, found once."""
+        known = self.stretches.get((id(op), True))
+        if known is None:
+            known = self.stretches[id(op), True] = _verb(op, True), _counted(op)
+        return known[1]
+
     def _shadow(self, buffer: Any) -> Shadow | None:
         found = self.shadows.get(buffer)
         if found is None and buffer.bytes.size <= LARGEST:
@@ -220,7 +227,7 @@ class Races(Checker):
         self, verb: str, pending: Pending, reach: Reach, acting: Acting, number: int, group: Group, values: Any
     ) -> None:
         """An access to shared memory: keep it, if it is plainly apart, else look at its cells."""
-        if not self._affords(STEP, group):
+        if not self._affords(STEP + group.lanes_count, group):
             return
         load, shadow = verb == "load", pending.shadow
         weak = not shadow.strong and self.order.sites[number].scope == THREAD
