@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 BUDGET = 1 << 18  # cells of memory that the default checks look at one by one in one launch: some 30 ms
-STEP = 64  # beside one for each lane, the cells that an access counts as which is kept
+STEP = 64  # beside two for each lane, the cells that an access counts as which is kept
 LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands for all memory
 
 
@@ -227,7 +227,7 @@ class Races(Checker):
         self, verb: str, pending: Pending, reach: Reach, acting: Acting, number: int, group: Group, values: Any
     ) -> None:
         """An access to shared memory: keep it, if it is plainly apart, else look at its cells."""
-        if not self._affords(STEP + group.lanes_count, group):
+        if not self._affords(STEP + 2 * group.lanes_count, group):
             return
         load, shadow = verb == "load", pending.shadow
         weak = not shadow.strong and self.order.sites[number].scope == THREAD
