@@ -300,3 +300,31 @@ def a_sum_cleared_by_one_of_those_who_add(bug: bool) -> None:
         cute.arch.atomic_add(total.iterator, x[b * 64 + t])
 
     launch(kernel, numbers(256), np.zeros(1, np.float32), grid=4)
+
+
+@pair("data-race", "tickets[0] = 0", "last[0] = cute.arch.atomic_add(tickets.iterator, 1)")
+def tickets_cleared_by_a_block_that_need_not_be_the_last(bug: bool) -> None:
+    """A plain store may follow the atomic that has seen all others: that of the last block, not of the first."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, sums: cute.Tensor, y: cute.Tensor, tickets: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        last = shared(1, cutlass.Int32)
+        if t == 0:
+            sums[b] = x[b]
+            cute.arch.threadfence()
+            last[0] = cute.arch.atomic_add(tickets.iterator, 1)
+        cute.arch.sync_threads()
+        if last[0] == 7:
+            cute.arch.threadfence()
+            if t == 0:
+                total = cutlass.Float32(0)
+                for k in cutlass.range(8):
+                    total += sums[k]
+                y[0] = total
+        if last[0] == (3 if bug else 7):
+            if t == 0:
+                tickets[0] = 0
+
+    launch(kernel, numbers(8), np.zeros(8, np.float32), np.zeros(1, np.float32), np.zeros(1, np.int32), grid=8)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
+NOBODY = np.zeros(0, np.int64)
 PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 
 
@@ -45,7 +46,7 @@ class CellCheck:
 
     def __init__(self, findings: Findings, order: HappensBefore, launch: Launch, facts: Facts) -> None:
         self.findings, self.order, self.launch = findings, order, launch
-        self.allocations = facts.allocations
+        self.allocations, self.heeded = facts.allocations, facts.heeded
         self.owners: dict[Shadow, Any] = {}
 
     def check(
@@ -54,21 +55,27 @@ class CellCheck:
         """``number``: of the site; ``values``: what a store writes: (buffer, access, values, offsets) or None."""
         where, shared = Cells(cells), shadow not in self.owners
         floors = acting.floors if shared else (0, 0)
-        before = where.get(shadow.written)
-        if not _older(before, *floors):
-            self._compare(verb, before, cells, acting, number, group, values, shadow)
         strong = self.order.sites[number].scope != THREAD
+        before = where.get(shadow.written)
+        seen = None if strong or shadow.observer is None else self._seen(where, shadow, acting, group, number)
+        if not _older(before, *floors):
+            hidden = before if seen is None else np.where(seen & self.order.sites.strong(before), 0, before)
+            self._compare(verb, hidden, cells, acting, number, group, values, shadow)
         # A strong access may take the place of a weak one that it is ordered with and others are not, and the other way
         # round: those are kept, too.
         for memory in shadow.weak if strong else shadow.strong.values():
             kept = where.get(memory)
+            if seen is not None:
+                kept[seen] = 0
             if not _older(kept, *floors):
                 self._compare(verb, kept, cells, acting, number, group, None, shadow)
         if strong and verb != "load" and before.any():
-            weak = (before != 0) & (self.order.sites.scopes[site_of(before)] == THREAD)
+            weak = (before != 0) & ~self.order.sites.strong(before)
             if weak.any():
                 shadow.overtaken(cells[weak], before[weak])
         entries = acting.entries(number)
+        if strong:
+            shadow.observe(where, entries if verb == "load" or self.order.sites[number].op in self.heeded else None)
         if verb == "load":
             if len(shadow.reads) >= OFTEN and shared:
                 shadow.forget(self.order.floors(acting.clocks)[0])
@@ -90,11 +97,32 @@ class CellCheck:
             elif lost.size:
                 self._together(lost, entries, shadow, cells, acting, number, group, values)
 
+    def _seen(self, where: Cells, shadow: Shadow, acting: Acting, group: Group, number: int) -> Array:
+        """bool: the cells whose last strong write somebody has read, of whom those who act now know. Strong writes come
+        before what follows such a read (PTX ISA, "Causality order"): a ticket's last block may clear it."""
+        assert shadow.observer is not None
+        reads = where.get(shadow.observer)
+        seen: Array = reads != 0
+        if seen.any():
+            seen[self._unordered(reads, acting, group, number)] = False
+        return seen
+
     def _compare(
         self, verb: str, before: Array, cells: Array, acting: Acting, number: int, group: Group, values: Any,
         shadow: Shadow,
     ) -> None:  # fmt: skip
         """Report the entries ``before`` that did not happen before."""
+        bad = self._unordered(before, acting, group, number)
+        if not bad.size:
+            return
+        bad = self._both_strong(bad, before, cells, acting, number, shadow)
+        if bad.size and verb == "store" and values is not None:
+            bad = _other_values(bad, before, cells, shadow, values, self.order)
+        if bad.size:
+            self._found(verb, bad, before, cells, acting, number, group, shadow)
+
+    def _unordered(self, before: Array, acting: Acting, group: Group, number: int) -> Array:
+        """The numbers of the entries ``before`` that did not happen before."""
         clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
         warps = group.warps[rows]
         identity = who_of(before)
@@ -110,20 +138,15 @@ class CellCheck:
             fine &= inside
             fine |= before == 0
         if fine.all():
-            return
+            return NOBODY
         if snapshot is None:
             fine |= identity == acting.thread
         else:
             fine |= (identity == acting.thread) & (clock <= snapshot.now[rows])
             fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == number)
         if fine.all():
-            return
-        bad = self._slowly(np.flatnonzero(~fine), before, acting, group)
-        bad = self._both_strong(bad, before, cells, acting, number, shadow)
-        if bad.size and verb == "store" and values is not None:
-            bad = _other_values(bad, before, cells, shadow, values, self.order)
-        if bad.size:
-            self._found(verb, bad, before, cells, acting, number, group, shadow)
+            return NOBODY
+        return self._slowly(np.flatnonzero(~fine), before, acting, group)
 
     def _slowly(self, bad: Array, before: Array, acting: Acting, group: Group) -> Array:
         """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""

@@ -107,6 +107,7 @@ class Shadow:
         # all blocks would not do: the last but one may be of the block that reads the sum, and knows of its own.
         self.strong: dict[int, Array] = {}
         self.weak: list[Array] = []  # of cells whose last access is strong the last weak write, once there are any
+        self.observer: Array | None = None  # of cells with strong writes who has read the last of them
         self.sorted = -1  # the newest tick of the reads that are in the cells
         self.reads: list[Read] = []
         self.kept = 0
@@ -133,6 +134,13 @@ class Shadow:
         if not self.weak:
             self.weak.append(np.zeros(self.cells, np.int64))
         self.weak[0][cells] = entries
+
+    def observe(self, where: Cells, entries: Array | None) -> None:
+        """A strong access: by somebody who looks at what was there, or (None) who does not."""
+        if entries is not None and self.observer is None:
+            self.observer = np.zeros(self.cells, np.int64)
+        if self.observer is not None:
+            where.set(self.observer, 0 if entries is None else entries)
 
     def forget(self, floor: int) -> None:
         """Drop reads that are older than a barrier which everybody has passed."""

@@ -18,8 +18,10 @@ from tilewright.sim.access import WIDEST
 from tilewright.sim.access import Access as Width
 from tilewright.sim.checks.initialised import doubtful
 from tilewright.sim.checks.kinds import SIGNED, concerned, polls
+from tilewright.sim.checks.shadow import site_of
 from tilewright.sim.program import Program
 
+Array = np.ndarray[Any, Any]
 MOST_SITES = 1023  # what an epoch has bits for; further ones share the last number
 THREAD = SCOPES.index("thread")
 
@@ -74,6 +76,11 @@ class Sites:
             known = self.numbers[key] = min(len(self.found) - 1, MOST_SITES)
             self.scopes[known] = self.found[known].scope
         return known
+
+    def strong(self, entries: Array) -> Array:
+        """bool: which entries of shadow memory are strong accesses."""
+        found: Array = self.scopes[site_of(entries)] != THREAD
+        return found
 
     def __getitem__(self, number: int) -> Site:
         return self.found[number]
@@ -168,6 +175,7 @@ class Facts:
         used = {operand for op in ops for operand in op.operands}
         tests = [op for op in self.calls if isinstance(op.attrs["atom"], MbarrierTest)]
         self.unheeded = {op for op in tests if op.result not in used}
+        self.heeded = {op for op in self.calls if op.results and op.result in used}
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
         self.doubtful = doubtful(function)  # fragments that may be read before they are written
         self.least_shared_element = min(
