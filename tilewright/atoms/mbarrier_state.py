@@ -162,7 +162,8 @@ class Touch:
             row = int(np.argmax(over))
             raise self.fault(self.rows == row, f"{self.name}: {int(total[row])} more arrivals than it expects at "
                              f"{table.describe(row)}", "the count of mbarrier_init is the number of arrivals of one "
-                             "phase: give all threads that arrive, or let one of them (elect_one) do it")  # fmt: skip
+                             "phase: give all threads that arrive, or let one of them (elect_one) do it; and wait for the "
+                             "stage to be empty (producer_acquire) before it is filled again")  # fmt: skip
         table.pending -= total
         warps = self.lanes.sreg("warpid")[self.active].astype(np.int64)
         ranks = self.lanes.sreg("cluster_ctarank")[self.active]
@@ -194,8 +195,9 @@ class Touch:
             row = int(np.argmax(unseen))
             raise self.fault(self.rows == row, f"{self.name}: {table.describe(row)} completes again before anybody "
                              "has waited for its last phase; a thread that waits now could not tell the two apart",
-                             "wait for a phase before arriving for the next one: check that the count of mbarrier_init "
-                             "is all that arrive, and the parity that others wait for")  # fmt: skip
+                             "wait for a phase before arriving for the next one (producer_acquire before "
+                             "producer_commit, consumer_wait before consumer_release): check that the count of "
+                             "mbarrier_init is all that arrive, and the parity that others wait for")  # fmt: skip
         table.completed[done] += 1
         table.pending[done] = table.expected[done]
         table.before[done], table.came[done] = table.came[done], 0
