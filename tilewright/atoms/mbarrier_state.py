@@ -162,8 +162,8 @@ class Touch:
             row = int(np.argmax(over))
             raise self.fault(self.rows == row, f"{self.name}: {int(total[row])} more arrivals than it expects at "
                              f"{table.describe(row)}", "the count of mbarrier_init is the number of arrivals of one "
-                             "phase: give all threads that arrive, or let one of them (elect_one) do it; and wait for the "
-                             "stage to be empty (producer_acquire) before it is filled again")  # fmt: skip
+                             "phase: give all threads that arrive, or let one of them (elect_one) do it; and wait for "
+                             "the stage to be empty (producer_acquire) before it is filled again")  # fmt: skip
         table.pending -= total
         warps = self.lanes.sreg("warpid")[self.active].astype(np.int64)
         ranks = self.lanes.sreg("cluster_ctarank")[self.active]
