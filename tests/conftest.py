@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers must not fight over the cores
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -29,6 +30,16 @@ def gpu_count() -> int:
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
+
+
+@pytest.fixture
+def values_unchecked() -> Iterator[None]:
+    """For tests about poison and about integers that wrap around: with all checks chosen (TILEWRIGHT_SIM_CHECK=all)
+    each of them would be a finding."""
+    from tilewright import sim
+
+    with sim.options(check=f"{sim.current_options().check},-uninitialised,-arithmetic"):
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -32,6 +32,8 @@ from tilewright.lang.numbers.numeric import (
     wrap,
 )
 
+pytestmark = pytest.mark.usefixtures("values_unchecked")
+
 
 @pytest.fixture
 def staged():

@@ -13,6 +13,8 @@ import tilewright.cute as cute
 from tilewright.ir.fold import normalise
 from tilewright.lang.numbers import promote
 
+pytestmark = pytest.mark.usefixtures("values_unchecked")
+
 TYPES = [getattr(cutlass, name) for name in "Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64 Boolean".split()]
 OPERATORS = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b,

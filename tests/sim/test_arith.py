@@ -34,6 +34,8 @@ from tilewright.ir.types import (
     VecType,
 )  # fmt: skip
 
+pytestmark = pytest.mark.usefixtures("values_unchecked")
+
 INTEGERS = [I8, I16, I32, I64, U8, U16, U32, U64]
 FLOATS = [F16, BF16, F32, F64]
 

@@ -29,6 +29,8 @@ from tilewright.ir.types import (
     ScalarType,
 )  # fmt: skip
 
+pytestmark = pytest.mark.usefixtures("values_unchecked")
+
 TYPES = [I8, U8, I16, F16, BF16, I32, F32, I64, F64, E4M3]
 
 

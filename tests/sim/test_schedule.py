@@ -15,6 +15,8 @@ from tilewright.ir.core import Op
 from tilewright.ir.instruction import Instruction
 from tilewright.ir.types import F32, I32
 
+pytestmark = pytest.mark.usefixtures("values_unchecked")
+
 SEEDS = pytest.mark.parametrize("seed", range(8))
 
 

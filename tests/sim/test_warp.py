@@ -11,6 +11,8 @@ from tilewright.atoms.warp import ElectOne, MatchAny, Redux, Shuffle, Vote
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.ir.types import BOOL, F16, F32, F64, I32, U32, ScalarType
 
+pytestmark = pytest.mark.usefixtures("values_unchecked")
+
 FULL = -1
 
 
