@@ -328,3 +328,34 @@ def tickets_cleared_by_a_block_that_need_not_be_the_last(bug: bool) -> None:
                 tickets[0] = 0
 
     launch(kernel, numbers(8), np.zeros(8, np.float32), np.zeros(1, np.float32), np.zeros(1, np.int32), grid=8)
+
+
+@pair("data-race", "flag[0] = 0  # lowered", "cute.arch.atomic_exch(flag.iterator, 1)")
+def a_flag_lowered_before_it_has_been_seen(bug: bool) -> None:
+    """Who has read the flag may store to it plainly, whatever the scope of what it acquired."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, d: cute.Tensor, y: cute.Tensor, flag: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if b == 1:
+            d[t] = x[t]
+            cute.arch.threadfence()
+            cute.arch.sync_threads()
+            if t == 0:
+                cute.arch.atomic_exch(flag.iterator, 1)
+        else:
+            if cutlass.const_expr(bug):
+                if t == 0:
+                    flag[0] = 0  # lowered
+            if t == 0:
+                while cute.arch.load(flag.iterator, sem="relaxed", scope="gpu") != 1:
+                    pass
+                cute.arch.threadfence()
+            cute.arch.sync_threads()
+            y[t] = d[63 - t]
+            if cutlass.const_expr(not bug):
+                if t == 0:
+                    flag[0] = 0
+
+    launch(kernel, numbers(64), np.zeros(64, np.float32), np.zeros(64, np.float32), np.zeros(1, np.int32), grid=2)

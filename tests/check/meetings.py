@@ -295,3 +295,23 @@ def registers_given_back_by_one_warp_of_four(bug: bool) -> None:
         y[t] = 1.0
 
     launch(kernel, np.zeros(256, np.float32), block=256)
+
+
+@pair("barrier-shared | barrier 0 of one block is used with")
+def a_named_barrier_with_the_number_of_sync_threads(bug: bool) -> None:
+    """Two warps meet at barrier 0, which is that of sync_threads: the third may be counted among them."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(64)
+        if t < 64:
+            s[t] = x[t]
+            if cutlass.const_expr(bug):
+                cute.arch.barrier(barrier_id=0, number_of_threads=64)
+            else:
+                cute.arch.barrier(barrier_id=1, number_of_threads=64)
+            y[t] = s[63 - t]
+        cute.arch.sync_threads()
+
+    launch(kernel, numbers(64), numbers(64), block=96)
