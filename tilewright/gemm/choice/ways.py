@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
 
 Problem = tuple[int, int, int, int]  # M, N, K, L
@@ -22,6 +22,7 @@ Vector = Any  # numpy float64, one element an option
 NEVER = 1e30  # microseconds of an option that is not possible
 EVEN = 0  # parts of a tile in Stream-K's even shares
 PARTS = (2, 3, 4, 8)
+HOPPER_PARTS = (8,)  # clusters that share k tiles do better with fewer, and with 8 where tiles are few
 MIN_K_TILES = 2  # of a block that shares tiles
 
 
@@ -53,11 +54,12 @@ class Way:
 
 
 def ways_of(configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool]) -> list[Way]:
-    """All options: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether blocks may
-    share tiles. Those of whole tiles come first, Stream-K's last."""
+    """All options of a kernel: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether
+    blocks may share tiles. Those of whole tiles come first, Stream-K's last."""
     found = [Way(config, 1) for config, may in zip(configs, whole, strict=True) if may]
     sharing = [config for config, may in zip(configs, shares, strict=True) if may]
-    return found + [Way(config, parts) for parts in (*PARTS, EVEN) for config in sharing]
+    several = HOPPER_PARTS if isinstance(configs[0], HopperConfig) else PARTS
+    return found + [Way(config, parts) for parts in (*several, EVEN) for config in sharing]
 
 
 def along(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:
