@@ -56,19 +56,26 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sectors: dict[str, int] = {"load": 0, "store": 0}
         self.requests: dict[str, int] = {"load": 0, "store": 0}
-        real = Watch.access
+        access, pointed = Watch.access, Watch.pointed
 
-        def access(
-            watch: Any, verb: str, buffer: Any, group: Any, off: Any, access: Any, mask: Any, values: Any
-        ) -> None:
-            real(watch, verb, buffer, group, off, access, mask, values)
+        def count(verb: str, buffer: Any, off: Any, one: Any, mask: Any) -> None:
             if buffer.word == "global":
-                assert mask is None and access.parts == 1
-                for warp in np.asarray(off).reshape(-1, 32):
-                    self.sectors[verb] += len({byte // 32 for o in warp for byte in range(o, o + access.width)})
-                    self.requests[verb] += 1
+                assert mask is None
+                for part in range(one.parts):
+                    for warp in np.asarray(off).reshape(-1, 32) + part * one.width:
+                        self.sectors[verb] += len({byte // 32 for o in warp for byte in range(o, o + one.width)})
+                        self.requests[verb] += 1
 
-        monkeypatch.setattr(Watch, "access", access)
+        def met(watch: Any, verb: str, buffer: Any, group: Any, off: Any, one: Any, mask: Any, values: Any) -> None:
+            access(watch, verb, buffer, group, off, one, mask, values)
+            count(verb, buffer, off, one, mask)
+
+        def at(watch: Any, verb: str, buffer: Any, group: Any, pointer: Any, one: Any, mask: Any, values: Any) -> None:
+            pointed(watch, verb, buffer, group, pointer, one, mask, values)
+            count(verb, buffer, pointer.off, one, mask)
+
+        monkeypatch.setattr(Watch, "access", met)
+        monkeypatch.setattr(Watch, "pointed", at)
 
     def run(self, tiled: Any, source: Any, destination: Any, array: np.ndarray[Any, Any]) -> Any:
         layouts = [side.layout if side is not None and side.space.value == "smem" else side and "gmem"
