@@ -59,6 +59,7 @@ int cuStreamDestroy_v2(void* s) { free(s); return 0; }
 int cuStreamSynchronize(void* s) { (void)s; return 0; }
 int cuMemAlloc_v2(void** p, size_t n) { *p = malloc(n); return 0; }
 int cuMemFree_v2(void* p) { free(p); return 0; }
+int cuMemsetD8Async(void* p, unsigned char v, size_t n, void* s) { (void)s; memset(p, v, n); return 0; }
 int cuMemcpyHtoD_v2(void* to, const void* from, size_t n) { memcpy(to, from, n); return 0; }
 int cuMemcpyDtoH_v2(void* to, const void* from, size_t n) { memcpy(to, from, n); return 0; }
 int cuEventCreate(void** e, unsigned flags) { *e = malloc(1 + flags); return 0; }
