@@ -55,10 +55,10 @@ def gemm_grouped(
     Raises ArgumentError for operands that do not go together, before anything is launched.
 
     >>> import numpy as np
-    >>> sizes = ((3, 16, 8), (70, 24, 40), (1, 8, 13))
+    >>> sizes = ((3, 16, 8), (70, 24, 40), (2, 8, 13))
     >>> found = gemm_grouped([(np.ones((m, k), np.float16), np.ones((k, n), np.float16)) for m, n, k in sizes])
     >>> [(d.shape, d[0, 0].item()) for d in found]
-    [((3, 16), 8.0), ((70, 24), 40.0), ((1, 8), 13.0)]
+    [((3, 16), 8.0), ((70, 24), 40.0), ((2, 8), 13.0)]
     >>> [(launch.kernel, launch.problems) for launch in found.launches]
     [('hopper_f16', (0, 1)), ('tensorop_f16', (2,))]
     """

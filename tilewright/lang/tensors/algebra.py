@@ -165,6 +165,7 @@ def _tuple(x: Any) -> Any:
 def make_tile(*layouts: Any, loc: Any = None, ip: Any = None) -> tuple[Any, ...]:
     """A tiler by mode: each argument is a layout, an extent ``n`` (for ``n:1``), None or again a tiler.
 
+    >>> from tilewright.layout import zipped_divide
     >>> zipped_divide(Layout((8, 12)), make_tile(Layout(2, 4), 3))
     ((2,3),(4,4)):((4,8),(1,24))
     """
