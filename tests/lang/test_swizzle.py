@@ -100,6 +100,33 @@ def test_the_bytes_are_where_the_hardware_puts_them() -> None:
     assert out.tolist() == [SWIZZLE(2 * i) // 2 for i in range(512)]
 
 
+@pytest.mark.parametrize("bits", [0, 2, 3])
+def test_another_swizzle_takes_the_place_of_the_first(bits: int) -> None:
+    """Memory that held a tile of one swizzle serves another one: from its start, and from its second stage."""
+
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        space = utils.SmemAllocator().allocate(2048, byte_alignment=1024)
+        raw = cute.make_tensor(cute.recast_ptr(space, dtype=cutlass.Int32), cute.make_layout(512))
+        for i in range(512):
+            raw[i] = i
+        first = cute.recast_ptr(space, SWIZZLE, dtype=cutlass.Float16)
+        for stage in cutlass.range_constexpr(2):
+            pointer = cute.recast_ptr(first + 512 * stage, cute.make_swizzle(bits, 4, 3), dtype=cutlass.Int32)
+            seen = cute.make_tensor(pointer, cute.make_layout(256))
+            for i in range(256):
+                out[stage, i] = seen[i]
+
+    @cute.jit
+    def host(out: cute.Tensor) -> None:
+        kernel(out).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    out = np.zeros((2, 256), np.int32)
+    host(from_dlpack(out))
+    swizzle = cute.make_swizzle(bits, 4, 3)
+    assert out.tolist() == [[256 * stage + swizzle(4 * i) // 4 for i in range(256)] for stage in range(2)]
+
+
 def test_a_swizzle_that_parts_the_bytes_of_an_element(stage: Any) -> None:
     space = utils.SmemAllocator().allocate(1024, byte_alignment=1024)
     with pytest.raises(ConstraintError, match=r"S<3,0,3> on bytes breaks up elements of 4 bytes"):

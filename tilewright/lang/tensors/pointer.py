@@ -350,8 +350,9 @@ def _looks_like_device(address: int) -> bool:
 def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """``ptr`` as a pointer to ``dtype``, and under ``swizzle_``, a Swizzle of *byte* addresses.
 
-    ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every element type, as TMA and wgmma do. The swizzle
-    of a composed *layout* counts elements: for Float16 the same permutation is ``Sw<3,3,3>`` there.
+    ``swizzle_`` takes the place of the one that ``ptr`` has, so that memory which one tensor needs no longer can serve
+    another; None keeps it. ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every element type, as TMA and
+    wgmma do. The swizzle of a composed *layout* counts elements: for Float16 the same permutation is ``Sw<3,3,3>`` there.
 
     Raises ConstraintError when the base is not aligned to the swizzle's span (the permutation of address bits would
     not be one of offsets), and when the swizzle parts the bytes of an element.
@@ -361,11 +362,14 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
     if swizzle_ is None:
         return ptr
     swizzle = bits_of(swizzle_)
+    swizzle.in_units(element_bytes(ptr.dtype))  # refuses a swizzle that parts the bytes of an element
+    if ptr.swizzle == swizzle:
+        return ptr._with(of_layout=False)
+    if ptr.swizzle is not None:
+        plain, offset = ptr.unswizzled()
+        ptr = plain + offset
     if swizzle.bits == 0:
         return ptr
-    swizzle.in_units(element_bytes(ptr.dtype))  # refuses a swizzle that parts the bytes of an element
-    if ptr.swizzle is not None and ptr.swizzle != swizzle:
-        raise ConstraintError(f"recast_ptr: {ptr} is swizzled already; it cannot take {swizzle} as well")
     if ptr.alignment % swizzle.span:
         raise ConstraintError(
             f"recast_ptr: {swizzle} permutes blocks of {swizzle.span} bytes, but {ptr} is aligned to {ptr.alignment}; "

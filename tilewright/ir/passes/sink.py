@@ -1,0 +1,89 @@
+"""Divisions that one arm of a branch alone needs move into that arm.
+
+``m = i % n`` before ``if i >= n: m = ...`` is a program that runs: where n is 0 the remainder means nothing, and nobody
+reads it. A GPU computes some number there; the simulator reports a division by zero. In the arm that reads it, only
+lanes divide that need the result. Selections, which short branches have become, are made branches again for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.ops import PURE
+from tilewright.ir.types import BOOL
+
+DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
+
+
+def sink_divisions(function: Function) -> None:
+    """Move each division whose divisor may be zero, and what is computed from it, into the arm that alone reads it."""
+    if any(map(_may_fail, function.walk())):
+        _sink(function.body, Counter(_read(function.walk())))
+
+
+def _sink(block: Block, uses: Counter[Value]) -> None:
+    for selections in _selections(block):
+        branch = _as_branch(selections)
+        at = block.ops.index(selections[0])
+        if any(_needed_only_in(arm, block.ops[:at], uses) for arm in branch.regions):
+            block.ops[at : at + len(selections)] = [branch]
+            for result in branch.results:
+                result.op = branch
+            uses.subtract([selections[0].operands[0]] * (len(selections) - 1))
+    for branch in [op for op in block.ops if op.opcode == "if"]:
+        for arm in branch.regions:
+            moved = _needed_only_in(arm, block.ops[: block.ops.index(branch)], uses)
+            if moved:
+                block.ops[:] = [op for op in block.ops if op not in moved]
+                arm.ops[:0] = moved
+    for op in block.ops:
+        for region in op.regions:
+            _sink(region, uses)
+
+
+def _needed_only_in(arm: Block, before: list[Op], uses: Counter[Value]) -> list[Op]:
+    """The ops of ``before``, in order, that belong into ``arm``: divisions that may fail, and what depends on them."""
+    inside = Counter(_read(arm.walk()))
+    candidates = []
+    for op in reversed(before):
+        if op.opcode in PURE and op.results and all(0 < uses[r] == inside[r] for r in op.results):
+            candidates.append(op)
+            inside.update(_read((op,)))
+    moved: dict[Op, None] = {}
+    results: set[Value] = set()
+    for op in reversed(candidates):
+        if _may_fail(op) or not results.isdisjoint(op.operands):
+            moved[op] = None
+            results.update(op.results)
+    return list(moved)
+
+
+def _selections(block: Block) -> list[list[Op]]:
+    """The runs of neighbouring selections by one condition."""
+    runs: list[list[Op]] = []
+    last: Op | None = None
+    for op in block.ops:
+        if op.opcode == "select" and op.operands[0].type == BOOL:
+            same = last is not None and last.opcode == "select" and last.operands[0] is op.operands[0]
+            runs[-1].append(op) if same else runs.append([op])
+        last = op
+    return runs
+
+
+def _as_branch(selections: list[Op]) -> Op:
+    arms = [Block([], [Op("yield", [op.operands[i] for op in selections], [], {}, [], None)]) for i in (1, 2)]
+    first = selections[0]
+    return Op("if", [first.operands[0]], [r for op in selections for r in op.results], {}, arms, first.loc)
+
+
+def _may_fail(op: Op) -> bool:
+    return op.opcode in DIVISIONS and not (isinstance(op.operands[1], Constant) and op.operands[1].value)
+
+
+def _read(ops: Iterable[Op]) -> Iterable[Value]:
+    for op in ops:
+        yield from op.operands
+        for pair in op.attrs.get("within", ()):
+            yield from pair
