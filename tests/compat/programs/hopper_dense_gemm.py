@@ -1,5 +1,5 @@
-"""D = A B^T on Hopper, a tile a block, one role: all warps multiply by wgmma, warp 0 also loads by TMA (multicast in the
-cluster) and stores by TMA out of buffers that lie where A's stages were."""
+"""D = A B^T on Hopper, a tile a block, one role: all warps multiply by wgmma, warp 0 also loads by TMA (multicast in
+the cluster) and stores by TMA out of buffers that lie where A's stages were."""
 
 import argparse
 from typing import Tuple, Type
@@ -430,7 +430,7 @@ if __name__ == "__main__":
         raise RuntimeError("Hopper is required")
     arguments = vars(args)
     time = run(**arguments)
-    print(f"{args.mnkl} {args.a_dtype} {args.tile_shape_mn} {args.cluster_shape_mn}:", "timed" if time > 0 else "no time")
+    print(f"{args.mnkl}, {args.tile_shape_mn}, {args.cluster_shape_mn}:", "timed" if time > 0 else "no time")
     if args.mnkl == SMALL:
         e4m3, f16, f32 = cutlass.dtype("Float8E4M3FN"), cutlass.Float16, cutlass.Float32
         for changes in (

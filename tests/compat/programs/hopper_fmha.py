@@ -552,10 +552,10 @@ def run(q_shape, k_shape, dtype, mma_tiler_mn, is_causal, lengths, tolerance):
     def make(s, h):
         data = torch.randn(made_b, s, h, d).to(torch_dtype)
         on_gpu = data.cuda()
-        return data, on_gpu, from_dlpack(on_gpu, assumed_align=16)
+        return data, from_dlpack(on_gpu, assumed_align=16), on_gpu
 
-    (q, q_gpu, q_t), (k, k_gpu, k_t), (v, v_gpu, v_t) = make(s_q, h_q), make(s_k, h_k), make(s_k, h_k)
-    _, o_gpu, o_t = make(s_q, h_q)
+    (q, q_t, _), (k, k_t, _), (v, v_t, _) = make(s_q, h_q), make(s_k, h_k), make(s_k, h_k)
+    _, o_t, o_gpu = make(s_q, h_q)
     lse_gpu = torch.zeros(made_b, s_q, h_q, device="cuda")
     lse = from_dlpack(lse_gpu.permute(1, 2, 0)).mark_layout_dynamic(leading_dim=1)
 
@@ -574,7 +574,7 @@ def run(q_shape, k_shape, dtype, mma_tiler_mn, is_causal, lengths, tolerance):
         parts = [((i, slice(None)), (i, slice(None))) for i in range(b)]
     else:
         parts = [
-            ((0, slice(int(cum_q[i]), int(cum_q[i + 1]))), (0, slice(int(cum_k[i]), int(cum_k[i + 1])))) for i in range(b)
+            ((0, slice(*cum_q[i : i + 2].tolist())), (0, slice(*cum_k[i : i + 2].tolist()))) for i in range(b)
         ]
     for at_q, at_k in parts:
         expected, expected_lse = reference(q[at_q], k[at_k], v[at_k], is_causal, scale)

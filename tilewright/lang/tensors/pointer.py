@@ -351,8 +351,9 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
     """``ptr`` as a pointer to ``dtype``, and under ``swizzle_``, a Swizzle of *byte* addresses.
 
     ``swizzle_`` takes the place of the one that ``ptr`` has, so that memory which one tensor needs no longer can serve
-    another; None keeps it. ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every element type, as TMA and
-    wgmma do. The swizzle of a composed *layout* counts elements: for Float16 the same permutation is ``Sw<3,3,3>`` there.
+    another; None keeps it. ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every element type, as TMA
+    and wgmma do. The swizzle of a composed *layout* counts elements: for Float16 the same permutation is ``Sw<3,3,3>``
+    there.
 
     Raises ConstraintError when the base is not aligned to the swizzle's span (the permutation of address bits would
     not be one of offsets), and when the swizzle parts the bytes of an element.
