@@ -18,7 +18,8 @@ __getattr__, __dir__, __all__ = lazily(
             "Float32 Float64 Float4E2M1FN Float8E4M3 Float8E4M3FN Float8E5M2 as_numeric"
         ),
         "tilewright.lang.tensors.choose": "min max",
-        "tilewright.lang.staging.ranges": "range range_constexpr const_expr dynamic_expr",
+        "tilewright.lang.staging.ranges": "range range_constexpr range_dynamic const_expr dynamic_expr",
+        "tilewright.lang.tensors.pointer": "AddressSpace Pointer",
         "tilewright.lang.arguments.signature": "Constexpr",
         "tilewright.lang.arguments.protocol": "register_jit_arg_adapter",
         "tilewright.lang.numbers.dtypes": "dtype",

@@ -56,8 +56,11 @@ from tilewright.lang.staging.ranges import const_expr as const_expr
 from tilewright.lang.staging.ranges import dynamic_expr as dynamic_expr
 from tilewright.lang.staging.ranges import range as range
 from tilewright.lang.staging.ranges import range_constexpr as range_constexpr
+from tilewright.lang.staging.ranges import range_dynamic as range_dynamic
 from tilewright.lang.tensors.choose import max as max
 from tilewright.lang.tensors.choose import min as min
+from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
+from tilewright.lang.tensors.pointer import Pointer as Pointer
 
 __version__: str
 

@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazily(
             "Float Constexpr const_expr dynamic_expr range range_constexpr min max dsl_user_op extract_mlir_values "
             "new_from_mlir_values"
         ),
+        "tilewright.lang.numbers.numeric_class": "NumericMeta",
         "tilewright.lang.staging.generate": "if_generate not_",
         "tilewright.lang.staging.generate_loops": "for_generate while_generate yield_out",
         "tilewright.errors": "DSLCudaRuntimeError=MachineError DSLRuntimeError=TilewrightError",

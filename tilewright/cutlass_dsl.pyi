@@ -31,6 +31,7 @@ from tilewright import range_constexpr as range_constexpr
 from tilewright._mlir.ir import T as T
 from tilewright.errors import MachineError as DSLCudaRuntimeError
 from tilewright.errors import TilewrightError as DSLRuntimeError
+from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.lang.staging.generate import if_generate as if_generate
 from tilewright.lang.staging.generate import not_ as not_
 from tilewright.lang.staging.generate_loops import for_generate as for_generate

@@ -119,3 +119,40 @@ def test_nothing_is_left_behind() -> None:
     compat.uninstall()
     assert torch.cuda.is_available is not available and x.device.type == "cpu"
     assert isinstance(torch.Generator(), torch.Generator) and torch.Generator.__module__ != "torch"
+
+
+def test_operators_of_the_programs_own() -> None:
+    @torch.library.custom_op("tilewright_tests::doubled", mutates_args=(), device_types="cuda")
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        assert x.is_cuda
+        out = x.clone()
+        run(from_dlpack(out))
+        return out
+
+    @torch.library.custom_op("tilewright_tests::double_it", mutates_args={"x"}, device_types=("cuda",))
+    def double_it(x: torch.Tensor, times: int = 1) -> None:
+        for _ in range(times):
+            run(from_dlpack(x.detach()))
+
+    x = torch.ones(4, device="cuda")
+    made = doubled(x)
+    assert made.is_cuda and made.tolist() == [2] * 4 and x.tolist() == [1] * 4
+    double_it(x, times=3)
+    assert x.tolist() == [8] * 4
+
+
+def test_each_name_has_a_function_of_its_own() -> None:
+    """PyTorch's compiler keeps a rule by function: one for two names is an error when it is first imported."""
+    import types
+
+    names = [vars(torch.cuda), vars(torch.cuda.nvtx)]
+    ours = [
+        (name, value) for module in names for name, value in module.items()
+        if isinstance(value, types.FunctionType) and value.__module__ == "tilewright.compat.torch_names"
+    ]  # fmt: skip
+    assert len(ours) > 25
+    shared = ("stream", "StreamContext", "device", "device_of", "range")
+    functions = [value for name, value in ours if name not in shared]
+    assert len(set(functions)) == len(functions)
+    with torch.cuda.nvtx.range("a part of {}", 1):
+        pass

@@ -210,3 +210,16 @@ def test_in_host_code(capsys) -> None:
 
 def test_numerics_as_text() -> None:
     assert str(cutlass.Int32(3)) == "3" and repr(cutlass.Float16(2)) == "Float16(2.0)"
+
+
+def test_types_and_layouts_in_f_strings(capsys) -> None:
+    @cute.jit
+    def host(a: cute.Tensor, n: cutlass.Int32) -> None:
+        print(f"{a.layout} {a.type} {n:4d} {n!r}|")
+        cute.printf(f"{a.layout} {a.type} {n:4d}|")
+
+    host(np.zeros((3, 4), np.float32), 5)
+    assert capsys.readouterr().out.splitlines() == [
+        '(?,?):(?,1) !cute.memref<f32, gmem, align<4>, "(?,?):(?,1)"> ? Int32(?)|',
+        '(3,4):(4,1) !cute.memref<f32, gmem, align<4>, "(3,4):(4,1)">    5|',
+    ]

@@ -5,5 +5,5 @@ from tilewright._lazy import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {"tilewright.lang.staging.protocol": "extract_mlir_values new_from_mlir_values"},
-    ("arch", "dsl", "runtime", "typing"),
+    ("arch", "common", "dsl", "runtime", "typing"),
 )

@@ -3,6 +3,7 @@
 """``cutlass.base_dsl``: the modules beneath the CuTe DSL, of which programs import a few names."""
 
 from tilewright.base_dsl import arch as arch
+from tilewright.base_dsl import common as common
 from tilewright.base_dsl import dsl as dsl
 from tilewright.base_dsl import runtime as runtime
 from tilewright.base_dsl import typing as typing

@@ -1,6 +1,6 @@
 # Made by `python tools/stubs.py` from tilewright/base_dsl/typing.py; do not edit.
 # ruff: noqa: E501, F401, F403, I001, UP
-"""``cutlass.base_dsl.typing``: numeric types."""
+"""``cutlass.base_dsl.typing``: numeric types, and the protocols of arguments."""
 
 from tilewright import BFloat16 as BFloat16
 from tilewright import Boolean as Boolean
@@ -23,3 +23,5 @@ from tilewright import Uint32 as Uint32
 from tilewright import Uint64 as Uint64
 from tilewright import Uint8 as Uint8
 from tilewright import as_numeric as as_numeric
+from tilewright.lang.arguments.protocol import DynamicExpression as DynamicExpression
+from tilewright.lang.arguments.protocol import JitArgument as JitArgument

@@ -6,6 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any
 
 from tilewright.compat import recording
@@ -118,8 +120,8 @@ def stream(stream: Stream | None) -> Iterator[None]:
 
 
 @contextmanager
-def device(device: Any) -> Iterator[None]:
-    """``torch.cuda.device``: there is one."""
+def device(device: Any, *_: Any, **__: Any) -> Iterator[None]:
+    """``torch.cuda.device``: there is one; ``torch.cuda.nvtx.range``: nobody measures."""
     yield
 
 
@@ -135,8 +137,8 @@ def _no_seed(seed: int = 0) -> None:
     """Random numbers on "cuda" are those of the CPU."""
 
 
-def replacements(torch: Any, is_cuda: Callable[[Any], bool]) -> dict[Any, dict[str, Any]]:
-    """What takes the place of PyTorch's own, by module."""
+def replacements(torch: Any, is_cuda: Callable[[Any], bool], mode: Callable[[], Any]) -> dict[Any, dict[str, Any]]:
+    """What takes the place of PyTorch's own, by module. ``mode()`` is the function mode in which programs run."""
     manual_seed = torch.manual_seed
 
     def set_device_by_default(device: Any) -> None:
@@ -161,13 +163,49 @@ def replacements(torch: Any, is_cuda: Callable[[Any], bool]) -> dict[Any, dict[s
         "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing, "can_device_access_peer": lambda *_: False,
     }  # fmt: skip
     return {
-        torch.cuda: {name: value for name, value in cuda.items() if name == "graph" or hasattr(torch.cuda, name)},
-        torch.cuda.nvtx: {"range_push": _zero, "range_pop": _zero, "mark": _nothing},
+        torch.cuda: {
+            name: _own(value) for name, value in cuda.items() if name == "graph" or hasattr(torch.cuda, name)
+        },
+        torch.cuda.nvtx: {"range_push": _own(_zero), "range_pop": _own(_zero), "mark": _own(_nothing), "range": device},
         torch: {
             "set_default_device": set_device_by_default,
             "Generator": _generator_class(torch.Generator, is_cuda),
         },
+        torch.library: {"custom_op": _custom_op(torch.library.custom_op, is_cuda, mode)},
     }  # fmt: skip
+
+
+def _own(function: Any) -> Any:
+    """A function of its own for each name: PyTorch's compiler keeps a rule for each function of ``torch.cuda``."""
+    if not isinstance(function, FunctionType):
+        return function
+    made = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _custom_op(real: Callable[..., Any], is_cuda: Callable[[Any], bool], mode: Callable[[], Any]) -> Any:
+    """``torch.library.custom_op``: an operator of CUDA tensors is one of the CPU's, where the tensors lie. PyTorch
+    calls its function outside every mode, so it enters the program's again."""
+
+    def custom_op(name: str, fn: Any = None, /, *, device_types: Any = None, **kwargs: Any) -> Any:
+        if fn is None:
+            return lambda function: custom_op(name, function, device_types=device_types, **kwargs)
+        if device_types is not None:
+            kinds = (device_types,) if isinstance(device_types, str) else device_types
+            device_types = tuple(dict.fromkeys("cpu" if is_cuda(kind) else kind for kind in kinds))
+
+        def enter(*args: Any, **given: Any) -> Any:
+            with mode():
+                return fn(*args, **given)
+
+        # PyTorch looks up the names in the annotations in the function's globals
+        inside = FunctionType(enter.__code__, fn.__globals__, fn.__name__, None, enter.__closure__)
+        return real(name, update_wrapper(inside, fn), device_types=device_types, **kwargs)
+
+    return custom_op
 
 
 def _generator_class(real: Any, is_cuda: Callable[[Any], bool]) -> Any:

@@ -153,7 +153,7 @@ class Patch:
 
     def __init__(self) -> None:
         self.before: list[tuple[Any, str, Any]] = []
-        for owner, names in torch_names.replacements(torch, is_cuda).items():
+        for owner, names in torch_names.replacements(torch, is_cuda, CudaOnCpu).items():
             for name, value in names.items():
                 self.before.append((owner, name, getattr(owner, name, None)))
                 setattr(owner, name, value)

@@ -6,10 +6,10 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "tilewright.layout": (
-            "Layout ComposedLayout Swizzle ScaledBasis E IntTuple Shape Stride Coord flatten_to_tuple "
+            "Layout ComposedLayout Swizzle ScaledBasis Ratio E IntTuple Shape Stride Coord flatten_to_tuple "
             "unflatten is_static is_weakly_congruent repeat repeat_as_tuple repeat_like transform_leaf "
             "transform_apply tuple_cat basis_value basis_get get_swizzle_portion get_nonswizzle_portion "
-            "has_underscore has_scaled_basis"
+            "has_underscore has_scaled_basis is_major leading_dim crd2crd"
         ),
         "tilewright.lang.tensors.layout_functions": (
             "append prepend append_ones prepend_ones coalesce filter filter_zeros composition with_shape flatten "
@@ -30,9 +30,10 @@ __getattr__, __dir__, __all__ = lazily(
             "TensorSSA ReductionOp full full_like zeros_like ones_like empty_like where any_ all_"
         ),
         "tilewright.lang.tensors.pointer": "Pointer AddressSpace make_ptr recast_ptr",
-        "tilewright.lang.tensors.struct": "struct",
+        "tilewright.lang.tensors.struct": "struct union",
+        "tilewright.lang.arguments.dlpack": "from_dlpack",
         "tilewright.lang.arguments.fake": "SymInt sym_int sym_int32 sym_int64",
-        "tilewright.cute.typing": "Tile Tiler",
+        "tilewright.cute.typing": "Tile Tiler XTuple",
         "tilewright.viz.render": "print_latex",
         "tilewright.lang.tools.printing": "printf print_tensor",
         "tilewright.lang.tensors.math": (
@@ -59,5 +60,5 @@ __getattr__, __dir__, __all__ = lazily(
             "make_tiled_copy_D make_tiled_copy_C_atom make_tiled_mma make_cotiled_copy"
         ),
     },
-    ("arch", "core", "experimental", "math", "nvgpu", "runtime", "testing", "typing"),
+    ("arch", "core", "cuda", "experimental", "math", "nvgpu", "runtime", "testing", "typing"),
 )

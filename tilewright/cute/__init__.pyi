@@ -4,6 +4,7 @@
 
 from tilewright.cute import arch as arch
 from tilewright.cute import core as core
+from tilewright.cute import cuda as cuda
 from tilewright.cute import experimental as experimental
 from tilewright.cute import math as math
 from tilewright.cute import nvgpu as nvgpu
@@ -12,6 +13,8 @@ from tilewright.cute import testing as testing
 from tilewright.cute import typing as typing
 from tilewright.cute.typing import Tile as Tile
 from tilewright.cute.typing import Tiler as Tiler
+from tilewright.cute.typing import XTuple as XTuple
+from tilewright.lang.arguments.dlpack import from_dlpack as from_dlpack
 from tilewright.lang.arguments.fake import SymInt as SymInt
 from tilewright.lang.arguments.fake import sym_int as sym_int
 from tilewright.lang.arguments.fake import sym_int32 as sym_int32
@@ -149,6 +152,7 @@ from tilewright.lang.tensors.pointer import Pointer as Pointer
 from tilewright.lang.tensors.pointer import make_ptr as make_ptr
 from tilewright.lang.tensors.pointer import recast_ptr as recast_ptr
 from tilewright.lang.tensors.struct import struct as struct
+from tilewright.lang.tensors.struct import union as union
 from tilewright.lang.tensors.tensor import Tensor as Tensor
 from tilewright.lang.tensors.tensor import make_tensor as make_tensor
 from tilewright.lang.tensors.tensor_ssa import ReductionOp as ReductionOp
@@ -168,19 +172,23 @@ from tilewright.layout import Coord as Coord
 from tilewright.layout import E as E
 from tilewright.layout import IntTuple as IntTuple
 from tilewright.layout import Layout as Layout
+from tilewright.layout import Ratio as Ratio
 from tilewright.layout import ScaledBasis as ScaledBasis
 from tilewright.layout import Shape as Shape
 from tilewright.layout import Stride as Stride
 from tilewright.layout import Swizzle as Swizzle
 from tilewright.layout import basis_get as basis_get
 from tilewright.layout import basis_value as basis_value
+from tilewright.layout import crd2crd as crd2crd
 from tilewright.layout import flatten_to_tuple as flatten_to_tuple
 from tilewright.layout import get_nonswizzle_portion as get_nonswizzle_portion
 from tilewright.layout import get_swizzle_portion as get_swizzle_portion
 from tilewright.layout import has_scaled_basis as has_scaled_basis
 from tilewright.layout import has_underscore as has_underscore
+from tilewright.layout import is_major as is_major
 from tilewright.layout import is_static as is_static
 from tilewright.layout import is_weakly_congruent as is_weakly_congruent
+from tilewright.layout import leading_dim as leading_dim
 from tilewright.layout import repeat as repeat
 from tilewright.layout import repeat_as_tuple as repeat_as_tuple
 from tilewright.layout import repeat_like as repeat_like

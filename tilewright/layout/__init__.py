@@ -35,6 +35,7 @@ from tilewright.layout.products import (
     blocked_product, flat_product, logical_product, make_fragment_like_layout, make_layout_tv, raked_product,
     tile_to_shape, tiled_product, zipped_product,
 )
+from tilewright.layout.ratio import Ratio
 from tilewright.layout.recast import downcast, max_alignment, recast_layout, upcast
 from tilewright.layout.simplify import coalesce, coalesce_shape, filter, filter_zeros
 from tilewright.layout.smem_atoms import make_smem_atom, widest_smem_atom
@@ -54,7 +55,7 @@ from tilewright.layout.tuples import (
 # isort: on
 
 __all__ = [
-    "AccessReport", "AnyLayout", "ComposedLayout", "Coord", "E", "IntLike", "IntTuple", "Layout", "RuntimeInt",
+    "AccessReport", "AnyLayout", "ComposedLayout", "Coord", "E", "IntLike", "IntTuple", "Layout", "Ratio", "RuntimeInt",
     "ScaledBasis", "Shape", "Stride", "Swizzle", "SwizzleSolution", "SymbolicBool", "SymbolicInt", "append",
     "append_ones", "as_int_tuple", "assume", "bank_conflicts", "basis_get", "basis_value", "blocked_product",
     "ceil_div", "coalesce", "coalesce_shape", "coalescing", "compact_order", "complement", "composition",

@@ -25,6 +25,8 @@ class ScaledBasis:
     mode: tuple[int, ...]
 
     def __init__(self, value: Any, mode: int | list[int] | tuple[int, ...]) -> None:
+        if not isinstance(mode, (int, list, tuple)):
+            raise TypeError(f"ScaledBasis({value!r}, {mode!r}): a mode is an index or a list of indices")
         self.value = value
         self.mode = (mode,) if isinstance(mode, int) else tuple(mode)
 

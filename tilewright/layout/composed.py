@@ -49,6 +49,11 @@ class ComposedLayout(Drawn):
         return self.outer.shape
 
     @property
+    def is_normal(self) -> bool:
+        """Whether it is no more than a plain layout: never, a composed layout stays one."""
+        return False
+
+    @property
     def stride(self) -> Any:
         raise LayoutError(f"{self} has no stride: {self.inner} is not linear; ask its .outer for one")
 

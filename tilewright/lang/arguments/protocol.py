@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,27 @@ from tilewright.lang.numbers.numeric import Integer, Numeric
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
 from tilewright.lang.tensors.pointer import AddressSpace, HostPointer, make_ptr
+
+
+@typing.runtime_checkable
+class JitArgument(typing.Protocol):
+    """What Python passes to a ``@cute.jit`` function: an object with these methods."""
+
+    def __c_pointers__(self) -> list[Any]: ...
+
+    def __get_mlir_types__(self) -> list[Any]: ...
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Any: ...
+
+
+@typing.runtime_checkable
+class DynamicExpression(typing.Protocol):
+    """What staged functions pass to each other, and carry through loops and branches: an object with these methods."""
+
+    def __extract_mlir_values__(self) -> list[Any]: ...
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Any: ...
+
 
 ADAPTERS: dict[type, Callable[[Any], Any]] = {}
 

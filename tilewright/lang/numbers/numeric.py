@@ -207,6 +207,15 @@ ARITHMETIC = {
 BITWISE = {"and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr"}
 
 
+class Held:
+    """A number that lies in memory (the member of a struct): ``load`` reads it, where it is used as a number."""
+
+    __slots__ = ()
+
+    def load(self) -> Any:
+        raise NotImplementedError
+
+
 def is_number(x: Any) -> bool:
     """Whether ``x`` may stand beside a numeric in an operator: a numeric or a Python number."""
     return isinstance(x, (Numeric, numbers.Real)) and not isinstance(x, Value)
@@ -434,6 +443,8 @@ def as_numeric(x: Any) -> Any:
         return x
     if isinstance(x, Value):
         return wrap(x)
+    if isinstance(x, Held):
+        return x.load()
     from tilewright.lang.numbers import promote
 
     plain = plain_number(x)
@@ -446,6 +457,8 @@ def unwrap(x: Any) -> Any:
 
 
 def _convert(value: Any, kind: ScalarType) -> Any:
+    if isinstance(value, Held):
+        value = value.load()
     if isinstance(value, Numeric):
         other, value = type(value).ir_type, value.value
         if other != kind and not isinstance(value, Value):

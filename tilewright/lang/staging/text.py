@@ -12,10 +12,11 @@ from tilewright.lang.staging.location import fail, here
 
 
 class Field(NamedTuple):
-    """A value in a text, and its format."""
+    """A value in a text, its format, and what Python prints for it while staging (``?``, ``(?,4):(4,1)``)."""
 
     value: Any
     spec: str
+    shown: str
 
 
 class Text(str):
@@ -43,7 +44,7 @@ for _name in (*(name for name in dir(str) if not name.startswith("_")), "__mod__
 def joined(*parts: str | Field) -> str:
     """Texts and fields as one text; a plain one where nothing in it is run-time."""
     flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, Text) else (part,)))
-    made = Text("".join([str(p) if isinstance(p, str) else "?" for p in flat]))
+    made = Text("".join([str(p) if isinstance(p, str) else p.shown for p in flat]))
     made.parts = flat
     return made if any(isinstance(part, Field) for part in flat) else str(made)
 
@@ -60,4 +61,4 @@ def _field(value: Any, conversion: int, spec: str) -> str | Field:
     if isinstance(value, Text):
         return value
     shown = format(_CONVERSIONS[conversion](value) if conversion in _CONVERSIONS else value, spec)
-    return Field(value, spec) if "?" in shown and not isinstance(value, str) else shown
+    return Field(value, spec, shown) if "?" in shown and not isinstance(value, str) else shown

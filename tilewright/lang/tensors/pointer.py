@@ -19,7 +19,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, MemSpace, PtrType, Type
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
-from tilewright.lang.numbers.numeric import Int32, Integer, class_of, is_number, unwrap, wrap
+from tilewright.lang.numbers.numeric import Held, Int32, Integer, class_of, is_number, unwrap, wrap
 from tilewright.lang.tensors.swizzled import Bits, bits_of, split
 
 
@@ -111,7 +111,7 @@ class Pointer:
         return made
 
     def __add__(self, offset: Any) -> Pointer:
-        offset = unwrap(offset)
+        offset = unwrap(offset.load() if isinstance(offset, Held) else offset)
         if isinstance(offset, bool) or not (isinstance(offset, int) or is_number(offset)):
             return NotImplemented
         if isinstance(offset, int):

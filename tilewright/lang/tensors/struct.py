@@ -1,4 +1,4 @@
-"""``cute.struct``: a class of annotations as a layout of bytes, for shared storage.
+"""``cute.struct`` and ``cute.union``: a class of annotations as a layout of bytes, for shared storage.
 
     @cute.struct
     class SharedStorage:
@@ -14,14 +14,16 @@ Members follow each other in order, each at the next multiple of its alignment; 
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import PtrType
-from tilewright.lang.numbers.numeric import ARITHMETIC, Numeric, NumericMeta
+from tilewright.lang.numbers.numeric import ARITHMETIC, BITWISE, Held, Numeric, NumericMeta
 from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 
@@ -79,10 +81,15 @@ class StructType:
         self.align, end = 1, 0
         for field, annotation in members.items():
             member = as_member(annotation, f"{name}.{field}")
-            offset = -(-end // member.align) * member.align
+            offset = self._place(end, member.align)
             self.fields[field] = (member, offset)
-            self.align, end = max(self.align, member.align), offset + member.size_in_bytes
+            self.align, end = max(self.align, member.align), max(end, offset + member.size_in_bytes)
         self._size = -(-end // self.align) * self.align
+
+    @staticmethod
+    def _place(end: int, align: int) -> int:
+        """Where a member begins when those before it end at byte ``end``."""
+        return -(-end // align) * align
 
     def size_in_bytes(self) -> int:
         """Bytes of one object, padded to its alignment."""
@@ -102,8 +109,20 @@ class StructType:
     def at(self, locate: Locate, offset: int, name: str) -> Struct:
         return Struct(self, lambda o, n, dtype, field: locate(o, n, dtype, f"{name}_{field}"), offset)
 
+    word = "struct"
+
     def __repr__(self) -> str:
-        return f"struct {self.__name__} ({self._size} bytes, align {self.align})"
+        return f"{self.word} {self.__name__} ({self._size} bytes, align {self.align})"
+
+
+class UnionType(StructType):
+    """A union: every member begins at byte 0, the size is that of the largest."""
+
+    word = "union"
+
+    @staticmethod
+    def _place(end: int, align: int) -> int:
+        return 0
 
 
 class _Nested:
@@ -148,7 +167,7 @@ class Struct:
         return int(self._kind.size_in_bytes())
 
 
-class Scalar:
+class Scalar(Held):
     """A number in memory: reads where it is used as one, ``.ptr`` is its address."""
 
     __slots__ = ("ptr",)
@@ -175,13 +194,19 @@ class Scalar:
 
 
 def _install_reads() -> None:
-    def forwarded(name: str) -> Any:
-        return lambda self, *other: getattr(self.load(), name)(
-            *[o.load() if isinstance(o, Scalar) else o for o in other]
-        )
+    def forward(name: str) -> Any:
+        act = getattr(operator, f"__{name}__")
+        return lambda self, *other: act(self.load(), *[o.load() if isinstance(o, Scalar) else o for o in other])
 
-    for name in [*ARITHMETIC, *(f"r{n}" for n in ARITHMETIC), "eq", "ne", "lt", "le", "gt", "ge", "neg"]:
-        setattr(Scalar, f"__{name}__", forwarded(f"__{name}__"))
+    def reflected(name: str) -> Any:
+        act = getattr(operator, f"__{name}__")
+        return lambda self, other: act(other, self.load())
+
+    for name in [*ARITHMETIC, *BITWISE]:
+        setattr(Scalar, f"__{name}__", forward(name))
+        setattr(Scalar, f"__r{name}__", reflected(name))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "invert", "abs"):
+        setattr(Scalar, f"__{name}__", forward(name))
 
 
 _install_reads()
@@ -206,6 +231,11 @@ class MemRange:
         return int(self._kind.dtype.width)
 
     dtype = property(lambda self: self._kind.dtype)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all elements."""
+        return self._kind.size_in_bytes
 
     def data_ptr(self) -> Pointer:
         """The address of the first element."""
@@ -259,14 +289,34 @@ class struct:
         Align = _AlignMaker()
 
     def __new__(cls, declared: type) -> Any:
-        frame = sys._getframe(1)
-        annotations = {
-            name: eval(text, frame.f_globals, {**frame.f_locals, **vars(declared)}) if isinstance(text, str) else text
-            for name, text in inspect.get_annotations(declared).items()
-        }
-        if not annotations:
-            raise ArgumentError(f"@cute.struct: the class {declared.__name__} annotates no members")
-        return StructType(declared.__name__, annotations)
+        return StructType(declared.__name__, _members(declared, "struct", sys._getframe(1)))
+
+
+def union(declared: type) -> Any:
+    """``@cute.union``: like :class:`struct`, but all members lie at the same place, the first byte.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> @cute.union
+    ... class Bits:
+    ...     as_int: cutlass.Int32
+    ...     as_float: cutlass.Float32
+    ...     halves: cute.struct.MemRange[cutlass.Float16, 4]
+    >>> Bits.__sizeof__(), Bits.__alignof__()
+    (8, 4)
+    """
+    return UnionType(declared.__name__, _members(declared, "union", sys._getframe(1)))
+
+
+def _members(declared: type, word: str, frame: FrameType) -> dict[str, Any]:
+    """The annotations of a class, evaluated where the decorator stands."""
+    annotations = {
+        name: eval(text, frame.f_globals, {**frame.f_locals, **vars(declared)}) if isinstance(text, str) else text
+        for name, text in inspect.get_annotations(declared).items()
+    }
+    if not annotations:
+        raise ArgumentError(f"@cute.{word}: the class {declared.__name__} annotates no members")
+    return annotations
 
 
 def as_member(annotation: Any, where: str = "struct") -> Any:

@@ -17,7 +17,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
-from tilewright.lang.numbers.numeric import Int64, Integer, Numeric, is_number, unwrap, wrap
+from tilewright.lang.numbers.numeric import Held, Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.tensors import access, bounds
 from tilewright.lang.tensors.descriptors import Descriptors
@@ -202,6 +202,7 @@ class Tensor(Drawn):
         self._need_elements("assignment")
         if isinstance(value, Undefined):
             value._use()
+        value = value.load() if isinstance(value, Held) else value
         if not (is_number(value) or isinstance(value, (Value, Numeric))):
             raise ConstraintError(f"an element of {self} takes a number, not {value!r} ({type(value).__name__})")
         number = access.element_value(value, self.element_type, self)
@@ -400,7 +401,7 @@ def _tree(coord: Any) -> Any:
         raise StagingError(
             f"tensors take no Python slices such as {coord}; use None for a whole mode, local_tile for a part"
         )
-    coord = unwrap(coord)
+    coord = unwrap(coord.load() if isinstance(coord, Held) else coord)
     if isinstance(coord, Value):
         return wrap(coord)
     if coord is None or isinstance(coord, (int, RuntimeInt, ScaledBasis)):

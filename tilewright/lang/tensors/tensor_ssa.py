@@ -21,6 +21,7 @@ from tilewright.lang.numbers.numeric import (
     ARITHMETIC,
     BITWISE,
     Boolean,
+    Held,
     Numeric,
     as_numeric,
     class_of,
@@ -348,6 +349,7 @@ def empty_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) ->
 
 def where(cond: Any, x: Any, y: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """``x`` where ``cond``, else ``y``; numbers broadcast. With three numbers: a choice without a branch."""
+    cond, x, y = (v.load() if isinstance(v, Held) else v for v in (cond, x, y))
     tensors = [t for t in (cond, x, y) if isinstance(t, TensorSSA)]
     if not tensors:
         return operators.select(cond, x, y)

@@ -20,7 +20,7 @@ from tilewright.lang.staging.text import Text
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.struct import Scalar
-from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor import Tensor, TensorType
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.composed import ComposedLayout
@@ -113,6 +113,9 @@ def _expand_c(template: str, values: list[Any]) -> tuple[str, list[Any]]:
 
 def _written(value: Any, spec: str, operands: list[Any]) -> str:
     """Text for one value with fields for the run-time numbers in it."""
+    if isinstance(value, TensorType):
+        whole = str(value._replace(layout="\0"))
+        return _literal(whole).replace("\0", _written(value.layout, "", operands))
     if isinstance(value, (tuple, list)):
         return f"({','.join(_written(v, spec, operands) for v in value)})"
     if isinstance(value, Layout):
