@@ -15,17 +15,22 @@ from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 
 
+OVERLAPPING = 90
+"""The compute capability from which kernels of a stream can overlap."""
+
+
 @dataclass(frozen=True)
 class GridDependency(Instruction):
     """``griddepcontrol.wait`` or ``griddepcontrol.launch_dependents``. No operands.
 
-    The simulator ends each kernel before the next begins, so that both act at once there.
+    The simulator ends each kernel before the next begins, so that both act at once there. With ``min_arch`` below 90
+    it is left out for the architectures that have it not, where kernels follow each other whole.
     """
 
     action: str
     name: ClassVar[str] = "griddepcontrol"
     quiet: ClassVar[bool] = True
-    min_arch: int = 90
+    min_arch: int = OVERLAPPING
     accesses = ()
 
     def __post_init__(self) -> None:
@@ -47,4 +52,8 @@ class GridDependency(Instruction):
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
+        if self.min_arch < OVERLAPPING:
+            out.line(f"#if __CUDA_ARCH__ >= {OVERLAPPING}0")
         out.line(f'asm volatile("{self.mnemonic()};" ::: "memory");')
+        if self.min_arch < OVERLAPPING:
+            out.line("#endif")

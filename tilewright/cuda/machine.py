@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from tilewright.atoms.dependents import OVERLAPPING
 from tilewright.cuda import libcuda
 from tilewright.cuda.arrays import DeviceArray, download, upload, zeros
 from tilewright.cuda.artifact import Artifact
@@ -274,7 +275,7 @@ class Placed:
         with libcuda.current(self.device):
             self._allow(smem, math.prod(cluster_of(self.function, config)))
         result = LaunchConfiguration(config.grid, config.block, smem)
-        attributes = _launch_attributes(config)
+        attributes = _launch_attributes(config, overlaps=overlapping(self.device))
         if attributes:
             result.attributes = (LaunchAttribute * len(attributes))(*attributes)
             result.count = len(attributes)
@@ -297,12 +298,18 @@ class Placed:
             libcuda.check(code, f"{name}: asking for clusters of {cluster} blocks")
 
 
-def _launch_attributes(config: LaunchConfig) -> list[LaunchAttribute]:
+def overlapping(device: int) -> bool:
+    """Whether kernels of a stream can overlap (programmatic dependent launch): from sm_90 on, and with drivers of CUDA
+    12.3 on, which capture such launches into graphs. Where they cannot, they follow each other whole."""
+    return limits(device).capability >= (OVERLAPPING // 10, 0) and libcuda.driver_version() >= 12030
+
+
+def _launch_attributes(config: LaunchConfig, overlaps: bool = True) -> list[LaunchAttribute]:
     """What the driver is told besides grid, block, shared memory and stream."""
     found = []
     if tuple(config.cluster) != (1, 1, 1):
         found.append(LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.cluster)))
-    if "use_pdl" in config.attributes:
+    if "use_pdl" in config.attributes and overlaps:
         found.append(LaunchAttribute(libcuda.PROGRAMMATIC_STREAM_SERIALIZATION, 0, (1,)))
     if "cooperative" in config.attributes:
         found.append(LaunchAttribute(libcuda.COOPERATIVE, 0, (1,)))

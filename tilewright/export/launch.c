@@ -98,7 +98,7 @@ static int32_t tw_go(tw_place *place, int i, const tw_launch *launch, void *stre
     for (k = 0; k < 3; ++k) attributes[config.count].value[k] = (uint32_t)launch->cluster[k];
     ++config.count;
   }
-  if (launch->flags & TW_USE_PDL) {
+  if (launch->flags & TW_USE_PDL && place->capability >= 90) { /* others end before the next begins */
     attributes[config.count].id = 6; /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
     attributes[config.count++].value[0] = 1;
   }

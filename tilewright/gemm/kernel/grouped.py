@@ -14,6 +14,7 @@ from tilewright import Int32, cute, range
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.group_table import FIRST, function_of, matrices
 from tilewright.gemm.kernel.multistage import DATA_PARALLEL, MultistageGemm
+from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.tiles import global_to_shared
 
 
@@ -34,7 +35,7 @@ class GroupedGemm(MultistageGemm):
             global_to_shared(config.a, (bM, bK), config.threads),
             global_to_shared(config.b, (bN, bK), config.threads),
             self.math.tiled_mma(),
-        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream)  # fmt: skip
+        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)  # fmt: skip
 
     @cute.kernel
     def kernel(  # type: ignore[override]
@@ -46,6 +47,7 @@ class GroupedGemm(MultistageGemm):
         blocks, _, _ = cute.arch.grid_dim()
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
         problem = Int32(0)
+        follow()
         for tile in range(first, tiles, blocks, unroll=1):
             while table[problem + 1, FIRST] <= tile:
                 problem = problem + 1

@@ -19,6 +19,7 @@ from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.group_table import EXTENT, FIRST, function_of, matrices, stack
+from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.tiles import allocate_swizzled, swizzled_tensor
 
@@ -55,12 +56,12 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         tma_B, tB = self.mainloop.tma(mB, sB_layout, 1)
         tma_D, tD = self.epilogue.tma(mD)
         self.make_maps(tma_A, tma_B, tma_D, table, maps).launch(
-            grid=(problems, 1, 1), block=(32, 1, 1), stream=stream
+            grid=(problems, 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True
         )  # fmt: skip
         self.multiply_all(
             tma_A, tA, tma_B, tB, tma_D, tD, table, maps, tiles, function, sA_layout, sB_layout, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
-        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream)  # fmt: skip
+        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)  # fmt: skip
 
     @cute.kernel
     def make_maps(
@@ -68,6 +69,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     ) -> None:
         """Block i makes the tensor maps of problem i."""
         problem, _, _ = cute.arch.block_idx()
+        follow()
         A, B, _, D = (stack(matrix) for matrix in matrices(table, problem, self.config))
         places = tuple(self.map_of(maps, i)(problem) for i in cutlass.range_constexpr(MAPS))
         atoms = tma_A, tma_B, tma_D
@@ -97,6 +99,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             consumer_group=self.math.tiled_mma(warpgroups=config.warpgroups),
             stage_tensors=(sA, sB),
         )
+        follow()
         registers = config.registers
         walk = partial(self.walk, table, tiles)
         if warpgroup == 0:

@@ -16,6 +16,7 @@ from tilewright.gemm.config import GemmConfig, Operand
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.store import epilogue_of
+from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.mainloop.math import math_of
 from tilewright.gemm.mainloop.multistage import MultistageMainloop, Slices
 from tilewright.gemm.schedule.decomposition import DataParallel
@@ -75,6 +76,7 @@ class MultistageGemm:
             grid=decomposition.grid(tiles_m * tiles_n, addressing.batches(mD)),
             block=(config.threads, 1, 1),
             stream=stream,
+            use_pdl=True,
         )  # fmt: skip
 
     @cute.kernel
@@ -84,6 +86,7 @@ class MultistageGemm:
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
+        follow()
         bidx, bidy, bidz = cute.arch.block_idx()
         output = bidy if decomposition.sums == "kept" else bidz
         config = self.config

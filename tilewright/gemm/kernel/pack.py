@@ -6,6 +6,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute
+from tilewright.gemm.kernel.overlap import follow
 
 THREADS = 256
 EACH = 16
@@ -35,11 +36,12 @@ class PackMatrices:
         total = counts[0]
         for i in cutlass.range_constexpr(1, len(counts)):
             total = total + counts[i]
-        self.kernel(pairs, tuple(counts)).launch(grid=(total, 1, 1), block=(THREADS, 1, 1), stream=stream)
+        self.kernel(pairs, tuple(counts)).launch(grid=(total, 1, 1), block=(THREADS, 1, 1), stream=stream, use_pdl=True)
 
     @cute.kernel
     def kernel(self, pairs: tuple, counts: tuple) -> None:
         block, _, _ = cute.arch.block_idx()
+        follow()
         for i in cutlass.range_constexpr(len(pairs)):
             if (block >= 0) & (block < counts[i]):
                 self.copy_tile(pairs[i][0], pairs[i][1], block)

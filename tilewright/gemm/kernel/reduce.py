@@ -8,6 +8,7 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.tile import EpilogueTile
+from tilewright.gemm.kernel.overlap import follow
 
 THREADS = 128
 READ_AT_ONCE = 8
@@ -34,7 +35,7 @@ class ReduceSplitK:
         """``scatter``: None, or the row of D and C for each row of the slices."""
         rows, columns = THREADS // 32, 32 * self.vector
         grid = cute.ceil_div(cute.size(mD, mode=[1]), columns), cute.ceil_div(cute.size(slices, mode=[0]), rows), 1
-        self.kernel(slices, mC, mD, function, scatter).launch(grid=grid, block=(THREADS, 1, 1), stream=stream)
+        self.kernel(slices, mC, mD, function, scatter).launch(grid=grid, block=(THREADS, 1, 1), stream=stream, use_pdl=True)
 
     @cute.kernel
     def kernel(
@@ -45,6 +46,7 @@ class ReduceSplitK:
         extent = (cute.size(slices, mode=[0]), cute.size(mD, mode=[1]))
         vector = self.vector
         m, group = bidy * (THREADS // 32) + tidx // 32, bidx * 32 + tidx % 32
+        follow()
         if (m < extent[0]) & (group * vector < extent[1]):
             at = (m, group)
             cD = cute.local_tile(cute.make_identity_tensor(extent), (1, vector), at)  # (1, vector)

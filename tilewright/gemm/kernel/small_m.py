@@ -18,6 +18,7 @@ from tilewright.gemm.config import GemmConfig
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.mainloop.math import tensor_core_op
+from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.tiles import aligned
 
 ROWS, GROUP, STEP, VECTOR = 16, 8, 32, 8
@@ -56,6 +57,7 @@ class SmallMGemm:
             grid=(cute.ceil_div(cute.size(mD, mode=[1]), config.tile[1]), 1, cute.size(mD, mode=[2])),
             block=(config.threads, 1, 1),
             stream=stream,
+            use_pdl=True,
         )
 
     @cute.kernel
@@ -74,6 +76,7 @@ class SmallMGemm:
         acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C((ROWS, columns)), self.config.acc_dtype)
         acc.fill(0)  # (MMA, MMA_M, MMA_N)
         whole = K // deep
+        follow()
         for step in range(warp, whole, self.warps, unroll=1):
             self.multiply(tiled_mma, acc, rows, cols, step * deep)
         # What does not fill a warp's loads any more is the next warp's.

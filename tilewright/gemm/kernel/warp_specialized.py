@@ -20,6 +20,7 @@ from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
+from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 from tilewright.gemm.schedule.fixup import Fixup
@@ -80,6 +81,7 @@ class WarpSpecializedGemm:
             block=(config.threads, 1, 1),
             cluster=(config.cluster_size, 1, 1),
             stream=stream,
+            use_pdl=True,
         )  # fmt: skip
 
     def check(self, decomposition: Decomposition) -> None:
@@ -137,6 +139,7 @@ class WarpSpecializedGemm:
         feed = decomposition.feed(config, rank)
         pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
         pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
+        follow()
 
         count = tiles[0] * tiles[1] * tiles[2]
         cluster = cute.arch.block_idx()[0] // config.cluster_size

@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.atoms.dependents import GridDependency
 from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
-from tilewright.ir.types import MemSpace
+from tilewright.ir.types import MemSpace, PtrType
 from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
@@ -53,14 +53,55 @@ def early(program: Program) -> list[Op]:
     return [op for op in calls if op.attrs["atom"].action == "launch_dependents"]
 
 
-class Dependents(Checker):
+def touches_global(op: Op) -> bool:
+    """Whether an op reads or writes memory that is not its block's own."""
+    if op.opcode in ("load", "store"):
+        pointers = [op.operands[0]]
+    elif op.opcode == "call":
+        pointers = [pointer for pointer, access in op.attrs["atom"].accessed(op) if access.memories]
+    else:
+        return False
+    kinds = [pointer.type for pointer in pointers]
+    return any(kind.space in (MemSpace.GMEM, MemSpace.GENERIC) for kind in kinds if isinstance(kind, PtrType))
+
+
+def waits_first(program: Program) -> bool:
+    """Whether a kernel plainly waits before it touches any memory of others: all threads, before the first access."""
+    for op in program.function.body.ops:
+        if op.opcode == "call" and isinstance(op.attrs["atom"], GridDependency) and op.attrs["atom"].action == "wait":
+            return True
+        if any(touches_global(one) for one in op.walk()):
+            return False
+    return False
+
+
+class EarlyEnds(Checker):
+    """Notes what a kernel that lets the next one begin early may still be at; it watches no access."""
+
     name, cost = "dependents", "default"
 
     @classmethod
     def takes(cls, program: Program, config: LaunchConfig) -> bool:
-        if "use_pdl" not in config.attributes:
-            _last.pop(config.stream, None)  # it waits for all that came before it
-        return config.stream in _last or bool(early(program))
+        return bool(early(program))
+
+    def end(self, launch: Launch) -> None:
+        every = [b for b in launch.space.exposed() if isinstance(getattr(b, "low", None), int)]
+        written = [b for b in buffers_of(launch, facts(launch.program).written) if b in every]
+        writes, uses = ([(b.base + b.low, b.base + b.high) for b in side] for side in (written, every))
+        begins = early(launch.program)[0]
+        _last[launch.config.stream] = Before(launch.program.name, begins, writes, uses, [b.owner for b in every])
+
+
+class Dependents(Checker):
+    """Looks at the accesses of a kernel that may overlap with such a one."""
+
+    name, cost = "dependents", "default"
+
+    @classmethod
+    def takes(cls, program: Program, config: LaunchConfig) -> bool:
+        if "use_pdl" not in config.attributes or waits_first(program):
+            _last.pop(config.stream, None)  # it comes after all that was before it
+        return config.stream in _last
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -69,15 +110,6 @@ class Dependents(Checker):
         self.waited: set[tuple[int, int]] = set()  # (wave, block) of which a warp has waited
         self.effects: dict[int, Effect] = {}  # issued before the wait
         self.known: dict[Any, tuple[bool, bool]] = {}
-
-    def end(self, launch: Launch) -> None:
-        """What the next one may overlap with."""
-        begins = early(launch.program)
-        if begins:
-            every = [b for b in launch.space.exposed() if isinstance(getattr(b, "low", None), int)]
-            written = [b for b in buffers_of(launch, facts(launch.program).written) if b in every]
-            writes, uses = ([(b.base + b.low, b.base + b.high) for b in side] for side in (written, every))
-            _last[launch.config.stream] = Before(launch.program.name, begins[0], writes, uses, [b.owner for b in every])
 
     def ordered(self, group: Group, op: Op) -> None:
         if isinstance(op.attrs["atom"], GridDependency) and self.before is not None:

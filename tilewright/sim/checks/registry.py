@@ -7,7 +7,7 @@ from tilewright.sim.checks.architectures import Architectures
 from tilewright.sim.checks.arithmetic import Arithmetic
 from tilewright.sim.checks.bounds import Bounds
 from tilewright.sim.checks.checker import Checker
-from tilewright.sim.checks.dependents import Dependents
+from tilewright.sim.checks.dependents import Dependents, EarlyEnds
 from tilewright.sim.checks.divergence import Divergence
 from tilewright.sim.checks.exits import Exits
 from tilewright.sim.checks.flying import Flying
@@ -32,6 +32,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Bounds,
     Residency,
     Dependents,
+    EarlyEnds,
     Arithmetic,
     Architectures,
     Performance,
