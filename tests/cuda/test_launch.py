@@ -284,6 +284,21 @@ def test_launch_attributes_reach_the_driver(driver: Driver) -> None:
     assert attributes() == {}, "each configuration keeps its own"
 
 
+@pytest.mark.parametrize(
+    ("capability", "version", "overlaps"), [(90, 13000, True), (89, 13000, False), (90, 12020, False)]
+)
+def test_kernels_overlap_where_gpu_and_driver_can(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, capability: int, version: int, overlaps: bool
+) -> None:
+    """``use_pdl`` is leave to begin early; where that cannot be, kernels follow each other whole."""
+    driver.last.capability = capability
+    monkeypatch.setattr("tilewright.cuda.libcuda.driver_version", lambda: version)
+    kernel = gpu.machine().load(small())
+    driver.set("attribute_count", 0)
+    kernel(config((4, 1, 1), attributes=("use_pdl",)), [at(16), 5])
+    assert ctypes.c_int.in_dll(driver.library, "attribute_count").value == overlaps
+
+
 def test_clusters_need_hopper(driver: Driver) -> None:
     driver.last.capability = 89
     kernel = gpu.machine().load(small())

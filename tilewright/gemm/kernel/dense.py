@@ -19,8 +19,8 @@ class DenseGemm(WarpSpecializedGemm):
 
     @cute.jit
     def roles(
-        self, warp: Any, warpgroup: Any, walk: Any, ring: Any, order: Any, k_tiles: Any, where: Any, operands: Any,
-        fragments: Any, finish: Any, tiled_mma: cute.TiledMma,
+        self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
+        operands: Any, fragments: Any, finish: Any, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         stages, split = self.config.stages, self.config.split
         A, B = operands()
@@ -33,6 +33,7 @@ class DenseGemm(WarpSpecializedGemm):
             warp == 0,
         )  # fmt: skip
         producer, consumer = walk(piece, (producer, consumer))
+        loaded()
         self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
         if warp == 0:
             ring.producer_tail(producer)

@@ -41,6 +41,10 @@ class Decided:
         """Workers of a launch for so many output tiles."""
         return tiles
 
+    def fills(self, tiles: Any) -> Any:
+        """Whether a launch for so many output tiles has about as many workers as the GPU holds."""
+        return True
+
     def grid(self, tiles: Any, batch: Any) -> tuple[Any, Any, Any]:
         """The grid of a kernel whose blocks each find their batch in z: so many output tiles in each."""
         return self.blocks(tiles), 1, batch
@@ -79,6 +83,9 @@ class PersistentTiles(Decided):
 
     def blocks(self, tiles: Any) -> Any:
         return cute.min(self.workers, tiles)
+
+    def fills(self, tiles: Any) -> Any:
+        return tiles >= self.workers - self.workers // 8
 
     @cute.jit
     def run(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms.dependents import GridDependency
-from tilewright.ir.core import Op
+from tilewright.ir.core import Function, Op
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.types import MemSpace, PtrType
 from tilewright.sim.checks.actors import actor, lanes_of
@@ -65,9 +65,9 @@ def touches_global(op: Op) -> bool:
     return any(kind.space in (MemSpace.GMEM, MemSpace.GENERIC) for kind in kinds if isinstance(kind, PtrType))
 
 
-def waits_first(program: Program) -> bool:
+def waits_first(function: Function) -> bool:
     """Whether a kernel plainly waits before it touches any memory of others: all threads, before the first access."""
-    for op in program.function.body.ops:
+    for op in function.body.ops:
         if op.opcode == "call" and isinstance(op.attrs["atom"], GridDependency) and op.attrs["atom"].action == "wait":
             return True
         if any(touches_global(one) for one in op.walk()):
@@ -99,7 +99,7 @@ class Dependents(Checker):
 
     @classmethod
     def takes(cls, program: Program, config: LaunchConfig) -> bool:
-        if "use_pdl" not in config.attributes or waits_first(program):
+        if "use_pdl" not in config.attributes or waits_first(program.function):
             _last.pop(config.stream, None)  # it comes after all that was before it
         return config.stream in _last
 
