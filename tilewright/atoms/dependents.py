@@ -14,7 +14,6 @@ from tilewright.ir.core import Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 
-
 OVERLAPPING = 90
 """The compute capability from which kernels of a stream can overlap."""
 

@@ -35,7 +35,9 @@ class ReduceSplitK:
         """``scatter``: None, or the row of D and C for each row of the slices."""
         rows, columns = THREADS // 32, 32 * self.vector
         grid = cute.ceil_div(cute.size(mD, mode=[1]), columns), cute.ceil_div(cute.size(slices, mode=[0]), rows), 1
-        self.kernel(slices, mC, mD, function, scatter).launch(grid=grid, block=(THREADS, 1, 1), stream=stream, use_pdl=True)
+        self.kernel(slices, mC, mD, function, scatter).launch(
+            grid=grid, block=(THREADS, 1, 1), stream=stream, use_pdl=True
+        )
 
     @cute.kernel
     def kernel(

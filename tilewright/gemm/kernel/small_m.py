@@ -17,8 +17,8 @@ from tilewright import Float32, cute, range, range_constexpr, utils
 from tilewright.gemm.config import GemmConfig
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.mainloop.math import tensor_core_op
 from tilewright.gemm.kernel.overlap import follow
+from tilewright.gemm.mainloop.math import tensor_core_op
 from tilewright.gemm.tiles import aligned
 
 ROWS, GROUP, STEP, VECTOR = 16, 8, 32, 8
