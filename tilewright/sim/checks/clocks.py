@@ -21,7 +21,6 @@ from tilewright.sim.geometry import WARP, Geometry
 
 MBARRIERS = 32
 ROLES = {"tma": "loads", "wgmma": "multiplies", "cp.async.bulk.read": "stores"}  # what issues for an agent tell
-KEPT = 16  # groups that a wait can name; older ones count as that one
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
@@ -74,13 +73,13 @@ class Clocks:
             first = (1 + layout.agents.index("cp.async")) * layout.warps
             self.copies = slice(first, first + layout.warps)
         agents = len(layout.agents)
-        # For each agent and lane: the group that it last issued to, and the last one that it has waited for.
-        self.issued, self.waited = np.zeros((2, warps.size, agents, WARP), np.int32)
+        # For each agent and lane: the group that it last issued to, and the last one that it has waited for. One column
+        # does for all lanes of a warp as long as no warp has issued, committed or waited with only some of them.
+        self.issued, self.waited = ([np.zeros((warps.size, 1), np.int32) for _ in range(agents)] for _ in range(2))
         self.unfinished = np.zeros((warps.size, agents), bool)  # whether some lane may not have waited for its last one
         self.open = np.ones((warps.size, agents), np.int32)
         # For each lane the first group that its warp closed and it did not, 0: none. Once there is one, ``torn``.
         self.skipped, self.torn = np.zeros((warps.size, agents, WARP), np.int32), False
-        self.groups = np.zeros((warps.size, agents, KEPT), np.int32)  # the newest last
         self.loose: dict[int, Loose] = {}
         self.version = 0
         existing = layout.geometry.existing(warps)
@@ -127,10 +126,10 @@ class Clocks:
             for a in range(len(self.layout.agents)):
                 if self.layout.together[a]:
                     column = self.layout.agent_unit(int(self.own[warp]), warp, a)
-                    row[column] = max(row[column], self.waited[warp, a, lane])
-                elif self.issued[warp, a, lane]:
+                    row[column] = max(row[column], self.waited_by(warp, a, lane))
+                elif self.issued[a][warp, lane % self.issued[a].shape[1]]:
                     agent = self.layout.agent_unit(int(self.unit[warp]), warp, a) * WARP + lane
-                    know.lanes[agent] = int(self.waited[warp, a, lane])
+                    know.lanes[agent] = self.waited_by(warp, a, lane)
         mine = know.rows.get(cluster)
         know.rows[cluster] = row if mine is None else np.maximum(mine, row)
         return know
@@ -184,7 +183,7 @@ class Clocks:
                 continue  # kept up to date by its waits
             known = self.open[warps, a] - 1  # what is issued to the open group from now on nobody knows
             if self.unfinished[warps, a].any():
-                issued, waited = self.issued[warps, a], self.waited[warps, a]
+                issued, waited = self.issued[a][warps], self.waited[a][warps]
                 known = np.where(issued > waited, waited, known[:, None]).min(1)
             at = np.arange(warps.size), self.layout.agent_unit(self.own[warps], warps, a)
             rows[at] = np.maximum(rows[at], known)
@@ -200,11 +199,28 @@ class Clocks:
     def synchronise(self, warps: Array) -> None:
         """The lanes of each of these warps have synchronised with each other."""
         self.clocks[warps] = self.release(warps)
-        for warp in warps if self.loose else ():
-            loose = self.loose.get(int(warp))
-            if loose is not None:
-                loose.settle()
+        self.settle(warps)
         self.step(warps)
+
+    def settle(self, warps: Array) -> None:
+        """The lanes of each of these warps have synchronised: what one knew all know, and what stands in the clocks of
+        whole warps as well is forgotten."""
+        for warp in warps.tolist() if self.loose else ():
+            loose = self.loose.get(warp)
+            if loose is None:
+                continue
+            loose.settle()
+            row, know = self.clocks[warp], loose.know
+            mine = know.rows.pop(int(self.cluster[warp]), None)
+            if mine is not None:
+                np.maximum(row, mine, out=row)
+            base, width = int(self.base[warp]), row.size
+            know.lanes = {
+                who: clock for who, clock in know.lanes.items()
+                if not 0 <= who // WARP - base < width or int(row[who // WARP - base]) < clock
+            }
+            if not know.rows and not know.lanes:
+                del self.loose[warp]
 
     def synchronise_lanes(self, warp: int, lanes: Array) -> None:
         """Some lanes of a warp have synchronised with each other."""
@@ -217,28 +233,60 @@ class Clocks:
 
     # -- groups of asynchronous copies ---------------------------------------------------------------------------------
 
-    def commit(self, warps: Array, lanes: Array, agent: int) -> None:
-        """``lanes [warps, 32]`` close their open groups."""
-        if self.torn or not lanes.all():
+    def issue(self, warps: Array, lanes: Array | None, agent: int) -> None:
+        """``lanes [warps, 32]`` (None: all) hand something to the agent, in their open groups."""
+        now = self.open[warps, agent][:, None]
+        if lanes is None and self.issued[agent].shape[1] == 1:
+            self.issued[agent][warps] = now
+            self.unfinished[warps, agent] = True
+            return
+        self._by_lane(agent)
+        some = True if lanes is None else lanes
+        self.issued[agent][warps] = np.where(some, now, self.issued[agent][warps])
+        self.unfinished[warps, agent] |= np.any(some, axis=-1)
+
+    def issue_one(self, warp: int, lane: int, agent: int) -> None:
+        """The same of one lane of a warp."""
+        self._by_lane(agent)
+        self.issued[agent][warp, lane] = self.open[warp, agent]
+        self.unfinished[warp, agent] = True
+
+    def _by_lane(self, agent: int) -> None:
+        """From now on each lane has numbers of its own."""
+        if self.issued[agent].shape[1] == 1:
+            self.issued[agent] = np.repeat(self.issued[agent], WARP, axis=1)
+            self.waited[agent] = np.repeat(self.waited[agent], WARP, axis=1)
+
+    def waited_by(self, warp: int, agent: int, lane: int) -> int:
+        """The last group of the agent that a lane has waited for."""
+        waited = self.waited[agent]
+        return int(waited[warp, lane % waited.shape[1]])
+
+    def commit(self, warps: Array, lanes: Array | None, agent: int) -> None:
+        """``lanes [warps, 32]`` (None: all) close their open groups."""
+        if self.torn or lanes is not None:
+            self._by_lane(agent)
+            some, opened = True if lanes is None else lanes, self.open[warps, agent][:, None]
             skipped = self.skipped[warps, agent]
-            left = ~lanes & (skipped == 0) & (self.issued[warps, agent] == self.open[warps, agent][:, None])
-            self.skipped[warps, agent] = np.where(left, self.open[warps, agent][:, None], np.where(lanes, 0, skipped))
+            left = np.logical_not(some) & (skipped == 0) & (self.issued[agent][warps] == opened)
+            self.skipped[warps, agent] = np.where(left, opened, np.where(some, 0, skipped))
             self.torn = True
-        self.groups[warps, agent] = np.roll(self.groups[warps, agent], -1, axis=1)
-        self.groups[warps, agent, -1] = self.open[warps, agent]
         self.open[warps, agent] += 1
         self.version += 1
 
-    def wait(self, warps: Array, lanes: Array, agent: int, pending: int) -> None:
-        """``lanes [warps, 32]`` wait until at most ``pending`` groups are unfinished."""
-        over = self.groups[warps, agent, max(0, KEPT - 1 - pending)]
-        before = self.waited[warps, agent]
-        reached = np.broadcast_to(over[:, None], before.shape)
+    def wait(self, warps: Array, lanes: Array | None, agent: int, pending: int) -> None:
+        """``lanes [warps, 32]`` (None: all) wait until at most ``pending`` groups are unfinished."""
+        over = np.maximum(self.open[warps, agent] - (1 + pending), 0)
+        if self.torn or lanes is not None:
+            self._by_lane(agent)
+        before = self.waited[agent][warps]
+        reached = np.maximum(before, over[:, None])
         if self.torn:  # what a lane has not committed it cannot wait for
             skipped = self.skipped[warps, agent]
-            reached = np.where(skipped > 0, np.minimum(reached, skipped - 1), reached)
-        now = self.waited[warps, agent] = np.where(lanes, np.maximum(before, reached), before)
-        self.unfinished[warps, agent] = (self.issued[warps, agent] > now).any(1)
+            reached = np.where(skipped > 0, np.maximum(before, np.minimum(reached, skipped - 1)), reached)
+        now = reached if lanes is None else np.where(lanes, reached, before)
+        self.waited[agent][warps] = now
+        self.unfinished[warps, agent] = (self.issued[agent][warps] > now).any(1)
         if self.layout.together[agent]:  # the wait is one of the whole warp
             column = self.layout.agent_unit(self.own[warps], warps, agent)
             self.clocks[warps, column] = np.maximum(self.clocks[warps, column], over)

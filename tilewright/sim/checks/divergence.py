@@ -37,6 +37,46 @@ class Meeting:
         self.last: dict[int, tuple[Op, int]] = {}
 
 
+class Usual:
+    """The barriers of a wave's blocks at which only ``sync_threads`` has come so far. All warps of a block wait there in
+    every phase, so nothing can be wrong but that some have come to another ``sync_threads``; for each block the phase
+    and its op's number, for each warp the last phase that it came to, and its clock then."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.per = wave.geometry.warps
+        blocks = len(wave.coords)
+        self.phase, self.number, self.before = np.zeros((3, blocks), np.int64)
+        self.strange = np.zeros(blocks, bool)  # others have come, too
+        self.came, self.clock = np.zeros((2, blocks * self.per), np.int64)
+
+    def takes(self, warps: Array, target: Array, number: int, now: Array) -> bool:
+        """Note that these warps come to the ``sync_threads`` of a number; False if all is to be looked at."""
+        blocks = warps // self.per
+        if self.strange[blocks].any():
+            return False
+        fresh = self.phase[blocks] != target
+        if fresh.any():
+            new = blocks[fresh]
+            self.before[new], self.phase[new], self.number[new] = self.number[new], target[fresh], number
+        if (self.number[blocks] != number).any():
+            return False
+        self.came[warps], self.clock[warps] = target, now[warps]
+        return True
+
+    def meeting(self, block: int, ops: list[Op]) -> Meeting:
+        """What was noted of a block, whose arrivals are looked at one by one from now on."""
+        self.strange[block] = True
+        found, warps = Meeting(), range(block * self.per, (block + 1) * self.per)
+        found.phase = int(self.phase[block])
+        if found.phase:
+            op = ops[self.number[block] - 1]
+            found.came = {w: (op, int(self.clock[w])) for w in warps if self.came[w] == found.phase}
+        if self.before[block]:
+            found.last = {w: (ops[self.before[block] - 1], int(self.clock[w])) for w in warps}
+            found.waited = dict.fromkeys(warps, 1)  # all did, whenever it was
+        return found
+
+
 class Divergence(Checker):
     name, cost, uses_order = "divergence", "default", True
 
@@ -46,23 +86,34 @@ class Divergence(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
+        self.usual: dict[Wave, Usual] = {}
+        self.ops: list[Op] = []  # by their numbers, from 1 on, the sync_threads
+        self.numbers: dict[int, int] = {}
         self.meetings: dict[tuple[Wave, int], Meeting] = {}
         # For each warp the masked sync_warp that some lanes have come to: mask, lanes, op.
         self.pending: dict[tuple[Wave, int], dict[int, tuple[int, Op]]] = {}
 
+    def wave(self, wave: Wave) -> None:
+        self.usual[wave] = Usual(wave)
+
     # -- barriers of the block -----------------------------------------------------------------------------------------
 
     def barrier(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
-        wave, op, per = group.wave, group.lanes.op, group.wave.geometry.warps
+        wave, op = group.wave, group.lanes.op
         self._settled(group, rows)
         whole = isinstance(op.attrs["atom"], SyncThreads)
-        if whole and rows.size % per == 0 and (wave.barriers.completed[keys] >= target).all():
-            if not any((wave, int(k)) in self.meetings for k in keys[::per]):
-                return  # whole blocks have come together, as they always do
+        usual = self.usual[wave]
+        if whole:
+            warps = group.warps if rows.size == group.warps.size else group.warps[rows]
+            if usual.takes(warps, target, self._number(op), self.order.waves[wave].now):
+                return
         meetings = self.order.barriers[wave]
         for k, row in enumerate(rows):
             warp, key = int(group.warps[row]), (wave, int(keys[k]))
-            meeting = self.meetings.setdefault(key, Meeting())
+            meeting = self.meetings.get(key)
+            if meeting is None:
+                block, number = divmod(key[1], NAMED)
+                meeting = self.meetings[key] = Meeting() if number else usual.meeting(block, self.ops)
             phase = int(target[k])
             if phase != meeting.phase:
                 meeting.last = meeting.came
@@ -75,6 +126,13 @@ class Divergence(Checker):
             meeting.came[warp] = (op, int(self.order.waves[wave].now[warp]) if waits else 0)
             if whole:
                 self._elsewhere(group, int(row), op, meeting)
+
+    def _number(self, op: Op) -> int:
+        found = self.numbers.get(id(op))
+        if found is None:
+            self.ops.append(op)
+            found = self.numbers[id(op)] = len(self.ops)
+        return found
 
     def _knows(self, wave: Wave, meeting: Meeting, warp: int, before: Array) -> bool:
         """Whether ``warp``, which knew ``before``, knows that the last phase is over."""

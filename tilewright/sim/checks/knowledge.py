@@ -66,6 +66,7 @@ class Loose:
 
     def settle(self) -> None:
         """The lanes have synchronised: what one knew all know."""
+        self._all = None
         for extra in self.extras.values():
             self.know.join(extra)
         self.extras.clear()

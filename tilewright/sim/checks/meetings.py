@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tilewright.sim.cluster_barrier import ClusterWait
 from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
+    from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
 Array = np.ndarray[Any, Any]
@@ -54,79 +55,116 @@ def _rest(clocks: Clocks, warps: Array) -> Know | None:
     return found
 
 
+class Arrivals(NamedTuple):
+    """Warps that arrive together at one barrier of their blocks: the blocks, each once, where the warps of each begin
+    and how many they are; ``span``: the blocks as a slice where they are neighbours."""
+
+    blocks: Array
+    first: Array
+    counts: Array
+    span: Any
+
+    @classmethod
+    def of(cls, blocks: Array) -> Arrivals:
+        first = np.flatnonzero(np.concatenate([[True], blocks[1:] != blocks[:-1]]))
+        each, counts = blocks[first], np.diff(np.append(first, blocks.size))
+        whole = each.size == int(each[-1]) - int(each[0]) + 1
+        return cls(each, first, counts, slice(int(each[0]), int(each[-1]) + 1) if whole else each)
+
+
 class BarrierMeetings:
     """The sixteen barriers of every block. Who waits learns as soon as the phase is complete. All blocks that arrive
     together are one step."""
 
     def __init__(self, clocks: Clocks, wave: Wave) -> None:
-        self.clocks, self.barriers, self.per = clocks, wave.barriers, clocks.layout.warps
+        self.clocks, self.per = clocks, clocks.layout.warps
         self.blocks, self.width = len(wave.coords), clocks.clocks.shape[1]
-        self.gathered: dict[int, Array] = {}  # by barrier id: for each block what has been released
+        # By barrier id, then block: what has been released, and the warps that have arrived, and wait, in this phase.
+        self.gathered: dict[int, Array] = {}
+        self.completed = wave.barriers.completed.reshape(self.blocks, NAMED)
+        self.seen, self.arrived, self.waiting = np.zeros((3, NAMED, self.blocks), np.int64)
         self.rest: dict[int, Know] = {}  # by key: what is loose
         self.before = np.zeros((0, 0), np.int32)  # what the warps that arrived last knew before
-        self.seen = np.zeros(wave.barriers.completed.size, np.int64)
-        self.arrived = np.zeros(wave.barriers.completed.size, np.int64)  # warps, in this phase
         self.key = np.full(clocks.now.size, -1, np.int64)
         self.target = np.zeros(clocks.now.size, np.int64)
 
-    def arrive(self, warps: Array, keys: Array, target: Array, waits: bool) -> None:
-        rows = self.before = self.clocks.release(warps)
-        ids = keys % NAMED
-        if (ids == ids[0]).all():
-            found = self._gather(int(ids[0]), rows, warps, keys)
-        else:
-            each = [ids == number for number in np.unique(ids)]
-            found = np.concatenate([self._gather(int(ids[m][0]), rows[m], warps[m], keys[m]) for m in each])
-        self.clocks.step(warps)
-        if waits:
-            self.key[warps], self.target[warps] = keys, target
-        done = found[self.barriers.completed[found] > self.seen[found]]
-        if done.size:
-            self.seen[done] = self.barriers.completed[done]
-            for number in np.unique(done % NAMED):
-                self._complete(int(number), done[done % NAMED == number])
-
-    def _gather(self, number: int, rows: Array, warps: Array, keys: Array) -> Array:
-        """What these warps release at one barrier of their blocks; the keys of the barriers, each once."""
-        first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-        found = keys[first]
-        here = self.gathered.get(number)
-        if here is None:
-            here = self.gathered[number] = np.zeros((self.blocks, self.width), np.int32)
-        together = rows if first.size == keys.size else np.maximum.reduceat(rows, first, axis=0)
-        blocks = found // NAMED
-        here[blocks] = np.maximum(here[blocks], together)
-        self.arrived[found] += np.diff(np.append(first, keys.size))
+    def arrive(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
+        warps = group.warps if rows.size == group.warps.size else group.warps[rows]
+        released = self.before = self.clocks.release(warps)
         for warp, key in zip(warps, keys, strict=True) if self.clocks.loose else ():
             rest = _rest(self.clocks, np.array([warp]))
             if rest is not None and (rest.rows or rest.lanes):
                 self.rest.setdefault(int(key), Know()).join(rest)
+        ids = keys % NAMED
+        if (ids == ids[0]).all():
+            parts = [(int(ids[0]), self._arrivals(group, warps), released)]
+        else:
+            each = [(int(number), ids == number) for number in np.unique(ids)]
+            parts = [(number, Arrivals.of(warps[m] // self.per), released[m]) for number, m in each]
+        for number, arrivals, part in parts:
+            self._gather(number, arrivals, part, waits)
+        self.clocks.step(warps)
+        if waits:
+            self.key[warps], self.target[warps] = keys, target
+        for number, arrivals, _ in parts:
+            completed = self.completed[arrivals.span, number]
+            over = completed > self.seen[number, arrivals.span]
+            if over.all():
+                self._complete(number, arrivals.blocks, arrivals.span)
+            elif over.any():
+                self._complete(number, arrivals.blocks[over], arrivals.blocks[over])
+
+    def _arrivals(self, group: Group, warps: Array) -> Arrivals:
+        """Of all warps of a group, found once."""
+        if warps is not group.warps:
+            return Arrivals.of(warps // self.per)
+        found: Arrivals | None = group.registers.get("check.arrivals")
+        if found is None:
+            found = group.registers["check.arrivals"] = Arrivals.of(warps // self.per)
         return found
 
-    def _complete(self, number: int, keys: Array) -> None:
+    def _gather(self, number: int, arrivals: Arrivals, rows: Array, waits: bool) -> None:
+        """What these warps release at one barrier of their blocks."""
+        here = self.gathered.get(number)
+        if here is None:
+            here = self.gathered[number] = np.zeros((self.blocks, self.width), np.int32)
+        first, span = arrivals.first, arrivals.span
+        together = rows if first.size == rows.shape[0] else np.maximum.reduceat(rows, first, axis=0)
+        here[span] = np.maximum(here[span], together)
+        self.arrived[number, span] += arrivals.counts
+        if waits:
+            self.waiting[number, span] += arrivals.counts
+
+    def _complete(self, number: int, blocks: Array, span: Any) -> None:
         """Phases of one barrier of these blocks are complete: those who wait go on, and know."""
-        clocks, blocks = self.clocks, keys // NAMED
-        there = (blocks[:, None] * self.per + np.arange(self.per)).reshape(-1)
-        over = self.key[there] == np.repeat(keys, self.per)
-        over &= self.target[there] <= np.repeat(self.seen[keys], self.per)
-        waiting = there[over]
-        clocks.clocks[waiting] = np.maximum(clocks.clocks[waiting], self.gathered[number][waiting // self.per])
+        clocks, per = self.clocks, self.per
+        self.seen[number, span] = self.completed[span, number]
+        there = (blocks[:, None] * per + np.arange(per)).reshape(-1)
+        whole = self.arrived[number, span] == per
+        if whole.all() and (self.waiting[number, span] == per).all():
+            waiting = there
+        else:
+            keys = blocks * NAMED + number
+            over = self.key[there] == np.repeat(keys, per)
+            over &= self.target[there] <= np.repeat(self.seen[number, span], per)
+            waiting = there[over]
+            whole &= over.reshape(-1, per).all(1)
+        clocks.clocks[waiting] = np.maximum(clocks.clocks[waiting], self.gathered[number][waiting // per])
         clocks.version += 1
         for warp in waiting if self.rest else ():
             rest = self.rest.get(int(self.key[warp]))
             if rest is not None:
                 clocks.learn(int(warp), rest)
-        for warp in waiting if clocks.loose else ():
-            if int(warp) in clocks.loose:
-                clocks.loose[int(warp)].settle()
+        clocks.settle(waiting)
         self.key[waiting] = -1
-        whole = (over.reshape(-1, self.per).all(1)) & (self.arrived[keys] == self.per)
-        if whole.any():
-            clocks.passed(there.reshape(-1, self.per)[whole].reshape(-1))
-        self.gathered[number][blocks] = 0
-        self.arrived[keys] = 0
-        for key in map(int, keys) if self.rest else ():
-            self.rest.pop(key, None)
+        if whole.all():
+            clocks.passed(there)
+        elif whole.any():
+            clocks.passed(there.reshape(-1, per)[whole].reshape(-1))
+        self.gathered[number][span] = 0
+        self.arrived[number, span] = self.waiting[number, span] = 0
+        for block in blocks if self.rest else ():
+            self.rest.pop(int(block) * NAMED + number, None)
 
 
 class ClusterMeetings:
@@ -174,9 +212,7 @@ class ClusterMeetings:
             mine = warps[wait.cluster == cluster]
             if found is not None:
                 found.give(self.clocks, mine)
-            for warp in mine if self.clocks.loose else ():
-                if int(warp) in self.clocks.loose:
-                    self.clocks.loose[int(warp)].settle()
+            self.clocks.settle(mine)
 
 
 class MbarrierMeetings:

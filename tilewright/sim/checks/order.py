@@ -40,14 +40,50 @@ class Snapshot:
     def __init__(self, clocks: Clocks, group: Group) -> None:
         warps = group.warps
         self.clocks, self.warps = clocks, warps
-        self.rows = clocks.clocks[warps].copy()
-        self.now, self.open = clocks.now[warps].copy(), clocks.open[warps].copy()
-        self.waited = clocks.waited[warps]
-        self.loose: dict[int, Know] = {}
-        if clocks.loose:
-            active = warps if group.mask is None else warps[group.mask.reshape(-1, WARP).any(1)]
-            self.loose = {warp: clocks.known(warp) for warp in active.tolist() if warp in clocks.loose}
+        self.rows = clocks.clocks[warps]
+        self.now, self.open = clocks.now[warps], clocks.open[warps]
+        self.waited = [waited[warps] for waited in clocks.waited]
+        self.loose = LooseThen(clocks, group) if clocks.loose else NOTHING
         self.floors, self.tick = clocks.floors(group), clocks.layout.tick
+
+    def waited_by(self, row: int, agent: int, lane: int) -> int:
+        """As :meth:`Clocks.waited_by`, of a row of the group."""
+        waited = self.waited[agent]
+        return int(waited[row, lane % waited.shape[1]])
+
+
+class LooseThen:
+    """What the active warps of a group knew at some moment, as far as it is not in their clocks. Most is never asked
+    for, so it is put together when it is."""
+
+    __slots__ = ("_kept", "_made", "_clusters")
+
+    def __init__(self, clocks: Clocks | None = None, group: Group | None = None) -> None:
+        self._kept: dict[int, tuple[Know, Array]] = {}
+        self._made: dict[int, Know] = {}
+        if clocks is None or group is None:
+            return
+        self._clusters = clocks.cluster
+        warps = group.warps if group.mask is None else group.warps[group.mask.reshape(-1, WARP).any(1)]
+        loose = [warp for warp in warps.tolist() if warp in clocks.loose]
+        if loose:
+            rows = clocks.release(np.array(loose))
+            self._kept = {warp: (clocks.loose[warp].all(), row) for warp, row in zip(loose, rows, strict=True)}
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def get(self, warp: int) -> Know | None:
+        """What all lanes of a warp together would have released; None where its clocks say it all."""
+        known = self._made.get(warp)
+        if known is None and warp in self._kept:
+            every, row = self._kept[warp]
+            known = self._made[warp] = every.copy()
+            known.join(Know({int(self._clusters[warp]): row}))
+        return known
+
+
+NOTHING = LooseThen()
 
 
 class HappensBefore(Observer):
@@ -60,7 +96,7 @@ class HappensBefore(Observer):
         self.mbarriers: dict[Wave, MbarrierMeetings] = {}
         self.blocks = 0
         self.landing: list[Effect] = []
-        self.agents: dict[int, set[str]] = {}  # by an op's id: those that act for it
+        self.agents: dict[int, tuple[int, list[int]]] = {}  # by an op's id: bits of roles, agents of groups
         self.snapshots: WeakSet[Snapshot] = WeakSet()  # of effects that may still take place
         self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
@@ -103,7 +139,7 @@ class HappensBefore(Observer):
     # -- barriers ------------------------------------------------------------------------------------------------------
 
     def barrier(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
-        self.barriers[group.wave].arrive(group.warps[rows], keys, target, waits)
+        self.barriers[group.wave].arrive(group, rows, keys, target, waits)
 
     def cluster(self, group: Group, threads: Array, waits: bool) -> None:
         if not waits:
@@ -148,13 +184,15 @@ class HappensBefore(Observer):
             if order.through == "warp":
                 self._warp_sync(clocks, group, op)
             elif order.through == "group":
-                active = _active(group)
-                there = active.any(1)
-                warps, agent = group.warps[there], self.layout.agents.index(order.agent)
+                warps, lanes, agent = group.warps, None, self.layout.agents.index(order.agent)
+                if group.mask is not None and not group.mask.all():
+                    lanes = group.mask.reshape(-1, WARP)
+                    there = lanes.any(1)
+                    warps, lanes = warps[there], lanes[there]
                 if order.release:
-                    clocks.commit(warps, active[there], agent)
+                    clocks.commit(warps, lanes, agent)
                 if order.acquire:
-                    clocks.wait(warps, active[there], agent, int(op.attrs["atom"].pending))
+                    clocks.wait(warps, lanes, agent, int(op.attrs["atom"].pending))
             elif order.through == "" and not order.agent and order.proxies == ("generic",):
                 self.flags.fence(clocks, group, order)
 
@@ -187,20 +225,28 @@ class HappensBefore(Observer):
 
     def _mark(self, clocks: Clocks, group: Group, effect: Effect) -> None:
         """Note that these lanes have something unfinished in the open groups of the op's agents."""
-        active = _active(group)
-        if effect.lane is not None:  # one of them issues for all
-            active = np.arange(active.size).reshape(active.shape) == effect.lane
         agents = self.agents.get(id(effect.op))
         if agents is None:
-            agents = self.agents[id(effect.op)] = {a.agent for a in effect.op.attrs["atom"].accesses}
-        for agent in agents:
-            if agent in ROLES:
-                clocks.does[group.warps[active.any(1)]] |= 1 << list(ROLES).index(agent)
-            if agent in self.layout.agents:
-                k = self.layout.agents.index(agent)
-                before = clocks.issued[group.warps, k]
-                clocks.unfinished[group.warps, k] |= active.any(1)
-                clocks.issued[group.warps, k] = np.where(active, clocks.open[group.warps, k][:, None], before)
+            names = {a.agent for a in effect.op.attrs["atom"].accesses}
+            roles = sum(1 << k for k, role in enumerate(ROLES) if role in names)
+            agents = roles, [k for k, agent in enumerate(self.layout.agents) if agent in names]
+            self.agents[id(effect.op)] = agents
+        warps, lanes, (roles, groups) = group.warps, None, agents
+        if effect.lane is not None:  # one of them issues for all
+            warp, lane = int(warps[effect.lane // WARP]), effect.lane % WARP
+            if roles:
+                clocks.does[warp] |= roles
+            for agent in groups:
+                clocks.issue_one(warp, lane, agent)
+            return
+        if group.mask is not None and not group.mask.all():
+            lanes = group.mask.reshape(-1, WARP)
+            there = lanes.any(1)
+            warps, lanes = warps[there], lanes[there]
+        if roles:
+            clocks.does[warps] |= roles
+        for agent in groups:
+            clocks.issue(warps, lanes, agent)
 
     def land(self, effect: Effect, begins: bool) -> None:
         if begins:

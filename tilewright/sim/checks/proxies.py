@@ -42,6 +42,26 @@ class Fence(NamedTuple):
     known: Array
 
 
+class Fences:
+    """The fences of the warps of a wave, and by warp: how many; how many up to the last one of all lanes, and that
+    one's clock."""
+
+    def __init__(self, warps: int) -> None:
+        self.all: dict[int, list[Fence]] = {}
+        self.count, self.whole, self.clock = np.zeros((3, warps), np.int64)
+
+    def of(self, warp: int) -> list[Fence]:
+        return self.all.get(warp, [])
+
+    def add(self, warps: Array, lanes: Array, clock: Array, known: Array) -> None:
+        """``lanes [warps, 32]`` of these warps fence, which know ``known [warps, columns]``."""
+        for row, warp in enumerate(warps.tolist()):
+            self.all.setdefault(warp, []).append(Fence(int(clock[row]), lanes[row], known[row]))
+        self.count[warps] += 1
+        together = lanes.all(1)
+        self.whole[warps[together]], self.clock[warps[together]] = self.count[warps[together]], clock[together]
+
+
 def _packed(lane: Array, clock: Array, fences: Any, op: int) -> Array:
     """One write as 64 bits. ``lane``: its number in the wave."""
     high = (lane.astype(np.uint64) + np.uint64(1)) << np.uint64(CLOCK + FENCES + OP)
@@ -81,7 +101,7 @@ class Proxies(SharedChecker):
         self.allocations, self.shift = known.allocations, known.granules[True].bit_length() - 1
         # For each cell of a wave's shared memory the last write by a thread that no asynchronous write has replaced.
         self.written: dict[Wave, Array] = {}
-        self.fences: dict[Wave, dict[int, list[Fence]]] = {}
+        self.fences: dict[Wave, Fences] = {}
         self.ops: list[Op | None] = [None]
         self.numbers: dict[int, int] = {}
         self.into: dict[int, bool] = {}  # by an op's id: whether it copies into shared memory
@@ -89,12 +109,12 @@ class Proxies(SharedChecker):
 
     def wave(self, wave: Wave) -> None:
         self.written[wave] = np.zeros((wave.shared.bytes.size >> self.shift) + 1, np.uint64)
-        self.fences[wave] = {}
+        self.fences[wave] = Fences(self.order.waves[wave].now.size)
 
     def end(self, launch: Launch) -> None:
         """Fences of issuing threads count if the writers have fenced, too."""
         for wave, lane, fences, finding in self.later:
-            if not any(f.lanes[lane % WARP] for f in self.fences[wave].get(lane // WARP, [])[fences:]):
+            if not any(f.lanes[lane % WARP] for f in self.fences[wave].of(lane // WARP)[fences:]):
                 self.findings.add(finding)
 
     # -- writes and fences ---------------------------------------------------------------------------------------------
@@ -115,9 +135,7 @@ class Proxies(SharedChecker):
         lanes = lanes_of(group, mask)
         rows = lanes // WARP
         warps = group.warps[rows]
-        count: Any = 0
-        if fences:
-            count = np.array([len(fences.get(int(w), ())) for w in group.warps])[rows]
+        count = fences.count[warps]
         clock = self.order.waves[wave].now[warps]
         if self.order.landing:
             agent = self.order.layout.agents.index("cp.async")
@@ -131,12 +149,13 @@ class Proxies(SharedChecker):
         atom = op.attrs["atom"]
         if not isinstance(atom, FenceProxy) or atom.kind != "async" or atom.space == "global":
             return
-        clocks = self.order.waves[group.wave]
-        active = np.ones((group.warps.size, WARP), bool) if group.mask is None else group.mask.reshape(-1, WARP)
-        for row in np.flatnonzero(active.any(1)):
-            warp = int(group.warps[row])
-            mine = self.fences[group.wave].setdefault(warp, [])
-            mine.append(Fence(int(clocks.now[warp]), active[row].copy(), clocks.clocks[warp].copy()))
+        clocks, warps = self.order.waves[group.wave], group.warps
+        active = np.ones((warps.size, WARP), bool)
+        if group.mask is not None:
+            lanes = group.mask.reshape(-1, WARP)
+            there = lanes.any(1)
+            warps, active = warps[there], lanes[there]
+        self.fences[group.wave].add(warps, active, clocks.now[warps], clocks.clocks[warps])
 
     # -- the async proxy -----------------------------------------------------------------------------------------------
 
@@ -150,21 +169,46 @@ class Proxies(SharedChecker):
                 a.role == "destination" and any(s in SHARED_SPACES for s in a.memories)
                 for a in op.attrs["atom"].accesses
             )
-        effect, written = self.order.landing[-1], self.written[group.wave]
+        effect = self.order.landing[-1]
         first, last = start >> self.shift, (start + math.prod(shape)) >> self.shift
-        if not written[first:last].any():
+        written = self.written[group.wave][first:last]
+        newest = int(np.maximum.reduce(written))
+        if not newest:
             return
-        cells = np.arange(first, last)
         lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
-        self._check(group, op, effect, [lane // WARP], cells, "overwrites" if into else "reads")
+        if not self._plainly_fenced(group.wave, effect, lane // WARP, written, newest):
+            cells = np.arange(first, last)
+            self._check(group, op, effect, [lane // WARP], cells, "overwrites" if into else "reads")
         if into:
-            written[cells] = 0
+            written[:] = 0
+
+    def _plainly_fenced(self, wave: Wave, effect: Effect, row: int, written: Array, newest: int) -> bool:
+        """Whether all warps between the first and the last that wrote these cells have fenced since as wholes, and the
+        warp that issued the effect (of this row of its group) knew of it."""
+        oldest = int(np.minimum.reduce(written))
+        if not oldest:
+            oldest = int(np.minimum.reduce(written[written > 0]))
+        low, high = _unpacked(oldest)[0] // WARP, _unpacked(newest)[0] // WARP
+        snapshot, clocks, fences = effect.notes, self.order.waves[wave], self.fences[wave]
+        issuer, warps = int(snapshot.warps[row]), slice(low, high + 1)
+        if not clocks.cluster[low] == clocks.cluster[high] == clocks.cluster[issuer]:
+            return False
+        counts = written >> np.uint64(OP) & np.uint64((1 << FENCES) - 1)
+        if int(np.maximum.reduce(counts)) >= int(fences.whole[warps].min()):
+            return False
+        known = snapshot.rows[row, clocks.own[warps]]
+        if low <= issuer <= high:
+            known[issuer - low] = snapshot.now[row]
+        return bool((known >= fences.clock[warps]).all())
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
+        if not self.order.landing:
+            return
         written = self.written[group.wave]
-        cells = (start.reshape(start.shape[0], -1) >> self.shift)[..., None] + np.arange(16 >> self.shift)
-        cells = cells.reshape(start.shape[0], -1)
-        if not self.order.landing or not written[cells].any():
+        cells = start.reshape(start.shape[0], -1) >> self.shift
+        if self.shift < 4:
+            cells = (cells[..., None] + np.arange(16 >> self.shift)).reshape(start.shape[0], -1)
+        if not written.take(cells).any():
             return
         per = max(1, group.warps.size // len(rows)) if len(rows) else 1
         for unit, row in enumerate(map(int, rows)):
@@ -202,7 +246,7 @@ class Proxies(SharedChecker):
         self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int
     ) -> bool:
         """Whether all lanes of the warp have fenced, so that one look does for what they wrote at one clock."""
-        after = self.fences[wave].get(lane // WARP, [])[fences:]
+        after = self.fences[wave].of(lane // WARP)[fences:]
         if not any(fence.lanes.all() for fence in after):
             return False
         return self._verdict(wave, effect, rows, lane, clock, fences, False, whole=True) == "fenced"
@@ -220,7 +264,7 @@ class Proxies(SharedChecker):
         snapshot, clocks = effect.notes, self.order.waves[wave]
         warp, column = lane // WARP, clocks.own[lane // WARP]
         after = [
-            f for f in self.fences[wave].get(warp, [])[fences:] if (f.lanes.all() if whole else f.lanes[lane % WARP])
+            f for f in self.fences[wave].of(warp)[fences:] if (f.lanes.all() if whole else f.lanes[lane % WARP])
         ]  # fmt: skip
         for fence in after:
             for row in rows:
@@ -238,7 +282,7 @@ class Proxies(SharedChecker):
         if copied:
             column = self.order.layout.agent_unit(column, warp, self.order.layout.agents.index("cp.async"))
         for row in rows:
-            for fence in self.fences[wave].get(int(snapshot.warps[row]), []):
+            for fence in self.fences[wave].of(int(snapshot.warps[row])):
                 if fence.clock > snapshot.now[row] or fence.known[column] < clock:
                     continue
                 if copied:  # a thread that copies need not be there when its copies have landed

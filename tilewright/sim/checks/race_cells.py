@@ -201,8 +201,8 @@ class CellCheck:
             mine = layout.agent_unit(int(clocks.unit[warp]), warp, a)
             if unit == mine and (identity % WARP == lane or layout.together[a]):
                 if acting.snapshot is not None:
-                    return int(acting.snapshot.waited[acting.rows[k], a, lane]) >= clock
-                return int(clocks.waited[warp, a, lane]) >= clock
+                    return acting.snapshot.waited_by(int(acting.rows[k]), a, lane) >= clock
+                return clocks.waited_by(warp, a, lane) >= clock
         return False
 
     def _both_strong(

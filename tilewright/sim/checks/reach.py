@@ -169,11 +169,13 @@ class Pieces(Reach):
 
     def __init__(self, start: Array, stride: int) -> None:
         self.start = start.reshape(start.shape[0], -1)
-        block, low = np.divmod(self.start, stride)
+        least, most = np.minimum.reduce(self.start, axis=1).tolist(), np.maximum.reduce(self.start, axis=1).tolist()
+        block = [first // stride for first in least]
         blocks = 0
-        for number in np.unique(block[:, 0]).tolist():
+        for number in block:
             blocks |= 1 << number
-        super().__init__(int(low.min()), int(low.max()) + 16, blocks)
+        low = min(first - number * stride for first, number in zip(least, block, strict=True))
+        super().__init__(low, max(m - number * stride for m, number in zip(most, block, strict=True)) + 16, blocks)
 
     def cells(self, shift: int) -> Array:
         return run_of((self.start >> shift).reshape(-1), 16 >> shift)
