@@ -35,31 +35,30 @@ OP, FENCES, CLOCK = 10, 16, 20  # bits of a write: the op, how often its warp ha
 
 
 class Fence(NamedTuple):
-    """One fence of a warp: its clock, the lanes that executed it, and what the warp knew then."""
+    """One fence of a warp: its clock, the lanes that executed it (``whole``: all), and what the warp knew then."""
 
     clock: int
+    whole: bool
     lanes: Array
     known: Array
 
 
 class Fences:
-    """The fences of the warps of a wave, and by warp: how many; how many up to the last one of all lanes, and that
-    one's clock."""
+    """The fences of the warps of a wave, and how many of each."""
 
     def __init__(self, warps: int) -> None:
         self.all: dict[int, list[Fence]] = {}
-        self.count, self.whole, self.clock = np.zeros((3, warps), np.int64)
+        self.count = np.zeros(warps, np.int64)
 
     def of(self, warp: int) -> list[Fence]:
         return self.all.get(warp, [])
 
     def add(self, warps: Array, lanes: Array, clock: Array, known: Array) -> None:
         """``lanes [warps, 32]`` of these warps fence, which know ``known [warps, columns]``."""
-        for row, warp in enumerate(warps.tolist()):
-            self.all.setdefault(warp, []).append(Fence(int(clock[row]), lanes[row], known[row]))
+        whole = lanes.all(1).tolist()
+        for row, (warp, when) in enumerate(zip(warps.tolist(), clock.tolist(), strict=True)):
+            self.all.setdefault(warp, []).append(Fence(when, whole[row], lanes[row], known[row]))
         self.count[warps] += 1
-        together = lanes.all(1)
-        self.whole[warps[together]], self.clock[warps[together]] = self.count[warps[together]], clock[together]
 
 
 def _packed(lane: Array, clock: Array, fences: Any, op: int) -> Array:
@@ -183,23 +182,23 @@ class Proxies(SharedChecker):
             written[:] = 0
 
     def _plainly_fenced(self, wave: Wave, effect: Effect, row: int, written: Array, newest: int) -> bool:
-        """Whether all warps between the first and the last that wrote these cells have fenced since as wholes, and the
-        warp that issued the effect (of this row of its group) knew of it."""
+        """Whether all warps between the first and the last that wrote these cells fenced as wholes next, and the warp
+        that issued the effect (of this row of its group) knew of it."""
         oldest = int(np.minimum.reduce(written))
         if not oldest:
             oldest = int(np.minimum.reduce(written[written > 0]))
         low, high = _unpacked(oldest)[0] // WARP, _unpacked(newest)[0] // WARP
         snapshot, clocks, fences = effect.notes, self.order.waves[wave], self.fences[wave]
-        issuer, warps = int(snapshot.warps[row]), slice(low, high + 1)
+        issuer = int(snapshot.warps[row])
         if not clocks.cluster[low] == clocks.cluster[high] == clocks.cluster[issuer]:
             return False
-        counts = written >> np.uint64(OP) & np.uint64((1 << FENCES) - 1)
-        if int(np.maximum.reduce(counts)) >= int(fences.whole[warps].min()):
-            return False
-        known = snapshot.rows[row, clocks.own[warps]]
-        if low <= issuer <= high:
-            known[issuer - low] = snapshot.now[row]
-        return bool((known >= fences.clock[warps]).all())
+        count = int(np.maximum.reduce(written >> np.uint64(OP) & np.uint64((1 << FENCES) - 1)))
+        for warp in range(low, high + 1):
+            after = fences.of(warp)[count : count + 1]
+            known = snapshot.now[row] if warp == issuer else snapshot.rows[row, clocks.own[warp]]
+            if not after or not after[0].whole or after[0].clock > known:
+                return False
+        return True
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
         if not self.order.landing:
@@ -247,7 +246,7 @@ class Proxies(SharedChecker):
     ) -> bool:
         """Whether all lanes of the warp have fenced, so that one look does for what they wrote at one clock."""
         after = self.fences[wave].of(lane // WARP)[fences:]
-        if not any(fence.lanes.all() for fence in after):
+        if not any(fence.whole for fence in after):
             return False
         return self._verdict(wave, effect, rows, lane, clock, fences, False, whole=True) == "fenced"
 
@@ -264,7 +263,7 @@ class Proxies(SharedChecker):
         snapshot, clocks = effect.notes, self.order.waves[wave]
         warp, column = lane // WARP, clocks.own[lane // WARP]
         after = [
-            f for f in self.fences[wave].of(warp)[fences:] if (f.lanes.all() if whole else f.lanes[lane % WARP])
+            f for f in self.fences[wave].of(warp)[fences:] if (f.whole if whole else f.lanes[lane % WARP])
         ]  # fmt: skip
         for fence in after:
             for row in rows:
