@@ -7,7 +7,8 @@ know. ``now[w]`` is the warp's clock, a tick of the launch; it moves on whenever
 did before it is known, whoever asks (0 in clusters, where other blocks reach the memory, too).
 
 The columns of a cluster are, block after block: its warps, then for each asynchronous agent that works in groups its
-warps again, then ``MBARRIERS`` units for what arrives at mbarriers.
+warps again, then, where there are mbarriers, once more (of each warp the first lane that releases something alone: an
+elected thread), and ``MBARRIERS`` units for what arrives at mbarriers.
 """
 
 from __future__ import annotations
@@ -35,9 +36,13 @@ class Layout:
         self.geometry, self.agents, self.together = geometry, list(agents), list(agents.values())
         self.tick = 1
         self.warps = geometry.warps
-        self.first_mbarrier = self.warps * (1 + len(agents))
+        self.elected = self.warps * (1 + len(agents))  # from a warp's column to that of its elected lane
+        self.first_mbarrier = self.elected + (self.warps if mbarriers else 0)
         self.block = self.first_mbarrier + (MBARRIERS if mbarriers else 0)
         self.cluster = self.block * geometry.cluster_size
+        self.elects = mbarriers
+        # The elected lane of every warp of the launch, -1: none yet.
+        self.lane = np.full(geometry.blocks * self.warps if mbarriers else 0, -1, np.int8)
 
     def describe(self, unit: int) -> tuple[int, int, str]:
         """(block, warp or number of the mbarrier, agent) of a unit."""
@@ -49,6 +54,32 @@ class Layout:
     def agent_unit(self, unit: Any, warp: Any, agent: int) -> Any:
         """The unit (or column) of what the agent does for a warp whose own unit (or column) is ``unit``."""
         return unit + (1 + agent) * self.warps - (warp % self.warps % 4 if self.together[agent] else 0)
+
+    def elect(self, unit: int, lane: int) -> bool:
+        """Whether a lane, which releases something alone, is the elected one of its warp; the first that does is."""
+        block, local = divmod(unit, self.block)
+        at = block * self.warps + local
+        if self.lane[at] < 0:
+            self.lane[at] = lane
+        return int(self.lane[at]) == lane
+
+    def columns(self, who: int) -> list[int]:
+        """The columns of a cluster's clocks, of which each tells what ``who`` (unit * 32 + lane) did."""
+        unit, lane = divmod(who, WARP)
+        found, (block, local) = [unit % self.cluster], divmod(unit, self.block)
+        if self.elects and local < self.warps and self.lane[block * self.warps + local] == lane:
+            found.append(found[0] + self.elected)
+        return found
+
+    def elected_columns(self, who: Array) -> Array:
+        """For each of ``who`` the column of its warp's elected lane; -1 where it is not that."""
+        units, lanes = np.divmod(who, WARP)
+        block, local = np.divmod(units, self.block)
+        there = local < self.warps
+        at = np.where(there, block * self.warps + local, 0)
+        there &= at < self.lane.size
+        there &= self.lane[np.where(there, at, 0)] == lanes
+        return np.where(there, units % self.cluster + self.elected, -1)
 
 
 class Clocks:
@@ -121,8 +152,11 @@ class Clocks:
                         column = self.layout.agent_unit(int(self.own[warp]), warp, a)
                         row[column] = max(row[column], self.open[warp, a] - 1)  # nothing of the open group yet
         else:
-            who = int(self.unit[warp]) * WARP + lane
-            know.lanes[who] = int(self.now[warp])
+            unit = int(self.unit[warp])
+            if self.layout.elects and self.layout.elect(unit, lane):
+                row[self.own[warp] + self.layout.elected] = self.now[warp]
+            else:
+                know.lanes[unit * WARP + lane] = int(self.now[warp])
             for a in range(len(self.layout.agents)):
                 if self.layout.together[a]:
                     column = self.layout.agent_unit(int(self.own[warp]), warp, a)

@@ -38,9 +38,9 @@ class Meeting:
 
 
 class Usual:
-    """The barriers of a wave's blocks at which only ``sync_threads`` has come so far. All warps of a block wait there in
-    every phase, so nothing can be wrong but that some have come to another ``sync_threads``; for each block the phase
-    and its op's number, for each warp the last phase that it came to, and its clock then."""
+    """The blocks of a wave at whose barrier 0 only ``sync_threads`` has come so far. All warps wait there in every
+    phase, so nothing can be wrong but that some have come to another ``sync_threads``. For each block the phase, and
+    the numbers of its op and of the one before; for each warp the last phase that it came to, and its clock then."""
 
     def __init__(self, wave: Wave) -> None:
         self.per = wave.geometry.warps

@@ -35,9 +35,12 @@ class Know:
             if self.lanes.get(who, 0) < clock:
                 self.lanes[who] = clock
 
-    def knows(self, cluster: int, column: int, who: int, clock: int) -> bool:
+    def knows(self, cluster: int, columns: list[int], who: int, clock: int) -> bool:
+        """``columns``: see :meth:`Layout.columns`."""
         row = self.rows.get(cluster)
-        return (row is not None and int(row[column]) >= clock) or self.lanes.get(who, 0) >= clock
+        if row is not None and any(int(row[column]) >= clock for column in columns):
+            return True
+        return self.lanes.get(who, 0) >= clock
 
 
 class Loose:

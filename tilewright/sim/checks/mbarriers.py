@@ -124,11 +124,11 @@ class MbarrierRules(SharedChecker):
         warp = int(snapshot.warps[row])
         if warp == barrier.warp and lane % WARP == barrier.lane:
             return True
-        column, cluster = int(clocks.own[barrier.warp]), int(clocks.cluster[barrier.warp])
-        if snapshot.rows[row, column] >= barrier.clock:
+        identity, cluster = int(clocks.unit[barrier.warp]) * WARP + barrier.lane, int(clocks.cluster[barrier.warp])
+        columns, known = self.order.layout.columns(identity), snapshot.loose.get(warp)
+        if int(snapshot.rows[row, columns].max()) >= barrier.clock:
             return True
-        known, identity = snapshot.loose.get(warp), int(clocks.unit[barrier.warp]) * WARP + barrier.lane
-        if known is not None and known.knows(cluster, column, identity, barrier.clock):
+        if known is not None and known.knows(cluster, columns, identity, barrier.clock):
             return True
         issued = self.issued.get(id(effect))
         return issued is None or (barrier.fenced and 0 <= barrier.phase <= int(issued[2][row]))

@@ -91,10 +91,10 @@ class BarrierMeetings:
     def arrive(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
         warps = group.warps if rows.size == group.warps.size else group.warps[rows]
         released = self.before = self.clocks.release(warps)
-        for warp, key in zip(warps, keys, strict=True) if self.clocks.loose else ():
-            rest = _rest(self.clocks, np.array([warp]))
-            if rest is not None and (rest.rows or rest.lanes):
-                self.rest.setdefault(int(key), Know()).join(rest)
+        for warp, key in zip(warps.tolist(), keys.tolist(), strict=True) if self.clocks.loose else ():
+            loose = self.clocks.loose.get(warp)
+            if loose is not None:
+                self.rest.setdefault(key, Know()).join(loose.all())
         ids = keys % NAMED
         if (ids == ids[0]).all():
             parts = [(int(ids[0]), self._arrivals(group, warps), released)]
@@ -255,9 +255,11 @@ class MbarrierMeetings:
         others: list[tuple[int, int, int | None]] = [*single]
         for place, mine in together.items():
             if clocks.loose:
-                others += [(int(warp), place, None) for warp in mine]
-            else:
-                self._at(place).add(clocks.release(mine).max(0))
+                apart = [warp for warp in mine.tolist() if warp in clocks.loose]
+                others += [(warp, place, None) for warp in apart]
+                mine = mine[~np.isin(mine, apart)] if apart else mine
+            if mine.size:
+                self._at(place).add(np.maximum.reduce(clocks.release(mine)))
                 clocks.step(mine)
         for warp, place, lane in others:
             know = clocks.known(warp, lane)

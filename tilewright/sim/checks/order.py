@@ -117,14 +117,14 @@ class HappensBefore(Observer):
     def knows(self, wave: Wave, warp: int, other: int, clock: int, lane: int = 0) -> bool:
         """Whether what lane ``lane`` of warp ``other`` did at ``clock`` happened before what ``warp`` does now."""
         clocks = self.waves[wave]
-        column, cluster = int(clocks.own[other]), int(clocks.cluster[other])
-        if cluster == clocks.cluster[warp] and clocks.clocks[warp, column] >= clock:
+        identity, cluster = int(clocks.unit[other]) * WARP + lane, int(clocks.cluster[other])
+        columns = self.layout.columns(identity)
+        if cluster == clocks.cluster[warp] and int(clocks.clocks[warp, columns].max()) >= clock:
             return True
         loose = clocks.loose.get(warp)
         if loose is None:
             return False
-        identity = int(clocks.unit[other]) * WARP + lane
-        return any(k.knows(cluster, column, identity, clock) for k in (loose.know, *loose.extras.values()))
+        return any(k.knows(cluster, columns, identity, clock) for k in (loose.know, *loose.extras.values()))
 
     def floors(self, clocks: Clocks) -> tuple[int, int]:
         """As :meth:`Clocks.floors`, of whatever will still happen in a wave."""

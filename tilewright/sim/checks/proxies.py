@@ -55,9 +55,8 @@ class Fences:
 
     def add(self, warps: Array, lanes: Array, clock: Array, known: Array) -> None:
         """``lanes [warps, 32]`` of these warps fence, which know ``known [warps, columns]``."""
-        whole = lanes.all(1).tolist()
         for row, (warp, when) in enumerate(zip(warps.tolist(), clock.tolist(), strict=True)):
-            self.all.setdefault(warp, []).append(Fence(when, whole[row], lanes[row], known[row]))
+            self.all.setdefault(warp, []).append(Fence(when, bool(lanes[row].all()), lanes[row], known[row]))
         self.count[warps] += 1
 
 
@@ -262,19 +261,20 @@ class Proxies(SharedChecker):
         ``whole``: only fences count that all lanes of the warp executed, and what all lanes know of them."""
         snapshot, clocks = effect.notes, self.order.waves[wave]
         warp, column = lane // WARP, clocks.own[lane // WARP]
+        identity = int(clocks.unit[warp]) * WARP + lane % WARP
+        columns = [int(column)] if whole else self.order.layout.columns(identity)
         after = [
             f for f in self.fences[wave].of(warp)[fences:] if (f.whole if whole else f.lanes[lane % WARP])
         ]  # fmt: skip
         for fence in after:
             for row in rows:
                 own = int(snapshot.warps[row]) == warp
-                if fence.clock <= (snapshot.now[row] if own else snapshot.rows[row, column]):
+                if fence.clock <= (snapshot.now[row] if own else snapshot.rows[row, columns].max()):
                     return "fenced"
                 if whole:
                     continue
                 known = snapshot.loose.get(int(snapshot.warps[row]))
-                identity = int(clocks.unit[warp]) * WARP + lane % WARP
-                if known is not None and known.knows(int(clocks.cluster[warp]), int(column), identity, fence.clock):
+                if known is not None and known.knows(int(clocks.cluster[warp]), columns, identity, fence.clock):
                     return "fenced"
         if whole:
             return "unordered"

@@ -146,7 +146,13 @@ class CellCheck:
             fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == number)
         if fine.all():
             return NOBODY
-        return self._slowly(np.flatnonzero(~fine), before, acting, group)
+        bad = np.flatnonzero(~fine)
+        if self.order.layout.elects:
+            column = self.order.layout.elected_columns(identity[bad])
+            known = clocks.clocks[warps[bad], column] if snapshot is None else snapshot.rows[rows[bad], column]
+            here = (column >= 0) & (identity[bad] // WARP // self.order.layout.cluster == clocks.cluster[warps[bad]])
+            bad = bad[~(here & (known >= clock[bad]))]
+        return self._slowly(bad, before, acting, group)
 
     def _slowly(self, bad: Array, before: Array, acting: Acting, group: Group) -> Array:
         """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""
@@ -166,6 +172,7 @@ class CellCheck:
         """Those of ``bad`` that their warps do not know from other clusters."""
         warps = group.warps[acting.rows[bad]]
         clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
+        elected = self.order.layout.elected_columns(who_of(before[bad])) if self.order.layout.elects else None
         left = np.ones(bad.size, bool)
         pairs = np.unique((warps.astype(np.int64) << 32) + clusters)
         for warp, cluster in zip(*np.divmod(pairs, 1 << 32), strict=True):
@@ -177,6 +184,8 @@ class CellCheck:
             if row is not None:
                 mine = (warps == warp) & (clusters == cluster)
                 left[mine] = row[columns[mine]] < clock_of(before[bad[mine]])
+                if elected is not None:
+                    left[mine] &= (elected[mine] < 0) | (row[elected[mine]] < clock_of(before[bad[mine]]))
         return bad[left]
 
     def _ordered(self, k: int, before: Array, acting: Acting, group: Group) -> bool:
@@ -184,17 +193,17 @@ class CellCheck:
         warp, lane = int(group.warps[acting.rows[k]]), int(acting.thread[k]) % WARP
         identity, clock = int(who_of(before[k])), int(clock_of(before[k]))
         unit = identity // WARP
-        cluster, column = divmod(unit, layout.cluster)
+        cluster, columns = unit // layout.cluster, layout.columns(identity)
         if acting.snapshot is not None:
             know = acting.snapshot.loose.get(warp)
-            if know is not None and know.knows(cluster, column, identity, clock):
+            if know is not None and know.knows(cluster, columns, identity, clock):
                 return True
         else:
             loose = clocks.loose.get(warp)
             if loose is not None:
                 extra = loose.extras.get(lane)
-                if loose.know.knows(cluster, column, identity, clock) or (
-                    extra is not None and extra.knows(cluster, column, identity, clock)
+                if loose.know.knows(cluster, columns, identity, clock) or (
+                    extra is not None and extra.knows(cluster, columns, identity, clock)
                 ):
                     return True
         for a in range(len(layout.agents)):
