@@ -96,6 +96,7 @@ def oriented(config: AnyConfig, problem: Problem) -> Problem:
     m, n, k, batch = problem
     return (n, m, k, batch) if config.transposed else problem
 
+
 def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Option:
     """The entry whose tile cuts the problem as ``plan`` has it."""
     found = (*plan.tiled_shape, plan.iters_per_tile)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy import add, ceil, divide, floor, maximum, minimum, multiply, subtract
 
-from tilewright.gemm.choice.ways import EVEN, Limits, Problem, Vector, Way, rows
+from tilewright.gemm.choice.estimate import LESS, MORE, Model, Scratch, cut, near, single
+from tilewright.gemm.choice.ways import Limits, Problem, Way, rows
 from tilewright.gemm.config import GemmConfig
 
 FLOPS_PER_US = 4.2e6  # of one multiprocessor with its tensor pipes full, 16-bit operands
@@ -22,62 +24,74 @@ FOUR_WARPS = 0.74  # how much of either a block of four warps reaches when it ha
 LARGEST = 128 * 256
 SHARING = 2.0  # what the shared loop costs once
 NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in accesses of so many bits, not of 128
-
-
 GRANULAR, GRANULES = 1.08, 2.6  # a k tile of granules: how much slower than of 16 bytes, and microseconds at least
 
 
-class AmpereModel:
+class AmpereModel(Model):
     """The options ``ways`` of one kernel on a GPU of ``limits``."""
 
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
-        self.even = sum(way.parts != EVEN for way in ways)  # where Stream-K's options begin
-        self.single = sum(way.parts == 1 for way in ways)  # how many give each tile to one block
+        super().__init__(ways)
         configs: list[GemmConfig] = [way.config for way in ways]  # type: ignore[misc]
         parts = np.array([max(1, way.parts) for way in ways])
-        self.extents = rows([config.tile for config in configs])  # (M N K, options)
-        self.extents[2] *= parts
-        self.parts, self.multiprocessors = parts.astype(float), float(limits[0])
+        counts = LESS / rows([config.tile for config in configs])  # (M N K, options)
+        counts[2] /= parts
         at_once = np.array([min(2, config.blocks_at_once(limits[1])) for config in configs])
-        self.at_once, self.capacity = at_once, at_once * self.multiprocessors
-        self.full, self.alone = rows([k_tile_us(config, limits[1]) for config in configs])
+        wave = parts / limits[0]  # of a tile; one block on each multiprocessor is a wave
+        full, alone = rows([k_tile_us(config, limits[1]) for config in configs])
         area = np.array([config.tile[0] * config.tile[1] / LARGEST for config in configs])
-        self.ends, peer = 2.0 + 2.5 * area, 0.5 + 0.7 * area
-        self.once = np.array([way.parts != 1 for way in ways]) * (SHARING + peer)
-        self.once += peer * (self.parts - 1.0)
-        self.peer = peer[self.even :]
-
-    def times(self, problem: Problem, sharing: bool = True) -> Vector:
-        """As :meth:`HopperModel.times`."""
-        m, n, k, batch = problem
-        last = None if sharing and batch == 1 and m and n and k else self.single
-        lines, columns, k_tiles = np.ceil(np.array(((m,), (n,), (k,)), float) / self.extents[:, :last])
-        blocks = lines * columns * (self.parts[:last] * batch)
-        waves = np.floor(blocks / self.capacity[:last])
-        rest = blocks - waves * self.capacity[:last]
-        part = np.where(rest > self.multiprocessors, self.full[:last], self.alone[:last]) * (rest > 0.0)
-        # Blocks that share a multiprocessor hide each other's ends but for the last.
-        time = (waves * self.full[:last] + part) * k_tiles
-        time += self.ends[:last] * (waves / self.at_once[:last] + (rest > 0.0))
-        if last is not None:
-            return time
-        time += self.once
+        ends, peer = 2.0 + 2.5 * area, 0.5 + 0.7 * area
+        once = np.array([way.parts != 1 for way in ways]) * (SHARING + peer) + peer * (parts - 1.0)
+        # A turn is as many waves as fit on the multiprocessors at once. The blocks of a turn hide each other's ends
+        # but for the last; the last turn's blocks may be alone.
+        saved = full - alone
+        vectors = (
+            *counts, near(ways) * wave, LESS * wave / at_once, MORE * wave / at_once, saved, full - 2.0 * saved,
+            ends * (1.0 - 1.0 / at_once), ends, once,
+        )  # fmt: skip
+        self.vectors = {shares: tuple(single(vector[: None if shares else self.single]) for vector in vectors)
+                        for shares in (False, True)}  # fmt: skip
         even = slice(self.even, None)
+        self.shared = tuple(single(vector[even]) for vector in (
+            full / at_once, ends, alone, once + ends + peer, peer, once + ends + 2.0 * peer, np.ones(self.options)
+        ))  # fmt: skip
+
+    def fill(self, problem: Problem, shares: bool, scratch: Scratch) -> None:
+        by_m, by_n, by_k, wave, turn, done, saved, rate, hidden, ends, once = self.vectors[shares]
+        cut(problem, by_m, by_n, by_k, scratch)
+        waves, time, turns, spare = scratch.waves, scratch.time, scratch.columns, scratch.more
+        tiles = multiply(scratch.lines, scratch.columns, scratch.lines)
+        if problem[3] != 1:
+            tiles *= problem[3]
+        multiply(tiles, wave, waves)
+        ceil(multiply(tiles, turn, turns), turns)
+        floor(multiply(tiles, done, tiles), tiles)
+        multiply(turns, rate, time)
+        add(time, multiply(ceil(waves, spare), saved, spare), time)
+        multiply(time, scratch.k_tiles, time)
+        add(time, multiply(turns, ends, turns), time)
+        subtract(time, multiply(tiles, hidden, tiles), time)
+        add(time, once, time)
+        if shares:
+            scratch.shared[0][:] = self.shared[-2]
+
+    def share(self, problem: Problem, scratch: Scratch) -> None:
+        full, ends, alone, once, peer, _, ones = self.shared
+        time, tiles, k_tiles = scratch.shared
+        before, share, spare = scratch.spare
         # Stream-K: one block on each multiprocessor for the last wave, and the one before it. A share mostly
         # has a tile cut at either end, and starts the pipeline for each of its tiles.
-        tiles = blocks[even] / self.multiprocessors
-        before = np.maximum(np.floor(tiles) - 1.0, 0.0)
-        share = tiles - before
-        time[even] = before * self.full[even] / self.at_once[even] * k_tiles[even] + self.ends[even] * before
-        time[even] += share * k_tiles[even] * self.alone[even] + self.ends[even] * (share + 1.0)
-        time[even] += self.once[even] + self.peer * (1.0 + np.ceil(1.0 / np.minimum(share, 1.0)))
-        return time
-
-    def least(self, problem: Problem, sharing: bool, first: int = 0) -> int:
-        """As :meth:`HopperModel.least`."""
-        time = self.times(problem, sharing)
-        first = first if first < len(time) else 0
-        return int(time[first:].argmin()) + first
+        maximum(tiles, ones, out=before)
+        subtract(floor(before, before), ones, before)
+        subtract(tiles, before, share)
+        multiply(before, full, time)
+        add(time, multiply(share, alone, spare), time)
+        multiply(time, k_tiles, time)
+        add(time, multiply(add(before, share, spare), ends, spare), time)
+        minimum(share, ones, out=share)
+        multiply(ceil(divide(ones, share, share), share), peer, share)
+        add(time, share, time)
+        add(time, once, time)
 
 
 def k_tile_us(config: GemmConfig, smem: int) -> tuple[float, float]:

@@ -10,11 +10,14 @@ microseconds for 16-bit operands on an H200, where the constants were fitted to 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import log2
 
 import numpy as np
+from numpy import add, ceil, divide, floor, maximum, minimum, multiply, subtract
 
-from tilewright.gemm.choice.ways import EVEN, Limits, Problem, Vector, Way, along, rows
+from tilewright.gemm.choice.estimate import LESS, Model, Scratch, cut, near, single
+from tilewright.gemm.choice.ways import Limits, Problem, Vector, Way, along, rows
 from tilewright.gemm.config import HopperConfig
 from tilewright.lang.tools.hardware import clusters_at_once
 
@@ -36,127 +39,115 @@ LAST_PART, LAST_COLUMN = 0.33, 0.005  # the end of the last tile, which nothing 
 SHARED = 1.01  # how much slower the shared loop is
 SHARING, PEER_ELEMENT = 3.25, 5.7e-5  # exchanging sums: once, and for each element of each block of a tile
 SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
-LESS = 1 - 1e-12
 CLUSTER = 0.15  # the start of a cluster, for each doubling
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
 
+NONE, SLOWER = np.array(0.0, np.float32), np.array(SHARED - 1.0, np.float32)
+"""Arrays without dimensions: NumPy takes twice as long with Python's numbers."""
 
-class HopperModel:
+
+class HopperModel(Model):
     """The options ``ways`` of one kernel, whose operands have the same types, on a GPU of ``limits``."""
 
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
-        self.even = sum(way.parts != EVEN for way in ways)  # where Stream-K's options begin
-        self.single = sum(way.parts == 1 for way in ways)  # how many give each tile to one block
+        super().__init__(ways)
         configs: list[HopperConfig] = [way.config for way in ways]  # type: ignore[misc]
         self.bytes_in = configs[0].a.dtype.width / 8
         # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
         extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))
                    for c, way in zip(configs, ways, strict=True)]  # fmt: skip
-        # Tiles of an element, and waves of a tile: a little less, so that rounding never makes whole ones one more.
         counts = LESS / rows([along(c, e) for c, e in zip(configs, extents, strict=True)])  # (M N K, options)
-        wave = LESS * np.array([max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
-                                for c, way in zip(configs, ways, strict=True)])  # fmt: skip
+        wave = near(ways) * [max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
+                             for c, way in zip(configs, ways, strict=True)]  # fmt: skip
         sharing = np.array([way.parts != 1 for way in ways])
         slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
         together = TOGETHER * np.array([doublings(config) for config in configs])
-        loop = slower * [loop_us(config) for config in configs]
+        loop = slower * [loop_us(config) for config in configs] + together
         crowded = slower * [loads_us(config) for config in configs]
         loads, crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
-        loads[self.even :], crowd[self.even :] = crowded[self.even :], 0.0  # all multiprocessors work
+        even = slice(self.even, None)
+        loads[even], crowd[even] = crowded[even], 0.0  # all multiprocessors work
         ends = np.array([ends_us(config) for config in configs])
-        peer = [PEER_ELEMENT * config.tile[0] * config.tile[1] for config in configs]
-        once = sharing * SHARING + [p * way.parts if way.parts > 1 else 0.0
-                                    for p, way in zip(peer, ways, strict=True)]  # fmt: skip
-        begin = once + [begin_us(config) for config in configs]
-        self.peer = np.array(peer[self.even :])
-        # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
-        # their columns of B, from memory.
-        each = self.bytes_in * limits[0] / MEMORY_PER_US
-        self.anew = rows([along(c, c.tile[:2]) for c in configs[self.even :]] or np.empty((0, 2))) * each
+        peer = np.array([PEER_ELEMENT * config.tile[0] * config.tile[1] for config in configs])
+        # For Stream-K's options a lower bound, as everything in fill: a tile has at least one block.
+        peers = np.array([max(1, way.parts) for way in ways])
+        begin = sharing * (SHARING + peer * peers) + [begin_us(config) for config in configs]
 
         # By whether options may share tiles, and whether rows begin between multiples of 128 bytes: what a call needs
         # of each option. To cut and to scale vectors in each call would take as long as the arithmetic.
-        self.vectors = {
-            (shares, slow): tuple(vector[..., : None if shares else self.single] for vector in (
-                counts, wave, crowd * rate, loads * rate + together, loop + together, ends, begin, np.ones(len(ways))
-            ))
-            for shares in (False, True) for slow, rate in ((False, 1.0), (True, MISALIGNED))
-        }  # fmt: skip
-        self.scratch: dict[bool, list[tuple[Vector, Vector]]] = {False: [], True: []}
+        self.vectors: dict[tuple[bool, bool], tuple[Vector, ...]] = {}
+        for shares, misaligned in product((False, True), (False, True)):
+            rate = MISALIGNED if misaligned else 1.0
+            least = loads * rate + together
+            most = np.maximum(least + crowd * rate, loop)
+            vectors = *counts, wave, crowd * rate, least, loop, most, ends, begin, np.ones(self.options)
+            last = self.options if shares else self.single
+            self.vectors[shares, misaligned] = tuple(single(vector[:last]) for vector in vectors)
+        self.all_work = (1 / (np.prod(counts[:2], axis=0) * wave)).max()  # elements of D of a wave of any option
+        self.exchange = tuple(
+            single(vector[even]) for vector in (ends, begin, begin - peer, peer, np.ones(self.options))
+        )
+        # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
+        # their columns of B, from memory.
+        each = self.bytes_in * limits[0] / MEMORY_PER_US
+        of_a, of_b = single(rows([along(c, c.tile[:2]) for c in configs[even]] or np.empty((0, 2))) * each)
+        self.anew = {(True, False): of_a, (False, True): of_b, (True, True): of_a + of_b}
 
-    def times(self, problem: Problem, sharing: bool = True) -> Vector:
-        """Microseconds for an (M, N, K, L) problem, without what all options have in common: of each option, or
-        without ``sharing`` of those that give each tile to one block."""
-        scratch, shares = self.scratch_for(problem, sharing)
-        return self.fill(problem, shares, *scratch).copy()
-
-    def least(self, problem: Problem, sharing: bool, first: int = 0) -> int:
-        """The number of the option of least time, from ``first`` on if there are as many."""
-        scratch, shares = self.scratch_for(problem, sharing)
-        time = self.fill(problem, shares, *scratch)
-        first = first if first < len(time) else 0
-        found = int(time[first:].argmin()) + first
-        self.scratch[shares].append(scratch)
-        return found
-
-    def scratch_for(self, problem: Problem, sharing: bool) -> tuple[tuple[Vector, Vector], bool]:
-        """Room for a call's vectors, and whether options that share tiles are among them. New memory would take as long
-        as the arithmetic; each thread takes room of its own."""
+    def fill(self, problem: Problem, shares: bool, scratch: Scratch) -> None:
         m, n, k, batch = problem
-        shares = bool(sharing and batch == 1 and m and n and k)
-        try:
-            return self.scratch[shares].pop(), shares
-        except IndexError:
-            counts, wave = self.vectors[shares, False][:2]
-            return (np.empty_like(counts), np.empty_like(wave)), shares
-
-    def fill(self, problem: Problem, shares: bool, room: Vector, time: Vector) -> Vector:
-        """``time``, filled in."""
-        m, n, k, batch = problem
-        counts, wave, crowd, loads, loop, ends, begin, ones = self.vectors[shares, k * self.bytes_in % 128 != 0]
-        np.multiply(counts, np.array(((m,), (n,), (k,)), float), out=room)
-        full, lines, k_tiles = np.ceil(room, out=room)
-        full *= lines
-        full *= wave
+        by_m, by_n, by_k, wave, crowd, loads, loop, crowded, ends, begin, ones = self.vectors[
+            shares, k * self.bytes_in % 128 != 0
+        ]
+        cut(problem, by_m, by_n, by_k, scratch)
+        waves, time = scratch.waves, scratch.time
+        multiply(scratch.lines, scratch.columns, waves)
+        multiply(waves, wave, waves)
         if batch != 1:
-            full *= batch
-        np.minimum(full, ones, out=time)  # of the multiprocessors that work
-        even = slice(self.even, None)
-        if shares:
-            exchange = self.peer / time[even]
-        time *= crowd
-        time += loads
-        np.maximum(time, loop, out=time)
-        time *= k_tiles
-        if shares:
-            exchange += begin[even]
-            shared = self.shared(problem, full[even], time[even], ends[even], exchange)
-        time += ends
-        time *= np.ceil(full, out=full)
-        time += begin
-        if shares:
-            time[even] = shared
-        return time
+            waves *= batch
+        if m * n > self.all_work:
+            multiply(crowded, scratch.k_tiles, time)
+        else:
+            minimum(waves, ones, out=time)  # of the multiprocessors that work
+            multiply(time, crowd, time)
+            add(time, loads, time)
+            maximum(time, loop, out=time)
+            multiply(time, scratch.k_tiles, time)
+        add(time, ends, time)
+        ceil(scratch.whole_waves, scratch.whole_waves)
+        multiply(time, waves, time)
+        add(time, begin, time)
 
-    def shared(self, problem: Problem, waves: Vector, tile: Vector, ends: Vector, once: Vector) -> Vector:
-        """Microseconds of Stream-K's options: ``tile`` of a tile's k tiles, ``ends`` of its end, ``once`` of the rest.
-        """
+    def share(self, problem: Problem, scratch: Scratch) -> None:
         m, n, k, _ = problem
-        late = np.floor(waves)
-        late -= 1.0
-        np.maximum(late, 0.0, out=late)
-        in_shares = waves - late
-        slower = in_shares * (SHARED - 1.0)
-        slower += waves
-        time = tile * slower
-        np.maximum(slower, 1.0, out=slower)
-        slower *= ends
-        time += slower
-        time += once
+        ends, least_once, begin, peer, ones = self.exchange
+        time, waves, _ = scratch.shared
+        once, slower, late = scratch.spare
+        minimum(waves, ones, out=once)
+        divide(peer, once, once)
+        add(once, begin, once)
+        # What follows the last full wave but one is dealt out evenly.
+        floor(waves, late)
+        subtract(late, ones, late)
+        maximum(late, NONE, out=late)
+        in_shares = subtract(waves, late, late)
+        multiply(in_shares, SLOWER, slower)
+        add(slower, waves, slower)
+        # So far there are as many ends as waves; but no block has less than one.
+        subtract(time, least_once, time)
+        divide(time, waves, time)
+        multiply(time, slower, time)
+        subtract(ones, slower, slower)
+        maximum(slower, NONE, out=slower)
+        multiply(slower, ends, slower)
+        add(time, slower, time)
+        add(time, once, time)
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
         # hold comes from memory for each tile anew.
-        apart = [one for one, extent in zip(self.anew, (m, n), strict=True) if extent * k * self.bytes_in > L2_BYTES]
-        return np.maximum(time, sum(apart) * k * in_shares) if apart else time
+        held = L2_BYTES / (k * self.bytes_in)
+        if m > held or n > held:
+            multiply(self.anew[m > held, n > held], in_shares, slower)
+            multiply(slower, scratch.k, slower)
+            maximum(time, slower, out=time)
 
 
 def loop_us(config: HopperConfig) -> float:

@@ -130,17 +130,18 @@ def data_parallel(
     multiprocessors: int, occupancy: int,
 ) -> dict[str, Any]:  # fmt: skip
     """The DP blocks, and whether tiles are numbered by cohorts."""
-    tiles_m, tiles_n, _ = tiled_shape
-    cohorts_m, cohorts_n = ceil_div(tiles_m, COHORT_M), ceil_div(tiles_n, COHORT_N)
-    cohort_blocks = cohorts_m * cohorts_n * COHORT_M * COHORT_N
-    efficiency = float32(float32(dp_tiles) / float32(cohort_blocks))
-    # SK tiles are not asked whether they exist: all of theirs must be cohorts that lie inside the matrix.
-    last = (sk_tiles - 1) // (COHORT_M * COHORT_N)
-    row, column = divmod(last, cohorts_n)
-    reach_n = cohorts_n if row > 0 else column + 1
-    inside = sk_tiles == 0 or ((row + 1) * COHORT_M < tiles_m and reach_n * COHORT_N < tiles_n)
-    if inside and dp_tiles >= 2 * multiprocessors * occupancy and efficiency > float32(MIN_COHORT_EFFICIENCY):
-        return {"dp_blocks": cohort_blocks, "dp_first_wave_tiles": 1, "cohort_raster": True}
+    if dp_tiles >= 2 * multiprocessors * occupancy:
+        tiles_m, tiles_n, _ = tiled_shape
+        cohorts_m, cohorts_n = ceil_div(tiles_m, COHORT_M), ceil_div(tiles_n, COHORT_N)
+        cohort_blocks = cohorts_m * cohorts_n * COHORT_M * COHORT_N
+        efficiency = float32(float32(dp_tiles) / float32(cohort_blocks))
+        # SK tiles are not asked whether they exist: all of theirs must be cohorts that lie inside the matrix.
+        last = (sk_tiles - 1) // (COHORT_M * COHORT_N)
+        row, column = divmod(last, cohorts_n)
+        reach_n = cohorts_n if row > 0 else column + 1
+        inside = sk_tiles == 0 or ((row + 1) * COHORT_M < tiles_m and reach_n * COHORT_N < tiles_n)
+        if inside and efficiency > float32(MIN_COHORT_EFFICIENCY):
+            return {"dp_blocks": cohort_blocks, "dp_first_wave_tiles": 1, "cohort_raster": True}
     excess = (sk_waves + ceil_div(dp_tiles, avail_sms)) % occupancy if sk_waves else 0
     if 1 + excess > dp_tiles // avail_sms:
         excess = 0
@@ -161,6 +162,8 @@ def ceil_div(a: int, b: int) -> int:
 
 def positive(name: str, value: Any, hint: str = "") -> int:
     """``value`` as an int; ArgumentError unless it is a positive integer."""
+    if type(value) is int and value > 0:
+        return value
     if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < 1:
         raise ArgumentError(f"{name} must be a positive integer, got {value!r}{': ' if hint else ''}{hint}")
     return operator.index(value)
@@ -170,5 +173,7 @@ def triple(name: str, value: Any, meaning: str) -> tuple[int, int, int]:
     """Three positive integers."""
     if not isinstance(value, (tuple, list)) or len(value) != 3:
         raise ArgumentError(f"{name} must be three integers {meaning}, got {value!r}")
-    a, b, c = (positive(f"{name}[{mode}]", extent) for mode, extent in enumerate(value))
-    return a, b, c
+    a, b, c = value
+    if type(a) is type(b) is type(c) is int and min(a, b, c) > 0:
+        return a, b, c
+    return positive(f"{name}[0]", a), positive(f"{name}[1]", b), positive(f"{name}[2]", c)
