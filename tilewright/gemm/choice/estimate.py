@@ -26,7 +26,7 @@ class Scratch:
     ``even`` on."""
 
     def __init__(self, options: int, even: int) -> None:
-        self.extents = np.empty(3, np.float32)
+        self.extents: Vector = np.empty(3, np.float32)
         self.m, self.n, self.k = (self.extents[mode, ...] for mode in range(3))  # arrays of no dimension
         self.tiles = np.empty((3, options), np.float32)  # along M, N and K
         self.lines, self.columns, self.k_tiles = self.tiles
