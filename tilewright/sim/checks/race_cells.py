@@ -53,6 +53,7 @@ class CellCheck:
         self, verb: str, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
     ) -> None:
         """``number``: of the site; ``values``: what a store writes: (buffer, access, values, offsets) or None."""
+        cells = shadow.local(cells)
         where, shared = Cells(cells), shadow not in self.owners
         floors = acting.floors if shared else (0, 0)
         strong = self.order.sites[number].scope != THREAD
@@ -281,7 +282,7 @@ class CellCheck:
                 Party(_did(then_site.verb), then_site.op, self._who(int(who_of(before[k])))),
             ]
             shared = shadow not in self.owners
-            offset = int(cells[k]) << shadow.shift
+            offset = shadow.cell(int(cells[k])) << shadow.shift
             if shared:
                 offset %= group.wave.shared.stride
                 memory = shared_memory(offset, 1 << shadow.shift, self.allocations)
@@ -330,7 +331,7 @@ def _other_values(bad: Array, before: Array, cells: Array, shadow: Shadow, value
             continue
         lane, part = divmod(k, count)
         new = data[lane if per_lane else 0, part * step : (part + 1) * step]
-        start = int(cells[k]) * step
+        start = shadow.cell(int(cells[k])) * step
         if (buffer.bytes[start : start + step] != new).any():
             keep.append(k)
     return np.array(keep, np.int64)

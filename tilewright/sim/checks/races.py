@@ -20,12 +20,13 @@ from tilewright.sim.checks.acting import Acting
 from tilewright.sim.checks.actors import lanes_of
 from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
-from tilewright.sim.checks.findings import Findings
+from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.pending import Pending
 from tilewright.sim.checks.race_cells import CellCheck
 from tilewright.sim.checks.reach import Box, Pieces, Reach, Threads, run_of
 from tilewright.sim.checks.shadow import MOST_TICKS, MOST_UNITS, Shadow
+from tilewright.sim.checks.shadow_pages import shadow_of
 from tilewright.sim.checks.sites import THREAD, facts
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
@@ -219,7 +220,7 @@ class Races(Checker):
     def _shadow(self, buffer: Any) -> Shadow | None:
         found = self.shadows.get(buffer)
         if found is None and buffer.bytes.size <= LARGEST:
-            found = self.shadows[buffer] = Shadow(buffer.bytes.size, self.granules[False])
+            found = self.shadows[buffer] = shadow_of(buffer.bytes.size, self.granules[False])
             self.cells.owners[found] = buffer
         return found
 
@@ -247,8 +248,15 @@ class Races(Checker):
     def _check(
         self, verb: str, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
     ) -> None:
-        if self._affords(cells.size, group):
+        if not self._affords(cells.size, group):
+            return
+        try:
             self.cells.check(verb, shadow, cells, acting, number, group, values)
+        except MemoryError:
+            self._give_up(group)
+            what = "the check for data races needs more memory than there is: from here on it looks at nothing"
+            fix = "check the kernel on smaller arrays"
+            self.findings.add(Finding("races-memory", what, [Party("access", group.lanes.op)], fix=fix, level="note"))
 
     def _affords(self, cells: int, group: Group) -> bool:
         """Whether there is budget for so many cells; else the check is over for this launch."""
@@ -257,6 +265,11 @@ class Races(Checker):
         self.budget = (self.budget or 0) - cells
         if self.budget >= 0:
             return True
+        self._give_up(group)
+        return False
+
+    def _give_up(self, group: Group) -> None:
+        """Look at nothing more in this launch."""
         self.off = True
         self.shadows.clear()
         self.pending.clear()
@@ -264,7 +277,6 @@ class Races(Checker):
         assert group.events is not None
         others = [o for o in group.events.observers if o is not self and getattr(o, "uses_order", False)]
         group.events.dismiss([self] if others else [self, self.order])
-        return False
 
 
 def _active(values: Any, mask: Array | None) -> Any:

@@ -112,6 +112,14 @@ class Shadow:
         self.reads: list[Read] = []
         self.kept = 0
 
+    def local(self, cells: Array) -> Array:
+        """The numbers by which the arrays here know these cells."""
+        return cells
+
+    def cell(self, local: int) -> int:
+        """The cell that has a local number."""
+        return local
+
     def read(self, read: Read) -> None:
         """Remember a read."""
         self.reads.append(read)
