@@ -38,6 +38,18 @@ def test_the_least_time_is_that_of_all_options() -> None:
             assert least == int(options.model.times(problem)[single:].argmin()) + single
 
 
+def test_a_tile_for_each_block_is_that() -> None:
+    """Clusters whose blocks share the k tiles split K: they are among the options of "auto" only, or where asked for."""
+    options, rng = Options.of(ENTRY, LIMITS), random.Random(3)
+    shapes = [(*(8 * rng.randint(1, 1024) for _ in range(2)), 64 * rng.randint(1, 512), 1) for _ in range(300)]
+    assert any(options.best(shape, "auto").in_clusters for shape in shapes)
+    for decomposition in ("data_parallel", "dynamic"):
+        found = [options.best(shape, decomposition) for shape in shapes]
+        assert not any(way.in_clusters or way.parts != 1 for way in found)
+    split = ENTRY.only(next(way.config for way in options.ways if way.in_clusters))
+    assert Options.of(split, LIMITS).best(shapes[0], "data_parallel").in_clusters
+
+
 def test_vectors_of_a_call_are_its_own() -> None:
     """Room for vectors is used again by the next call, but not by one that runs at the same time."""
     options = Options.of(ENTRY, LIMITS)

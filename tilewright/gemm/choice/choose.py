@@ -61,12 +61,16 @@ class Options:
 
     def best(self, problem: Problem, decomposition: str) -> Way:
         """The option of least time."""
-        first = self.model.single if decomposition == "stream_k" else 0
-        return self.ways[self.model.least(problem, decomposition in ("auto", "stream_k"), first)]
+        if decomposition == "auto":
+            return self.ways[self.model.least(problem, True)]
+        if decomposition == "stream_k":
+            return self.ways[self.model.least(problem, True, self.model.single)]
+        return self.ways[self.model.least(problem, False, last=self.model.alone or None)]
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
         """Microseconds of the best option, as far as the model counts them."""
-        return float(self.model.times(problem, decomposition in ("auto", "stream_k")).min())
+        times = self.model.times(problem, decomposition in ("auto", "stream_k"))
+        return float((times if decomposition in ("auto", "stream_k") else times[: self.model.alone or None]).min())
 
     def fastest(self, problem: Problem, decomposition: str) -> Option:
         way = self.best(problem, decomposition)

@@ -37,13 +37,14 @@ class Scratch:
 
 
 class Model(ABC):
-    """Microseconds of the options ``ways``: those from ``even`` on are Stream-K's, and the first ``single`` give each
-    tile to one block."""
+    """Microseconds of the options ``ways``: those from ``even`` on are Stream-K's, the first ``single`` give each tile
+    to one block or cluster, the first ``alone`` of these to one block."""
 
     def __init__(self, ways: Sequence[Way]) -> None:
         self.options = len(ways)
         self.even = sum(way.parts != EVEN for way in ways)
         self.single = sum(way.parts == 1 for way in ways)
+        self.alone = sum(way.parts == 1 and not way.in_clusters for way in ways)
         self.unused: dict[bool, list[Scratch]] = {False: [], True: []}
 
     @abstractmethod
@@ -65,13 +66,13 @@ class Model(ABC):
             self.share(problem, scratch)
         return scratch.time
 
-    def least(self, problem: Problem, sharing: bool, first: int = 0) -> int:
-        """The number of the option of least time, from ``first`` on if there are as many."""
+    def least(self, problem: Problem, sharing: bool, first: int = 0, last: int | None = None) -> int:
+        """The number of the option of least time, from ``first`` on if there are as many, and before ``last``."""
         shares = can_share(problem, sharing)
         scratch = self.scratch(shares)
         self.fill(problem, shares, scratch)
         first = first if shares else 0
-        time = scratch.time[first:] if first else scratch.time
+        time = scratch.time[first:last] if first or last else scratch.time
         found = int(time.argmin()) + first
         if shares and found >= self.even:  # by the lower bound: in four of five problems no option comes so far
             self.share(problem, scratch)

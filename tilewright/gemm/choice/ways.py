@@ -34,6 +34,11 @@ class Way:
     config: AnyConfig
     parts: int
 
+    @property
+    def in_clusters(self) -> bool:
+        """Whether the blocks of a cluster share the k tiles of a tile."""
+        return isinstance(self.config, HopperConfig) and self.config.cluster_k > 1
+
     def plan(self, problem: Problem, limits: Limits) -> StreamK | None:
         """The numbers of the shares; None where each block makes a tile of its own."""
         if self.parts == 1:
@@ -55,8 +60,10 @@ class Way:
 
 def ways_of(configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool]) -> list[Way]:
     """All options of a kernel: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether
-    blocks may share tiles. Those of whole tiles come first, Stream-K's last."""
+    blocks may share tiles. Those of whole tiles come first, before those of clusters that share a tile's k tiles, and
+    Stream-K's last."""
     found = [Way(config, 1) for config, may in zip(configs, whole, strict=True) if may]
+    found.sort(key=lambda way: way.in_clusters)
     sharing = [config for config, may in zip(configs, shares, strict=True) if may]
     several = HOPPER_PARTS if isinstance(configs[0], HopperConfig) else PARTS
     return found + [Way(config, parts) for parts in (*several, EVEN) for config in sharing]
