@@ -39,7 +39,7 @@ def test_the_least_time_is_that_of_all_options() -> None:
 
 
 def test_a_tile_for_each_block_is_that() -> None:
-    """Clusters whose blocks share the k tiles split K: they are among the options of "auto" only, or where asked for."""
+    """Clusters whose blocks share the k tiles split K: options of "auto", or where asked for."""
     options, rng = Options.of(ENTRY, LIMITS), random.Random(3)
     shapes = [(*(8 * rng.randint(1, 1024) for _ in range(2)), 64 * rng.randint(1, 512), 1) for _ in range(300)]
     assert any(options.best(shape, "auto").in_clusters for shape in shapes)
