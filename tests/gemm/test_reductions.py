@@ -198,7 +198,7 @@ def test_launches_follow_each_other() -> None:
     ("changes", "message"),
     [
         ({"decomposition": SplitK(2, "cluster")}, "do not form clusters"),
-        ({"reduction": "sum"}, "reduction must be one of none, mixed, atomic, got 'sum'"),
+        ({"reduction": "sum"}, "reduction must be one of none, mixed, atomic, shared, got 'sum'"),
         ({"reduction": "none", "decomposition": made("uneven shares", AMPERE, (136, 200, 608))},
          "reduction 'none' with"),
     ],

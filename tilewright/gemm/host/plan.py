@@ -64,7 +64,7 @@ class Plan:
         passed_over: dict[str, str] = {}
         for candidate in entries:
             candidate.check()
-            reason = refusal(candidate, problem, decomposition, arch(machine))
+            reason = refusal(candidate, problem, decomposition, arch(machine), reduction)
             if reason is None:
                 suited = suited_entry(candidate, problem)
                 if isinstance(decomposition, StreamKScheduleSm90):
@@ -86,8 +86,9 @@ class Plan:
                     shares = shares_of(entry.config, problem, where, split, available)
                 config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
                 numbered = isinstance(decomposition, StreamK) or (split, available) != (1, -1)
-                if shares is not None and not numbered:  # the block that finishes a tile adds up
+                if shares is not None and not numbered:  # no blocks for nothing but adding up
                     shares = replace(shares, reduction_blocks=0, remap_block_indices=False)
+                shares = added_up(shares, reduction)
                 return cls(entry, config, shares, where[0], passed_over, dynamic, reduction, numbered=numbered)
             passed_over[candidate.name] = reason
         raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
@@ -105,7 +106,7 @@ class Plan:
             if packing is None:
                 continue
             seen = packing.placed(problem)
-            if refusal(entry, seen, decomposition, arch(machine)) is not None:
+            if refusal(entry, seen, decomposition, arch(machine), reduction) is not None:
                 continue
             there = Options.of(entry, where).least_us(seen.shape, decomposition) + FIXED_US + packing.microseconds
             if there > MUCH_FASTER * Options.of(otherwise, where).least_us(problem.shape, decomposition):
@@ -154,7 +155,7 @@ class Plan:
             tiles = tuple(-(-extent // size) for extent, size in ((m, bM), (n, bN)))
             if (*tiles, batch, -(-k // bK)) == (*how.persistent.clusters_mnl, how.tiles_per_output_tile):
                 chosen = entry.only(option)
-                shares = how.units if how.units.sk_blocks else None
+                shares = added_up(how.units, reduction) if how.units.sk_blocks else None
                 if shares is not None and (option.pingpong or option.cluster_k > 1):
                     continue
                 return cls(chosen, with_operands(chosen, problem), shares, how.wave, passed_over, False, reduction)
@@ -223,6 +224,16 @@ def shares_of(
     return plan if plan.sk_tiles else None
 
 
+def added_up(shares: Any, reduction: str) -> Any:
+    """A plan of shared tiles, if there is one, whose sums come together as ``reduction`` says: "mixed" leaves to the
+    plan which blocks add up, always in the same order."""
+    if shares is None or reduction == "mixed":
+        return shares
+    if reduction == "shared":
+        return replace(shares, shared_reduction=True, **({"reduction_blocks": 0} if shares.reduction_blocks else {}))
+    return replace(shares, shared_reduction=False)
+
+
 def alignment_of(entry: KernelEntry, problem: Problem) -> list[tuple[str, int, int]]:
     """(operand, elements of one access that the kernel needs, elements that its memory allows) of A, B and D."""
     wanted = entry.config
@@ -243,9 +254,15 @@ def check_reduction(reduction: str, decomposition: Any) -> None:
 
 
 def refusal(
-    entry: KernelEntry, problem: Problem, decomposition: Decomposition, version: int
+    entry: KernelEntry, problem: Problem, decomposition: Decomposition, version: int, reduction: str = "mixed"
 ) -> str | None:
     """Why the kernel cannot multiply these operands; None where it can."""
+    asked = reduction == "shared" or (isinstance(decomposition, StreamK) and decomposition.shared_reduction)
+    if asked and not isinstance(entry.config, HopperConfig):
+        return (
+            "its blocks need not run at once, as those that wait for each other must (reduction 'shared'): persistent "
+            "blocks of Hopper kernels do"
+        )
     if isinstance(decomposition, SplitK):
         if problem.shape[3] != 1:
             return f"split-K is for a single product, not for a batch of {problem.shape[3]}"

@@ -34,8 +34,8 @@ class GemmUniversal:
             operands.
         decomposition: "auto", "data_parallel", "dynamic", "stream_k", a :class:`StreamK`, a :class:`SplitK`, or
             a :class:`StreamKScheduleSm90`.
-        reduction: how blocks that share a tile add up: "mixed" (in a fixed order), "atomic", or "none": they share
-            none.
+        reduction: how blocks that share a tile add up: "mixed" (in a fixed order, which blocks is the plan's choice),
+            "shared" (in a fixed order, a part of the tile each), "atomic", or "none": they share none.
 
     ::
 

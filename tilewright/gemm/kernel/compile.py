@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -18,11 +19,11 @@ from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.ir.core import Function
 
 
-def stage(config: AnyConfig, decomposition: str = "data_parallel") -> Function:
+def stage(config: AnyConfig, decomposition: str = "data_parallel", reduction: str = "mixed") -> Function:
     """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing.
 
-    ``decomposition``: "data_parallel", "stream_k" for the kernel whose blocks share tiles, or "dynamic" for the one
-    whose blocks draw them.
+    ``decomposition``: "data_parallel", "stream_k" for the kernel whose blocks share tiles and add up as ``reduction``
+    says, or "dynamic" for the one whose blocks draw them.
     """
     if decomposition not in ("data_parallel", "dynamic", "stream_k"):
         raise ArgumentError(f"there is no kernel for {decomposition!r}: it is data_parallel, dynamic or stream_k")
@@ -35,9 +36,11 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel") -> Function:
         data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
         tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
     plan = StreamK.of(config.tile, config.tile, multiprocessors=1, occupancy=1, fragments=1, split=2)
+    plan = replace(plan, shared_reduction=reduction == "shared")
     memory = np.zeros(4, config.acc_dtype.ir_type.dtype), np.zeros(4, np.int32)
     shared = plan if decomposition == "stream_k" else None
-    how = decomposition_of(shared, config, *memory, 1, decomposition == "dynamic")
+    at_least = 2 * config.cluster_size if isinstance(config, HopperConfig) else 2
+    how = decomposition_of(shared, config, *memory, at_least, decomposition == "dynamic", reduction)
     args = [*tensors, LinearCombination(config.acc_dtype(1), config.acc_dtype(0)), how]
     kernel: Function = cute.compile(kernel_of(config), *args).kernels[0]
     return kernel
@@ -49,6 +52,8 @@ def cross_print(config: AnyConfig, arch: str) -> dict[str, str]:
     return {"ir": str(kernel), "cuda": import_module("tilewright.cuda").emit(kernel, arch).text}
 
 
-def cross_compile(config: AnyConfig, arch: str, decomposition: str = "data_parallel") -> Any:
+def cross_compile(
+    config: AnyConfig, arch: str, decomposition: str = "data_parallel", reduction: str = "mixed"
+) -> Any:  # fmt: skip
     """Compile ``config``'s kernel for ``arch``; needs no GPU."""
-    return import_module("tilewright.cuda").compile(stage(config, decomposition), arch)
+    return import_module("tilewright.cuda").compile(stage(config, decomposition, reduction), arch)

@@ -20,7 +20,7 @@ from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.mainloop.math import math_of
 from tilewright.gemm.mainloop.multistage import MultistageMainloop, Slices
 from tilewright.gemm.schedule.decomposition import DataParallel
-from tilewright.gemm.schedule.fixup import Fixup
+from tilewright.gemm.schedule.fixup import Fixup, Sums
 from tilewright.gemm.schedule.launch import Decomposition
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
@@ -111,9 +111,9 @@ class MultistageGemm:
             write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition, extent, scatter)
             steps = cute.size(tiled_mma.get_slice(0).partition_shape_C(self.config.tile[:2]), mode=[2])
             accumulators = self.partials.accumulators
-            self.fixup.reduce(
-                decomposition, cute.arch.thread_idx()[0], steps, accumulators // steps, accumulators, write
-            )
+            run = accumulators // steps
+            sums = Sums(self.config.threads, steps, run, accumulators, run)
+            self.fixup.reduce(decomposition, cute.arch.thread_idx()[0], sums, write)
 
     def granular(self, operand: Operand, gather: Any) -> bool:
         """Whether rows are read by 16 bytes and shifted: those that follow each other at a stride."""
@@ -201,7 +201,8 @@ class MultistageGemm:
     @cute.jit
     def write_part(
         self, tiled_mma: cute.TiledMma, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        decomposition: SharedTiles, extent: tuple, scatter: Any, tile: Any, step: Any, sums: cute.Tensor,
+        decomposition: SharedTiles, extent: tuple, scatter: Any, tile: Any, group: Any, step: Any,
+        sums: cute.Tensor,
     ) -> None:  # fmt: skip
         """A reduction block's sums of one step of the instruction along N to D."""
         bM, bN, _ = self.config.tile

@@ -23,7 +23,7 @@ from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
-from tilewright.gemm.schedule.fixup import Fixup
+from tilewright.gemm.schedule.fixup import Fixup, Sums
 from tilewright.gemm.schedule.launch import Decomposition
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
@@ -83,8 +83,9 @@ class WarpSpecializedGemm:
             grid=(clusters * config.cluster_size, slices, 1),
             block=(config.threads, 1, 1),
             cluster=(config.cluster_size, 1, 1),
+            cooperative=decomposition.cooperative,
             stream=stream,
-            use_pdl=True,
+            use_pdl=not decomposition.cooperative,  # blocks that come one by one do not run at once
         )  # fmt: skip
 
     def check(self, decomposition: Decomposition) -> None:
@@ -156,10 +157,10 @@ class WarpSpecializedGemm:
             self.finish, epilogue_mma, where, tma_D, tD, mC, mD, sD, function, decomposition, k_tiles,
             cute.recast_ptr(stages, dtype=config.acc_dtype), rank,
         )  # fmt: skip
-        self.roles(warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, finish, tiled_mma)
-        if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
-            if warpgroup >= config.producers:
-                self.reduce(epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, warpgroup)
+        reduce = partial(self.reduce, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition)
+        self.roles(
+            warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, finish, reduce, tiled_mma
+        )
 
     def order(self, warpgroup: Any) -> Any:
         """Whose turn it is among the consumer warpgroups: section 0 is the main loop, 1 the epilogue."""
@@ -171,7 +172,7 @@ class WarpSpecializedGemm:
     @cute.jit
     def roles(
         self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
-        operands: Any, fragments: Any, finish: Any, tiled_mma: cute.TiledMma,
+        operands: Any, fragments: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         """What each warp does with the block's share of the work."""
         config, registers = self.config, self.config.registers
@@ -199,6 +200,8 @@ class WarpSpecializedGemm:
                 part = (mine // config.split[1], mine % config.split[1])
                 tCrA, tCrB = fragments(part)
                 walk(partial(self.multiply, ring, tiled_mma, tCrA, tCrB, partial(finish, mine, part)), consumer)
+                # Here, where these warps have all their registers.
+                reduce(mine)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
     @cute.jit
@@ -308,7 +311,7 @@ class WarpSpecializedGemm:
             self.add_in_turn(first, others, tidx, acc, function, decomposition, mine, part, tile)
         elif cutlass.const_expr(decomposition.sums != "exchanged"):
             write(self.epilogue.parts(acc))
-        elif cutlass.const_expr(decomposition.separate):
+        elif cutlass.const_expr(decomposition.handed_over):
             if (k_begin > 0) | (k_end < k_tiles):
                 self.fixup.give(decomposition, tile, k_begin, tidx, acc)
             else:
@@ -345,22 +348,23 @@ class WarpSpecializedGemm:
     @cute.jit
     def reduce(
         self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
-        sD: cute.Tensor, function: EpilogueFunction, decomposition: SharedTiles, warpgroup: Any,
+        sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, mine: Any,
     ) -> None:  # fmt: skip
-        """What the warpgroups that multiply do in a block that only adds up the sums of others."""
+        """Warpgroup ``mine``'s part of what the block adds up of the sums that were handed over, if any were."""
+        if cutlass.const_expr(not isinstance(decomposition, SharedTiles) or not decomposition.handed_over):
+            return
         config = self.config
-        mine = warpgroup - config.producers
-        part = (mine // config.split[1], mine % config.split[1])
         tidx = cute.arch.thread_idx()[0] - 128 * config.producers
         sD = sD[None, None, None, mine]
-        write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD, function, mine, part)
-        columns, apart = config.epilogue_columns // 2, config.part[1] // 2
-        self.fixup.reduce(decomposition, tidx, config.parts, columns, apart, partial(self.write_reduced, write))
-        self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
+        write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD, function, mine)
+        run, apart = config.epilogue_columns // 2, config.part[1] // 2
+        sums = Sums(128, config.parts, run, apart, self.partials.accumulators // config.parts)
+        self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write))
 
-    def write_reduced(self, write: Any, tile: Any, index: Any, sums: cute.Tensor) -> None:
-        """One part of the epilogue, added up."""
-        write(tile, [(index, self.epilogue.part(sums, 0, self.config.epilogue_columns // 2))])
+    def write_reduced(self, write: Any, tile: Any, warpgroup: Any, index: Any, sums: cute.Tensor) -> None:
+        """One part of the epilogue of a warpgroup of the tile's blocks, added up."""
+        part = (warpgroup // self.config.split[1], warpgroup % self.config.split[1])
+        write(part, tile, [(index, self.epilogue.part(sums, 0, self.config.epilogue_columns // 2))])
 
     @cute.jit
     def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, scratch: Any, rank: Any) -> None:

@@ -34,6 +34,11 @@ class Decided:
 
     sums: ClassVar[str] = "alone"
 
+    @property
+    def cooperative(self) -> bool:
+        """Whether blocks wait for blocks that come after them: then all must run at once."""
+        return False
+
     def feed(self, config: HopperConfig, rank: Any) -> Any:
         return None
 

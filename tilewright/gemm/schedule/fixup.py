@@ -5,24 +5,27 @@ workspace in global memory.
               order of the blocks: sums do not depend on who is faster
     separate  as mixed, where the plan has reduction blocks: all blocks of the tile hand over, and each of its reduction
               blocks adds up, and writes, a part of it
+    shared    all blocks of the tile hand over; when all have, each of them adds up, and writes, a part of it
     atomic    the first block of the tile puts its sums into its slot, the others add theirs atomically, as they come;
               the block that finishes the tile adds that one slot to its own
 
-Whoever waits for a flag lowers it, so the next launch finds all flags as this one did. Blocks wait for blocks that the
-plan numbers lower, which started earlier: nothing blocks for ever.
+Whoever waits for a flag lowers it, or if several do the last of them, so the next launch finds all flags as this one
+did. Blocks wait for blocks that the plan numbers lower, which started earlier: nothing blocks for ever. With "shared"
+they wait for all that share a tile with them, after their own shares, and all run at once.
 
 Where clusters share tiles, the plan numbers clusters, and each block of a cluster exchanges sums with the blocks at its
 place in the others: slots and flags are numbered cluster by cluster.
 
-A block hands over at most one tile that it does not finish, so slot and flag have the block's number. Where tiles are
-added up separately it also hands over the one that it finishes: then it has two slots, the first for the tile that it
-started, and the flags are the reduction blocks'.
+A block hands over at most one tile that it does not finish, so slot and flag have the block's number. Where it also
+hands over the one that it finishes it has two slots, the first for the tile that it started, and the flags are the
+reduction blocks' ("separate") or the tiles' ("shared").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tilewright as cutlass
@@ -31,6 +34,18 @@ from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.shared import SharedTiles
 
 IN_FLIGHT = 64  # of the next blocks' accumulators, where tiles are so small that one block's are fewer
+
+
+@dataclass(frozen=True)
+class Sums:
+    """How a block's sums are cut into parts that several blocks add up: those of each group of ``threads`` into
+    ``parts``, of which one has of every ``apart`` accumulators of a thread the next ``run``."""
+
+    threads: int
+    parts: int
+    run: int
+    apart: int
+    accumulators: int  # of a thread, in a part
 
 
 @dataclass(frozen=True)
@@ -56,12 +71,15 @@ class Fixup:
     def give(self, shared: SharedTiles, tile: Any, k_begin: Any, tidx: Any, acc: cute.Tensor) -> None:
         """Hand this block's sums to whoever adds up the tile."""
         block = self.place(self.number(shared))
-        if cutlass.const_expr(shared.separate):
+        if cutlass.const_expr(shared.handed_over):
             self.partials.store(shared.workspace.iterator, tidx, acc, 2 * block + cute.where(k_begin == 0, 0, 1))
             self.sync()
-            parts = self.parts(shared)
-            for part in cutlass.range(tidx, parts, self.partials.threads, unroll=1):
-                arrive(shared.flags.iterator + (tile * parts + part))
+            if cutlass.const_expr(shared.separate):
+                parts = self.parts(shared)
+                for part in cutlass.range(tidx, parts, self.partials.threads, unroll=1):
+                    arrive(shared.flags.iterator + (tile * parts + part))
+            elif tidx == 0:
+                arrive(shared.flags.iterator + self.place(tile))
         elif cutlass.const_expr(shared.reduction == "atomic"):
             first = self.place(shared.first_block(tile))
             flag = shared.flags.iterator + first
@@ -108,26 +126,80 @@ class Fixup:
                 self.partials.add_to(acc, shared.workspace.iterator, tidx, self.place(block))
 
     @cute.jit
-    def reduce(
-        self, shared: SharedTiles, tidx: Any, parts: int, run: int, apart: int, write: Callable[..., None]
-    ) -> None:
-        """What a reduction block does: wait for the blocks of its tile, and ``write(tile, part, sums)`` its share of
-        the tile's ``parts``, each ``run`` of every ``apart`` accumulators. Blocks of other kinds do nothing."""
-        number = self.number(shared) - shared.reduce_start
-        if (number >= 0) & (number < shared.plan.reduction_blocks):
-            each = self.parts(shared)
-            tile = number // each
-            first, last = shared.first_block(tile), shared.last_block(tile)
-            flag = shared.flags.iterator + number
-            self.wait_until(flag, tidx, last - first + 1)
+    def reduce(self, shared: SharedTiles, tidx: Any, sums: Sums, write: Callable[..., None]) -> None:
+        """Wait for the blocks of a tile, and ``write(tile, group, part, sums)`` a share of what ``sums`` cuts it into:
+        in a reduction block, of its tile; where blocks of a tile do it together, of each tile that this block has
+        handed over. Blocks of other kinds do nothing."""
+        if cutlass.const_expr(shared.separate):
+            number = self.number(shared) - shared.reduce_start
+            if (number >= 0) & (number < shared.plan.reduction_blocks):
+                each = self.parts(shared)
+                tile = number // each
+                flag = shared.flags.iterator + number
+                self.wait_until(flag, tidx, shared.last_block(tile) - shared.first_block(tile) + 1)
+                if tidx == 0:
+                    cute.arch.store(flag, Int32(0))
+                self.add_up(shared, tidx, sums, write, tile, number % each, each)
+        else:
+            k_tiles = shared.plan.iters_per_tile
+            extents = shared.share(self.number(shared), k_tiles)
+            shared.pieces(*extents, k_tiles, partial(self.reduce_together, shared, tidx, sums, write, k_tiles))
+
+    @cute.jit
+    def reduce_together(
+        self, shared: SharedTiles, tidx: Any, sums: Sums, write: Callable[..., None], k_tiles: Any,
+        tile: Any, k_begin: Any, k_end: Any, state: None = None,
+    ) -> None:  # fmt: skip
+        """This block's share of a tile of which it has handed over k tiles [k_begin, k_end)."""
+        if (k_begin > 0) | (k_end < k_tiles):
+            first = shared.first_block(tile)
+            blocks = (shared.last_block(tile) - first) // shared.apart + 1
+            flag = shared.flags.iterator + self.place(tile)
+            self.wait_until(flag, tidx, blocks)
+            self.add_up(shared, tidx, sums, write, tile, (self.number(shared) - first) // shared.apart, blocks)
+            # Others may still wait, for a count that does not fall: the last one to leave lowers the flag.
             if tidx == 0:
-                cute.arch.store(flag, Int32(0))
-            for part in cutlass.range(number % each, parts, each, unroll=1):
-                sums = self.partials.fetch(shared.workspace.iterator, tidx, part, run, apart, 2 * first)
-                for block in cutlass.range(first + 1, last + 1, unroll=4):
-                    theirs = self.partials.fetch(shared.workspace.iterator, tidx, part, run, apart, 2 * block + 1)
-                    sums.store(sums.load() + theirs.load())
-                write(tile, part, sums)
+                left = cute.arch.atomic_add(flag, Int32(1))
+                if left == 2 * blocks - 1:
+                    cute.arch.store(flag, Int32(0))
+
+    @cute.jit
+    def add_up(
+        self, shared: SharedTiles, tidx: Any, sums: Sums, write: Callable[..., None], tile: Any, index: Any,
+        count: Any,
+    ) -> None:  # fmt: skip
+        """Block ``index`` of ``count``: every ``count``-th part of the tile, dealt out to the groups of the block in
+        turn. Sums are those of the tile's blocks in their order."""
+        apart = shared.apart
+        first, last = shared.first_block(tile), shared.last_block(tile)
+        others = (last - first) // apart
+        group, groups = tidx // sums.threads, self.partials.threads // sums.threads
+        at_once = max(1, IN_FLIGHT // sums.accumulators)  # a power of two
+        for number in cutlass.range(index + count * group, sums.parts * groups, count * groups, unroll=1):
+            part, whose = number // groups, number % groups
+            fetch = partial(self.fetch, shared, sums, whose * sums.threads + tidx % sums.threads, part)
+            total = fetch(2 * self.place(first))
+            block = first + apart
+            for _ in cutlass.range(0, others // at_once, unroll=1):
+                block = self.add_next(fetch, total, block, at_once, apart)
+            # The rest in halves, quarters, ...: one load after the other would take as long as all of them together.
+            for half in cutlass.range_constexpr(1, at_once.bit_length()):
+                if others & (at_once >> half) != 0:
+                    block = self.add_next(fetch, total, block, at_once >> half, apart)
+            write(tile, whose, part, total)
+
+    @cute.jit
+    def add_next(self, fetch: Callable[[Any], Any], total: cute.Tensor, block: Any, count: int, apart: Any) -> Any:
+        """total += the sums of ``count`` blocks, all of them on their way before the first is added; the block after
+        them."""
+        fetched = [fetch(2 * self.place(block + ahead * apart) + 1) for ahead in range(count)]
+        for theirs in fetched:
+            total.store(total.load() + theirs.load())
+        return block + count * apart
+
+    def fetch(self, shared: SharedTiles, sums: Sums, tidx: Any, part: Any, slot: Any) -> cute.Tensor:
+        """A part of what a thread has in a slot."""
+        return self.partials.fetch(shared.workspace.iterator, tidx, part, sums.run, sums.apart, slot)
 
     def parts(self, shared: SharedTiles) -> Any:
         """Reduction blocks of a tile."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import Int32
+from tilewright.errors import ConstraintError
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, PersistentTiles
 from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
@@ -56,10 +57,10 @@ def workspace_of(plan: Plan, config: AnyConfig, shape: tuple[int, int, int, int]
     (bM, bN, _), (m, n, _, _) = config.cluster_tile, shape
     partials, flags = 0, int(dynamic)
     if isinstance(plan, StreamK | SharedUnits):
-        separate = plan.reduction_blocks > 0
-        partials = plan.sk_blocks * bM * bN * (2 if separate else 1)
-        flags = max(plan.sk_blocks * (config.cluster_size if isinstance(config, HopperConfig) else 1),
-                    plan.reduction_blocks)  # fmt: skip
+        handed_over = plan.reduction_blocks > 0 or plan.shared_reduction
+        partials = plan.sk_blocks * bM * bN * (2 if handed_over else 1)
+        holders = plan.sk_tiles if plan.shared_reduction else plan.sk_blocks
+        flags = max(holders * (config.cluster_size if isinstance(config, HopperConfig) else 1), plan.reduction_blocks)
     elif isinstance(plan, SplitK) and plan.mode == "serial":
         flags = -(-m // bM) * -(-n // bN)
     elif isinstance(plan, SplitK) and plan.mode == "parallel":
@@ -79,24 +80,41 @@ def decomposition_of(
 ) -> Decomposition:  # fmt: skip
     """The kernel's argument, with the arrays of a :class:`Workspace` (any where it needs none). ``dynamic``: tiles are
     dealt at run time. ``numbered``: blocks and tiles are numbered as Stream-K's plan has them, on Ampere."""
-    hopper = isinstance(config, HopperConfig)
     if isinstance(config, HopperConfig) and config.cluster_k > 1:
         return ClusterSlices(config.cluster_k)
     if isinstance(plan, SplitK):
         slices = Int32(plan.slices)
         return KeptSlices(slices) if plan.mode == "parallel" else SerialSplitK(slices, tensor(flags))
-    if isinstance(plan, SharedUnits) and isinstance(config, HopperConfig):
-        workers = Int32(max(plan.sk_blocks, clusters_at_once(multiprocessors, config.cluster_size)))
-        return PersistentSharedTiles(tensor(partials), tensor(flags), plan, reduction, workers=workers)
-    if isinstance(plan, StreamK):
-        shared = tensor(partials), tensor(flags), plan, reduction, reduction == "mixed" and plan.reduction_blocks > 0
-        if hopper:
-            return PersistentSharedTiles(*shared, workers=Int32(max(plan.avail_sms, plan.sk_blocks)))
-        return SharedTiles(*shared) if numbered else OrderedSharedTiles(*shared[:-1])
+    if isinstance(plan, StreamK | SharedUnits):
+        if plan.shared_reduction:
+            reduction = "shared"
+        elif plan.reduction_blocks and reduction == "mixed":
+            reduction = "separate"
+        shared = tensor(partials), tensor(flags), plan, reduction
+        if isinstance(config, HopperConfig):
+            return PersistentSharedTiles(*shared, workers=Int32(workers_of(plan, config, multiprocessors)))
+        return SharedTiles(*shared) if numbered else OrderedSharedTiles(*shared)
     if isinstance(config, HopperConfig):
         workers = Int32(clusters_at_once(multiprocessors, config.cluster_size))
         return DynamicTiles(workers, tensor(flags)) if dynamic else PersistentTiles(workers)
     return DataParallel()
+
+
+def workers_of(plan: StreamK | SharedUnits, config: HopperConfig, multiprocessors: int) -> int:
+    """Clusters of a launch. ConstraintError where they have to run at once, and are more than the GPU holds."""
+    at_once = clusters_at_once(multiprocessors, config.cluster_size)
+    if plan.shared_reduction and plan.sk_blocks > at_once:
+        raise ConstraintError(
+            f"{plan.sk_blocks} {'blocks' if config.cluster_size == 1 else 'clusters'} share tiles and wait for each "
+            f"other (reduction 'shared'), and a GPU of {multiprocessors} multiprocessors runs {at_once} at once: plan "
+            "for as many at most, or take another reduction"
+        )
+    if isinstance(plan, SharedUnits):
+        return max(plan.sk_blocks, at_once)
+    if plan.shared_reduction:
+        whole = plan.tiled_shape[0] * plan.tiled_shape[1] - plan.sk_tiles
+        return max(plan.sk_blocks, min(whole, at_once))
+    return max(plan.sk_blocks, plan.avail_sms)
 
 
 def tensor(array: Any) -> Any:

@@ -12,8 +12,9 @@ from tilewright.gemm.schedule.raster import Raster
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.lang.tensors.choose import select
 
-REDUCTIONS = ("mixed", "atomic")
-"""How the sums of a tile's blocks come together, the names of CUTLASS's ReductionStrategy. ``none`` is no sharing."""
+REDUCTIONS = ("mixed", "atomic", "shared")
+"""How the sums of a tile's blocks come together: the names of CUTLASS's ReductionStrategy, and ``shared``, where all
+blocks of a tile add up a part of it each. ``none`` is no sharing."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,8 @@ class SharedTiles(Decided):
     as many blocks as the GPU holds; the other tiles have a block each. ``plan`` has the numbers, and blocks and tiles
     are numbered as it says: regions interleaved, first waves remapped, tiles in cohorts.
 
-    ``workspace`` holds accumulators, ``flags`` Int32, zero between launches (``fixup.py``). ``reduction`` "mixed" adds
-    up in a fixed order, "atomic" as blocks come. ``separate``: the plan has reduction blocks, which add up the tiles
-    that many blocks share, a part of a tile each; otherwise the block that finishes a tile does.
+    ``workspace`` holds accumulators, ``flags`` Int32, zero between launches (``fixup.py``, which says what
+    ``reduction`` may be: "mixed", "atomic", "separate" or "shared").
 
     A block works through its share from the end, so that what others wait for, the beginning of a tile that the next
     block finishes, comes first.
@@ -34,9 +34,22 @@ class SharedTiles(Decided):
     flags: cute.Tensor
     plan: Any  # StreamK; for persistent workers also SharedUnits
     reduction: cutlass.Constexpr = "mixed"
-    separate: cutlass.Constexpr = False
 
     sums: ClassVar[str] = "exchanged"
+
+    @property
+    def separate(self) -> bool:
+        """Whether the plan's reduction blocks add up, a part of a tile each."""
+        return self.reduction == "separate"
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether all blocks of a shared tile hand their sums over, those of the block that finishes it, too."""
+        return self.reduction in ("separate", "shared")
+
+    @property
+    def cooperative(self) -> bool:
+        return self.reduction == "shared"
 
     def blocks(self, tiles: Any) -> Any:
         return self.plan.num_blocks
@@ -58,21 +71,26 @@ class SharedTiles(Decided):
         self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
         draws: bool = False,
     ) -> Any:  # fmt: skip
-        begin, end, last = self.share(self.number(block), k_tiles)
+        return self.pieces(*self.share(self.number(block), k_tiles), k_tiles, piece, state)
+
+    @cute.jit
+    def pieces(self, begin: Any, end: Any, last: Any, k_tiles: Any, piece: Piece, state: Any = None) -> Any:
+        """``piece`` of each tile of a share, as :meth:`share` gives it, from its end."""
         while end > begin:
             tile = self.plan.get_sk_tile_idx(end - 1)
             start = tile * k_tiles
             state = piece(tile, cute.max(begin - start, 0), end - start, state)
             end = cute.max(begin, start)
-            if (end == begin) & (begin < last):  # the next of a semi-persistent block's tiles
-                begin += self.plan.avail_sms * k_tiles
-                end = begin + k_tiles
+            if const_expr(last is not None):
+                if (end == begin) & (begin < last):  # the next of a semi-persistent block's tiles
+                    begin += self.plan.avail_sms * k_tiles
+                    end = begin + k_tiles
         return state
 
     @cute.jit
     def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any, Any]:
-        """[begin, end) of the k tiles of a block, counted through all tiles; where it has several tiles apart from each
-        other, those of the first, and where the last one begins."""
+        """[begin, end) of the k tiles of a block, counted through all tiles, and None; where it may have several tiles
+        apart from each other, those of the first, and where the last one begins."""
         plan = self.plan
         begin, end, last = Int32(0), Int32(0), Int32(0)
         if block < plan.sk_blocks:
@@ -119,25 +137,12 @@ class OrderedSharedTiles(SharedTiles):
         return block
 
     @cute.jit
-    def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
-        draws: bool = False,
-    ) -> Any:  # fmt: skip
-        begin, end, _ = self.share(block, k_tiles)
-        while end > begin:
-            tile = self.plan.get_sk_tile_idx(end - 1)
-            start = tile * k_tiles
-            state = piece(tile, cute.max(begin - start, 0), end - start, state)
-            end = cute.max(begin, start)
-        return state
-
-    @cute.jit
     def share(self, block: Any, k_tiles: Any) -> tuple[Any, Any, Any]:
         begin = (self.plan.sk_tiles + block - self.plan.sk_blocks) * k_tiles
         end = begin + k_tiles
         if block < self.plan.sk_blocks:
             begin, end = self.plan.get_iter_extents(block)
-        return begin, end, begin
+        return begin, end, None
 
 
 @dataclass(frozen=True)
@@ -172,19 +177,14 @@ class PersistentSharedTiles(SharedTiles):
         begin, end = Int32(0), Int32(0)
         if block < self.plan.sk_blocks:
             begin, end = self.plan.get_iter_extents(block)
-        return begin, end, begin
+        return begin, end, None
 
     @cute.jit
     def run(
         self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
         draws: bool = False,
     ) -> Any:  # fmt: skip
-        begin, end, _ = self.share(block, k_tiles)
-        while end > begin:
-            tile = self.plan.get_sk_tile_idx(end - 1)
-            start = tile * k_tiles
-            state = piece(tile, cute.max(begin - start, 0), end - start, state)
-            end = cute.max(begin, start)
+        state = self.pieces(*self.share(block, k_tiles), k_tiles, piece, state)
         first = self.plan.sk_tiles + block
         if const_expr(self.separate):
             first = select(block < self.workers, first, tiles)

@@ -27,6 +27,7 @@ class SharedUnits:
     sk_blocks: Any
     iters_per_tile: Any
     groups: Any = 1
+    shared_reduction: bool = False  # all units of a tile add up a part of it each
 
     reduction_blocks: ClassVar[int] = 0
 

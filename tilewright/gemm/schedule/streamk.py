@@ -86,6 +86,7 @@ class StreamK:
     reduction_blocks: int
     cohort_raster: bool
     remap_block_indices: bool  # deal the blocks of the first two waves out so that both land on all multiprocessors
+    shared_reduction: bool = False  # all blocks of an SK tile add up a part of it each, and run at once; not CUTLASS's
 
     @classmethod
     def of(
