@@ -35,13 +35,13 @@ class Record:
     ``parts``: the accesses, None when they are in the cells; ``numbers``: of writes, in the order of all."""
 
     __slots__ = ("low", "high", "blocks", "bytes", "load", "kind", "newest", "floor", "moment", "parts", "numbers",
-                 "last", "marked", "needs", "_ranges")  # fmt: skip
+                 "last", "needs", "_ranges")  # fmt: skip
 
     def __init__(self, reach: Reach, load: bool, acting: Acting | None, parts: list[Part] | None, moment: Any) -> None:
         self.low, self.high, self.blocks, self.bytes = reach.low, reach.high, reach.blocks, reach.bytes
         self.load, self.parts, self.moment = load, parts, moment
         self.numbers: list[int] = []
-        self.marked = self.last = 0  # ``last``: the number of the last write before its last access
+        self.last = 0  # the number of the last write before its last access
         self.kind, self.newest, self.floor = OTHERS, NEVER, 0
         self.needs: list[Acting] | Array | None = None
         self._ranges: tuple[int, Ranges | None] | None = None
@@ -152,7 +152,7 @@ class Pending:
         self.boxes: dict[tuple[bool, int, int], Record] = {}  # the last record of these bytes by asynchronous units
         self.number = 0  # of the last write
         self.whole_lines = True  # whether all writes were of such lines
-        self.lines: Array | None = None  # for each line of 16 bytes the last write there, of those that are marked
+        self.lines = np.zeros((size >> 4) + 2, np.int32)  # for each line of 16 bytes the last write that reached it
 
     # -- is it apart? --------------------------------------------------------------------------------------------------
 
@@ -201,6 +201,7 @@ class Pending:
             else:
                 start, stop = low, high
         if met:
+            met = self._reached(reach, met)
             if len(met) > 1:
                 met = self._last(reach, met)
             met = [record for record in met if not record.before(acting)]
@@ -215,14 +216,24 @@ class Pending:
             self.clear.append((start, stop))
         return True
 
+    def _reached(self, reach: Reach, met: list[Record]) -> list[Record]:
+        """Those but the writes that began after the last one to any line of an access, and so are elsewhere."""
+        newest = int(np.maximum.reduce(self.lines[reach.lines()]))
+        return [r for r in met if r.load or r.parts is None or r.numbers[0] <= newest]
+
     def _last(self, reach: Reach, met: list[Record]) -> list[Record]:
         """Those that were the last to touch some line of an access: who comes after them comes after the others."""
         if not self.whole_lines or any(record.parts is None for record in met):
             return met
-        lines = self._mark([record for record in met if not record.load])[reach.lines()]
-        here = set(np.unique(lines).tolist())
+        here = self._numbers(reach)
         first = min(here)
         return [r for r in met if (r.last >= first if r.load else not here.isdisjoint(r.numbers))]
+
+    def _numbers(self, reach: Reach) -> set[int]:
+        """The last writes to the lines of an access."""
+        lines = self.lines[reach.lines()]
+        newest = int(lines[0])
+        return {newest} if (lines == newest).all() else set(np.unique(lines).tolist())
 
     def _after(self, met: list[Record], reach: Reach, acting: Acting) -> bool:
         """Whether it is plain that an access happens after others that may have reached the same bytes, where not the
@@ -243,21 +254,8 @@ class Pending:
     def _share_lines(self, reach: Reach, others: list[Record]) -> bool:
         """Whether an access reaches a line of 16 bytes that one of these writes was the last to reach. Had another
         been the last, it would have happened after that one, and would be among them itself."""
-        here = self._mark(others)[reach.lines()]
-        numbers = [number for record in others for number in record.numbers]
-        return int(here.max()) >= min(numbers) and not set(np.unique(here).tolist()).isdisjoint(numbers)
-
-    def _mark(self, writes: list[Record]) -> Array:
-        """The lines, with these writes."""
-        if self.lines is None:
-            self.lines = np.zeros((self.size >> 4) + 2, np.int32)
-        for record in writes:
-            parts = record.parts or []
-            for (_, part, _), number in zip(parts[record.marked :], record.numbers[record.marked :], strict=True):
-                at = part.lines()
-                self.lines[at] = np.maximum(self.lines[at], number)
-            record.marked = len(parts)
-        return self.lines
+        here = self._numbers(reach)
+        return any(not here.isdisjoint(record.numbers) for record in others)
 
     # -- keeping it ----------------------------------------------------------------------------------------------------
 
@@ -286,10 +284,12 @@ class Pending:
             self.number += 1
             self.whole_lines = self.whole_lines and reach.whole_lines
             record.numbers.append(self.number)
+            self.lines[reach.lines()] = self.number
             if reach.dense:
                 self._cover(record, reach, acting)
             elif record.blocks == reach.blocks and record.dense:
                 self._cover(record, record, acting)
+        reach.forget()
         acting.forget()
 
     def settled(self, reach: Reach, acting: Acting, load: bool) -> None:
@@ -325,8 +325,7 @@ class Pending:
         self.records = [r for r in self.records if r is newest or (r.blocks and not r.old(*floors))]
         if len(self.records) <= FEW or not self.whole_lines:
             return
-        lines = self._mark([r for r in self.records if not r.load and r is not newest and r.parts is not None])
-        alive = np.zeros(self.number + 2, bool)
+        lines, alive = self.lines, np.zeros(self.number + 2, bool)
         alive[lines] = True
         kept = []
         for record in self.records:

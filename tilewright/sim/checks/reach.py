@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tilewright.ir.types import I8
+from tilewright.sim.access import access_of
 from tilewright.sim.checks.places import flat_offsets
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 Array = np.ndarray[Any, Any]
+LINE = access_of(I8, 16, 16, False)  # a line of 16 bytes
 
 
 class Ranges(NamedTuple):
@@ -34,12 +37,13 @@ class Reach:
     addresses in other blocks of the cluster). ``bytes``: how many are
     surely reached, ``dense``: all of them."""
 
-    __slots__ = ("low", "high", "blocks", "dense", "bytes", "_ranges")
+    __slots__ = ("low", "high", "blocks", "dense", "bytes", "_ranges", "_lines")
 
     def __init__(self, low: int, high: int, blocks: int, dense: bool = False) -> None:
         self.low, self.high, self.blocks, self.dense = low, high, blocks, dense
         self.bytes = high - low if dense else 0
         self._ranges: Ranges | None = None
+        self._lines: Any = None
 
     def once(self) -> bool:
         """Whether it is plain that no byte is reached twice."""
@@ -58,19 +62,29 @@ class Reach:
         """Whether it reaches lines of 16 bytes as wholes only."""
         return self.low % 16 == self.high % 16 == 0
 
-    def lines(self) -> Array:
-        """The lines of 16 bytes, some perhaps without need."""
+    def lines(self) -> Any:
+        """The lines of 16 bytes, some perhaps without need: their numbers, or a slice."""
+        if self._lines is None:
+            self._lines = self._find_lines()
+        return self._lines
+
+    def _find_lines(self) -> Any:
         return self.cells(4)
 
+    def forget(self) -> None:
+        """Let go of what can be found again."""
+        self._lines = None
+
     def ranges(self, acting: Acting) -> Ranges:
-        """What each warp that acts may reach; found once."""
+        """What each warp that acts may reach, in whole lines of 16 bytes; found once."""
         if self._ranges is None:
             self._ranges = self._find_ranges(acting)
         return self._ranges
 
     def _find_ranges(self, acting: Acting) -> Ranges:
         warps = acting.group.warps[acting.where[0]]
-        return Ranges(acting, np.full(warps.size, self.low), np.full(warps.size, self.high), self._block(acting, warps))
+        low, high = np.full(warps.size, self.low & -16), np.full(warps.size, self.high + 15 & -16)
+        return Ranges(acting, low, high, self._block(acting, warps))
 
     def _block(self, acting: Acting, warps: Array) -> Array:
         """The block whose memory each of the warps reaches."""
@@ -118,7 +132,8 @@ class Threads(Reach):
         if self.off is not None or self.pointer.root is None or acting.few:
             return super()._find_ranges(acting)
         (low, high), add = self.pointer.root.by_warp, self.pointer.add
-        return Ranges(acting, low + add, high + (add + self.nbytes), self._block(acting, self.group.warps))
+        first, last = low + add & -16, high + (add + self.nbytes + 15) & -16
+        return Ranges(acting, first, last, self._block(acting, self.group.warps))
 
     def offsets(self) -> Array:
         """Of the active lanes, as accesses name them."""
@@ -135,8 +150,14 @@ class Threads(Reach):
     def cells(self, shift: int) -> Array:
         return run_of(self.flat() >> shift, self.nbytes >> shift)
 
-    def lines(self) -> Array:
-        return run_of(self.flat() >> 4, max(1, self.nbytes >> 4) if self.aligned else (self.nbytes >> 4) + 2)
+    def _find_lines(self) -> Array:
+        count = max(1, self.nbytes >> 4) if self.aligned else (self.nbytes >> 4) + 2
+        root = self.pointer.root if self.off is None and self.blocks > 0 else None
+        if root is None or (root.range[2] | self.pointer.add) & 15:
+            return run_of(self.flat() >> 4, count)
+        base = self.group.smem_base
+        found = root.items(LINE, base) + (self.pointer.add + (base if type(base) is int else 0) >> 4)
+        return run_of(found if self.mask is None else found[self.mask], count)
 
 
 class Box(Reach):
@@ -157,6 +178,9 @@ class Box(Reach):
 
     def cells(self, shift: int) -> Array:
         return np.arange(self.start >> shift, (self.start + self.size) >> shift)
+
+    def _find_lines(self) -> slice:
+        return slice(self.start >> 4, self.start + self.size + 15 >> 4)
 
     def count(self, shift: int) -> int:
         return ((self.start + self.size) >> shift) - (self.start >> shift)
