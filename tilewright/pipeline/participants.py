@@ -15,10 +15,12 @@ from tilewright.pipeline.threads import PipelineAsync
 
 @dataclass(frozen=True)
 class _Handle:
-    """One stage that was waited for."""
+    """One stage that was waited for. A variable that holds one passes through run-time loops and branches."""
 
     pipeline: PipelineAsync
     state: PipelineState
+
+    __carry_immutable__ = True
 
     @property
     def index(self) -> Any:
@@ -29,6 +31,15 @@ class _Handle:
     def count(self) -> Any:
         """How many stages this side had gone through before."""
         return self.state.count
+
+    def __extract_mlir_values__(self) -> list[Value]:
+        return self.state.__extract_mlir_values__()
+
+    def __new_from_mlir_values__(self, values: list[Value]) -> Any:
+        return type(self)(self.pipeline, self.state.__new_from_mlir_values__(values))
+
+    def __carry_key__(self) -> Any:
+        return self.pipeline
 
 
 @dataclass(frozen=True)
