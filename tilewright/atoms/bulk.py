@@ -41,6 +41,8 @@ class BulkWait(Instruction):
 
     name = "cp.async.bulk.wait_group"
     accesses = ()
+    # Behind a branch, ptxas believes it to part the accumulators of an earlier wgmma from their wait, and serialises.
+    predicable = True
 
     @property
     def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
@@ -60,3 +62,7 @@ class BulkWait(Instruction):
 
     def emit(self, out: Emitter, op: Op) -> None:
         out.line(f'asm volatile("{self.mnemonic()};" ::: "memory");')
+
+    def emit_if(self, out: Emitter, op: Op, condition: str) -> None:
+        text = f"{{.reg .pred p; setp.ne.b32 p, %0, 0; @p {self.mnemonic()};}}"
+        out.line(f'asm volatile("{text}" :: "r"(int({condition})) : "memory");')

@@ -50,6 +50,9 @@ def _pragma(unroll: object) -> str | None:
 def _if(e: KernelEmitter, op: Op) -> None:
     settle(e)
     condition = e.expr(op.operands[0])
+    if (only := _predicable(op)) is not None:
+        only.attrs["atom"].emit_if(e, only, condition.text)
+        return
     carried = _differing(e, op)
     names = [e.declare(op.results[i]) for i in carried]
     sides = []
@@ -69,6 +72,14 @@ def _if(e: KernelEmitter, op: Op) -> None:
         e.line("} else {")
         e.replay(other)
     e.line("}")
+
+
+def _predicable(branch: Op) -> Op | None:
+    """The instruction that a branch consists of, if it can be predicated."""
+    ops = [op for region in branch.regions for op in region.ops if op.opcode != "yield"]
+    if branch.results or len(ops) != 1 or ops[0].opcode != "call" or ops[0] not in branch.regions[0].ops:
+        return None
+    return ops[0] if ops[0].attrs["atom"].predicable else None
 
 
 def _differing(e: KernelEmitter, op: Op) -> list[int]:

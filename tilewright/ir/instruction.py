@@ -349,3 +349,11 @@ class Instruction:
     def emit(self, out: Emitter, op: Op) -> None:
         """Print the CUDA C++ statements of ``op``."""
         raise NotImplementedError(f"{type(self).__name__}.emit")
+
+    predicable: ClassVar[bool] = False
+    """Whether :meth:`emit_if` prints ``op`` under a condition without a branch: it is then printed so where it is all
+    that a branch does."""
+
+    def emit_if(self, out: Emitter, op: Op, condition: str) -> None:
+        """Print ``op`` as predicated instructions; ``condition`` is a C++ expression."""
+        raise NotImplementedError(f"{type(self).__name__}.emit_if")
