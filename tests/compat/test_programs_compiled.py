@@ -1,0 +1,66 @@
+"""What the programs become for sm_90a: no spills, and accumulators that stay in flight from one k tile to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright import compat
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    compat.install(cpu=True)
+    import programs
+
+    yield programs
+    compat.uninstall()
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_dense_products(bench: Any, at: int) -> None:
+    assert len(bench.WAYS) == 7
+    way = bench.WAYS[at]
+    artifact = bench.artifact(way)
+    assert artifact.spills == 0 and artifact.warnings == [], way
+    text = artifact.mnemonics()
+    assert artifact.sass.count(f"HGMMA.64x{way.tile[1]}x16.F32 ") >= 8
+    assert ("UTMALDG.3D.MULTICAST" in text) == (way.cluster != (1, 1))
+    assert not any(name.startswith(("LDL", "STL")) for name in text)
+
+
+def test_the_table_sets_the_same_tiles_side_by_side(bench: Any) -> None:
+    record = {"mnk": [4096] * 3, "kernel": "cooperative 128x256 2x1", "us": 200.0, "cublas_us": 192.3}
+    record |= {"cutedsl_us": bench.PEER[4096]["128x256 2x1"], "cutedsl_cublas_us": bench.PEER[4096]["cublas"]}
+    expected = ("4096", "cooperative 128x256 2x1", "200.0", "0.962", "199.0", "0.966", "0.995")
+    assert bench.rows_of([record]) == [expected]
+    assert sum(way.sizes in bench.PEER[8192] for way in bench.WAYS) == 6
+
+
+def attention_arguments(program: Any, d: int) -> tuple[Any, ...]:
+    import torch
+
+    from tilewright.cute.runtime import from_dlpack, make_fake_stream
+
+    data = from_dlpack(torch.zeros(1, 128, 1, d, dtype=torch.float16), assumed_align=16).iterator
+    return (data, data, data, data, (1, 128, 128, 1, 1, d), None, None, None, 1.0, 1.0, make_fake_stream())
+
+
+@pytest.mark.parametrize("d, columns", [(64, 128), (128, 128), (128, 64)])
+def test_attention(bench: Any, d: int, columns: int) -> None:
+    import tilewright as cutlass
+    import tilewright.cuda
+    from tilewright import cute
+
+    program = bench.load("hopper_fmha")
+    fmha = program.HopperFmhaForward(cutlass.Float32, cutlass.Float32, (128, columns, d), columns == 64)
+    (kernel,) = cute.compile(fmha, *attention_arguments(program, d)).kernels
+    artifact = tilewright.cuda.compile(kernel, "sm_90a")
+    assert artifact.spills == 0 and artifact.warnings == []
