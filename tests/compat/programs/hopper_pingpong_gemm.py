@@ -386,9 +386,9 @@ if __name__ == "__main__":
     args = parser.parse_args()
     f16, bf16 = cutlass.Float16, cutlass.BFloat16
     for arguments in (
-        ("pingpong", (200, 264, 128, 1), f16, f16, "kkn", (64, 128), (2, 1)),
+        ("pingpong", (200, 136, 128, 1), f16, f16, "kkn", (64, 128), (2, 1)),
         ("pingpong", (72, 128, 192, 2), f16, cutlass.Float32, "mnn", (64, 64), (1, 1)),
-        ("cooperative", (264, 200, 136, 2), bf16, bf16, "kkm", (128, 128), (1, 2), 2, False, 1.0),
+        ("cooperative", (136, 264, 72, 2), bf16, bf16, "kkm", (128, 128), (1, 2), 2, False, 1.0),
     ):
         run(*arguments, max_clusters=args.max_clusters)
         print(*arguments)
