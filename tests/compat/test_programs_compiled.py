@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,16 @@ ROOT = Path(__file__).parents[2]
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    others = {name: sys.modules.pop(name, None) for name in ("common", "programs")}  # the examples have a `common`, too
     compat.install(cpu=True)
     import programs
 
     yield programs
     compat.uninstall()
+    for name, module in others.items():
+        sys.modules.pop(name, None)
+        if module is not None:
+            sys.modules[name] = module
 
 
 @pytest.mark.parametrize("at", range(7))
