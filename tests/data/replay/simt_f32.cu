@@ -17,6 +17,12 @@ __device__ __forceinline__ void cp_async_cg_16_zfill(uint32_t target, void const
 extern "C" __global__ void __launch_bounds__(256)
 MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride1, int mA_stride2, float* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, float* mC, int mC_stride0, int mC_stride2, float* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float function_alpha, float function_beta) {
   extern __shared__ __align__(1024) unsigned char smem[];
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  #endif
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  #endif
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
   uint8_t* smem_1 = reinterpret_cast<uint8_t*>(smem);

@@ -27,6 +27,12 @@ __device__ __forceinline__ void mma_16x8x16_f32f16f16f32_tn(float& d0, float& d1
 extern "C" __global__ void __launch_bounds__(128)
 MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, tw::f16* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, tw::f16* mC, int mC_stride0, int mC_stride2, tw::f16* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float function_alpha, float function_beta) {
   extern __shared__ __align__(1024) unsigned char smem[];
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  #endif
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  #endif
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
   uint8_t* smem_1 = reinterpret_cast<uint8_t*>(smem);

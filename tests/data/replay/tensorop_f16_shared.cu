@@ -49,6 +49,12 @@ __device__ __forceinline__ void tw_st_relaxed_gpu_u32(void* pointer, unsigned va
 extern "C" __global__ void __launch_bounds__(256)
 MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, tw::f16* mB, int mB_shape0, int mB_shape1, int mB_stride1, int mB_stride2, tw::f16* mC, int mC_stride0, int mC_stride2, tw::f16* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, float function_alpha, float function_beta, float* decomposition_workspace, int32_t* decomposition_flags, int decomposition_plan_iters_per_tile, int decomposition_plan_sk_tiles, int decomposition_plan_sk_regions, int decomposition_plan_sk_blocks_per_region, int decomposition_plan_sk_big_blocks_per_region, int decomposition_plan_sk_iters_per_normal_block, int decomposition_plan_sk_iters_per_region) {
   extern __shared__ __align__(1024) unsigned char smem[];
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  #endif
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  #endif
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
   tw::f16* p = mA + bidz * mA_stride2;

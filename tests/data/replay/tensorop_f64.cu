@@ -19,6 +19,12 @@ __device__ __forceinline__ void mma_8x8x4_f64f64f64f64_tn(double& d0, double& d1
 extern "C" __global__ void __launch_bounds__(128)
 MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, double* mB, int mB_shape0, int mB_shape1, int mB_stride0, int mB_stride2, double* mC, int mC_stride0, int mC_stride2, double* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, double function_alpha, double function_beta) {
   extern __shared__ __align__(1024) unsigned char smem[];
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  #endif
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  #endif
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
   uint8_t* smem_1 = reinterpret_cast<uint8_t*>(smem);

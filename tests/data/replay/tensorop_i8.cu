@@ -23,6 +23,12 @@ __device__ __forceinline__ void mma_16x8x32_s32s8s8s32_tn(int32_t& d0, int32_t& 
 extern "C" __global__ void __launch_bounds__(128)
 MultistageGemm_kernel(int8_t* mA, int mA_shape0, int mA_shape1, int mA_stride0, int mA_stride2, int8_t* mB, int mB_shape0, int mB_shape1, int mB_stride0, int mB_stride2, int32_t* mC, int mC_stride0, int mC_stride2, int32_t* mD, int mD_shape0, int mD_shape1, int mD_stride0, int mD_stride2, int function_alpha, int function_beta) {
   extern __shared__ __align__(1024) unsigned char smem[];
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  #endif
+  #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  #endif
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
   uint8_t* smem_1 = reinterpret_cast<uint8_t*>(smem);
