@@ -25,8 +25,8 @@ PEER = {
     4096: {"cublas": 192.3, "128x256 2x1": 198.97, "128x128 2x1": 203.48, "128x256 1x1": 193.15},
     8192: {"cublas": 1607.3, "128x256 2x1": 1571.61, "128x128 2x1": 1604.26, "128x256 1x1": 1604.46},
 }
-"""Microseconds of the CuTe DSL's persistent program on an H200 (driver 580, CUDA 13.0), 2026-11-20: fp16, normal inputs,
-CUDA graphs over rotating buffers of at least three times the L2, median of 7 rounds."""
+"""Microseconds of the CuTe DSL's persistent program on an H200 (driver 580, CUDA 13.0), 2026-11-20: fp16, normal
+inputs, CUDA graphs over rotating buffers of at least three times the L2, median of 7 rounds."""
 
 
 class Way(NamedTuple):

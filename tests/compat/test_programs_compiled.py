@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    others = {name: sys.modules.pop(name, None) for name in ("common", "programs")}  # the examples have a `common`, too
+    names = ("common", "programs")  # the examples have a `common`, too
+    others = {name: sys.modules.pop(name, None) for name in names}
     compat.install(cpu=True)
     import programs
 
