@@ -75,7 +75,8 @@ def gemm(
     CUDA device (NumPy arrays are copied there and back), "auto" follows the arrays. D goes into ``out`` when given;
     ``out`` may be ``c`` itself. ``decomposition``: "data_parallel" gives each block one tile, "dynamic" lets blocks
     draw tiles as they go (Hopper kernels; for a GPU with other work, too), "stream_k" deals the work out evenly where
-    that pays, "auto" chooses between the first, the last, and clusters that split K; or a :class:`StreamK` of your own for the kernel's tile.
+    that pays, "auto" chooses between the first, the last, and clusters that split K; or a :class:`StreamK` of your own
+    for the kernel's tile.
     ``check``: which of the simulator's checks run (docs/checking.md), "default" unless it is told otherwise.
     Raises ArgumentError for operands that do not fit together.
     """
