@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +17,11 @@ def calls_in(action: Callable[[], Any]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
+    gc.disable()  # what is collected may have finalizers, whose calls are not the action's
     sys.setprofile(note)
     try:
         action()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return count
