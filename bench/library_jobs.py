@@ -129,8 +129,8 @@ def sharing_ways(job: Job) -> list[Way]:
 
 
 def ampere_ways(shape: Shape) -> list[Way]:
-    """The mma.sync kernel's decompositions as the example program has them, with fp16 sums as it has; the splits in
-    several sizes, of which the fastest counts (the model chooses the others'). And two with fp32 sums."""
+    """The mma.sync kernel's decompositions as the example program has them, with fp16 sums as it has, in several sizes,
+    of which the fastest counts. And two with fp32 sums."""
     entry = kernels()["tensorop_f16_f16"]
     multiprocessors, smem = limits("gpu")
     found = [Way("data-parallel", entry, "data_parallel"), Way("Stream-K", entry, "stream_k")]
@@ -140,7 +140,13 @@ def ampere_ways(shape: Shape) -> list[Way]:
             shape, size.tile, multiprocessors=multiprocessors, occupancy=size.blocks_at_once(smem),
             fragments=size.fragments, split=2,
         )  # fmt: skip
+        whole = StreamK.of(
+            shape, size.tile, multiprocessors=multiprocessors, occupancy=size.blocks_at_once(smem),
+            fragments=size.fragments,
+        )  # fmt: skip
         name = "x".join(map(str, size.tile))
+        found.append(Way(f"data-parallel{IN}{name}", entry.only(size), "data_parallel"))
+        found.append(Way(f"Stream-K{IN}{name}", entry.only(size), whole))
         found.append(Way(f"split-K 2{IN}{name}", entry.only(size), SplitK(2)))
         found.append(Way(f"Stream-K as split-K 2{IN}{name}", entry.only(size), plan))
     wide = kernels()["tensorop_f16"]

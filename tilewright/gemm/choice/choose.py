@@ -31,8 +31,8 @@ def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, lim
 
 @lru_cache(maxsize=4096)
 def fastest(entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits) -> Option:
-    """The size that takes least time by the model. "stream_k" shares tiles where any size can win by it, even if
-    another wins more without."""
+    """The size that takes least time by the model. "stream_k" deals tiles out evenly where any size can win by it, even
+    if another wins more without, or with tiles cut into equal parts."""
     return Options.of(entry, limits).fastest(problem, decomposition)
 
 
@@ -64,7 +64,7 @@ class Options:
         if decomposition == "auto":
             return self.ways[self.model.least(problem, True)]
         if decomposition == "stream_k":
-            return self.ways[self.model.least(problem, True, self.model.single)]
+            return self.ways[self.model.least(problem, True, self.model.even)]
         return self.ways[self.model.least(problem, False, last=self.model.alone or None)]
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
