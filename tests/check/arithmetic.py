@@ -69,6 +69,16 @@ def the_least_integer_negated(bug: bool) -> None:
     compute(lambda t, x: -(x.to(cutlass.Int32)), I32, (-2147483648.0 if bug else -2147483520.0,))
 
 
+@pair(RULE, "compute(lambda t, x: abs(x.to(cutlass.Int32)), I32, (-2147483648.0 if bug else -2147483520.0,))")
+def the_least_integer_without_its_sign(bug: bool) -> None:
+    compute(lambda t, x: abs(x.to(cutlass.Int32)), I32, (-2147483648.0 if bug else -2147483520.0,))
+
+
+@pair(RULE, "compute(lambda t, x: x.to(cutlass.Int32) // (t - 32), I32, (-2147483648.0 if bug else 5.0,))")
+def the_least_integer_divided_by_minus_one(bug: bool) -> None:
+    compute(lambda t, x: x.to(cutlass.Int32) // (t - 32), I32, (-2147483648.0 if bug else 5.0,))
+
+
 @pair(RULE, "return n * n")
 def a_product_that_leaves_64_bits(bug: bool) -> None:
     def function(t, x):  # type: ignore[no-untyped-def]

@@ -14,7 +14,7 @@ I32 = np.int32
 
 def meet(
     sync: bool = True, init: bool = True, count: int = 64, parity: int = 0, twice: bool = False, by_all: bool = False,
-    data: bool = False, again: bool = False,
+    data: bool = False, again: bool = False, late: int = 0, wait: bool = True,
 ) -> None:  # fmt: skip
     """All threads of two warps arrive at an mbarrier and wait for it; then they read what the others wrote."""
 
@@ -42,8 +42,12 @@ def meet(
         if cutlass.const_expr(again):
             if t == 0:
                 cute.arch.mbarrier_init(full, count)
-        cute.arch.mbarrier_wait(full, parity)
-        y[t] = s[63 - t]
+        if cutlass.const_expr(wait):
+            cute.arch.mbarrier_wait(full, parity)
+            y[t] = s[63 - t]
+        if cutlass.const_expr(late):
+            if t < late:
+                cute.arch.mbarrier_arrive(full)
 
     launch(kernel, numbers(64), numbers(64))
 
@@ -81,6 +85,16 @@ def fewer_arrivals_than_were_announced(bug: bool) -> None:
 @pair("mbarrier.arrive | deadlock in kernel 'kernel'", "")
 def every_thread_arrives_twice(bug: bool) -> None:
     meet(twice=True, count=64 if bug else 128)
+
+
+@pair("mbarrier-arrivals", ARRIVE, INIT)
+def a_warp_that_arrives_once_more_than_the_other(bug: bool) -> None:
+    meet(late=32 if bug else 0)
+
+
+@pair("mbarrier-arrivals", ARRIVE, INIT)
+def a_count_that_is_too_large_where_nobody_waits(bug: bool) -> None:
+    meet(count=65 if bug else 64, wait=False)
 
 
 @pair("mbarrier-memory", "words[1] = 0.0", INIT)

@@ -96,7 +96,12 @@ def a_proxy_fence_by_the_issuing_warp_alone(bug: bool) -> None:
 
 @pair("proxy-fence", COPY, WRITE)
 def a_proxy_fence_by_one_lane(bug: bool) -> None:
-    store(fence="one lane" if bug else "after the barrier")
+    store(fence="one lane" if bug else "writers")
+
+
+@pair("proxy-fence", COPY, WRITE)
+def a_proxy_fence_by_all_after_the_barrier(bug: bool) -> None:
+    store(fence="after the barrier" if bug else "writers")
 
 
 @pair("data-race", COPY, WRITE)
@@ -214,10 +219,12 @@ class Product:
         for i in cutlass.range(t, 2048, 128):
             sA[i] = a[i]
             sB[i] = b[i]
-        if cutlass.const_expr(self.mistake not in ("no fence", "fence before")):
+        if cutlass.const_expr(self.mistake not in ("no fence", "fence before", "fence after")):
             cute.arch.fence_view_async_shared()
         if cutlass.const_expr(self.mistake != "no barrier"):
             cute.arch.sync_threads()
+        if cutlass.const_expr(self.mistake == "fence after"):
+            cute.arch.fence_view_async_shared()
         part = mma.get_slice(t)
         tCsA, tCsB, tCgC = part.partition_A(sA), part.partition_B(sB), part.partition_C(c)
         rA, rB = mma.make_fragment_A(tCsA), mma.make_fragment_B(tCsB)
@@ -260,6 +267,11 @@ def wgmma_of_a_tile_without_a_fence(bug: bool) -> None:
 @pair("proxy-fence", GEMM, "sA[i] = a[i]")
 def wgmma_with_the_fence_before_the_writes(bug: bool) -> None:
     product("fence before" if bug else "")
+
+
+@pair("proxy-fence", GEMM, "sA[i] = a[i]")
+def wgmma_with_the_fence_after_the_barrier(bug: bool) -> None:
+    product("fence after" if bug else "")
 
 
 @pair("data-race", GEMM, "sB[i] = b[i]")

@@ -45,6 +45,7 @@ class GranuleLoader:
         self.vectors = [(row, column) for row in range_constexpr(rows) for column in range_constexpr(columns)]
         self.raw = cute.make_rmem_tensor((2 * WORDS, len(self.vectors)), Uint32)  # two granules of each vector
         self.shift = cute.make_rmem_tensor((len(self.vectors),), Int32)  # bytes that come before it
+        self.shift.fill(0)  # what is outside of the matrix is shifted, too: zeros
         self.inside = cute.make_rmem_tensor((len(self.vectors),), Boolean)
         for i in range_constexpr(len(self.vectors)):
             row, column = self.vectors[i]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
 
-SIGNS = {"add": "+", "sub": "-", "mul": "*", "neg": "-", "shl": "<<"}
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "neg": "-", "shl": "<<", "div": "//", "floordiv": "//"}
 Array = np.ndarray[Any, Any]
 
 
@@ -71,8 +71,8 @@ class Arithmetic(Checker):
             what = f"a shift of {elem} by {int(shown[1])}; it is 0 to {elem.width - 1}"
             fix = "bound the distance; a shift by the width or more is undefined in C++"
         else:
-            sign = SIGNS[op.opcode]
-            text = f"{sign}{shown[0]}" if len(shown) == 1 else f"{shown[0]} {sign} {shown[1]}"
+            sign = SIGNS.get(op.opcode, "")
+            text = f"abs({shown[0]})" if op.opcode == "abs" else f"{sign}{shown[0]}" if len(shown) == 1 else f"{shown[0]} {sign} {shown[1]}"
             what = f"{text} does not fit into {elem}"
             fix = "compute in Int64, or in Uint32 or Uint64 where wrapping around is meant"
         self.findings.add(
@@ -100,9 +100,11 @@ def _wrong(op: Op, values: list[Array], result: Array) -> Any:
         x = np.trunc(values[0].astype(np.float64))
         return ~((x >= float(info.min)) & (x < float(info.max) + 1.0))
     a = values[0]
-    if op.opcode == "neg":
+    if op.opcode in ("neg", "abs"):
         return (a == np.iinfo(a.dtype).min) & (result == a)
     b = values[1]
+    if op.opcode in ("div", "floordiv"):
+        return (a == np.iinfo(a.dtype).min) & (b == -1)
     if op.opcode in ("shl", "shr"):
         elem = element_of(op.result.type)
         out = (b < 0) | (b >= elem.width) if op.attrs.get("wraps") else np.zeros(np.shape(b), bool)

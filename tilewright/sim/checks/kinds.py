@@ -6,7 +6,7 @@ from tilewright.atoms.atomic import Atomic
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
 
-SIGNED = ("add", "sub", "mul", "neg", "shl")
+SIGNED = ("add", "sub", "mul", "neg", "shl", "abs", "div", "floordiv")
 
 
 def concerned(op: Op) -> bool:
@@ -16,6 +16,9 @@ def concerned(op: Op) -> bool:
         return source.is_float and to.is_integer and to.kind != "bool"
     if op.opcode in ("shl", "shr"):
         return bool(op.attrs.get("wraps")) or is_signed(element_of(op.result.type))
+    if op.opcode in ("abs", "div", "floordiv"):  # of the least integer: abs, and the quotient by -1
+        known = op.opcode != "abs" and isinstance(op.operands[1], Constant) and op.operands[1].value != -1
+        return is_signed(element_of(op.result.type)) and not known
     return op.opcode in SIGNED and bool(op.attrs.get("wraps")) and is_signed(element_of(op.result.type))
 
 

@@ -36,7 +36,7 @@ BYTES = 8
 class Barrier:
     """One mbarrier: who initialised it, when, and what others may know of that."""
 
-    __slots__ = ("op", "warp", "lane", "clock", "fenced", "phase", "users", "expects", "brings")
+    __slots__ = ("op", "warp", "lane", "clock", "fenced", "phase", "users", "expects", "brings", "arrives", "partial")
 
     def __init__(self, op: Op, warp: int, lane: int, clock: int) -> None:
         self.op, self.warp, self.lane, self.clock = op, warp, lane, clock
@@ -45,6 +45,8 @@ class Barrier:
         self.users: set[int] = set()  # warps that were seen to know of it
         self.expects: Op | None = None  # what announced bytes last, and what brought some
         self.brings: Op | None = None
+        self.arrives: tuple[int, Op] | None = None  # the last arrival that completed no phase, and in which it was
+        self.partial = -1  # the last phase of whose bytes only some had come
 
 
 class MbarrierRules(SharedChecker):
@@ -84,6 +86,7 @@ class MbarrierRules(SharedChecker):
             return None
         if what == "complete":
             return self._bytes_come(group, op, places, lanes)
+        table = wave.kept[Mbarriers]
         fresh = np.ones(places.size, bool)  # the first lane of each warp, and of each place in it
         fresh[1:] = (places[1:] != places[:-1]) | (lanes[1:] // WARP != lanes[:-1] // WARP)
         by_warp = {(int(p), int(n) // WARP): int(n)
@@ -94,6 +97,10 @@ class MbarrierRules(SharedChecker):
                 continue
             if isinstance(op.attrs["atom"], MbarrierExpectTx):
                 barrier.expects = op
+            elif what == "arrive":
+                counted = int(table.rows(np.array([place]))[0])
+                if table.pending[counted] < table.expected[counted]:
+                    barrier.arrives = int(table.completed[counted]), op
             warp = int(group.warps[row])
             if warp not in barrier.users:
                 barrier.users.add(warp)
@@ -193,6 +200,9 @@ class MbarrierRules(SharedChecker):
             if barrier is None:
                 continue
             barrier.brings = op
+            row = int(table.rows(np.array([place]))[0])
+            if row >= 0 and table.bytes[row]:
+                barrier.partial = int(table.completed[row])
             if effect is None:
                 continue
             if not barrier.fenced:
@@ -253,16 +263,43 @@ class MbarrierRules(SharedChecker):
             self._left_over("when nothing can go on")
 
     def _left_over(self, when: str) -> None:
+        """Bytes that nobody announced or that never came, and phases that only some have arrived for.
+
+        A phase that is only announced when the kernel ends (a barrier made ready for a next time) is none of these.
+        """
+        ended = when.startswith("when the kernel")
         for wave, barriers in self.known.items():
             table = wave.kept.get(Mbarriers)
             if table is None:
                 continue
             for place, barrier in barriers.items():
                 row = int(table.rows(np.array([place]))[0])
-                if row >= 0 and (table.bytes[row] < 0 or (table.bytes[row] and when.startswith("when nothing"))):
-                    left = int(table.bytes[row])
+                if row < 0:
+                    continue
+                left, phase = int(table.bytes[row]), int(table.completed[row])
+                if left < 0 or (left and (not ended or barrier.partial == phase)):
                     text = f"{left} bytes are still awaited" if left > 0 else f"{-left} bytes more came than announced"
                     self._bytes(wave, barrier, place, None, f"{text} {when}: {table.describe(row)}")
+                elif ended and table.pending[row] and barrier.arrives is not None and barrier.arrives[0] == phase:
+                    self._unfinished(wave, table, barrier, place, row, barrier.arrives[1])
+
+    def _unfinished(self, wave: Wave, table: Mbarriers, barrier: Barrier, place: int, row: int, last: Op) -> None:
+        """A phase that no wait has shown to hang, because nobody waits for it any more in this launch."""
+        block = (place >> 32) - (place >> 32) % self.launch.geometry.cluster_size
+        missing = [
+            actor(self.launch, wave.coords[block + rank], warp, None, "") for rank, warp in table.absent(row)
+            if block + rank < len(wave.coords)
+        ]  # fmt: skip
+        who = "; arrived in the last phase and not in this one: " + ", ".join(map(str, missing[:4])) if missing else ""
+        self.findings.add(
+            Finding(
+                "mbarrier-arrivals", "a phase of an mbarrier is begun and never completed",
+                [Party("last arrival", last), Party("initialised", barrier.op)], self._place(wave, place),
+                f"the kernel ends with {table.describe(row)}{who}: a wait for this phase would never end",
+                "the count of mbarrier_init (the groups of a pipeline) is the number of arrivals of each phase; let all "
+                "who take part arrive equally often",
+            )
+        )  # fmt: skip
 
     # -- data in their place -------------------------------------------------------------------------------------------
 

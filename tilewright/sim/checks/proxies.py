@@ -2,7 +2,8 @@
 
 Threads act through the generic proxy, TMA and wgmma through the async proxy, which need not see what the former wrote
 until a ``fence.proxy.async`` (PTX ISA, "Proxies"). The writer fences after its write, and something orders the fence
-before the copy is issued. A fence by the issuing thread instead counts where the writers fence as well.
+before the copy is issued; of a wgmma, before each of the four warps that issue it. A fence after the barrier, by
+writers or by the issuing thread, is too late: CUTLASS and the CUDA programming guide ask for the writer's, before it.
 """
 
 from __future__ import annotations
@@ -103,17 +104,10 @@ class Proxies(SharedChecker):
         self.ops: list[Op | None] = [None]
         self.numbers: dict[int, int] = {}
         self.into: dict[int, bool] = {}  # by an op's id: whether it copies into shared memory
-        self.later: list[tuple[Wave, int, int, Finding]] = []
 
     def wave(self, wave: Wave) -> None:
         self.written[wave] = np.zeros((wave.shared.bytes.size >> self.shift) + 1, np.uint64)
         self.fences[wave] = Fences(self.order.waves[wave].now.size)
-
-    def end(self, launch: Launch) -> None:
-        """Fences of issuing threads count if the writers have fenced, too."""
-        for wave, lane, fences, finding in self.later:
-            if not any(f.lanes[lane % WARP] for f in self.fences[wave].of(lane // WARP)[fences:]):
-                self.findings.add(finding)
 
     # -- writes and fences ---------------------------------------------------------------------------------------------
 
@@ -232,13 +226,8 @@ class Proxies(SharedChecker):
         for write, k in zip(distinct, at[first], strict=True):
             lane, clock, fences, number = _unpacked(int(write))
             verdict = self._verdict(wave, effect, rows, lane, clock, fences, self._copies(number))
-            if verdict == "fenced":
-                continue
-            finding = self._finding(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
-            if verdict == "by the issuer":
-                self.later.append((wave, lane, fences, finding))
-            else:
-                self.findings.add(finding)
+            if verdict != "fenced":
+                self._found(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
 
     def _fenced_by_all(
         self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int
@@ -257,25 +246,25 @@ class Proxies(SharedChecker):
         self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int, copied: bool,
         whole: bool = False,
     ) -> str:  # fmt: skip
-        """``fenced``, ``by the issuer`` (whether that counts is known at the end), ``unordered`` or ``missing``.
-        ``whole``: only fences count that all lanes of the warp executed, and what all lanes know of them."""
+        """``fenced``, ``by the issuer``, ``unordered`` or ``missing``. ``whole``: only fences count that all lanes of
+        the warp executed, and what all lanes know of them."""
         snapshot, clocks = effect.notes, self.order.waves[wave]
         warp, column = lane // WARP, clocks.own[lane // WARP]
-        identity = int(clocks.unit[warp]) * WARP + lane % WARP
+        cluster, identity = int(clocks.cluster[warp]), int(clocks.unit[warp]) * WARP + lane % WARP
         columns = [int(column)] if whole else self.order.layout.columns(identity)
+
+        def knows(row: int, fence: Fence) -> bool:
+            own = int(snapshot.warps[row]) == warp
+            if fence.clock <= (snapshot.now[row] if own else snapshot.rows[row, columns].max()):
+                return True
+            known = None if whole else snapshot.loose.get(int(snapshot.warps[row]))
+            return known is not None and known.knows(cluster, columns, identity, fence.clock)
+
         after = [
             f for f in self.fences[wave].of(warp)[fences:] if (f.whole if whole else f.lanes[lane % WARP])
         ]  # fmt: skip
-        for fence in after:
-            for row in rows:
-                own = int(snapshot.warps[row]) == warp
-                if fence.clock <= (snapshot.now[row] if own else snapshot.rows[row, columns].max()):
-                    return "fenced"
-                if whole:
-                    continue
-                known = snapshot.loose.get(int(snapshot.warps[row]))
-                if known is not None and known.knows(int(clocks.cluster[warp]), columns, identity, fence.clock):
-                    return "fenced"
+        if any(all(knows(row, fence) for row in rows) for fence in after):
+            return "fenced"
         if whole:
             return "unordered"
         if copied:
@@ -287,12 +276,12 @@ class Proxies(SharedChecker):
                 if copied:  # a thread that copies need not be there when its copies have landed
                     return "fenced"
                 if int(snapshot.warps[row]) != warp:
-                    return "by the issuer"
+                    return "unordered" if after else "by the issuer"
         return "unordered" if after else "missing"
 
-    def _finding(
+    def _found(
         self, group: Group, op: Op, effect: Effect, row: int, lane: int, number: int, cell: int, does: str, verdict: str
-    ) -> Finding:
+    ) -> None:
         wave = group.wave
         per = wave.geometry.warps
         agent = "wgmma" if op.attrs["atom"].accesses[-1].agent == "wgmma" else "TMA"
@@ -301,11 +290,12 @@ class Proxies(SharedChecker):
         why = {
             "missing": "no fence.proxy.async by the thread that wrote stands between its write and this: the async "
                        "proxy may see what was there before",
-            "by the issuer": "only the issuing thread fences; the threads that wrote do not, and a fence orders what "
-                             "its own thread has done",
-            "unordered": "the thread that wrote fences, but nothing orders its fence before this is issued",
+            "by the issuer": "the thread that wrote has not fenced when this is issued; a fence by another thread, "
+                             "after the barrier, is too late",
+            "unordered": "the thread that wrote fences, but nothing orders its fence before this is issued: a fence "
+                         "after the barrier is too late",
         }[verdict]  # fmt: skip
-        return Finding(
+        self.findings.add(Finding(
             RULE, f"{agent} {does} shared memory that threads wrote and have not fenced for the async proxy",
             [
                 Party("issued", op, actor(self.launch, wave.coords[issuer // per], issuer % per, None, "")),
@@ -314,4 +304,4 @@ class Proxies(SharedChecker):
             shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.allocations), why,
             "cute.arch.fence_view_async_shared() (fence_proxy(\"async.shared\", space=\"cta\")) by every thread that "
             "writes, after its writes and before the barrier that the issuing warp waits at",
-        )  # fmt: skip
+        ))  # fmt: skip
