@@ -296,8 +296,8 @@ class MbarrierRules(SharedChecker):
                 "mbarrier-arrivals", "a phase of an mbarrier is begun and never completed",
                 [Party("last arrival", last), Party("initialised", barrier.op)], self._place(wave, place),
                 f"the kernel ends with {table.describe(row)}{who}: a wait for this phase would never end",
-                "the count of mbarrier_init (the groups of a pipeline) is the number of arrivals of each phase; let all "
-                "who take part arrive equally often",
+                "the count of mbarrier_init (the groups of a pipeline) is the number of arrivals of each phase; let "
+                "all who take part arrive equally often",
             )
         )  # fmt: skip
 
