@@ -72,7 +72,8 @@ class Arithmetic(Checker):
             fix = "bound the distance; a shift by the width or more is undefined in C++"
         else:
             sign = SIGNS.get(op.opcode, "")
-            text = f"abs({shown[0]})" if op.opcode == "abs" else f"{sign}{shown[0]}" if len(shown) == 1 else f"{shown[0]} {sign} {shown[1]}"
+            text = f"{sign}{shown[0]}" if len(shown) == 1 else f"{shown[0]} {sign} {shown[1]}"
+            text = f"abs({shown[0]})" if op.opcode == "abs" else text
             what = f"{text} does not fit into {elem}"
             fix = "compute in Int64, or in Uint32 or Uint64 where wrapping around is meant"
         self.findings.add(
