@@ -103,7 +103,8 @@ class KernelCall:
         ``min_blocks_per_mp``: the compiler keeps to so few registers that as many blocks fit on a multiprocessor;
         ``max_number_threads``: the most threads of a block, where ``block`` is not known while staging.
         ``use_pdl``: the kernel may begin before the one before it in the stream has ended, and waits for it with
-        ``cute.arch.griddepcontrol_wait``. ``cooperative``: all blocks run at once, or the launch fails.
+        ``cute.arch.griddepcontrol_wait`` (before sm_90, and with drivers before CUDA 12.3, it begins after it).
+        ``cooperative``: all blocks run at once, or the launch fails.
         ``non_portable_cluster``: allow clusters of 9 to 16 blocks, which not every GPU with clusters has.
         """
         name = self.kernel.name
