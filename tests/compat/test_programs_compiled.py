@@ -71,3 +71,27 @@ def test_attention(bench: Any, d: int, columns: int) -> None:
     (kernel,) = cute.compile(fmha, *attention_arguments(program, d)).kernels
     artifact = tilewright.cuda.compile(kernel, "sm_90a")
     assert artifact.spills == 0 and artifact.warnings == []
+
+
+@pytest.mark.parametrize("a, b", [("Float8E4M3FN", "Float8E4M3FN"), ("Int8", "Float16"), ("Float8E4M3FN", "BFloat16")])
+def test_narrow_types(bench: Any, a: str, b: str) -> None:
+    """Two sets of accumulators; A that is converted in registers while no product reads them."""
+    import torch
+
+    import tilewright as cutlass
+    import tilewright.cuda
+    from tilewright import cute
+    from tilewright.cute.runtime import from_dlpack, make_fake_stream
+
+    def operand(dtype: Any) -> Any:
+        tensor = from_dlpack(torch.zeros(256, 256, dtype=dtype.torch_dtype), assumed_align=16)
+        if tensor.element_type is not dtype:
+            tensor.element_type = dtype
+        return tensor.mark_layout_dynamic(leading_dim=1).mark_compact_shape_dynamic(mode=1, divisibility=16)
+
+    operands = [operand(dtype) for dtype in (getattr(cutlass, a), getattr(cutlass, b), cutlass.Float32)]
+    gemm = bench.load("hopper_narrow_gemm").NarrowGemm((128, 128), 1, 4)
+    (kernel,) = cute.compile(gemm, *operands, make_fake_stream()).kernels
+    artifact = tilewright.cuda.compile(kernel, "sm_90a")
+    assert artifact.spills == 0 and artifact.warnings == []
+    assert artifact.sass.count("GMMA.64x128x") >= 4

@@ -5,7 +5,7 @@ import argparse
 import math
 import operator
 from functools import partial
-from typing import Optional, Tuple, Type
+from typing import Optional, Type
 
 import cuda.bindings.driver as cuda
 import cutlass
