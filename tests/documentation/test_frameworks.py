@@ -18,9 +18,96 @@ def test_explicit_conversion_is_static_and_copies_nothing():
     a = torch.randn(30, 20)
     b = from_dlpack(a)
     assert str(b.layout) == "(30,20):(20,1)" and b.shape == (30, 20) and b.stride == (20, 1)
-    assert b.element_type is cutlass.Float32 and b.memspace == cute.AddressSpace.gmem
+    assert b.element_type is cutlass.Float32 and str(b.memspace) == "generic"
     assert int(b.iterator.toint()) == a.data_ptr() if hasattr(b.iterator, "toint") else True
     assert str(cute.runtime.from_dlpack(a, assumed_align=16).layout) == "(30,20):(20,1)"
+
+
+def test_tensors_and_their_attributes_print_as_documented(capsys):
+    x = torch.randn(30, 20)
+    y = from_dlpack(x)
+    print(y.shape, y.stride, y.memspace, y.element_type)
+    print(y)
+    assert capsys.readouterr().out.splitlines() == [
+        "(30, 20) (20, 1) generic Float32", f"Tensor<0x{x.data_ptr():016x}@generic o (30, 20):(20, 1)>",
+    ]  # fmt: skip
+
+
+def test_tensors_print_as_documented_in_staged_functions(capsys):
+    @cute.jit
+    def show(tensor):
+        print(f"tensor.layout: {tensor.layout}")
+        print(tensor)
+        cute.printf("tensor: {}", tensor)
+
+    a = torch.tensor([1, 2, 3], dtype=torch.uint16)
+    show(from_dlpack(a))
+    assert capsys.readouterr().out == (
+        "tensor.layout: (3):(1)\ntensor<ptr<i16, generic, align<2>> o (3):(1)>\n"
+        f"tensor: raw_ptr(0x{a.data_ptr():016x}: i16, generic, align<2>) o (3):(1) = \n  ( 1, 2, 3 )\n"
+    )
+    show(torch.randn(3, 2, 4))
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "tensor.layout: (?,?,?):(?,?,1)", "tensor<ptr<f32, generic, align<4>> o (?,?,?):(?,?,1)>",
+    ]  # fmt: skip
+
+
+def layouts_of_the_page():
+    """The page's tensors: one with all strides, one with extents of 1, one with no stride of 1, one broadcast."""
+    a = torch.empty(16, 4, 8, 2).permute(2, 1, 0, 3)
+    b = torch.empty(32, 1, 1, 1, 4).permute(3, 4, 1, 0, 2)
+    return a, b, torch.empty(3, 4)[::2, ::2], torch.empty(3, 1, 1, 5).expand(3, 4, 2, 5)
+
+
+def test_the_layouts_that_the_page_prints():
+    a, b, c, d = layouts_of_the_page()
+
+    def dynamic(x, leading_dim=None, **options):
+        return str(from_dlpack(x, **options).mark_layout_dynamic(leading_dim=leading_dim).layout)
+
+    assert dynamic(a) == "(?,?,?,?):(?,?,?,1)" and dynamic(b, 0) == "(?,?,?,?,?):(1,?,?,?,?)"
+    assert dynamic(b, 2) == "(?,?,?,?,?):(?,?,1,?,?)" and dynamic(c) == "(?,?):(?,?)"
+    assert dynamic(d) == "(?,?,?,?):(?,0,0,1)"
+    assert dynamic(b, use_32bit_stride=False) == "(?,?,?,?,?):(?{i64},1,?{i64},?{i64},?{i64})"
+    for x, leading_dim, stride in ((a, 1, 16), (b, 3, 4)):
+        with pytest.raises(ArgumentError, match=f"has stride {stride}, not 1"):
+            dynamic(x, leading_dim)
+
+    def compact(x, mode, divisibility, order=None):
+        return from_dlpack(x).mark_compact_shape_dynamic(mode=mode, divisibility=divisibility, stride_order=order)
+
+    assert str(compact(a, 0, 2).layout) == "(?{div=2},4,16,2):(2,?{div=4},?{div=16},1)"
+    assert str(compact(a, 1, 2).layout) == "(8,?{div=2},16,2):(2,16,?{div=32},1)"
+    both = compact(a, 1, 2).mark_compact_shape_dynamic(mode=3, divisibility=2)
+    assert str(both.layout) == "(8,?{div=2},16,?{div=2}):(?{div=2},?{div=16},?{div=32},1)"
+    assert str(compact(b, 2, 1, (3, 0, 2, 4, 1)).layout) == "(1,4,?,32,1):(0,1,4,?{div=4},0)"
+    assert str(compact(b, 2, 1, (2, 3, 4, 0, 1)).layout) == "(1,4,?,32,1):(0,1,128,4,0)"
+    for x, mode, divisibility, order in (
+        (a, 3, 5, (0, 1, 2, 3)), (b, 0, 4, None), (b, 30, 5, (3, 0, 2, 4, 1)), (b, 3, 5, (2, 1, 2, 3, 4)),
+        (b, 3, 5, (0, 1, 2, 3, 4, 5)), (b, 0, 4, b.dim_order()), (b, 0, 1, (2, 1, 3, 0, 4)),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError):
+            compact(x, mode, divisibility, order)
+
+
+def test_modes_of_one_element_have_no_stride_when_called():
+    """Their documented stride 0 stands for whatever the array has there."""
+    seen = []
+
+    @cute.jit
+    def read(x: cute.Tensor, out: cute.Tensor):
+        seen.append(str(x.layout))
+        out[0] = x[0, 2, 0, 3, 0]
+
+    _, b, _, _ = layouts_of_the_page()
+    b.copy_(torch.arange(b.numel(), dtype=torch.float32).reshape(b.shape))
+    out = np.zeros(1, np.float32)
+    order = (3, 0, 2, 4, 1)
+    compiled = cute.compile(read, from_dlpack(b).mark_compact_shape_dynamic(2, order), out)
+    for given in (b, from_dlpack(b).mark_compact_shape_dynamic(2, order)):
+        out[0] = 0
+        compiled(given, out)
+        assert out[0] == b[0, 2, 0, 3, 0] and seen == ["(1,4,?,32,1):(0,1,4,?{div=4},0)"]
 
 
 def test_mark_the_tensors_layout_as_dynamic():

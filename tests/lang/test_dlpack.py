@@ -68,7 +68,9 @@ def test_any_dlpack_object() -> None:
 def test_torch() -> None:
     torch = pytest.importorskip("torch")
     tensor = from_dlpack(torch.zeros(3, 5, dtype=torch.bfloat16).t(), assumed_align=16)
-    assert str(tensor) == "tensor<ptr<bf16, gmem, align<16>> o (5,3):(1,5)>"
+    assert repr(tensor) == "tensor<ptr<bf16, generic, align<16>> o (5,3):(1,5)>"
+    assert str(tensor) == f"Tensor<0x{tensor.data_ptr:016x}@generic o (5, 3):(1, 5)>"
+    assert str(tensor.mark_layout_dynamic()).endswith("@generic o (?, ?):(1, ?)>")
     assert from_dlpack(torch.zeros(4, dtype=torch.float8_e4m3fn)).element_type is cutlass.Float8E4M3FN
     assert from_dlpack(torch.zeros(4)[1:]).data_ptr % 16 == 4
 

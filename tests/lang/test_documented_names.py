@@ -19,7 +19,7 @@ from tilewright.lang.tools.tuning import SkippedWarning
 
 def test_the_type_of_a_tensor() -> None:
     a = from_dlpack(np.zeros((8, 4), np.float16)).mark_layout_dynamic()
-    assert str(a.type) == '!cute.memref<f16, gmem, align<2>, "(?,?):(?,1)">'
+    assert str(a.type) == '!cute.memref<f16, generic, align<2>, "(?,?):(?,1)">'
     assert str(cute.make_identity_tensor((2, 3)).type) == '!cute.coord_tensor<"(2,3):(1@0,1@1)">'
 
 

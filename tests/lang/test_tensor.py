@@ -170,7 +170,7 @@ def test_recast_of_registers(stage) -> None:
 
 def test_recast_of_memory(stage) -> None:
     t = cute.recast_tensor(gmem(stage, Layout((8, 4), (4, 1))), Uint32)
-    assert str(t) == "tensor<ptr<u32, gmem, align<16>> o (8,2):(2,1)>"
+    assert str(t) == "tensor<ptr<i32, gmem, align<16>> o (8,2):(2,1)>"
     odd = gmem(stage, Layout((8, 4), (4, 1)))[None, None]
     with pytest.raises(ConstraintError, match="aligned"):
         cute.recast_ptr(odd.iterator + 1, dtype=Uint32)

@@ -66,7 +66,7 @@ def _of_tensor(x: Tensor, what: str) -> Memory | None:
     if pointer.swizzle is not None:
         bits = pointer.swizzle.in_units(element_bytes(x.element_type))
         layout = ComposedLayout(Swizzle(bits.bits, bits.base, bits.shift), 0, layout)
-    return Memory(layout, MemSpace(x.memspace.value), pointer.alignment)
+    return Memory(layout, pointer.space, pointer.alignment)
 
 
 def _as_layout(x: Any) -> Any:

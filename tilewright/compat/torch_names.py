@@ -120,8 +120,15 @@ def stream(stream: Stream | None) -> Iterator[None]:
 
 
 @contextmanager
-def device(device: Any, *_: Any, **__: Any) -> Iterator[None]:
-    """``torch.cuda.device``: there is one; ``torch.cuda.nvtx.range``: nobody measures."""
+def device(device: Any) -> Iterator[None]:
+    """``torch.cuda.device``: there is one."""
+    yield
+
+
+@contextmanager
+def nvtx_range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+    """``torch.cuda.nvtx.range``: the text is formatted, and nobody measures."""
+    msg.format(*args, **kwargs)
     yield
 
 
@@ -166,7 +173,7 @@ def replacements(torch: Any, is_cuda: Callable[[Any], bool], mode: Callable[[], 
         torch.cuda: {
             name: _own(value) for name, value in cuda.items() if name == "graph" or hasattr(torch.cuda, name)
         },
-        torch.cuda.nvtx: {"range_push": _own(_zero), "range_pop": _own(_zero), "mark": _own(_nothing), "range": device},
+        torch.cuda.nvtx: {"range_push": _own(_zero), "range_pop": _own(_zero), "mark": _own(_nothing), "range": nvtx_range},
         torch: {
             "set_default_device": set_device_by_default,
             "Generator": _generator_class(torch.Generator, is_cuda),

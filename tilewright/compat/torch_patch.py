@@ -12,8 +12,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tilewright.compat import memory, recording, torch_names
+from tilewright.lang.arguments.arrays import SERVED
 
-_MARK = "_served_on_cuda"  # an attribute of the tensors that the program believes to be on the GPU
+_MARK = SERVED
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
 _GETTERS: dict[Any, Callable[[Any], Any]] = {

@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazily(
             "Layout ComposedLayout Swizzle ScaledBasis Ratio E IntTuple Shape Stride Coord flatten_to_tuple "
             "unflatten is_static is_weakly_congruent repeat repeat_as_tuple repeat_like transform_leaf "
             "transform_apply tuple_cat basis_value basis_get get_swizzle_portion get_nonswizzle_portion "
-            "has_underscore has_scaled_basis is_major leading_dim crd2crd"
+            "has_underscore has_scaled_basis"
         ),
         "tilewright.lang.tensors.layout_functions": (
             "append prepend append_ones prepend_ones coalesce filter filter_zeros composition with_shape flatten "

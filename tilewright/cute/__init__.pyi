@@ -179,16 +179,13 @@ from tilewright.layout import Stride as Stride
 from tilewright.layout import Swizzle as Swizzle
 from tilewright.layout import basis_get as basis_get
 from tilewright.layout import basis_value as basis_value
-from tilewright.layout import crd2crd as crd2crd
 from tilewright.layout import flatten_to_tuple as flatten_to_tuple
 from tilewright.layout import get_nonswizzle_portion as get_nonswizzle_portion
 from tilewright.layout import get_swizzle_portion as get_swizzle_portion
 from tilewright.layout import has_scaled_basis as has_scaled_basis
 from tilewright.layout import has_underscore as has_underscore
-from tilewright.layout import is_major as is_major
 from tilewright.layout import is_static as is_static
 from tilewright.layout import is_weakly_congruent as is_weakly_congruent
-from tilewright.layout import leading_dim as leading_dim
 from tilewright.layout import repeat as repeat
 from tilewright.layout import repeat_as_tuple as repeat_as_tuple
 from tilewright.layout import repeat_like as repeat_like

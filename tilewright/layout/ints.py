@@ -28,6 +28,7 @@ class RuntimeInt:
 
     __slots__ = ()
     divisibility: int = 1
+    bits: int = 32
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -136,9 +137,10 @@ def ceil_div_int(a: Any, b: Any) -> Any:
 
 
 def format_int(x: object) -> str:
-    """A leaf as text: run-time ints print as ``?`` or, with a known divisor, ``?{div=8}``."""
+    """A leaf as text: run-time ints print as ``?``; with a known divisor ``?{div=8}``, of 64 bits ``?{i64 div=8}``."""
     if isinstance(x, RuntimeInt):
-        return "?" if x.divisibility == 1 else f"?{{div={x.divisibility}}}"
+        facts = (["i64"] if x.bits == 64 else []) + ([f"div={x.divisibility}"] if x.divisibility != 1 else [])
+        return f"?{{{' '.join(facts)}}}" if facts else "?"
     return str(x)
 
 

@@ -19,6 +19,10 @@ from tilewright.lang.numbers.facts import EXTENT_BOUND
 from tilewright.lang.numbers.numeric import TFloat32, class_of
 
 
+SERVED = "_served_on_cuda"
+"""An attribute of the tensors that a program believes to be on the GPU, while the CPU serves it."""
+
+
 class Array(NamedTuple):
     """One array: ``address`` in bytes, ``stride`` in elements, ``device`` ``"cpu"`` or ``"cuda:N"``; ``readonly`` where
     its owner does not let it be written."""
@@ -40,6 +44,11 @@ class Array(NamedTuple):
         reach = [(n - 1) * d * size for n, d in zip(self.shape, self.stride, strict=True)]
         low = self.address + sum(r for r in reach if r < 0)
         return low, self.address + sum(r for r in reach if r > 0) + size
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether it lies in the host's memory, also for the program: not where the CPU serves a CUDA device."""
+        return self.device == "cpu" and self.owner is not None and not getattr(self.owner, SERVED, False)
 
     @property
     def is_wide(self) -> bool:

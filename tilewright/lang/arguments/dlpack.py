@@ -59,9 +59,8 @@ class HostTensor(Tensor):
     def without_memory(self) -> HostTensor:
         """A tensor of the same type that does not keep the array alive."""
         base = self.engine.base._replace(owner=None)
-        pointer = HostPointer(
-            base, self.engine.dtype, self.engine._kind.space, self.engine._kind.align, self.engine.wide
-        )
+        kind = self.engine._kind
+        pointer = HostPointer(base, self.engine.dtype, kind.space, kind.align, self.engine.wide, self.engine.on_cpu)
         made = HostTensor(pointer, self.linear, self.array._replace(owner=None))
         made.symbols = self.symbols
         return made
@@ -89,6 +88,11 @@ class HostTensor(Tensor):
     @property
     def is_dynamic_layout(self) -> bool:
         return bool(dynamic_leaves(self.linear))
+
+    def __str__(self) -> str:
+        """As documented, with the address; ``repr`` has what kernels are specialised for."""
+        shape, stride = (str(t).replace("'", "") for t in (_shown(self.linear.shape), _shown(self.linear.stride)))
+        return f"Tensor<0x{self.data_ptr:016x}@{self.engine.memspace} o {shape}:{stride}>"
 
     # -- views ---------------------------------------------------------------------------------------------------
 
@@ -162,7 +166,8 @@ class HostTensor(Tensor):
         this tensor and returns it; other modes stay as they are, so that several can be marked one after the other.
 
         The array must be compact in ``stride_order`` (modes from slowest to fastest, as in PyTorch's ``dim_order``),
-        which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent.
+        which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent. Modes whose
+        extent is 1 get the stride 0.
         """
         self._need_flat("mark_compact_shape_dynamic")
         array = self.array
@@ -179,6 +184,8 @@ class HostTensor(Tensor):
         wide, known, number = self.engine.wide, 1, 1
         dynamic = False
         for i in reversed(order):
+            if not isinstance(shape[i], Integer) and shape[i] == 1:
+                continue  # nothing is ever that far
             stride[i] = _dynamic(number, known, wide) if dynamic else number
             dynamic = dynamic or isinstance(shape[i], Integer)
             known *= shape[i].facts.divisibility if isinstance(shape[i], Integer) else shape[i]
@@ -196,7 +203,7 @@ class HostTensor(Tensor):
 
         owner = self.array.owner
         if owner is None:
-            raise ArgumentError(f"{self} has no elements: it stands for an argument when compiling, and has no memory")
+            raise ArgumentError(f"{self!r} has no elements: it stands for an argument when compiling, and has no memory")
         if self.device != "cpu":
             import torch
 
@@ -236,7 +243,7 @@ class HostTensor(Tensor):
         """A number that is stored, as in kernels: rounded to the element's type; a float keeps its fraction."""
         value = value.item() if hasattr(value, "item") else value  # NumPy's scalars
         if not is_number(value):
-            raise ArgumentError(f"{value!r} is no element of {self}: a number is needed")
+            raise ArgumentError(f"{value!r} is no element of {self!r}: a number is needed")
         need_no_fraction(value, self.element_type, self)
         return self.element_type(value).value
 
@@ -305,7 +312,7 @@ def tensor_over(array: Array, assumed_align: int | None = None, wide: bool = Fal
         )
     low, high = array.bounds
     place = DevicePointer(array.address, array.device, low, high, array.owner, array.readonly)
-    pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, wide or array.is_wide)
+    pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, wide or array.is_wide, array.on_cpu)
     return HostTensor(pointer, _layout(array.shape, array.stride), array)
 
 
@@ -316,6 +323,13 @@ def _guard(owner: Any) -> Any:
 
 def _layout(shape: Any, stride: Any) -> Layout:
     return Layout(shape, stride) if shape else Layout((1,), (0,))
+
+
+def _shown(x: Any) -> Any:
+    """A shape or stride as Python prints it, with a question mark for each number that is passed at each call."""
+    if isinstance(x, tuple):
+        return tuple([_shown(i) for i in x])
+    return x if isinstance(x, int) else format_tree(x)
 
 
 def _number(x: Any) -> int:

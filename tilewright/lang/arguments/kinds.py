@@ -34,6 +34,11 @@ class Argument:
     def types(self) -> list[Type]:
         return []
 
+    @property
+    def on_cpu(self) -> bool:
+        """Whether it is, or holds, an array of the CPU."""
+        return False
+
     def labels(self) -> list[str]:
         """A name for each value."""
         return run_time.object_names(None, self.name, len(self.types()))
@@ -152,6 +157,10 @@ class Group(Argument):
     def types(self) -> list[Type]:
         return [t for part in self.parts for t in part.types()]
 
+    @property
+    def on_cpu(self) -> bool:
+        return any(part.on_cpu for part in self.parts)
+
     def labels(self) -> list[str]:
         return [label for part in self.parts for label in part.labels()]
 
@@ -207,5 +216,9 @@ def describe(value: Any) -> str:
             array = array_of(value)
             shape, dtype = array.shape, str(array.dtype)
         return f"{type(value).__name__} of {dtype}, shape {shape}"
+    if hasattr(value, "element_type") and hasattr(value, "engine"):  # whose text shows no sign of integers
+        text = f"{type(value).__name__} of {value.element_type}, {value!r}"
+    else:
+        text = objects.describe(value)
     wide = getattr(getattr(value, "engine", None), "wide", False) and getattr(value, "is_dynamic_layout", False)
-    return objects.describe(value) + (" with strides of 64 bits" if wide else "")
+    return text + (" with strides of 64 bits" if wide else "")

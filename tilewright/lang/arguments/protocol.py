@@ -76,6 +76,11 @@ class Protocol(Argument):
     def types(self) -> list[Type]:
         return self.type_list
 
+    @property
+    def on_cpu(self) -> bool:
+        pointer = self.template.engine if isinstance(self.template, HostTensor) else self.template
+        return isinstance(pointer, HostPointer) and pointer.on_cpu
+
     def labels(self) -> list[str]:
         return run_time.object_names(self.template, self.name, len(self.type_list))
 

@@ -40,7 +40,7 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     """Trace ``target`` for these arguments."""
     params = [Value(t, label) for a in arguments for t, label in zip(a.types(), a.labels(), strict=True)]
     host = Function(target.function.__name__, "host", Block(list(params)))
-    builder = HostBuilder(host.body)
+    builder = HostBuilder(host.body, any(a.on_cpu for a in arguments))
     builder.dependencies.append(target.function)
     rest = iter(params)
     with builder.activate(), blamed():

@@ -55,3 +55,16 @@ def numeric_of_dtype(dtype: Any) -> Any:
 def _by_name() -> dict[str, Any]:
     names = {scalar.numpy_name: class_of(scalar) for scalar in SCALARS.values()}
     return names | {"float32": Float32}
+
+
+_SIGNLESS = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
+
+
+def type_text(kind: Any) -> str:
+    """An element type as the types of pointers, tensors and vectors are printed: integers show no sign.
+
+    >>> from tilewright.ir.types import F16, SCALARS
+    >>> type_text(F16), type_text(SCALARS["u16"])
+    ('f16', 'i16')
+    """
+    return _SIGNLESS.get(str(kind), str(kind))

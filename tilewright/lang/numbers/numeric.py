@@ -255,6 +255,10 @@ class Integer(Numeric, RuntimeInt, IntegerOperators):
         return self.facts.nonneg or type(self).ir_type.kind == "uint"
 
     @property
+    def bits(self) -> int:  # type: ignore[override]
+        return type(self).ir_type.width
+
+    @property
     def divisibility(self) -> int:  # type: ignore[override]
         """A known divisor of the number."""
         return self.facts.divisibility

@@ -40,10 +40,12 @@ class StagingBuilder(Builder):
 
 class HostBuilder(StagingBuilder):
     """The builder of a host function: it also collects the ``kernels`` by specialisation, each with the numbers of the
-    parameters that it reads; ``waiting`` are those that were called and not yet launched, with the line of the call."""
+    parameters that it reads; ``waiting`` are those that were called and not yet launched, with the line of the call.
+    ``on_cpu``: its arguments are arrays of the CPU, which print as ``generic`` memory."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, on_cpu: bool = False) -> None:
         super().__init__(block)
+        self.on_cpu = on_cpu
         self.kernels: dict[Any, tuple[Function, list[int], list[Value]]] = {}
         self.waiting: dict[Any, Location | None] = {}
 

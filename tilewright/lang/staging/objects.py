@@ -153,5 +153,5 @@ def describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, (tuple, list, dict)):
         return f"{type(value).__name__} of {len(value)}"
-    text = str(value)
+    text = repr(value) if type(value).__module__.startswith("tilewright.") else str(value)
     return f"{type(value).__name__} {text}" if len(text) < 60 and "object at 0x" not in text else type(value).__name__

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.staging.location import fail, here
 
 
@@ -61,4 +62,5 @@ def _field(value: Any, conversion: int, spec: str) -> str | Field:
     if isinstance(value, Text):
         return value
     shown = format(_CONVERSIONS[conversion](value) if conversion in _CONVERSIONS else value, spec)
+    shown = "?" if isinstance(value, Numeric) and "?" in shown else shown
     return Field(value, spec, shown) if "?" in shown and not isinstance(value, str) else shown

@@ -18,6 +18,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, MemSpace, PtrType, Type
+from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
 from tilewright.lang.numbers.numeric import Held, Int32, Integer, class_of, is_number, unwrap, wrap
 from tilewright.lang.tensors.swizzled import Bits, bits_of, split
@@ -80,7 +81,19 @@ class Pointer:
 
     @property
     def memspace(self) -> AddressSpace:
-        return AddressSpace(self._type.space.value)
+        """Where it points to. In host code the arrays of the CPU lie in ``generic`` memory, as documented; kernels, which
+        the simulator runs on them, have them in ``gmem``."""
+        space = AddressSpace(self._type.space.value)
+        return AddressSpace.generic if space is AddressSpace.gmem and self._on_cpu else space
+
+    @property
+    def _on_cpu(self) -> bool:
+        return Builder.active() and getattr(Builder.current(), "on_cpu", False)
+
+    @property
+    def space(self) -> MemSpace:
+        """The memory that kernels find it in."""
+        return self._type.space
 
     @property
     def base_align(self) -> int:
@@ -237,8 +250,7 @@ class Pointer:
 
     def __str__(self) -> str:
         swizzle = f", {self.swizzle}" if self.swizzle else ""
-        kind = self._type
-        return f"ptr<{kind.elem}, {kind.space.value}, align<{self.alignment}>{swizzle}>"
+        return f"ptr<{type_text(self._type.elem)}, {self.memspace}, align<{self.alignment}>{swizzle}>"
 
     __repr__ = __str__
 
@@ -246,16 +258,24 @@ class Pointer:
 class HostPointer(Pointer):
     """A pointer that the host holds: a device address with what the caller promises of its alignment."""
 
-    __slots__ = ("_kind",)
+    __slots__ = ("_kind", "on_cpu")
 
-    def __init__(self, base: DevicePointer, dtype: Any, space: MemSpace, align: int, wide: bool = False) -> None:
+    def __init__(
+        self, base: DevicePointer, dtype: Any, space: MemSpace, align: int, wide: bool = False, on_cpu: bool = False
+    ) -> None:
         super().__init__(base, dtype, wide=wide)
         self._kind = PtrType(dtype.ir_type, space, align)
+        self.on_cpu = on_cpu
+        """Whether it points into an array of the CPU."""
+
+    @property
+    def _on_cpu(self) -> bool:
+        return self.on_cpu
 
     def _with(self, **changes: Any) -> Pointer:
-        made = super()._with(**changes)
-        made._kind = self._kind  # type: ignore[attr-defined]
-        return made
+        made: Any = super()._with(**changes)
+        made._kind, made.on_cpu = self._kind, self.on_cpu
+        return made  # type: ignore[no-any-return]
 
     @property
     def _type(self) -> PtrType:
@@ -263,7 +283,7 @@ class HostPointer(Pointer):
 
     def with_dtype(self, dtype: Any) -> HostPointer:
         """The same address as a pointer to other elements."""
-        return HostPointer(self.device_pointer(), dtype, self._kind.space, self.alignment, self.wide)
+        return HostPointer(self.device_pointer(), dtype, self._kind.space, self.alignment, self.wide, self.on_cpu)
 
     def device_pointer(self) -> DevicePointer:
         assert isinstance(self.base, DevicePointer)

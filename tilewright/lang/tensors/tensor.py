@@ -16,6 +16,7 @@ from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
+from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Held, Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.staging.undefined import Undefined
@@ -112,7 +113,7 @@ class Tensor(Drawn):
         """Element type, memory, alignment and layout: what programs are specialised for."""
         if self.is_coordinate:
             return TensorType("coordinates", "", 0, self.layout)
-        return TensorType(str(self.element_type.ir_type), str(self.memspace), self.iterator.alignment, self.layout)
+        return TensorType(type_text(self.element_type.ir_type), str(self.memspace), self.iterator.alignment, self.layout)
 
     def compose(self, *rhs: Any) -> Tensor:
         """The same elements through ``composition(self.layout, rhs)``; several arguments are the modes of a tiler."""

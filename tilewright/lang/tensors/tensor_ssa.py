@@ -17,6 +17,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import BOOL, Type, VecType
 from tilewright.lang.numbers import operators, promote
+from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import (
     ARITHMETIC,
     BITWISE,
@@ -72,7 +73,7 @@ class TensorSSA:
 
     def __str__(self) -> str:
         extents = "x".join(map(str, flatten_to_tuple(self.shape)))
-        return f"tensor_value<vector<{extents}x{self.dtype.ir_type}> o {format_tree(self.shape)}>"
+        return f"tensor_value<vector<{extents}x{type_text(self.dtype.ir_type)}> o {format_tree(self.shape)}>"
 
     __repr__ = __str__
 

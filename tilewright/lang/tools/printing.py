@@ -15,6 +15,7 @@ from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import element_of
+from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
 from tilewright.lang.staging.text import Text
 from tilewright.lang.tensors.pointer import Pointer
@@ -138,12 +139,12 @@ def _written(value: Any, spec: str, operands: list[Any]) -> str:
 
 
 def _tensor_text(tensor: Tensor, operands: list[Any]) -> str:
-    """``raw_ptr(0x...: i32, gmem, align<4>) o (3):(1) =`` and, of one static mode, the elements: ``( 1, 2, 3 )``."""
+    """``raw_ptr(0x...: i32, gmem, align<4>) o (3):(1) =`` and, of one static mode, the elements below it."""
     text = _raw(tensor, operands).removeprefix("tensor(")
     if rank(tensor.linear) != 1 or not is_static(tensor.shape):
         return text
     count = int(size(tensor.linear))
-    return f"{text} =\n( {', '.join(_written(tensor[i], '', operands) for i in range(count))} )"
+    return f"{text} = \n  ( {', '.join(_written(tensor[i], '', operands) for i in range(count))} )"
 
 
 def _is_float(value: Any) -> bool:
@@ -193,7 +194,7 @@ def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any
     operands: list[Any] = []
     if isinstance(tensor, TensorSSA):
         layout, values, size = Layout(tensor.shape), tensor, tensor.dtype.ir_type.bytes
-        head = f"tensor_value({tensor.dtype.ir_type} o {_literal(format_tree(tensor.shape))}"
+        head = f"tensor_value({type_text(tensor.dtype.ir_type)} o {_literal(format_tree(tensor.shape))}"
     elif not isinstance(tensor, Tensor):
         raise ArgumentError(f"print_tensor needs a tensor, not {tensor!r}")
     elif tensor.is_coordinate:
@@ -226,7 +227,7 @@ def _printable(value: Any) -> Any:
 
 def _raw(tensor: Tensor, operands: list[Any]) -> str:
     """The tensor's type, with fields for its address and for run-time numbers in its layout. Registers have none."""
-    kind, iterator = tensor.element_type.ir_type, tensor.iterator
+    kind, iterator = type_text(tensor.element_type.ir_type), tensor.iterator
     if isinstance(iterator, Registers):
         pointer = f"{kind}, rmem"
     else:
@@ -288,8 +289,8 @@ def _brackets(index: list[int], edge: list[int]) -> int:
 
 def _host_text(tensor: Any, verbose: bool) -> str:
     array = tensor.numpy()
-    kind, align = tensor.element_type.ir_type, tensor.engine.alignment
-    head = f"tensor(raw_ptr(0x{tensor.data_ptr:016x}: {kind}, gmem, align<{align}>) "
+    kind, pointer = type_text(tensor.element_type.ir_type), tensor.engine
+    head = f"tensor(raw_ptr(0x{tensor.data_ptr:016x}: {kind}, {pointer.memspace}, align<{pointer.alignment}>) "
     shape = array.shape or (1,)
     array = array.reshape(shape) if not array.shape else array
     size = tensor.element_type.ir_type.bytes
