@@ -173,7 +173,9 @@ def replacements(torch: Any, is_cuda: Callable[[Any], bool], mode: Callable[[], 
         torch.cuda: {
             name: _own(value) for name, value in cuda.items() if name == "graph" or hasattr(torch.cuda, name)
         },
-        torch.cuda.nvtx: {"range_push": _own(_zero), "range_pop": _own(_zero), "mark": _own(_nothing), "range": nvtx_range},
+        torch.cuda.nvtx: {
+            "range_push": _own(_zero), "range_pop": _own(_zero), "mark": _own(_nothing), "range": nvtx_range,
+        },
         torch: {
             "set_default_device": set_device_by_default,
             "Generator": _generator_class(torch.Generator, is_cuda),

@@ -18,7 +18,6 @@ from tilewright.lang.numbers.dtypes import numeric_of_dtype
 from tilewright.lang.numbers.facts import EXTENT_BOUND
 from tilewright.lang.numbers.numeric import TFloat32, class_of
 
-
 SERVED = "_served_on_cuda"
 """An attribute of the tensors that a program believes to be on the GPU, while the CPU serves it."""
 

@@ -166,8 +166,8 @@ class HostTensor(Tensor):
         this tensor and returns it; other modes stay as they are, so that several can be marked one after the other.
 
         The array must be compact in ``stride_order`` (modes from slowest to fastest, as in PyTorch's ``dim_order``),
-        which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent. Modes whose
-        extent is 1 get the stride 0.
+        which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent.
+        Modes whose extent is 1 get the stride 0.
         """
         self._need_flat("mark_compact_shape_dynamic")
         array = self.array
@@ -203,7 +203,7 @@ class HostTensor(Tensor):
 
         owner = self.array.owner
         if owner is None:
-            raise ArgumentError(f"{self!r} has no elements: it stands for an argument when compiling, and has no memory")
+            raise ArgumentError(f"{self!r} has no elements: it stands for an argument when compiling, without memory")
         if self.device != "cpu":
             import torch
 

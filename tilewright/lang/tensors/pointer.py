@@ -81,8 +81,8 @@ class Pointer:
 
     @property
     def memspace(self) -> AddressSpace:
-        """Where it points to. In host code the arrays of the CPU lie in ``generic`` memory, as documented; kernels, which
-        the simulator runs on them, have them in ``gmem``."""
+        """Where it points to. In host code the arrays of the CPU lie in ``generic`` memory, as documented; in kernels,
+        which the simulator runs on them, in ``gmem``."""
         space = AddressSpace(self._type.space.value)
         return AddressSpace.generic if space is AddressSpace.gmem and self._on_cpu else space
 

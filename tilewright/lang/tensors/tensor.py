@@ -113,7 +113,8 @@ class Tensor(Drawn):
         """Element type, memory, alignment and layout: what programs are specialised for."""
         if self.is_coordinate:
             return TensorType("coordinates", "", 0, self.layout)
-        return TensorType(type_text(self.element_type.ir_type), str(self.memspace), self.iterator.alignment, self.layout)
+        elements = type_text(self.element_type.ir_type)
+        return TensorType(elements, str(self.memspace), self.iterator.alignment, self.layout)
 
     def compose(self, *rhs: Any) -> Tensor:
         """The same elements through ``composition(self.layout, rhs)``; several arguments are the modes of a tiler."""
