@@ -103,6 +103,10 @@ class StructType:
     __alignof__ = alignment
 
     def __call__(self, base: Any) -> Struct:
+        if isinstance(base, Struct):  # what an allocator gave, seen as this type
+            if base._kind.size_in_bytes() < self._size or base._kind.align % self.align:
+                raise ConstraintError(f"{base._kind} is no place for a {self}")
+            return Struct(self, base._locate, base._offset)
         pointer = base if isinstance(base, Pointer) else base.data_ptr()
         return Struct(self, _in_memory(pointer), 0)
 
