@@ -24,6 +24,10 @@ class Barriers:
 
     def arrive(self, group: Any, barrier: Any, count: Any, op: Any, mask: Any) -> BarrierWait:
         """These warps arrive; gives what they would wait for."""
+        if count is None and mask is None and np.ndim(barrier) == 0:
+            wait = self._all_arrive(group, int(barrier), op)
+            if wait is not None:
+                return wait
         rows = whole_warps(group, mask)
         ids = _per_warp(barrier, rows, group, "barrier id")
         if ids.min() < 0 or ids.max() >= NAMED:
@@ -38,6 +42,21 @@ class Barriers:
         self._agree(keys, counts)
         target = self._count(keys, counts)
         return BarrierWait(self, rows, keys, target, op)
+
+    def _all_arrive(self, group: Any, number: int, op: Any) -> BarrierWait | None:
+        """All warps of a group arrive at one barrier for the whole of their blocks, none beyond the phase that is open;
+        None if that is not so."""
+        blocks, counts = group.blocks
+        keys, whole = blocks * NAMED + number, self.warps_per_block * WARP
+        expected, total = self.expected[keys], self.arrived[keys] + counts * WARP
+        if not 0 <= number < NAMED or (total > whole).any() or ((expected != 0) & (expected != whole)).any():
+            return None
+        done = total == whole
+        target = self.completed[keys] + 1
+        self.completed[keys] += done
+        self.arrived[keys], self.expected[keys] = np.where(done, 0, total), np.where(done, 0, whole)
+        rows = np.arange(group.warps.size)
+        return BarrierWait(self, rows, np.repeat(keys, counts), np.repeat(target, counts), op)
 
     def _agree(self, keys: np.ndarray, counts: np.ndarray) -> None:
         known = self.expected[keys]

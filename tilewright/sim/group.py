@@ -74,6 +74,15 @@ class Group:
             found = self.registers[name] = self.wave.geometry.register(name, self.warps, self.wave.coords)
         return found
 
+    @property
+    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        """The blocks that its warps are of, and how many warps of each; found once."""
+        found = self.registers.get("blocks")
+        if found is None:
+            found = np.unique(self.warps // self.wave.geometry.warps, return_counts=True)
+            self.registers["blocks"] = found
+        return found
+
     def existing(self) -> np.ndarray | None:
         return self.wave.geometry.existing(self.warps)
 

@@ -8,12 +8,13 @@ every instruction all the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tilewright.atoms.copy import read_registers, write_registers
 from tilewright.sim.access import WIDEST, Access, access_of
+from tilewright.sim.memory import Buffer
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
@@ -28,12 +29,103 @@ def move(
     masks: Sequence[Mask], store: bool,
 ) -> None:  # fmt: skip
     """Load or store ``registers`` of the fragment at the pointers, under the masks (None: all lanes)."""
+    if not store and all(mask is None for mask in masks) and _as_before(group, fragment, registers, pointers):
+        return
     whole = [None if mask is None or mask.all() else mask for mask in masks]
     for first, stop in _runs(registers, pointers, whole):
         if stop - first == 1 or not _together(group, fragment, registers, pointers, whole[first], store, first, stop):
             for k in range(first, stop):
                 access = access_of(pointers[k].elem, len(registers[k]), pointers[k].align, False)
                 _one(group, fragment, registers[k], pointers[k], whole[k], store, access)
+
+
+# -- loads as the op did them before -----------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """Repetitions ``first`` to ``stop`` of a load as one access, ``each`` of them alone, ``at`` bytes behind the first
+    pointer; to the items ``where`` of each lane's registers, or (None) to the registers ``chosen``."""
+
+    first: int
+    stop: int
+    at: int
+    access: Access
+    each: Access
+    chosen: tuple[int, ...]
+    where: slice | None
+
+
+class Plan(NamedTuple):
+    """How the loads of one op are done without masks. It holds for pointers with these distances from the first one
+    (``reach``: from the lowest byte to the end of the highest) and this alignment (the low bits that are not zero
+    everywhere), and registers of one stride."""
+
+    distances: list[int]
+    aligned: int
+    stride: int
+    reach: tuple[int, int]
+    parts: list[Part]
+
+
+def _as_before(
+    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle]
+) -> bool:  # fmt: skip
+    """Load all registers by the op's plan; False if it has none, or an access might be outside."""
+    pointer, tell = pointers[0].pointer, None if group.events is None else group.events.quick
+    root, buf, add = pointer.root, pointer.buf, pointer.add
+    if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None):
+        return False
+    for handle in pointers:
+        if handle.pointer.root is not root or handle.buf is not buf:
+            return False
+    distances = [handle.pointer.add - add for handle in pointers]
+    low, high, bits = root.range
+    aligned = (bits | add) & (WIDEST - 1)
+    plans, op = group.program.plans, group.lanes.op
+    plan = plans.get(id(op))
+    stride = fragment.strides[-1]
+    if plan is None or plan.distances != distances or plan.aligned != aligned or plan.stride != stride:
+        plan = plans[id(op)] = _planned(fragment, registers, pointers, distances, aligned)
+    if not plan.parts or low + add + plan.reach[0] < buf.low or high + add + plan.reach[1] > buf.high:
+        return False
+    base = buf._base(group)
+    for first, stop, at, access, each, chosen, where in plan.parts:
+        if tell is not None:
+            for k in range(first, stop):
+                tell("load", buf, group, pointers[k].pointer, each, None, None)
+        start = add + at if type(base) is not int else add + at + base
+        items, index = buf._from(access.shift, start >> access.shift, root.items(access, base), low)
+        found = items.take(index)
+        if where is None:
+            write_registers(fragment, chosen, access.decode(found), None)
+        else:
+            fragment.view(access.item)[:, where] = found if found.ndim == 2 else found[:, None]
+    return True
+
+
+def _planned(
+    fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle], distances: list[int],
+    aligned: int,
+) -> Plan:  # fmt: skip
+    """A plan; one without parts where an access is not aligned, or not of whole items."""
+    parts, low, high, size = [], 0, 0, fragment.itemsize
+    for first, stop in _runs(registers, pointers, [None] * len(pointers)):
+        handle, chosen, at = pointers[first], sum(registers[first:stop], ()), distances[first]
+        each = access_of(handle.elem, len(registers[first]), handle.align, False)
+        together = (aligned | distances[first] | WIDEST) if stop - first > 1 else handle.align
+        access = access_of(handle.elem, len(chosen), together & -together, False)
+        beside = chosen == tuple(range(chosen[0], chosen[0] + len(chosen)))
+        if each.bool_ or (aligned | at) & (max(each.width, access.width) - 1) or (stop - first > 1 and not beside):
+            return Plan(distances, aligned, fragment.strides[-1], (0, 0), [])
+        start, width, where = chosen[0] * size, access.width, None
+        if beside and fragment.strides[-1] == size and not (start | fragment.shape[1] * size) % width:
+            where = slice(start // width, start // width + access.parts)
+        parts.append(Part(first, stop, at, access, each, chosen, where))
+        low, high = min(low, at), max(high, at + access.nbytes)
+    return Plan(distances, aligned, fragment.strides[-1], (low, high), parts)
+
+
+# -- one by one, or neighbours together --------------------------------------------------------------------------------
 
 
 def _runs(

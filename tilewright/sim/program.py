@@ -100,6 +100,7 @@ class Program:
         self.function: Any = None  # that it was lowered from
         self.slots: dict[Any, int] = {}  # the register of each value
         self.facts: Any = None  # what the checks know of it
+        self.plans: dict[int, Any] = {}  # by an op's id: how it loads (moves.py)
         self.with_stops: Program | None = None  # as the exploration of schedules runs it
         self.by_lines: Program | None = None  # as the debugger runs it
         self.min_blocks = 1  # that share a multiprocessor, as the launch bounds say

@@ -104,6 +104,8 @@ class Clocks:
             first = (1 + layout.agents.index("cp.async")) * layout.warps
             self.copies = slice(first, first + layout.warps)
         agents = len(layout.agents)
+        self.numbers = warps
+        self.columns = [layout.agent_unit(self.own, warps, a) for a in range(agents)]  # of each warp's agents
         # For each agent and lane: the group that it last issued to, and the last one that it has waited for. One column
         # does for all lanes of a warp as long as no warp has issued, committed or waited with only some of them.
         self.issued, self.waited = ([np.zeros((warps.size, 1), np.int32) for _ in range(agents)] for _ in range(2))
@@ -219,13 +221,13 @@ class Clocks:
             if self.unfinished[warps, a].any():
                 issued, waited = self.issued[a][warps], self.waited[a][warps]
                 known = np.where(issued > waited, waited, known[:, None]).min(1)
-            at = np.arange(warps.size), self.layout.agent_unit(self.own[warps], warps, a)
+            at = self.numbers[: warps.size], self.columns[a][warps]
             rows[at] = np.maximum(rows[at], known)
 
     def release(self, warps: Array) -> Array:
         """``[warps, columns]`` what all lanes of these warps together release (without what is loose)."""
         rows = self.clocks[warps]
-        rows[np.arange(warps.size), self.own[warps]] = self.now[warps]
+        rows[self.numbers[: warps.size], self.own[warps]] = self.now[warps]
         if self.layout.agents:
             self.agents_of(warps, rows)
         return rows
