@@ -52,9 +52,10 @@ def hopper_us(way: Way, problem: Problem) -> float:
         return ceil(waves) * (tile + ends) + begin + peer * parts
     in_shares = waves - max(floor(waves) - 1, 0)
     slower = waves + in_shares * (hopper_cost.SHARED - 1)
-    time = tile * slower + ends * max(slower, 1.0) + begin + peer / min(waves, 1.0)
+    time = tile * slower + ends * max(slower, 1.0)
     anew = sum(size for size, extent in ((bM, m), (bN, n)) if extent * k * bytes_in > hopper_cost.L2_BYTES)
-    return max(time, anew * k * bytes_in * SMS / hopper_cost.MEMORY_PER_US * in_shares)
+    memory = anew * k * bytes_in * SMS / hopper_cost.MEMORY_PER_US * in_shares
+    return max(time, memory) + begin + peer / min(waves, 1.0)
 
 
 def ampere_us(way: Way, problem: Problem) -> float:

@@ -29,7 +29,7 @@ BYTES_PER_US = 1.09e5  # from L2 to one multiprocessor alone
 CROWD = 2.5  # how much slower when all of them load
 MISALIGNED = 1.85  # how much slower rows are that do not begin at multiples of 128 bytes
 SHARERS = 0.74  # n blocks that share an operand load it as if each had 1 / n^0.74 of it
-MEMORY_PER_US = 5.3e6  # bytes from memory
+MEMORY_PER_US = 4.4e6  # bytes from memory
 L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
 LATENCY, FURTHER = 0.55, 0.2  # of a load; more for each doubling of a cluster whose blocks wait for each other
 TOGETHER = 0.015  # a k tile costs so much more for each doubling of such a cluster
@@ -140,7 +140,6 @@ class HopperModel(Model):
         maximum(slower, NONE, out=slower)
         multiply(slower, ends, slower)
         add(time, slower, time)
-        add(time, once, time)
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
         # hold comes from memory for each tile anew.
         held = L2_BYTES / (k * self.bytes_in)
@@ -148,6 +147,7 @@ class HopperModel(Model):
             multiply(self.anew[m > held, n > held], in_shares, slower)
             multiply(slower, scratch.k, slower)
             maximum(time, slower, out=time)
+        add(time, once, time)
 
 
 def loop_us(config: HopperConfig) -> float:
