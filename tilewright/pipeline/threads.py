@@ -8,7 +8,8 @@ Each stage has two mbarriers. *Full*: all producers have committed. *Empty*: all
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.lang.device.barriers import sync_threads
 from tilewright.lang.device.smem import SmemAllocator
@@ -22,22 +23,21 @@ if TYPE_CHECKING:
     from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 
 
+@dataclass(frozen=True, eq=False)
 class PipelineAsync:
     """Threads write the stages themselves. Make one with :meth:`create`, in code that all threads of the block run.
+    A dataclass, so that pipelines of a program's own may add fields to it.
 
     ``producer_mask``, ``consumer_mask``: the rank in the cluster of the block whose barriers are signalled by commits
     and releases; None: the own one.
     """
 
-    __slots__ = ("consumer_mask", "num_stages", "producer_mask", "sync_object_empty", "sync_object_full")
-    producer_op = PipelineOp.AsyncThread
-
-    def __init__(
-        self, sync_object_full: MbarrierArray, sync_object_empty: MbarrierArray, num_stages: int,
-        producer_mask: Any = None, consumer_mask: Any = None,
-    ) -> None:  # fmt: skip
-        self.sync_object_full, self.sync_object_empty, self.num_stages = sync_object_full, sync_object_empty, num_stages
-        self.producer_mask, self.consumer_mask = producer_mask, consumer_mask
+    sync_object_full: MbarrierArray
+    sync_object_empty: MbarrierArray
+    num_stages: int
+    producer_mask: Any
+    consumer_mask: Any
+    producer_op: ClassVar[PipelineOp] = PipelineOp.AsyncThread
 
     @classmethod
     def create(
@@ -128,8 +128,7 @@ class PipelineCpAsync(PipelineAsync):
     """Threads fill the stages with ``cp.async``: a commit arrives when the thread's copies so far have landed. No
     commit groups, no ``cp_async_wait_group``: the consumers' wait covers the copies."""
 
-    __slots__ = ()
-    producer_op = PipelineOp.AsyncLoad
+    producer_op: ClassVar[PipelineOp] = PipelineOp.AsyncLoad
 
 
 def wait_unless(token: Any, barriers: MbarrierArray, state: PipelineState) -> None:

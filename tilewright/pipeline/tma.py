@@ -10,6 +10,7 @@ barrier waits for the consumers of all blocks that read what this block's copies
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import ConstraintError
@@ -31,15 +32,15 @@ from tilewright.pipeline.threads import PipelineAsync, wait_unless
 ONE = CooperativeGroup(Agent.Thread, 1)
 
 
+@dataclass(frozen=True, eq=False)
 class PipelineTmaAsync(PipelineAsync):
     """TMA fills the stages, threads read them. Make one with :meth:`create`.
 
     The producer's methods are called by whole warps (usually one), the consumers' by all threads of theirs.
     """
 
-    __slots__ = ("is_signalling_thread", "lanes_read")
     is_signalling_thread: Any
-    lanes_read: bool
+    lanes_read: bool = field(default=True, kw_only=True)
 
     @classmethod
     def create(  # type: ignore[override]
@@ -84,9 +85,7 @@ class PipelineTmaAsync(PipelineAsync):
         if not defer_sync:
             pipeline_init_arrive(cta_layout_vmnk, is_relaxed=True)
             pipeline_init_wait(cta_layout_vmnk)
-        made = cls(full, empty, num_stages, None, target)
-        made.is_signalling_thread, made.lanes_read = signals, empties.threads == WARP_SIZE
-        return made
+        return cls(full, empty, num_stages, None, target, signals, lanes_read=empties.threads == WARP_SIZE)
 
     def producer_acquire(
         self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
@@ -122,8 +121,6 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
     On Blackwell the first one multiplies with tcgen05; here both are threads. ``consumer_release`` says whose release
     it is with its ``op_type``, which is ``PipelineOp.AsyncThread`` for both.
     """
-
-    __slots__ = ()
 
     @classmethod
     def create(  # type: ignore[override]
