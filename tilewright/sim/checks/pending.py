@@ -9,7 +9,7 @@ lines of 16 bytes that they reach. Where nothing of this helps, what is kept her
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS, Cells, 
 if TYPE_CHECKING:
     from tilewright.sim.checks.acting import Acting
     from tilewright.sim.checks.clocks import Clocks
-    from tilewright.sim.checks.order import HappensBefore
+    from tilewright.sim.checks.order import HappensBefore, Snapshot
     from tilewright.sim.group import Group
 
 FEW, MOST = 16, 192  # records: from so many on old ones are looked for; more than so many are put into the cells
@@ -136,6 +136,19 @@ class Record:
         return bool(root.gap(acting.group) >= high - low)
 
 
+class Batch(NamedTuple):
+    """Copies of one cp.async group of threads, which land one after another: what their issuers knew, and the number of
+    the first write that they may not know of; ``low`` to ``high``: bytes without loads that they may not know of.
+    ``record`` keeps them; ``changes``: of :class:`Pending`, then."""
+
+    snapshot: Snapshot
+    first: int
+    low: int
+    high: int
+    record: Record
+    changes: int
+
+
 class Pending:
     """``shadow``: the cells of the wave's shared memory, which lack what is kept here; ``size``: its bytes."""
 
@@ -151,6 +164,7 @@ class Pending:
         self.loads: list[Record] = []
         self.boxes: dict[tuple[bool, int, int], Record] = {}  # the last record of these bytes by asynchronous units
         self.number = 0  # of the last write
+        self.batch: Batch | None = None
         self.whole_lines = True  # whether all writes were of such lines
         self.lines = np.zeros((size >> 4) + 2, np.int32)  # for each line of 16 bytes the last write that reached it
 
@@ -180,6 +194,49 @@ class Pending:
                 parts.append((number, (pointer, nbytes, mask), parts[0][2]))
                 return True
         return False
+
+    def lands(self, reach: Threads, snapshot: Snapshot, number: int) -> bool:
+        """Take one more copy by cp.async, if it is plainly like the one that landed before it."""
+        batch = self.batch
+        if batch is None or batch.snapshot is not snapshot or batch.changes != self.changes:
+            return False
+        record, low, high = batch.record, min(batch.record.low, reach.low), max(batch.record.high, reach.high)
+        nbytes = record.bytes + reach.bytes
+        if record.parts is None or len(record.parts) >= PARTS or record.blocks != reach.blocks or not reach.once():
+            return False
+        if reach.low < batch.low or batch.high < reach.high:
+            return False
+        if nbytes >= (high - low) * record.blocks.bit_count() or reach.low > record.high + NEAR:
+            return False  # all of a tile is written: what was there before is forgotten (``_cover``)
+        lines = reach.lines()
+        if reach.high + NEAR < record.low or int(np.maximum.reduce(self.lines.take(lines))) >= batch.first:
+            return False
+        record.low, record.high, record.bytes, record.last = low, high, nbytes, self.number
+        record.parts.append((number, (reach.pointer, reach.nbytes, reach.mask), record.parts[0][2]))
+        self.changes += 1
+        self.number += 1
+        self.whole_lines = self.whole_lines and reach.whole_lines
+        record.numbers.append(self.number)
+        self.lines[lines] = self.number
+        self.batch = batch._replace(changes=self.changes)
+        return True
+
+    def _begin_batch(self, acting: Acting, record: Record) -> None:
+        """A copy by cp.async has landed; are others that land with it to be looked at by their lines alone?"""
+        first, floors, low, high = record.numbers[0], acting.floors, -1 << 62, 1 << 62
+        for other in self.records:
+            if other.old(*floors) or other is record:
+                continue
+            if not other.load and other.parts is not None:
+                first = min(first, other.numbers[0])
+            elif other.high <= record.low:
+                low = max(low, other.high)
+            elif record.high <= other.low:
+                high = min(high, other.low)
+            else:
+                return
+        assert acting.snapshot is not None
+        self.batch = Batch(acting.snapshot, first, low, high, record, self.changes)
 
     def apart(self, reach: Reach, acting: Acting, load: bool) -> bool:
         """Whether it is plain that nothing before can race with this access."""
@@ -218,7 +275,8 @@ class Pending:
 
     def _reached(self, reach: Reach, met: list[Record]) -> list[Record]:
         """Those but the writes that began after the last one to any line of an access, and so are elsewhere."""
-        newest = int(np.maximum.reduce(self.lines[reach.lines()]))
+        lines = reach.lines()
+        newest = int(np.maximum.reduce(self.lines[lines] if isinstance(lines, slice) else self.lines.take(lines)))
         return [r for r in met if r.load or r.parts is None or r.numbers[0] <= newest]
 
     def _last(self, reach: Reach, met: list[Record]) -> list[Record]:
@@ -289,6 +347,9 @@ class Pending:
                 self._cover(record, reach, acting)
             elif record.blocks == reach.blocks and record.dense:
                 self._cover(record, record, acting)
+            self.batch = None
+            if acting.landed and acting.kind == GROUPS:
+                self._begin_batch(acting, record)
         reach.forget()
         acting.forget()
 

@@ -137,6 +137,10 @@ class Races(Checker):
         if site.agent and self.order.landing and self._counts(op):
             self.arriving.append((group.wave, reach, number))
             return
+        if site.agent == "cp.async" and self.order.landing and site.scope == THREAD and not pending.shadow.strong:
+            if reach.off is None and pending.lands(reach, self.order.landing[-1].notes, number):
+                self._affords(STEP + 2 * group.lanes_count, group)
+                return
         acting = Acting(self.order, group, site.agent, mask, each=access.nbytes >> pending.shadow.shift)
         written = None if values is None else (buffer, access, values)
         self._reached(verb, pending, reach, acting, number, group, written)
