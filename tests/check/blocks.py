@@ -125,6 +125,42 @@ def a_grid_barrier_that_one_thread_waits_at(bug: bool) -> None:
     grid_barrier(after=not bug)
 
 
+def grid_rounds(few: int, rounds: int = 1, threads: int = 32) -> None:
+    """The same with a count that a wait may take too small, ``rounds`` times, each round with memory of its own."""
+
+    @cute.kernel
+    def kernel(data: cute.Tensor, count: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        blocks, _, _ = cute.arch.grid_dim()
+        for k in cutlass.range_constexpr(rounds):
+            data[k, b, t] = b + t + k
+            cute.arch.sync_threads()
+            if t == 0:
+                goal = blocks * (k + 1) - (few if cutlass.const_expr(k == rounds - 1) else 0)
+                cute.arch.atomic_add(count.iterator, cutlass.Int32(1), sem="release")
+                while cute.arch.load(count.iterator, sem="acquire") < goal:
+                    pass
+            cute.arch.sync_threads()
+            y[k, b, t] = data[k, (b + 1) % blocks, t]
+
+    shape = (rounds, 3, threads)
+    launch(kernel, np.zeros(shape, I32), np.zeros(1, I32), np.zeros(shape, I32), grid=3, block=threads)
+
+
+ROUNDS = ("data[k, b, t] = b + t + k", "y[k, b, t] = data[k, (b + 1) % blocks, t]")
+
+
+@pair("data-race", *ROUNDS)
+def a_grid_barrier_for_one_block_too_few(bug: bool) -> None:
+    grid_rounds(few=1 if bug else 0)
+
+
+@pair("data-race", *ROUNDS)
+def a_second_grid_barrier_for_one_block_too_few(bug: bool) -> None:
+    grid_rounds(few=1 if bug else 0, rounds=2, threads=64)
+
+
 def chain(middle: str) -> None:
     """Block 0 writes and tells block 1, which tells block 2, which reads: causality through a third block."""
 

@@ -61,6 +61,8 @@ class Launch:
         self.waves = self.geometry.waves(options.lanes)
         self.choice = random.Random(options.seed)
         self.current: tuple[int, int] | None = None
+        self.holds_back = False  # whether one cluster of each wave goes on only when no other can (checks ask for it)
+        self.held_back: set[tuple[int, int]] = set()  # (wave, tag)
         self.idle = 0
         self.started = 0
         self.turns = 0
@@ -130,6 +132,7 @@ class Launch:
 
     def _next(self, keys: list[tuple[int, int]]) -> tuple[int, int]:
         """Whose turn it is of those who can go on: (wave, tag)."""
+        keys = [key for key in keys if key not in self.held_back] or keys
         if self.current in keys:
             return self.current  # type: ignore[return-value]
         # At first the set of warp 0 comes last: it often prepares data that the others must wait for.

@@ -192,7 +192,9 @@ def lower_while(low: Lowering, op: Op) -> None:
     low.region(before, Enclosing(end, saved, None))
     cond, *values = low.slots_of(before.ops[-1].operands)
     splits = low.blocks(before) or low.blocks(after)
+    spin = Spin(low, op)
     ask = _condition(cond, values, results, inner, kinds, saved, splits, inside, end)
+    ask = _seen(ask, end) if spin.quiet and spin.reads else ask
     flows(ask, (cond,), (*values, *values), (*inner, *results))
     low.control(ask, op, (cond, *values, *results, saved), (), (inside, end))
     inside.pc = low.here()
@@ -203,7 +205,6 @@ def lower_while(low: Lowering, op: Op) -> None:
     around = [Enclosing(end, saved, None), *reversed(low.enclosing)]
     states = [slot for e in around for slot in (e.saved, e.taken) if slot is not None]
     targets = (head, *(e.exit for e in around))
-    spin = Spin(low, op)
     seen = [slot for _, slot, _ in spin.reads]
     again = flows(_again(yielded, carried, around, head, spin), (), yielded, carried)
     low.control(again, op, (*yielded, *results, *states, *seen), carried, targets)
@@ -229,6 +230,22 @@ def _condition(
             g.mask = s[saved]
             return end.pc
         return _divide(g, s, c if m is None else c & m, saved, splits, inside, end)
+
+    return control
+
+
+def _seen(ask: Closure, end: Label) -> Closure:
+    """Warps that are held back have seen what they polled for: first the others, who may have waited for the same."""
+
+    def control(g: Any, s: list[Any]) -> int:
+        pc = ask(g, s)
+        launch = g.wave.launch
+        if pc != end.pc or (id(g.wave), g.tag) not in launch.held_back:
+            return pc
+        for other in launch.groups:
+            other.yielded = False
+        g.pc, g.still = pc, False
+        return PAUSE
 
     return control
 

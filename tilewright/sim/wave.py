@@ -84,9 +84,21 @@ class Wave:
     def partition(self, warps: np.ndarray, choice: random.Random) -> list[np.ndarray]:
         """The sets of warps that the seeded schedule runs apart."""
         together = self.geometry.warps * self.geometry.cluster_size  # warps that can wait for each other
-        if self.launch.options.schedule == "lockstep" or together == 1:
-            return [warps]
         clusters = len(self.coords) // self.geometry.cluster_size
+        if self.launch.options.schedule == "lockstep":
+            return [warps]
+        if self.launch.holds_back and clusters > 1:
+            # Where blocks wait for each other by polling memory, the last one comes late: a count that is too small by
+            # one lets the others go on without it.
+            sets = self._drawn(warps[:-together], clusters - 1, together, choice)
+            self.launch.held_back.add((id(self), len(sets)))
+            return [*sets, warps[-together:]]
+        return self._drawn(warps, clusters, together, choice)
+
+    @staticmethod
+    def _drawn(warps: np.ndarray, clusters: int, together: int, choice: random.Random) -> list[np.ndarray]:
+        if together == 1:
+            return [warps]
         tags = min(together, TAGS if clusters < TAGS else TAGS // 2)  # many clusters are many draws
         rng = np.random.default_rng(choice.getrandbits(32))
         shuffled = rng.permuted(np.tile(np.arange(together), (clusters, 1)), axis=1)

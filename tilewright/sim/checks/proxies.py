@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.atoms.cp_async import CpAsync
 from tilewright.atoms.sync import FenceProxy
+from tilewright.atoms.warpgroups import WARPS
 from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
@@ -202,9 +203,10 @@ class Proxies(SharedChecker):
             cells = (cells[..., None] + np.arange(16 >> self.shift)).reshape(start.shape[0], -1)
         if not written.take(cells).any():
             return
-        per = max(1, group.warps.size // len(rows)) if len(rows) else 1
+        warps = group.wave.geometry.warps
+        quads = group.warps // warps * warps + group.warps % warps // WARPS  # a number for each warpgroup
         for unit, row in enumerate(map(int, rows)):
-            issuers = list(range(row, min(row + per, row + 4, group.warps.size)))
+            issuers = [int(r) for r in np.flatnonzero(quads[row : row + WARPS] == quads[row]) + row]
             self._check(group, group.lanes.op, self.order.landing[-1], issuers, cells[unit], "reads")
 
     def _check(self, group: Group, op: Op, effect: Effect, rows: list[int], cells: Array, does: str) -> None:

@@ -64,6 +64,7 @@ class Races(Checker):
         self.cells = CellCheck(self.findings, self.order, launch, known)
         self.writable = buffers_of(launch, known.written)  # no other can be raced for
         self.off = launch.geometry.blocks * self.order.layout.block >= MOST_UNITS
+        launch.holds_back = bool(known.polls)  # who waits for too few reads too early in this schedule
 
     def wave(self, wave: Wave) -> None:
         if self.launch.smem:
