@@ -17,7 +17,7 @@ demo: $(BASE)  ## multiply two matrices on whatever is here and draw the tiles
 	@$(BIN)/tilewright demo --pictures docs/pictures $(ARGS)
 
 test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: $(DEV)  ## ruff, mypy, the order of imports between packages, and whether type stubs are current
 	@$(BIN)/ruff check .

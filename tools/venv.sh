@@ -33,7 +33,8 @@ make_venv() {
   "$python" -m venv "$venv"
 }
 
-install() { "$venv/bin/python" -m pip install -qq --disable-pip-version-check "$@"; }
+# Without bytecode: Python makes that of the modules that are imported, which are the fewest.
+install() { "$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check "$@"; }
 
 install_cpu_torch() {
   "$venv/bin/python" -c 'import torch' 2>/dev/null && return

@@ -58,7 +58,7 @@ def test_uneven_shares(problem: tuple[int, int, int], which: str, machine: str) 
     np.testing.assert_array_equal(d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.integers(1, 300), st.integers(1, 300), st.integers(1, 700), st.integers(1, 24), st.integers(1, 5),
     st.booleans(), st.booleans(),

@@ -35,7 +35,7 @@ def test_make_help_names_every_target() -> None:
 
 
 def test_continuous_integration_runs_lint_tests_and_site_of_the_makefile() -> None:
-    lines = (ROOT / ".ci/run").read_text().splitlines()
+    lines = [line.partition(" & ")[0] for line in (ROOT / ".ci/run").read_text().splitlines()]
     assert {"make lint", "make test", "make site"} <= set(lines)
 
 

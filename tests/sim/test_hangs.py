@@ -158,7 +158,7 @@ def barrier_of_the_grid(flags: cute.Tensor):
 
 
 @pytest.mark.parametrize("kernel", [wait_for_the_next, wait_for_the_last, barrier_of_the_grid])
-@pytest.mark.parametrize(("blocks", "lanes"), [(500, 16384), (60, 1)])
+@pytest.mark.parametrize(("blocks", "lanes"), [(140, 4096), (60, 1)])
 def test_blocks_that_wait_for_later_ones_get_there(kernel: Callable[..., None], blocks: int, lanes: int) -> None:
     flags = np.zeros(blocks + 1, np.int32)
     with sim.options(lanes=lanes):

@@ -21,7 +21,6 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.group_table import EXTENT, FIRST, function_of, matrices, stack
 from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
-from tilewright.gemm.tiles import allocate_swizzled, swizzled_tensor
 
 MAPS, MAP_WORDS = 3, 16
 """Tensor maps of a problem (A, B, D), and the Int64 numbers of each."""
@@ -88,23 +87,16 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         config = self.config
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
-        smem = utils.SmemAllocator()
-        stages = smem.allocate(config.stages * config.stage_bytes, 1024)
-        bytes_A = cute.cosize(sA_layout) * config.a.dtype.width // 8
-        sA = swizzled_tensor(stages, config.a.dtype, sA_layout)  # (rows, bK, boxes, stages)
-        sB = swizzled_tensor(stages + bytes_A, config.b.dtype, sB_layout)  # (rows, bK, boxes, stages)
-        sD = allocate_swizzled(smem, config.c.dtype, sD_layout)  # (rows, columns, buffers, warpgroups)
+        _, sA, sB, sD = self.shared_memory(sA_layout, sB_layout, sD_layout)
         ring = pipeline.PipelineTmaAsync.create(
             num_stages=config.stages,
             consumer_group=self.math.tiled_mma(warpgroups=config.warpgroups),
             stage_tensors=(sA, sB),
         )
         follow()
-        registers = config.registers
         walk = partial(self.walk, table, tiles)
         if warpgroup == 0:
-            if registers is not None:
-                cute.arch.setmaxregister_decrease(registers[0])
+            self.set_registers(0)
             if warp == 0:
                 A = self.mainloop.operand(tma_A, tA, sA, 0, 1, 0)
                 B = self.mainloop.operand(tma_B, tB, sB, 0, 1, 0)
@@ -113,8 +105,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
                 producer = walk(by, partial(self.load_tile, ring, A, B), producer)
                 ring.producer_tail(producer)
         else:
-            if registers is not None:
-                cute.arch.setmaxregister_increase(registers[1])
+            self.set_registers(1)
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             part = (mine // config.split[1], mine % config.split[1])

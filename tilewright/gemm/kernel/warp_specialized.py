@@ -126,12 +126,7 @@ class WarpSpecializedGemm:
         cluster_layout = cute.make_layout((cM, cN, cK))
         place = cluster_layout.get_flat_coord(rank)
 
-        smem = utils.SmemAllocator()
-        stages = smem.allocate(config.stages * config.stage_bytes, 1024)
-        bytes_A = cute.cosize(sA_layout) * config.a.dtype.width // 8
-        sA = swizzled_tensor(stages, config.a.dtype, sA_layout)  # (rows, bK, boxes, stages)
-        sB = swizzled_tensor(stages + bytes_A, config.b.dtype, sB_layout)  # (rows, bK, boxes, stages)
-        sD = allocate_swizzled(smem, config.c.dtype, sD_layout)  # (rows, columns, buffers, warpgroups)
+        stages, sA, sB, sD = self.shared_memory(sA_layout, sB_layout, sD_layout)
         ring = pipeline.PipelineTmaAsync.create(
             num_stages=config.stages,
             consumer_group=self.math.tiled_mma(warpgroups=config.split[0] * config.split[1]),
@@ -162,6 +157,28 @@ class WarpSpecializedGemm:
             warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, finish, reduce, tiled_mma
         )
 
+    @cute.jit
+    def shared_memory(
+        self, sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr
+    ) -> tuple:
+        """Where the stages begin, those of A and of B, and what the epilogue stores from."""
+        config = self.config
+        smem = utils.SmemAllocator()
+        stages = smem.allocate(config.stages * config.stage_bytes, 1024)
+        bytes_A = cute.cosize(sA_layout) * config.a.dtype.width // 8
+        sA = swizzled_tensor(stages, config.a.dtype, sA_layout)  # (rows, bK, boxes, stages)
+        sB = swizzled_tensor(stages + bytes_A, config.b.dtype, sB_layout)  # (rows, bK, boxes, stages)
+        sD = allocate_swizzled(smem, config.c.dtype, sD_layout)  # (rows, columns, buffers, warpgroups)
+        return stages, sA, sB, sD
+
+    def set_registers(self, role: int) -> None:
+        """Change how many each thread of a warpgroup has: that of the warp that loads (``role`` 0) gives registers up,
+        those that multiply (1) take them."""
+        registers = self.config.registers
+        if registers is not None:
+            change = cute.arch.setmaxregister_increase if role else cute.arch.setmaxregister_decrease
+            change(registers[role])
+
     def order(self, warpgroup: Any) -> Any:
         """Whose turn it is among the consumer warpgroups: section 0 is the main loop, 1 the epilogue."""
         threads = pipeline.CooperativeGroup(pipeline.Agent.Thread, 128)
@@ -175,10 +192,9 @@ class WarpSpecializedGemm:
         operands: Any, fragments: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         """What each warp does with the block's share of the work."""
-        config, registers = self.config, self.config.registers
+        config = self.config
         if warpgroup == 0:
-            if registers is not None:
-                cute.arch.setmaxregister_decrease(registers[0])
+            self.set_registers(0)
             if warp == 0:
                 A, B = operands()
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
@@ -186,8 +202,7 @@ class WarpSpecializedGemm:
                 loaded()
                 ring.producer_tail(producer)
         else:
-            if registers is not None:
-                cute.arch.setmaxregister_increase(registers[1])
+            self.set_registers(1)
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             if cutlass.const_expr(config.pingpong):
