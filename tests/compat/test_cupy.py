@@ -58,3 +58,27 @@ def test_it_is_compiled_for_and_refused_where_it_must_be() -> None:
         compiled(x, np.zeros(4, np.float32))
     with pytest.raises(ArgumentError, match="argument 'x': expected"):
         compiled(CudaArray((4,), "<f8"), x)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu() -> None:
+    """Arrays of CuPy, strided views among them, in and out, on CuPy's own stream."""
+    cupy = pytest.importorskip("cupy")
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        row, _, _ = cute.arch.block_idx()
+        y[row, t] = 2.0 * x[row, t]
+
+    @cute.jit
+    def run(x: cute.Tensor, y: cute.Tensor) -> None:
+        kernel(x, y).launch(grid=(x.shape[0], 1, 1), block=(x.shape[1], 1, 1))
+
+    x = cupy.arange(32, dtype=cupy.float32).reshape(4, 8)
+    for given in (x, x.T, x[:, ::2]):
+        y = cupy.zeros(given.shape, cupy.float32)
+        run(given, y)
+        run(from_dlpack(given), from_dlpack(y))
+        cupy.cuda.Device().synchronize()
+        np.testing.assert_array_equal(cupy.asnumpy(y), 2 * cupy.asnumpy(given))

@@ -7,7 +7,9 @@ import shutil
 import struct
 import subprocess
 import threading
+import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -475,3 +477,21 @@ def test_tensor_maps_are_made_once_and_handed_over_as_bytes(driver: Driver) -> N
     (same,) = template(4096, 200, 100, 256)  # the short way of a call hands over plain addresses
     assert bytes(encoded(same)) == data
     assert template(4096, 200, 100, 256)[0] is same
+
+
+@pytest.mark.parametrize("serialised", [False, True])
+def test_wgmma_that_the_compiler_serialises_is_told(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, serialised: bool
+) -> None:
+    kernel = gpu.machine().load(small())
+    made = kernel.compiled_for(limits.limits(0))
+    text = "ptxas info    : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ..."
+    changed = replace(made, log=made.log + "\n" + text) if serialised else made
+    monkeypatch.setattr(kernel, "compiled_for", lambda device: changed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernel.place("cuda:0")
+        kernel.place("cuda:0")
+    assert len(caught) == int(serialised)
+    if serialised:
+        assert "kernel small for sm_90a: wgmma instructions wait for each other" in str(caught[0].message)

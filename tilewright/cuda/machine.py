@@ -10,6 +10,7 @@ import functools
 import math
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -64,6 +65,18 @@ def default_architecture() -> str:
         return limits(0).arch
     except MachineError:
         return "sm_90a"
+
+
+def _tell_of_serialised_wgmma(artifact: Artifact) -> None:
+    """Warn where the compiler lets every wgmma wait for the one before it: results are right, and slow to come."""
+    for line in artifact.warnings:
+        if "wgmma" in line and "serialized" in line:
+            warnings.warn(
+                f"kernel {artifact.name} for {artifact.arch}: wgmma instructions wait for each other ({line.strip()}). "
+                "Between warpgroup.fence() and warpgroup.wait_group() only wgmma may touch the accumulators, on every "
+                "path; keep branches that wait out of the code that reads them",
+                stacklevel=2,
+            )
 
 
 def _arch_for(device: Limits, options: Any) -> str:
@@ -180,6 +193,7 @@ class CudaKernel:
             if device not in self._places:
                 number = _device_number(device)
                 self.artifacts[device] = artifact = self.compiled_for(limits(number))
+                _tell_of_serialised_wgmma(artifact)
                 self._places[device] = Placed(self.function, artifact, number)
             return self._places[device]
 
