@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from tilewright.ir.core import Op
 from tilewright.ir.effects import SCOPES
+from tilewright.ir.types import MemSpace
 from tilewright.sim.checks.clocks import Layout
-from tilewright.sim.checks.sites import THREAD, Site
+from tilewright.sim.checks.sites import THREAD, Facts, Site
 from tilewright.sim.geometry import WARP
 
+SHOWN = 4  # at most so many places where blocks could meet are named
 
-def explain(layout: Layout, now: Site, then: Site, threads: list[int], shared: bool) -> tuple[str, str]:
-    """(why, fix) for the accesses ``now`` and ``then`` by the identities ``threads`` (unit * 32 + lane)."""
+
+def explain(
+    layout: Layout, now: Site, then: Site, threads: list[int], shared: bool, known: Facts
+) -> tuple[str, str]:
+    """(why, fix) for the accesses ``now`` and ``then`` by the identities ``threads`` (unit * 32 + lane) of the kernel
+    of which these facts are known."""
     units = [thread // WARP for thread in threads]
     (block, warp, _), (other_block, other_warp, agent) = (layout.describe(unit) for unit in units)
     if now.scope != THREAD and then.scope != THREAD:
@@ -38,15 +45,54 @@ def explain(layout: Layout, now: Site, then: Site, threads: list[int], shared: b
                 "comes before the wait for the copy, or the copy is issued before all have finished with the bytes",
                 "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were "
                 "in use, a barrier")  # fmt: skip
+    if (now.scope != THREAD) != (then.scope != THREAD) and block == other_block and warp != other_warp:
+        return ("one of the two is strong (an atomic, or a load or store with an order), the other is a plain access, "
+                "which nothing orders with it",
+                "cute.arch.load(..., sem=\"acquire\") and cute.arch.store(..., sem=\"release\") for flags; a barrier "
+                "between atomics and plain accesses")  # fmt: skip
     if block != other_block:
         if shared:
             return ("the two threads are in different blocks of the cluster",
                     "cluster_arrive(); cluster_wait() between the two, or an mbarrier with cluster scope")  # fmt: skip
-        return ("blocks run in any order, and no release and acquire of scope gpu orders these two",
+        if (now.scope != THREAD) != (then.scope != THREAD):
+            return ("one of the two is strong (an atomic, or a load or store with an order), the other is a plain "
+                    "access of another block, which nothing orders with it",
+                    "flags, locks and counters by strong accesses alone: cute.arch.load(..., sem=\"acquire\"), "
+                    "cute.arch.store(..., sem=\"release\"), atomics")  # fmt: skip
+        return (f"blocks run in any order, and no release and acquire of scope gpu orders these two; "
+                f"{_meeting(known.calls)}",
                 "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
-                "a release (a fence or st.release, after the block's barrier) that the other acquires")  # fmt: skip
+                "a release (a fence or st.release, after the block's barrier) that the other acquires (ld.acquire or a "
+                "fence, before its block's barrier)")  # fmt: skip
     if warp == other_warp:
         return ("lanes of one warp run apart; only a sync_warp (or a barrier) orders their accesses",
                 "cute.arch.sync_warp() between the two")  # fmt: skip
-    return ("no barrier, mbarrier or release and acquire is between the two on every path",
-            "cute.arch.sync_threads() (or a named barrier of the warps that take part) between the two")  # fmt: skip
+    fix = "cute.arch.sync_threads() (or a named barrier of the warps that take part) between the two"
+    if known.mbarriers:
+        fix += ("; where an mbarrier or a pipeline guards these bytes: write before the arrival (commit), read after "
+                "the wait and before the arrival that releases them")  # fmt: skip
+    return "no barrier, mbarrier or release and acquire is between the two on every path", fix
+
+
+def _meeting(calls: list[Op]) -> str:
+    """Where the blocks of a kernel could learn of each other's writes, and what all these places lack."""
+    found: dict[str, None] = {}
+    releases = acquires = False
+    for op in calls:
+        atom = op.attrs["atom"]
+        flags = [
+            a for a in atom.accesses
+            if a.order != "weak" and a.role != "mbarrier" and {MemSpace.GMEM, MemSpace.GENERIC} & set(a.memories)
+        ]  # fmt: skip
+        fences = [o for o in atom.orders if not o.through and o.scope in ("gpu", "sys") and (o.acquire or o.release)]
+        releases |= any(a.order in ("release", "acq_rel") for a in flags) or any(o.release for o in fences)
+        acquires |= any(a.order in ("acquire", "acq_rel") for a in flags) or any(o.acquire for o in fences)
+        if flags or fences:
+            found[f"{atom.mnemonic()} at {op.loc}"] = None
+    if not found:
+        return "nothing in this kernel tells a block of what another one has written (no flag, lock or ticket)"
+    places = list(found)
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    lack = [word for word, there in (("release", releases), ("acquire", acquires)) if not there]
+    none = f"; no {' or '.join(lack)} is among them" if lack else ""
+    return f"what blocks of this kernel could meet at: {', '.join(places[:SHOWN])}{more}{none}"

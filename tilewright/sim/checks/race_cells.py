@@ -28,7 +28,7 @@ from tilewright.sim.checks.shadow import (
     site_of,
     who_of,
 )  # fmt: skip
-from tilewright.sim.checks.sites import THREAD, Facts
+from tilewright.sim.checks.sites import THREAD, Facts, facts
 from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
@@ -289,7 +289,8 @@ class CellCheck:
             else:
                 memory = global_memory(now_site.op, self.owners[shadow], offset, 1 << shadow.shift)
             threads = [int(acting.thread[k]), int(who_of(before[k]))]
-            why, fix = explain(self.order.layout, now_site, then_site, threads, shared)
+            known = facts(self.launch.program)
+            why, fix = explain(self.order.layout, now_site, then_site, threads, shared, known)
             what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
             self.findings.add(Finding("data-race", what, parties, memory, why, fix, int(mine.size)), key)
 
