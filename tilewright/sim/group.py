@@ -60,7 +60,7 @@ class Group:
         self.changed = False  # by an atomic, since the last turn of a loop
         self.spin: Any = None  # the loop that yielded last
         self.parts: list[Part] = []
-        self.registers: dict[str, Any] = {}
+        self.registers: dict[Any, Any] = {}
         self.last: Any = None
 
     def sreg(self, name: str) -> Any:

@@ -156,7 +156,9 @@ class Acting:
         """The rows of the warps that act, and the number of each one's cluster in the wave."""
         rows: Any = slice(None)
         if self.few and self.lanes.size <= WARP:
-            rows = np.unique(self.lanes // WARP)
+            rows = self.lanes // WARP
+            if rows.size > 1 and not (rows[1:] > rows[:-1]).all():
+                rows = np.unique(rows)
         clusters = self.clocks.cluster
         return rows, clusters[self.group.warps[rows]] - clusters[0]
 
@@ -167,20 +169,28 @@ class Acting:
         rows, cluster = self.where
         if "_identity" in self.__dict__ and self.kind == OTHERS and self.agent is None:
             cluster, column = np.divmod(self._identity // WARP, layout.cluster)
-            cluster, clock = cluster - clocks.cluster[0], self._clock
+            cluster, clock, alone = cluster - clocks.cluster[0], self._clock, self._clock.size == 1
         else:
             warps = self.group.warps[rows]
             column, clock = clocks.own[warps], self.now[rows]
             if self.agent is not None:
                 column, clock = layout.agent_unit(column, warps, self.agent), self.opened[rows]
+            alone = self.agent is None or not layout.together[self.agent]  # each warp has a column of its own
         found = np.zeros((int(clocks.cluster[-1] - clocks.cluster[0]) + 1, layout.cluster), np.int32)
-        np.maximum.at(found, (cluster, column), clock)
+        if alone:
+            found[cluster, column] = clock
+        else:
+            np.maximum.at(found, (cluster, column), clock)
         return found
 
     def know(self, needs: Array, which: Array | None = None) -> bool:
         """Whether the warps that act (of them only those in whose row ``which`` is True) know what ``needs`` names of
         their clusters."""
         rows, cluster = self.where
+        if cluster.size == 1 and (which is None or self.few):
+            row = int(np.arange(self.group.warps.size)[rows][0]) if isinstance(rows, slice) else int(rows[0])
+            mine = self.clocks.clocks[self.group.warps[row]] if self.snapshot is None else self.snapshot.rows[row]
+            return bool((mine >= needs[cluster[0]]).all())
         if which is not None and not self.few:
             rows, cluster = which, cluster[which]
         known = self.clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]

@@ -111,8 +111,9 @@ class Clocks:
         self.issued, self.waited = ([np.zeros((warps.size, 1), np.int32) for _ in range(agents)] for _ in range(2))
         self.unfinished = np.zeros((warps.size, agents), bool)  # whether some lane may not have waited for its last one
         self.open = np.ones((warps.size, agents), np.int32)
-        # For each lane the first group that its warp closed and it did not, 0: none. Once there is one, ``torn``.
-        self.skipped, self.torn = np.zeros((warps.size, agents, WARP), np.int32), False
+        # For each lane the first group that its warp closed and it did not, 0: none. Once there is one of an agent,
+        # that is ``torn``.
+        self.skipped, self.torn = np.zeros((warps.size, agents, WARP), np.int32), [False] * agents
         self.loose: dict[int, Loose] = {}
         self.version = 0
         existing = layout.geometry.existing(warps)
@@ -300,24 +301,25 @@ class Clocks:
 
     def commit(self, warps: Array, lanes: Array | None, agent: int) -> None:
         """``lanes [warps, 32]`` (None: all) close their open groups."""
-        if self.torn or lanes is not None:
+        if self.torn[agent] or lanes is not None:
             self._by_lane(agent)
             some, opened = True if lanes is None else lanes, self.open[warps, agent][:, None]
-            skipped = self.skipped[warps, agent]
-            left = np.logical_not(some) & (skipped == 0) & (self.issued[agent][warps] == opened)
-            self.skipped[warps, agent] = np.where(left, opened, np.where(some, 0, skipped))
-            self.torn = True
+            left = np.logical_not(some) & (self.issued[agent][warps] == opened)
+            if self.torn[agent] or left.any():
+                skipped = self.skipped[warps, agent]
+                self.skipped[warps, agent] = np.where(left & (skipped == 0), opened, np.where(some, 0, skipped))
+                self.torn[agent] = True
         self.open[warps, agent] += 1
         self.version += 1
 
     def wait(self, warps: Array, lanes: Array | None, agent: int, pending: int) -> None:
         """``lanes [warps, 32]`` (None: all) wait until at most ``pending`` groups are unfinished."""
         over = np.maximum(self.open[warps, agent] - (1 + pending), 0)
-        if self.torn or lanes is not None:
+        if self.torn[agent] or lanes is not None:
             self._by_lane(agent)
         before = self.waited[agent][warps]
         reached = np.maximum(before, over[:, None])
-        if self.torn:  # what a lane has not committed it cannot wait for
+        if self.torn[agent]:  # what a lane has not committed it cannot wait for
             skipped = self.skipped[warps, agent]
             reached = np.where(skipped > 0, np.maximum(before, np.minimum(reached, skipped - 1)), reached)
         now = reached if lanes is None else np.where(lanes, reached, before)

@@ -125,20 +125,28 @@ class Flags:
 
     def fence(self, clocks: Clocks, group: Group, order: Ordering) -> None:
         level = SCOPES.index(order.scope)
-        active = group.mask.reshape(-1, WARP) if group.mask is not None else clocks.exists[group.warps]
-        for row in np.flatnonzero(active.any(1)):
+        exists = clocks.exists[group.warps]
+        active = exists if group.mask is None else group.mask.reshape(-1, WARP)
+        whole = (active == exists).all(1)
+        acquires = order.acquire and bool(self.seen.get(clocks))
+        for row in np.flatnonzero(active.any(1) & (~whole | acquires)).tolist():
             warp = int(group.warps[row])
-            whole = bool((active[row] == clocks.exists[warp]).all())
-            lanes: list[int | None] = [None] if whole else [int(n) for n in np.flatnonzero(active[row])]
-            for lane in lanes:
-                if order.acquire:
+            for lane in [None] if whole[row] else np.flatnonzero(active[row]).tolist():
+                if acquires:
                     self._acquire(clocks, warp, lane, level)
-                if order.release:
-                    mine = self.fenced.setdefault(clocks, {}).setdefault(warp, {})
-                    if lane is None:
-                        mine.clear()
-                    mine[lane] = Fenced(level, int(clocks.now[warp]), clocks.known(warp, lane))
+                if order.release and lane is not None:
+                    fenced = Fenced(level, int(clocks.now[warp]), clocks.known(warp, lane))
+                    self.fenced.setdefault(clocks, {}).setdefault(warp, {})[lane] = fenced
+        if order.release and whole.any():
+            self._whole_warps(clocks, group.warps[whole], level)
         clocks.step(group.warps)
+
+    def _whole_warps(self, clocks: Clocks, warps: Array, level: int) -> None:
+        """All lanes of these warps fence, and release what they know."""
+        rows, fenced = clocks.release(warps), self.fenced.setdefault(clocks, {})
+        for warp, now, row in zip(warps.tolist(), clocks.now[warps].tolist(), rows, strict=True):
+            know = clocks.known(warp) if warp in clocks.loose else Know({int(clocks.cluster[warp]): row})
+            fenced[warp] = {None: Fenced(level, now, know)}
 
     def _acquire(self, clocks: Clocks, warp: int, lane: int | None, level: int) -> None:
         seen = self.seen.get(clocks)

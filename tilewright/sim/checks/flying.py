@@ -38,11 +38,11 @@ class Flights:
     """Of one warp: what is in flight, in the open group and in those that were committed (oldest first)."""
 
     def __init__(self) -> None:
-        self.open: dict[Value, list[Flight]] = {}
-        self.committed: list[dict[Value, list[Flight]]] = []
+        self.open: dict[Value, dict[int, Flight]] = {}  # by the id of what is in flight: an op's is made once
+        self.committed: list[dict[Value, dict[int, Flight]]] = []
 
     def of(self, value: Value) -> list[Flight]:
-        return [flight for group in (*self.committed, self.open) for flight in group.get(value, ())]
+        return [flight for group in (*self.committed, self.open) for flight in group.get(value, {}).values()]
 
     def commit(self) -> None:
         self.committed.append(self.open)
@@ -61,16 +61,21 @@ class Flying(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.flights: dict[tuple[int, int], Flights] = {}
+        self.issued: dict[Op, list[tuple[Value, Flight]]] = {}  # what a wgmma puts in flight
         self.touches: dict[Op, tuple[list[tuple[Value, frozenset[int]]], list[tuple[Value, frozenset[int]]]]] = {}
 
     def _of(self, group: Group) -> list[tuple[int, Flights]]:
         """The warps that act, each with its row. The four of a warpgroup issue and wait one by one, and not always at
         the same time."""
-        there = np.ones(group.warps.size, bool) if group.mask is None else group.mask.reshape(-1, WARP).any(1)
-        wave, warps = id(group.wave), group.warps.tolist()
-        return [
-            (row, self.flights.setdefault((wave, warps[row]), Flights())) for row in np.flatnonzero(there).tolist()
-        ]
+        found: list[tuple[int, Flights]] | None = group.registers.get("check.flights")
+        if found is None:
+            wave = id(group.wave)
+            found = [(row, self.flights.setdefault((wave, w), Flights())) for row, w in enumerate(group.warps.tolist())]
+            group.registers["check.flights"] = found
+        if group.mask is None:
+            return found
+        there = group.mask.reshape(-1, WARP).any(1)
+        return found if there.all() else [found[row] for row in np.flatnonzero(there).tolist()]
 
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
@@ -87,12 +92,13 @@ class Flying(Checker):
             known = self.touches[op] = touched(op)
         reads, writes = known
         if op.opcode == "call" and isinstance(op.attrs["atom"], WgmmaAtom):
-            accumulators = op.operands[0]
+            issued = self.issued.get(op)
+            if issued is None:
+                d = op.operands[0]
+                issued = self.issued[op] = [(v, Flight(op, registers, v is d)) for v, registers in {*reads, *writes}]
             for _, flights in self._of(group):
-                for value, registers in {*reads, *writes}:
-                    flight = Flight(op, registers, value is accumulators)
-                    if not any(f == flight for f in flights.open.get(value, ())):
-                        flights.open.setdefault(value, []).append(flight)
+                for value, flight in issued:
+                    flights.open.setdefault(value, {})[id(flight)] = flight
             return
         for row, flights in self._of(group):
             if not flights.open and not flights.committed:

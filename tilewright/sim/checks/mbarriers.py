@@ -89,19 +89,22 @@ class MbarrierRules(SharedChecker):
         table = wave.kept[Mbarriers]
         fresh = np.ones(places.size, bool)  # the first lane of each warp, and of each place in it
         fresh[1:] = (places[1:] != places[:-1]) | (lanes[1:] // WARP != lanes[:-1] // WARP)
-        by_warp = {(int(p), int(n) // WARP): int(n)
-                   for p, n in zip(places[fresh][::-1], lanes[fresh][::-1], strict=True)}  # fmt: skip
+        firsts = zip(places[fresh][::-1].tolist(), lanes[fresh][::-1].tolist(), strict=True)
+        by_warp = {(place, lane // WARP): lane for place, lane in firsts}
+        expects, warps = isinstance(op.attrs["atom"], MbarrierExpectTx), group.warps.tolist()
+        arrived = [place for place, _ in by_warp] if what == "arrive" and not expects else []
+        counted = dict(zip(arrived, table.rows(np.array(arrived)).tolist(), strict=True)) if arrived else {}
         for (place, row), lane in by_warp.items():
             barrier = known.get(place)
             if barrier is None:
                 continue
-            if isinstance(op.attrs["atom"], MbarrierExpectTx):
+            if expects:
                 barrier.expects = op
             elif what == "arrive":
-                counted = int(table.rows(np.array([place]))[0])
-                if table.pending[counted] < table.expected[counted]:
-                    barrier.arrives = int(table.completed[counted]), op
-            warp = int(group.warps[row])
+                number = counted[place]
+                if table.pending[number] < table.expected[number]:
+                    barrier.arrives = int(table.completed[number]), op
+            warp = warps[row]
             if warp not in barrier.users:
                 barrier.users.add(warp)
                 if not self._sees(wave, barrier, warp, lane % WARP):

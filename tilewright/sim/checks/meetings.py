@@ -96,13 +96,9 @@ class BarrierMeetings:
             if loose is not None:
                 self.rest.setdefault(key, Know()).join(loose.all())
         ids = keys % NAMED
-        if (ids == ids[0]).all():
-            parts = [(int(ids[0]), self._arrivals(group, warps), released)]
-        else:
-            each = [(int(number), ids == number) for number in np.unique(ids)]
-            parts = [(number, Arrivals.of(warps[m] // self.per), released[m]) for number, m in each]
-        for number, arrivals, part in parts:
-            self._gather(number, arrivals, part, waits)
+        parts = self._arrivals(group, warps, ids)
+        for number, arrivals, mine in parts:
+            self._gather(number, arrivals, released if len(parts) == 1 else released[mine], waits)
         self.clocks.step(warps)
         if waits:
             self.key[warps], self.target[warps] = keys, target
@@ -114,13 +110,14 @@ class BarrierMeetings:
             elif over.any():
                 self._complete(number, arrivals.blocks[over], arrivals.blocks[over])
 
-    def _arrivals(self, group: Group, warps: Array) -> Arrivals:
-        """Of all warps of a group, found once."""
-        if warps is not group.warps:
-            return Arrivals.of(warps // self.per)
-        found: Arrivals | None = group.registers.get("check.arrivals")
+    def _arrivals(self, group: Group, warps: Array, ids: Array) -> list[tuple[int, Arrivals, Array]]:
+        """(number, warps, which of those that are given) of each barrier that they arrive at; found once."""
+        key = "check.arrivals", warps.tobytes() if warps is not group.warps else b"", ids.tobytes()
+        found: list[tuple[int, Arrivals, Array]] | None = group.registers.get(key)
         if found is None:
-            found = group.registers["check.arrivals"] = Arrivals.of(warps // self.per)
+            each = [(number, ids == number) for number in np.unique(ids).tolist()]
+            found = [(number, Arrivals.of(warps[mine] // self.per), mine) for number, mine in each]
+            group.registers[key] = found
         return found
 
     def _gather(self, number: int, arrivals: Arrivals, rows: Array, waits: bool) -> None:
