@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.ir.builder import Builder
 from tilewright.lang.numbers.numeric import Boolean
 from tilewright.lang.tools.benchmark import JitArguments, benchmark
+from tilewright.lang.tools.configurations import configurations
 
 
 class CantImplementError(TilewrightError):
@@ -32,7 +31,7 @@ def tune(
     arguments = kernel_arguments or JitArguments()
     best: tuple[float, dict[str, Any]] | None = None
     skipped: list[tuple[dict[str, Any], Exception]] = []
-    for parameters in _configurations(params_dict or {}):
+    for parameters in configurations(params_dict or {}):
         try:
             runner = func(*arguments.args, **{**arguments.kwargs, **parameters})
             took = benchmark(
@@ -74,50 +73,6 @@ class _Timed:
 
     def __call__(self, *_: Any, **__: Any) -> None:
         self.runner()
-
-
-def _configurations(params: dict[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(params, choice, strict=True)) for choice in itertools.product(*params.values())]
-
-
-def autotune_jit(
-    params_dict: dict[str, Sequence[Any]] | None = None, update_on_change: Sequence[str] | None = None,
-    warmup_iterations: int = 10, iterations: int = 100,
-) -> Callable[[Any], Any]:  # fmt: skip
-    """Decorator of a ``@cute.jit`` function: the keyword parameters of ``params_dict`` are chosen by timing.
-
-    They are chosen at the first call and again whenever one of the arguments named in ``update_on_change`` has a new
-    value; then the chosen configuration is used.
-    """
-
-    def decorate(function: Any) -> Any:
-        from tilewright.lang.arguments.signature import signature_of
-
-        signature = signature_of(getattr(function, "function", function))
-        chosen: dict[Any, dict[str, Any]] = {}
-
-        @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            bound = signature.bind_partial(*args, **kwargs).arguments
-            key = tuple(_key(bound.get(name)) for name in update_on_change or ())
-            if key not in chosen:
-                chosen[key] = tune(
-                    lambda **parameters: lambda: function(*args, **kwargs, **parameters), params_dict,
-                    warmup_iterations=warmup_iterations, iterations=iterations,
-                )  # fmt: skip
-            return function(*args, **kwargs, **chosen[key])
-
-        return call
-
-    return decorate
-
-
-def _key(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value
 
 
 def convert(src: Any, dst: Any) -> None:
