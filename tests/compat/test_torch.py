@@ -156,3 +156,12 @@ def test_each_name_has_a_function_of_its_own() -> None:
     assert len(set(functions)) == len(functions)
     with torch.cuda.nvtx.range("a part of {}", 1):
         pass
+
+
+def test_tensors_print_their_device() -> None:
+    assert repr(torch.tensor([1.0, 2.0], device="cuda")) == "tensor([1., 2.], device='cuda:0')"
+    half = torch.zeros(2, 1, dtype=torch.float16, device="cuda")
+    assert str(half) == "tensor([[0.],\n        [0.]], device='cuda:0', dtype=torch.float16)"
+    assert f"{torch.empty(0, 3, device='cuda')}" == "tensor([], device='cuda:0', size=(0, 3))"
+    grad = torch.ones(1, device="cuda", requires_grad=True)
+    assert repr(grad) == "tensor([1.], device='cuda:0', requires_grad=True)" and repr(grad.cpu().detach()) == "tensor([1.])"

@@ -96,6 +96,22 @@ def test_kept_files_are_written(tmp_path, monkeypatch):
     assert compiled.__cubin__ in [f.read_bytes() for f in (tmp_path / "kept").glob("*.sm_90a.cubin")]
 
 
+def test_machine_code_as_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = from_dlpack(np.zeros(1, np.int32))
+    compiled = cute.compile[cute.KeepSASS, cute.GPUArch("sm_80")](run_halve, out, 4)
+    (kept,) = tmp_path.iterdir()
+    assert kept.suffix == ".sass" and kept.read_text() == compiled.__sass__ and "EXIT" in compiled.__sass__
+
+
+def test_marks_in_kernels_are_asked_for():
+    from tilewright.lang.staging.ranges import HintWarning
+
+    with pytest.warns(HintWarning, match="marks and ranges are not recorded here") as caught:
+        compiled = cute.compile(run_halve, from_dlpack(np.zeros(1, np.int32)), 4, options="--opt-level 2 iket")
+    assert caught[0].filename == __file__ and compiled.options.opt_level == 2
+
+
 def test_assertions_can_be_left_out(tmp_path):
     array = np.zeros(1, np.int32)
     checked = cute.compile(run_halve, from_dlpack(array), 4)

@@ -3,6 +3,7 @@ stand-ins for the names of ``torch.cuda``."""
 
 from __future__ import annotations
 
+import re
 import sys
 import weakref
 from collections.abc import Callable
@@ -56,6 +57,12 @@ def _unmarked(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def _with_device(text: str) -> str:
+    """What a tensor of the CPU prints, as one on the GPU does: ``tensor([1., 2.], device='cuda:0')``."""
+    shown = re.compile(r"(?:, (?:size|dtype|layout|grad_fn|requires_grad)=[^\n]*)?\)$").search(text)
+    return f"{text[: shown.start()]}, device='cuda:0'{text[shown.start() :]}" if shown else text
+
+
 def _reach(x: torch.Tensor) -> None:
     storage = x.untyped_storage()
     address = storage.data_ptr()
@@ -72,6 +79,9 @@ class CudaOnCpu(TorchFunctionMode):
             return _GETTERS[func](args[0]) if _marked(args[0]) and _asked_by_the_program() else func(*args)
         if func is torch.device:
             return func(*args, **kwargs)
+        if func in (torch.Tensor.__repr__, torch.Tensor.__format__) and _marked(args[0]):
+            shown = func(*args, **kwargs)
+            return _with_device(shown) if shown.startswith("tensor(") else shown
         name = getattr(func, "__name__", "")
         if name == "cuda":
             return self.move(args[0], True, args[2:3], kwargs)

@@ -49,7 +49,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.launch.kernel": "kernel",
         "tilewright.lang.launch.compile": "compile",
         "tilewright.lang.launch.options": (
-            "GenerateLineInfo KeepPTX KeepCUBIN OptLevel EnableAssertions PtxasOptions GPUArch EnableTVMFFI"
+            "GenerateLineInfo KeepPTX KeepCUBIN KeepSASS OptLevel EnableAssertions PtxasOptions GPUArch EnableTVMFFI"
         ),
         "tilewright.tiled.tma.descriptors": "prefetch",
         "tilewright.tiled": (

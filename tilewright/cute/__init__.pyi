@@ -28,6 +28,7 @@ from tilewright.lang.launch.options import GPUArch as GPUArch
 from tilewright.lang.launch.options import GenerateLineInfo as GenerateLineInfo
 from tilewright.lang.launch.options import KeepCUBIN as KeepCUBIN
 from tilewright.lang.launch.options import KeepPTX as KeepPTX
+from tilewright.lang.launch.options import KeepSASS as KeepSASS
 from tilewright.lang.launch.options import OptLevel as OptLevel
 from tilewright.lang.launch.options import PtxasOptions as PtxasOptions
 from tilewright.lang.numbers.numeric import BFloat16 as BFloat16

@@ -144,7 +144,7 @@ def test_plain_arrays_for_a_function_compiled_with_tensors():
         compiled(make(a), make(b), 3.0)
         assert np.array_equal(b, a * 3)
         a, b = arrays(36)
-        with pytest.raises(ArgumentError, match="argument 'x': expected .*div=8.*known divisors"):
+        with pytest.raises(ArgumentError, match="argument 'x': expected .*div=8.*36 is not a multiple of 8"):
             compiled(make(a), make(b), 3.0)
     static = cute.compile(scale, from_dlpack(x), from_dlpack(y), 2.0)
     static(x, y, 5.0)
@@ -167,7 +167,7 @@ def test_plain_arrays_must_be_what_the_tensors_promised():
     single = cute.compile(host, from_dlpack(memory[:1].reshape(1, 1)))
     single(np.lib.stride_tricks.as_strided(memory, (1, 1), (12, 20)))  # the strides of a single element do not matter
     dynamic = cute.compile(host, from_dlpack(memory[::2]).mark_layout_dynamic())
-    with pytest.raises(ArgumentError, match="argument 'x': .*known divisors"):
+    with pytest.raises(ArgumentError, match="argument 'x': .*-2 is not between 0 and"):
         dynamic(memory[::-2])  # a stride that was known not to be negative
     vast = np.lib.stride_tricks.as_strided(memory, (1 << 16, 1 << 16), (1 << 18, 4))
     narrow = cute.compile(host, from_dlpack(memory.reshape(2, 64)).mark_all_dynamic(1))

@@ -64,7 +64,7 @@ def test_calls_pass_neither_the_stream_nor_what_was_none(bias: bool) -> None:
         run(a, b, c)
     with pytest.raises(ArgumentError, match="compiled to take 5 arguments"):
         run(a, b, c, 1.0, None, None)
-    with pytest.raises(ArgumentError, match="divisors"):
+    with pytest.raises(ArgumentError, match="6 is not a multiple of 4"):
         run(*arrays(3, 6), 1.0, *([a[0]] if bias else []))
 
 
@@ -193,7 +193,7 @@ def test_what_fake_tensors_promise_is_checked() -> None:
         run(a, 1)
     with pytest.raises(ValueError, match="'b_shape.*': 112.*'a_shape.*' is 128|one symbol"):
         run(a, b[:112])
-    with pytest.raises(ValueError, match="divisors|known divisors"):
+    with pytest.raises(ValueError, match="126 is not a multiple of 16"):
         run(a[:126], b[:126])
     with pytest.raises(ValueError, match="multiple of 16 bytes"):
         run(whole[start + 1 : start + 129], b)

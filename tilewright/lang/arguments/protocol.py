@@ -134,7 +134,10 @@ class Protocol(Argument):
             if isinstance(want, Integer):
                 low = 0 if want.facts.nonneg else -(1 << (want.width - 1))
                 if got % want.divisibility or not low <= got < 1 << (want.width - 1):
-                    raise self.wrong(f"{describe(self.template)}, whose leaves have known divisors and widths,", value)
+                    least = "0" if want.facts.nonneg else f"-2**{want.width - 1}"
+                    fault = f"a multiple of {want.divisibility}"
+                    fault = fault if got % want.divisibility else f"between {least} and 2**{want.width - 1}"
+                    raise self.wrong(describe(self.template), f"{describe(value)}: {got} is not {fault}")
                 leaves.append(got)
             elif want != got and not any_fits:
                 raise self.wrong(describe(self.template), value)

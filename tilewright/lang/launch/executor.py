@@ -195,6 +195,11 @@ class Executor(CompiledFunction):
         return self._artifact("cubin")
 
     @property
+    def __sass__(self) -> Any:
+        """The machine code of the kernel as text (a list for several); ``nvdisasm`` must be installed."""
+        return self._artifact("sass")
+
+    @property
     def __mlir__(self) -> str:
         """The IR of the host function and its kernels as text."""
         return "\n".join(map(str, (self.host, *self.kernels)))

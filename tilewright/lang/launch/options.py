@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
@@ -15,6 +16,7 @@ from tilewright.errors import ArgumentError, nearest
 from tilewright.ir.core import Block, Function
 from tilewright.ir.target import architecture
 from tilewright.lang.launch.machine import MACHINES
+from tilewright.lang.staging.ranges import HintWarning
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,9 @@ class CompileOptions:
     Attributes:
         opt_level: 0 to 3, ptxas' optimisation level.
         enable_assertions: whether the assertions of kernels and host functions are checked, on either machine.
-        keep_ptx, keep_cubin: write each kernel's PTX or cubin into the folder that ``TILEWRIGHT_DUMP`` names, else
+        keep_ptx, keep_cubin, keep_sass: write each kernel's PTX, cubin or machine code as text into the folder that ``TILEWRIGHT_DUMP`` names, else
             into the current one, as ``cute.compile`` returns. The device compiler (NVRTC) must be installed; no GPU is
-            needed. The executor's ``__ptx__`` and ``__cubin__`` have them in any case.
+            needed. The executor's ``__ptx__``, ``__cubin__`` and ``__sass__`` have them in any case.
         generate_line_info: the machine code names the lines of the user's Python; so does ``TILEWRIGHT_LINEINFO=1``.
         ptxas_options: words for ptxas, such as ``"-v --maxrregcount=128"``.
         gpu_arch: compile for this architecture (``"sm_90a"``); a launch on a GPU that cannot run it is an error. Left
@@ -40,6 +42,7 @@ class CompileOptions:
     enable_assertions: bool = True
     keep_ptx: bool = False
     keep_cubin: bool = False
+    keep_sass: bool = False
     generate_line_info: bool = False
     ptxas_options: str = ""
     gpu_arch: str = ""
@@ -69,6 +72,7 @@ OptLevel = _option("OptLevel", "opt_level", 3)
 EnableAssertions = _option("EnableAssertions", "enable_assertions")
 KeepPTX = _option("KeepPTX", "keep_ptx")
 KeepCUBIN = _option("KeepCUBIN", "keep_cubin")
+KeepSASS = _option("KeepSASS", "keep_sass")
 GenerateLineInfo = _option("GenerateLineInfo", "generate_line_info")
 PtxasOptions = _option("PtxasOptions", "ptxas_options", "")
 GPUArch = _option("GPUArch", "gpu_arch", "")
@@ -87,6 +91,15 @@ def check(field: str, value: Any) -> None:
     wanted = type(getattr(CompileOptions(), field))
     if not isinstance(value, wanted):
         raise ArgumentError(f"{field.replace('_', '-')} takes a {wanted.__name__}, not {value!r}")
+
+
+def warn_of_marks() -> None:
+    """``options="iket"`` asks for the marks of ``cute.experimental.iket`` to be recorded."""
+    warnings.warn(
+        "options='iket': marks and ranges are not recorded here; tilewright.viz.timeline draws what warps do when",
+        HintWarning,
+        stacklevel=4,
+    )
 
 
 _TRUTH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -116,6 +129,9 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
         raise ArgumentError(f"options={text!r}: {wrong}") from None
     while words:
         word = words.pop(0)
+        if word == "iket":
+            warn_of_marks()
+            continue
         name, _, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or name not in known:
             hint = nearest(name, known) or f"; there are {', '.join('--' + n for n in known)}"
@@ -153,7 +169,7 @@ def _without_assertions(block: Block) -> None:
 
 def keep(options: CompileOptions, kernels: Iterable[Function]) -> None:
     """Write the files that ``options`` ask for. Raises MachineError where there is no device compiler."""
-    wanted = [suffix for suffix in ("ptx", "cubin") if getattr(options, f"keep_{suffix}")]
+    wanted = [suffix for suffix in ("ptx", "cubin", "sass") if getattr(options, f"keep_{suffix}")]
     if not wanted:
         return
     compiler: Any = import_module(MACHINES["cuda"])  # not the machine: compiling needs no GPU
