@@ -164,4 +164,5 @@ def test_tensors_print_their_device() -> None:
     assert str(half) == "tensor([[0.],\n        [0.]], device='cuda:0', dtype=torch.float16)"
     assert f"{torch.empty(0, 3, device='cuda')}" == "tensor([], device='cuda:0', size=(0, 3))"
     grad = torch.ones(1, device="cuda", requires_grad=True)
-    assert repr(grad) == "tensor([1.], device='cuda:0', requires_grad=True)" and repr(grad.cpu().detach()) == "tensor([1.])"
+    assert repr(grad) == "tensor([1.], device='cuda:0', requires_grad=True)"
+    assert repr(grad.cpu().detach()) == "tensor([1.])"

@@ -26,9 +26,10 @@ class CompileOptions:
     Attributes:
         opt_level: 0 to 3, ptxas' optimisation level.
         enable_assertions: whether the assertions of kernels and host functions are checked, on either machine.
-        keep_ptx, keep_cubin, keep_sass: write each kernel's PTX, cubin or machine code as text into the folder that ``TILEWRIGHT_DUMP`` names, else
-            into the current one, as ``cute.compile`` returns. The device compiler (NVRTC) must be installed; no GPU is
-            needed. The executor's ``__ptx__``, ``__cubin__`` and ``__sass__`` have them in any case.
+        keep_ptx, keep_cubin, keep_sass: write each kernel's PTX, cubin or machine code as text into the folder that
+            ``TILEWRIGHT_DUMP`` names, else into the current one, as ``cute.compile`` returns. The device compiler
+            (NVRTC) must be installed; no GPU is needed. The executor's ``__ptx__``, ``__cubin__`` and ``__sass__`` have
+            them in any case.
         generate_line_info: the machine code names the lines of the user's Python; so does ``TILEWRIGHT_LINEINFO=1``.
         ptxas_options: words for ptxas, such as ``"-v --maxrregcount=128"``.
         gpu_arch: compile for this architecture (``"sm_90a"``); a launch on a GPU that cannot run it is an error. Left

@@ -20,8 +20,8 @@ def autotune_jit(
     warmup_iterations: int = 10, iterations: int = 100, derived_params: Mapping[str, Callable[..., Any]] | None = None,
     prune_configs: Callable[..., bool] | None = None,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """Decorator of a ``@cute.jit`` function: its keyword parameters in ``params_dict`` are chosen by timing. Of a class,
-    those of its constructor are, and its ``__call__`` is timed.
+    """Decorator of a ``@cute.jit`` function: its keyword parameters in ``params_dict`` are chosen by timing. Of a
+    class, those of its constructor are, and its ``__call__`` is timed.
 
     They are chosen at the first call, and again for each new combination of the arguments named in
     ``update_on_change``; ``_best_config`` of the function (of the instance) has what was chosen last.
@@ -119,9 +119,9 @@ def autotune_suite(
     every case, and ranks them.
 
     ``make_arguments(*case)`` gives fresh arguments; ``workspace_count`` sets of them are used in turn. Returns
-    ``reports``, for each case a list of ``{"config", "time_us"}``, fastest first (``time_us`` is None and ``"error"`` the
-    exception where it cannot run), and ``recommended``, a list of ``{"config", "accepted", "mean_time_us"}``: first those
-    that most cases accept, which is to say have within their fastest ``accept_percentile`` per cent.
+    ``reports``, for each case a list of ``{"config", "time_us"}``, fastest first (``time_us`` is None and ``"error"``
+    the exception where it cannot run), and ``recommended``, a list of ``{"config", "accepted", "mean_time_us"}``: first
+    those that most cases accept, which is to say have within their fastest ``accept_percentile`` per cent.
     Raises CantImplementError where a case has no configuration that runs.
     """
     tried = configurations(params_dict, prune_configs, derived_params)
