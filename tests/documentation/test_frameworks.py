@@ -203,3 +203,24 @@ def test_pointers_of_ctypes_memory():
 
     double(make_ptr(cutlass.Float32, ctypes.addressof(memory), cute.AddressSpace.gmem), 4)
     assert list(memory) == [2, 4, 6, 8]
+
+
+def test_a_pointers_memory_chooses_code(capfd):
+    @cute.jit
+    def create_tensor_from_ptr(ptr: cute.Pointer):
+        tensor = cute.make_tensor(ptr, cute.make_layout((2, 3), stride=(3, 1)))
+        if ptr.memspace == cute.runtime.AddressSpace.generic:
+            cute.printf("generic tensor")
+            tensor.fill(1)
+            cute.print_tensor(tensor)
+        elif ptr.memspace == cute.runtime.AddressSpace.gmem:
+            cute.printf("gmem tensor")
+
+    a = torch.zeros(2, 3)
+    create_tensor_from_ptr(make_ptr(cutlass.Float32, a.data_ptr(), cute.AddressSpace.generic, assumed_align=4))
+    create_tensor_from_ptr(make_ptr(cutlass.Float32, a.data_ptr(), cute.AddressSpace.gmem))
+    assert a.sum() == 6 and capfd.readouterr().out == (
+        "generic tensor\n"
+        f"tensor(raw_ptr(0x{a.data_ptr():016x}: f32, generic, align<4>) o (2,3):(3,1), data=\n"
+        "       [[1.000000, 1.000000, 1.000000],\n        [1.000000, 1.000000, 1.000000]])\ngmem tensor\n"
+    )
