@@ -20,7 +20,8 @@ MODULES = [
 ]  # fmt: skip
 # Any number of numbers, layouts, trees, things to print, or the arguments of another function.
 ANY_NUMBER = {
-    "max", "min", "range", "range_constexpr", "range_dynamic", "Layout.compose", "Layout.with_shape", "ComposedLayout.compose",
+    "max", "min", "range", "range_constexpr", "range_dynamic", "Layout.compose", "Layout.with_shape",
+    "ComposedLayout.compose",
     "ComposedLayout.with_shape", "Tensor.compose", "TensorSSA.map", "compile", "make_tile", "printf", "transform_apply",
     "transform_leaf", "tuple_cat", "JitArguments", "explain",
 }  # fmt: skip

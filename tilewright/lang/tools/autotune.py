@@ -142,10 +142,7 @@ def autotune_suite(
 
 def _timed(func: Any, config: dict[str, Any], sets: list[JitArguments], warmup: int, count: int, stream: Any) -> Any:
     try:
-        if inspect.isclass(func):
-            run = func(**config)
-        else:
-            run = _with(func, config)
+        run: Any = func(**config) if inspect.isclass(func) else _with(func, config)
         turn = iter(range(1 << 62))
         took = benchmark(
             run, warmup_iterations=warmup, iterations=count, stream=stream, workspace_count=len(sets),
