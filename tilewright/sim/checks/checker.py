@@ -41,6 +41,10 @@ class Checker(Observer):
     def __init__(self, findings: Findings, order: HappensBefore, thorough: bool) -> None:
         self.findings, self.order, self.thorough = findings, order, thorough
 
+    def asks_order(self) -> bool:
+        """Whether it will still ask ``self.order`` in this launch; where nobody does, that is no longer kept."""
+        return self.uses_order
+
     @classmethod
     def concerns(cls, facts: Facts) -> bool:
         """Whether the kernel has anything for this checker to look at. A checker of mbarriers costs a kernel without

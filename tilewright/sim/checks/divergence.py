@@ -13,7 +13,7 @@ from tilewright.sim.barriers import NAMED
 from tilewright.sim.checks.actors import actor, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.sites import Facts
+from tilewright.sim.checks.sites import Facts, facts
 from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Usual:
         self.phase, self.number, self.before = np.zeros((3, blocks), np.int64)
         self.strange = np.zeros(blocks, bool)  # others have come, too
         self.came, self.clock = np.zeros((2, blocks * self.per), np.int64)
+        self.same = np.ones(blocks * self.per, np.int64)
 
     def takes(self, warps: Array, target: Array, number: int, now: Array) -> bool:
         """Note that these warps come to the ``sync_threads`` of a number; False if all is to be looked at."""
@@ -86,12 +87,20 @@ class Divergence(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
+        # Where all barriers are sync_threads, nobody can be a phase ahead, and what the others know is not asked for.
+        orders = ((op, o) for op in facts(launch.program).calls for o in op.attrs["atom"].orders)
+        self.named = any(
+            o.through == "barrier" and not isinstance(op.attrs["atom"], SyncThreads) for op, o in orders
+        )  # fmt: skip
         self.usual: dict[Wave, Usual] = {}
         self.ops: list[Op] = []  # by their numbers, from 1 on, the sync_threads
         self.numbers: dict[int, int] = {}
         self.meetings: dict[tuple[Wave, int], Meeting] = {}
         # For each warp the masked sync_warp that some lanes have come to: mask, lanes, op.
         self.pending: dict[tuple[Wave, int], dict[int, tuple[int, Op]]] = {}
+
+    def asks_order(self) -> bool:
+        return self.named
 
     def wave(self, wave: Wave) -> None:
         self.usual[wave] = Usual(wave)
@@ -105,9 +114,9 @@ class Divergence(Checker):
         usual = self.usual[wave]
         if whole:
             warps = group.warps if rows.size == group.warps.size else group.warps[rows]
-            if usual.takes(warps, target, self._number(op), self.order.waves[wave].now):
+            if usual.takes(warps, target, self._number(op), self._now(wave)):
                 return
-        meetings = self.order.barriers[wave]
+        now, before = self._now(wave), self.order.barriers[wave].before if self.named else None
         for k, row in enumerate(rows):
             warp, key = int(group.warps[row]), (wave, int(keys[k]))
             meeting = self.meetings.get(key)
@@ -121,11 +130,15 @@ class Divergence(Checker):
                 meeting.phase, meeting.came = phase, {}
             if warp in meeting.came:
                 self._twice(group, int(row), op, meeting, int(keys[k]) % NAMED)
-            elif meeting.last and not self._knows(wave, meeting, warp, meetings.before[k]):
+            elif before is not None and meeting.last and not self._knows(wave, meeting, warp, before[k]):
                 self._shared(group, int(row), op, meeting, int(keys[k]) % NAMED)
-            meeting.came[warp] = (op, int(self.order.waves[wave].now[warp]) if waits else 0)
+            meeting.came[warp] = (op, int(now[warp]) if waits else 0)
             if whole:
                 self._elsewhere(group, int(row), op, meeting)
+
+    def _now(self, wave: Wave) -> Array:
+        """The clocks of the wave's warps; where nobody asks what is known, they are all the same."""
+        return self.order.waves[wave].now if self.named else self.usual[wave].same
 
     def _number(self, op: Op) -> int:
         found = self.numbers.get(id(op))
@@ -197,12 +210,13 @@ class Divergence(Checker):
             return
         active = np.ones((group.warps.size, WARP), bool) if group.mask is None else group.mask.reshape(-1, WARP)
         named = self._mask(group, op)
-        exists = self.order.waves[group.wave].exists
+        there = group.existing()
+        exists = np.ones((group.warps.size, WARP), bool) if there is None else there.reshape(-1, WARP)
         bits = 1 << np.arange(WARP, dtype=np.int64)
         for row in np.flatnonzero(active.any(1)):
             warp = int(group.warps[row])
             here = int((active[row] * bits).sum())
-            mask = int(named[row]) & int((exists[warp] * bits).sum())
+            mask = int(named[row]) & int((exists[row] * bits).sum())
             if here & ~mask:
                 self._outside(group, int(row), op, here & ~mask)
             pending = self.pending.get((group.wave, warp), {})

@@ -280,7 +280,7 @@ class Races(Checker):
         self.pending.clear()
         self.cells.owners.clear()
         assert group.events is not None
-        others = [o for o in group.events.observers if o is not self and getattr(o, "uses_order", False)]
+        others = [o for o in group.events.observers if isinstance(o, Checker) and o is not self and o.asks_order()]
         group.events.dismiss([self] if others else [self, self.order])
 
 

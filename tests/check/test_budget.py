@@ -1,0 +1,49 @@
+"""When the budget of the default check for races is spent, nobody keeps what it asked for, and the others go on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.check.pairs import launch, shared
+from tilewright import cute, sim
+from tilewright.sim.checks import races
+from tilewright.sim.checks.collect import collecting
+from tilewright.sim.checks.order import HappensBefore
+
+
+@cute.kernel
+def exchanges(y: cute.Tensor):
+    """Blocks of several waves whose warps meet at two barriers; the last two warps come from other places to one."""
+    t, _, _ = cute.arch.thread_idx()
+    b, _, _ = cute.arch.block_idx()
+    s = shared(64)
+    for turn in range(4):
+        s[t] = cute.Float32(t + turn)
+        cute.arch.sync_threads()
+        y[64 * b + t] = s[63 - t]
+        cute.arch.sync_threads()
+    if b == 9:
+        if t < 32:
+            cute.arch.sync_threads()
+        else:
+            cute.arch.sync_threads()
+
+
+@pytest.mark.parametrize("budget", [0, 1000, 1 << 18])
+def test_the_others_go_on(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(races, "BUDGET", budget)
+    waves = []
+    begin = HappensBefore.wave
+
+    def wave(self: HappensBefore, wave: object) -> None:
+        waves.append(wave)
+        begin(self, wave)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(HappensBefore, "wave", wave)
+    y = np.zeros(640, np.float32)
+    with sim.options(check="default", lanes=128), collecting() as report:
+        launch(exchanges, y, grid=10)
+    assert report.rules == ["barrier-divergent"]
+    assert (y.reshape(10, 64) == 66 - np.arange(64)).all()
+    assert len(waves) == (5 if budget > 1000 else 1)  # of two blocks each; the order is kept as long as somebody asks
