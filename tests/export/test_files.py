@@ -297,3 +297,25 @@ def test_the_same_function_gives_the_same_files(tmp_path: Path) -> None:
         compiled_add().export_to_c(tmp_path / folder, "add")
     for name in ("add.h", "add.c", "add.o"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@needs_compiler
+def test_sizes_and_constants_in_the_header(tmp_path: Path) -> None:
+    """Arrays of static layouts have their size as a macro, the exporter's own numbers too."""
+    a, b = from_dlpack(np.zeros((4, 6), np.float16)[:, :5]), np.zeros((4, 5), np.float16)
+    executor = cute.compile(copy, a, b)
+    executor.export_to_c(tmp_path, "first", gpu_arch="sm_80", constants={"WORKSPACE_BYTES": 1 << 40, "LEAST": -1})
+    text = """
+#include <stdio.h>
+#include "first.h"
+int main(void) {
+  printf("%lld %lld %lld", (long long)first_Tensor_a_BYTES, (long long)first_WORKSPACE_BYTES, (long long)first_LEAST);
+  return 0;
+}
+"""
+    assert run_c(text, tmp_path, ["first"]).stdout.split() == [str(2 * (3 * 6 + 5)), str(1 << 40), "-1"]
+    assert "first_Tensor_b_BYTES" not in (tmp_path / "first.h").read_text()
+    for constants, text in (({"2x": 1}, "2x"), ({"X": 1.5}, "1.5"), ({"X": 1 << 64}, "64 bits"), ({"X": True}, "True")):
+        with pytest.raises(ArgumentError, match=text):
+            executor.export_to_c(tmp_path, "second", constants=constants)
+    assert "second.h" not in listing(tmp_path)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.export.harness import Driver, GpuArray, needs_compiler
+from tests.export.harness import Driver, GpuArray, needs_compiler, run_c
 from tests.export.test_calls import both
 from tilewright import cute
 from tilewright.gemm.arrays import Matrix
@@ -64,6 +64,18 @@ def test_stream_k(driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = both(executor, args, driver, tmp_path, monkeypatch, gpu_arch="sm_90a")
     workspace = WORKSPACE.to_bytes(8, "little").hex()
     assert "grid 132 1 1" in found.launches[0] and workspace in found.launches[0].split()
+
+
+def test_the_header_says_how_large_the_workspace_is(driver: Driver, tmp_path: Path) -> None:
+    config, shape = KERNELS["hopper_f16"].config, (1152, 4096, 512)
+    executor, args = gemm(config, shape, stream_k=True)
+    needed = workspace_of(args[5].plan, config, (*shape, 1), False)
+    sizes = {"PARTIALS_BYTES": 4 * needed.partials, "FLAGS_BYTES": 4 * needed.flags}
+    executor.export_to_c(str(tmp_path), "gemm", gpu_arch="sm_90a", constants=sizes)
+    prints = "".join(f'printf("%lld\\n", (long long)gemm_{name});' for name in sizes)
+    text = '#include <stdio.h>\n#include "gemm.h"\nint main(void) {' + prints + " return 0; }"
+    assert run_c(text, tmp_path, ["gemm"], driver).stdout.split() == [str(size) for size in sizes.values()]
+    assert min(sizes.values()) > 0
 
 
 def test_ampere_gemm_for_two_architectures(driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

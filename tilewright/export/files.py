@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,18 +29,19 @@ MARK = "a function compiled by Tilewright"
 
 def export_to_c(
     executor: Any, file_path: str | os.PathLike[str], file_name: str | None = None, function_prefix: str = "",
-    *, function_name: str = "", gpu_arch: str | Sequence[str] = (),
+    *, function_name: str = "", gpu_arch: str | Sequence[str] = (), constants: Mapping[str, int] | None = None,
 ) -> None:  # fmt: skip
     """See :meth:`tilewright.lang.launch.executor.Executor.export_to_c`."""
     folder, name, prefix = _places(file_path, file_name, function_prefix or function_name)
     archs = _architectures(gpu_arch, executor)
     _check(executor, folder, name, prefix)
     parameters = parameters_of(executor, prefix)
+    macros = _macros(constants or {}, prefix)
     compiled = {arch: [_compiled(kernel, executor.options, arch) for kernel in executor.kernels] for arch in archs}
     from tilewright import __version__
 
     files = {
-        f"{name}.h": header(parameters, prefix, name, __version__, archs, executor.host.name),
+        f"{name}.h": header(parameters, prefix, name, __version__, archs, executor.host.name, macros),
         f"{name}.c": launcher(executor, parameters, prefix, name, compiled),
     }
     _write(folder, name, files)
@@ -61,6 +62,15 @@ def _places(file_path: Any, file_name: str | None, prefix: str) -> tuple[Path, s
     what = "function_prefix" if prefix else "file_name (which is the function_prefix where none is given)"
     check_prefix(prefix or file_name, what)
     return path, file_name, prefix or file_name
+
+
+def _macros(constants: Mapping[str, int], prefix: str) -> dict[str, int]:
+    """The constants by the names of their macros."""
+    for name, value in constants.items():
+        check_prefix(name, "a name of constants")
+        if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) < value < 1 << 63:
+            raise ArgumentError(f"export_to_c: constants[{name!r}] is {value!r}; an integer of 64 bits")
+    return {f"{prefix}_{name}": value for name, value in constants.items()}
 
 
 def _architectures(gpu_arch: str | Sequence[str], executor: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tilewright.export.interface import STREAM, CParameter, parameters_of
@@ -75,12 +76,14 @@ def declaration(parameters: list[CParameter], prefix: str) -> str:
 
 
 def header(
-    parameters: list[CParameter], prefix: str, file_name: str, version: str, architectures: list[str], name: str
+    parameters: list[CParameter], prefix: str, file_name: str, version: str, architectures: list[str], name: str,
+    macros: Mapping[str, int],
 ) -> str:  # fmt: skip
     """The text of the header."""
     from tilewright.export.names import identifier
 
-    tensors = "".join(_struct(p) for p in parameters if p.fields)
+    tensors = "".join(f"\n#define {macro} INT64_C({value})" for macro, value in macros.items())
+    tensors += "\n" * bool(macros) + "".join(_struct(p) for p in parameters if p.fields)
     lines = [f"   {p.name}: {p.comment}" for p in parameters]
     last = "" if any(p.declaration.startswith(STREAM) for p in parameters) else "   It launches on the default stream."
     comment = "\n".join([f"/* Launches {name}.", *lines, *([last] if last else [])]) + " */"
@@ -93,4 +96,8 @@ def header(
 
 def _struct(parameter: CParameter) -> str:
     fields = "".join(f"\n  {line}" for line in parameter.fields)
-    return f"\ntypedef struct {{ /* {parameter.comment} */{fields}\n}} {parameter.type};\n"
+    text = f"\ntypedef struct {{ /* {parameter.comment} */{fields}\n}} {parameter.type};\n"
+    if parameter.nbytes is None:
+        return text
+    size = f"{parameter.type.removesuffix('_t')}_BYTES"
+    return text + f"#define {size} INT64_C({parameter.nbytes}) /* what data points to */\n"

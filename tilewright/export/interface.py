@@ -22,6 +22,7 @@ from tilewright.lang.arguments.protocol import Protocol
 from tilewright.lang.numbers.facts import EXTENT_BOUND
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.pointer import HostPointer
+from tilewright.layout import cosize
 from tilewright.layout.tuples import flatten_to_tuple
 
 STREAM = "struct CUstream_st *"
@@ -31,7 +32,7 @@ STREAM = "struct CUstream_st *"
 class CParameter:
     """One parameter of the wrapper. ``values`` are the C expressions of the run-time values, in their order;
     ``fields`` those of a tensor's struct (with ``type`` its name); ``checks`` statements that refuse what the function
-    was not compiled for."""
+    was not compiled for. ``nbytes``: what an array takes whose layout is static."""
 
     name: str
     declaration: str
@@ -40,6 +41,7 @@ class CParameter:
     fields: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     comment: str = ""
+    nbytes: int | None = None
 
 
 def parameters_of(executor: Any, prefix: str) -> list[CParameter]:
@@ -114,6 +116,8 @@ def _tensor(template: HostTensor, types: list[Type], name: str, prefix: str) -> 
             made.values.append(f"({C_TYPES[leaf.ir_type.name]}){place}")
             reach.append(place)
             i += 1
+    if len(made.values) == 1:  # the address alone
+        made.nbytes = -(-cosize(layout) * template.element_type.width // 8)
     if not template.engine.wide and len(made.values) > 1:
         extents, steps = ", ".join(reach[: len(shape)]), ", ".join(reach[len(shape) :])
         made.checks.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from os import PathLike
@@ -138,7 +138,7 @@ class Executor(CompiledFunction):
 
     def export_to_c(
         self, file_path: str | PathLike[str], file_name: str | None = None, function_prefix: str = "", *,
-        function_name: str = "", gpu_arch: str | Sequence[str] = (),
+        function_name: str = "", gpu_arch: str | Sequence[str] = (), constants: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         """Write the function as C, to be built into a program that has no Python (docs/ahead_of_time.md).
 
@@ -150,7 +150,8 @@ class Executor(CompiledFunction):
 
         The kernels are compiled for the architectures ``gpu_arch`` (``"sm_90a"``, or several: ``("sm_80", "sm_90a")``;
         by default that of ``cute.compile``'s ``--gpu-arch``, else that of the GPU here, else sm_90a); no GPU is needed.
-        ``export_to_c("folder/name.o", function_name="prefix")`` is the same in one path.
+        ``export_to_c("folder/name.o", function_name="prefix")`` is the same in one path. ``constants``: numbers that
+        the C program needs, such as ``{"WORKSPACE_BYTES": n}``: a macro ``{prefix}_WORKSPACE_BYTES`` of the header.
 
         Raises before a file is written: ArgumentError for a prefix that is no C name or is another file's in the
         folder, for arguments and host code that have no C form, and for a folder that cannot be written;
@@ -159,7 +160,8 @@ class Executor(CompiledFunction):
         """
         __tracebackhide__ = True
         write: Any = import_module(EXPORTER).export_to_c
-        write(self, file_path, file_name, function_prefix, function_name=function_name, gpu_arch=gpu_arch)
+        more = {"function_name": function_name, "gpu_arch": gpu_arch, "constants": constants}
+        write(self, file_path, file_name, function_prefix, **more)
 
     @property
     def equal_values(self) -> list[tuple[int, int]]:
