@@ -161,6 +161,37 @@ def a_second_grid_barrier_for_one_block_too_few(bug: bool) -> None:
     grid_rounds(few=1 if bug else 0, rounds=2, threads=64)
 
 
+FIXUP = ("parts[b, t] = b + t", "total += parts[i, t]")
+
+
+@pair("data-race", *FIXUP)
+def a_sum_that_waits_for_one_block_too_few(bug: bool) -> None:
+    """Block 0 adds up what the others have left; those end before it has seen the count."""
+    few = 1 if bug else 0
+
+    @cute.kernel
+    def kernel(parts: cute.Tensor, count: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        blocks, _, _ = cute.arch.grid_dim()
+        if b > 0:
+            parts[b, t] = b + t
+            cute.arch.sync_threads()
+            if t == 0:
+                cute.arch.atomic_add(count.iterator, cutlass.Int32(1), sem="release")
+        else:
+            if t == 0:
+                while cute.arch.load(count.iterator, sem="acquire") < blocks - 1 - few:
+                    pass
+            cute.arch.sync_threads()
+            total = cutlass.Int32(0)
+            for i in cutlass.range(1, blocks, unroll=1):
+                total += parts[i, t]
+            y[t] = total
+
+    launch(kernel, np.zeros((5, 64), I32), np.zeros(1, I32), np.zeros(64, I32), grid=5)
+
+
 def chain(middle: str) -> None:
     """Block 0 writes and tells block 1, which tells block 2, which reads: causality through a third block."""
 

@@ -63,6 +63,7 @@ class Launch:
         self.current: tuple[int, int] | None = None
         self.holds_back = False  # whether one cluster of each wave goes on only when no other can (checks ask for it)
         self.held_back: set[tuple[int, int]] = set()  # (wave, tag)
+        self.asked = False  # whether those that spin have had a turn since anybody else changed something
         self.idle = 0
         self.started = 0
         self.turns = 0
@@ -99,6 +100,8 @@ class Launch:
         # A group goes on when all its warps can. Parting it as soon as some can would leave groups of single warps
         # after each barrier; that is done only when nobody else can go on (``_unblock``).
         able = self._able()
+        if self.held_back and able and not self.asked and self._only_held_back(able):
+            able = self._able()
         if not able:
             return None
         keys = sorted({(id(g.wave), g.tag) for g in able}, key=lambda k: k[1])
@@ -116,6 +119,16 @@ class Launch:
         merged = merge(level)
         self._replace(level, [merged])
         return merged
+
+    def _only_held_back(self, able: list[Group]) -> bool:
+        """Whether those that are held back would go on now although others spin; these get a turn first."""
+        spinning = [g for g in self.groups if g.yielded]
+        if not spinning or not all((id(g.wave), g.tag) in self.held_back for g in able):
+            return False
+        for group in spinning:
+            group.yielded = False
+        self.asked = True
+        return True
 
     def _able(self) -> list[Group]:
         """Those that can go on."""
@@ -223,6 +236,7 @@ class Launch:
         # Progress is anything but a turn of a loop that changed nothing; it starts the count of idle rounds anew.
         if not group.yielded and not group.still:
             self.idle = 0
+            self.asked = False
         if outcome == SPLIT:
             parts, group.parts = group.parts, []
             children = self._parted(group, parts)
