@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +17,11 @@ from tests.gemm.test_reductions import AMPERE, bias_relu
 from tilewright import cute, sim
 from tilewright.errors import ArgumentError, ConstraintError, TilewrightError
 from tilewright.gemm import GemmUniversal, KernelEntry, StreamK, cross_compile, gemm, kernels, launcher
+from tilewright.gemm.choice.choose import best
 from tilewright.gemm.schedule.fixup import Fixup
 from tilewright.gemm.schedule.launch import workspace_of
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
+from tilewright.gemm.tuning.candidate import Candidate
 from tilewright.lang.launch.machine import machine_of
 
 ENTRY = sized((64, 32), epilogue_columns=8)
@@ -220,7 +223,7 @@ def test_blocks_run_at_once_or_not_at_all() -> None:
     a, b = operands("hopper_f16", 72, 72, 640)
     out = np.zeros((72, 72), np.float16)
     plan = shares_of(ENTRY, (72, 72, 640), (6, 20), 20)
-    for reduction, asked in (("shared", ("cooperative",)), ("mixed", ("use_pdl",)), ("atomic", ("use_pdl",))):
+    for reduction, asked in (("shared", ("use_pdl", "cooperative")), ("mixed", ("use_pdl",)), ("atomic", ("use_pdl",))):
         launch = launcher(a, b, out, kernel=ENTRY, decomposition=plan, reduction=reduction)
         with machine_of("cpu").profile(None) as profile:
             launch()
@@ -232,6 +235,31 @@ def test_blocks_run_at_once_or_not_at_all() -> None:
     pairs = sized((64, 32), epilogue_columns=8, cluster=(2, 1))
     with sim.options(sms=10), pytest.raises(ConstraintError, match="6 clusters share tiles .* runs 5 at once"):
         gemm(a, b, kernel=pairs, decomposition=shares_of(pairs, (72, 72, 640), (3, 6)), reduction="shared")
+
+
+def test_the_librarys_plan() -> None:
+    """As on a GPU of a few multiprocessors: nothing is said of the size and the shares."""
+    m, n, k = 72, 136, 4096
+    a, b = operands("hopper_f16", m, n, k)
+    d = np.zeros((m, n), np.float16)
+    with sim.options(sizes="gpu", sms=16):
+        launch = launcher(a, b, d, kernel="hopper_f16", decomposition="stream_k", reduction="shared")
+        with machine_of("cpu").profile(None) as profile:
+            launch()
+    assert profile.launches[0][1].attributes == ("use_pdl", "cooperative")
+    np.testing.assert_array_equal(d, product(a, b).astype(np.float16))
+
+
+def test_it_can_be_written_down() -> None:
+    """As tuning remembers it."""
+    entry, plan = best(kernels()["hopper_f16"], "auto", (136, 512, 32768, 1), (132, 232448))
+    written = Candidate.of(entry, plan)
+    read = Candidate.from_json(json.loads(json.dumps(written.to_json())))
+    assert read == written and "that add up" in str(read)
+    assert read.entry.config == entry.config
+    again = read.decomposition((136, 512, 32768, 1), 132, 232448)
+    assert isinstance(again, StreamK) and plan is not None
+    assert (again.shared_reduction, again.sk_tiles, again.sk_blocks) == (True, plan.sk_tiles, plan.sk_blocks)
 
 
 def test_a_kernel_without_persistent_blocks() -> None:

@@ -14,7 +14,8 @@ from tilewright import sim
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher, stage
 from tilewright.gemm.choice.choose import Options, best, sharing
-from tilewright.gemm.choice.ways import EVEN, HOPPER_PARTS, PARTS
+from tilewright.gemm.choice.ways import EVEN, PARTS, cluster_size
+from tilewright.lang.tools.hardware import clusters_at_once
 
 H200 = (132, 232448)
 
@@ -131,12 +132,36 @@ def test_plans_are_those_that_the_model_timed(name: str) -> None:
             if plan is None:
                 continue
             plan.check()
-            tiles, seen = plan.tiled_shape[0] * plan.tiled_shape[1], seen | {way.parts}
+            tiles, seen = plan.tiled_shape[0] * plan.tiled_shape[1], seen | {(way.parts, way.together)}
+            workers = clusters_at_once(132, cluster_size(way.config))
+            assert plan.shared_reduction is way.together
             if way.parts > 1:
                 assert plan.sk_tiles == tiles and plan.sk_blocks == min(tiles * way.parts, tiles * plan.iters_per_tile)
             else:
-                assert plan.sk_blocks <= 132 and (tiles - plan.sk_tiles) % 132 == 0 and plan.sk_tiles < 264
-    assert seen == {EVEN, *(HOPPER_PARTS if name.startswith("hopper") else PARTS)}
+                assert plan.sk_blocks <= workers and (tiles - plan.sk_tiles) % workers == 0
+                assert plan.sk_tiles < 2 * workers
+                if way.together:
+                    parts = min(workers // tiles, plan.iters_per_tile // 2)
+                    assert (plan.sk_tiles, plan.sk_blocks) == (tiles, tiles * parts)
+    hopper = name.startswith("hopper")
+    parts = {(number, False) for number in ((EVEN,) if hopper else (EVEN, *PARTS))}
+    assert seen == parts | ({(EVEN, True)} if hopper else set())
+
+
+def test_few_tiles_with_a_long_k_are_added_up_together() -> None:
+    """The choice goes to it by a clear margin, with a plan for as many clusters as run at once."""
+    entry = kernels()["hopper_f16"]
+    for problem in ((136, 512, 32768, 1), (128, 256, 65536, 1), (384, 512, 16384, 1)):
+        size, shares = best(entry, "auto", problem, H200)
+        at_once = clusters_at_once(132, cluster_size(size.config))
+        assert shares is not None and shares.shared_reduction and at_once * 15 // 16 <= shares.sk_blocks <= at_once
+        _, shares = best(entry, "auto", problem, H200, "atomic")
+        assert shares is None or not shares.shared_reduction
+        _, shares = best(entry, "stream_k", problem, H200, "shared")
+        assert shares is not None and shares.shared_reduction
+    for problem in ((4096, 4096, 4096, 1), (16, 4096, 4096, 1), (512, 512, 512, 1)):
+        _, shares = best(entry, "auto", problem, H200)
+        assert shares is None or not shares.shared_reduction
 
 
 def test_a_kernel_in_one_size_stays_in_it() -> None:

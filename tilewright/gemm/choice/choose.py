@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,25 +17,33 @@ from tilewright.gemm.schedule.streamk import StreamK
 
 DECOMPOSITIONS = ("auto", "data_parallel", "dynamic", "stream_k")
 Option = tuple[KernelEntry, StreamK | None]
+JOINING_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
+JOINING_COLUMNS = (64, 96, 128, 144, 160, 192, 224, 256)
+LEAST_JOINED = 64 * 128
+"""Of sizes whose blocks add up together: clusters, columns, elements of a tile."""
 
 
-def best(entry: KernelEntry, decomposition: str | StreamK, problem: Problem, limits: Limits) -> Option:
+def best(
+    entry: KernelEntry, decomposition: str | StreamK, problem: Problem, limits: Limits, reduction: str = "mixed"
+) -> Option:  # fmt: skip
     """The entry with the tile that suits the problem on such a GPU, and its Stream-K plan; None where every
-    block makes a tile of its own."""
+    block makes a tile of its own. ``reduction`` says which blocks may add up."""
     if isinstance(decomposition, StreamK):
         entry.config.check()
         return fitting([entry, *with_tiles(entry, limits, *sharing(entry))], decomposition, problem)
     if not isinstance(decomposition, str) or decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
         raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK, a SplitK or one of {known}")
-    return fastest(entry, decomposition, problem, limits)
+    return fastest(entry, decomposition, problem, limits, reduction)
 
 
 @lru_cache(maxsize=4096)
-def fastest(entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits) -> Option:
+def fastest(
+    entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits, reduction: str = "mixed"
+) -> Option:  # fmt: skip
     """The size that takes least time by the model. "stream_k" deals tiles out evenly where any size can win by it, even
     if another wins more without, or with tiles cut into equal parts."""
-    return Options.of(entry, limits).fastest(problem, decomposition)
+    return Options.of(entry, limits).fastest(problem, decomposition, reduction)
 
 
 class Options:
@@ -51,7 +61,9 @@ class Options:
             config.check()
         self.entries = {id(config): e for config, e in zip(configs, entries, strict=True)}
         shares = [may_share(config) and not (entry.shared is not None and config is entry.config) for config in configs]
-        self.ways = ways_of(configs, whole, shares)
+        together = with_tiles(entry, limits, *(c for config in configs for c in adding_together(config)))
+        self.entries.update((id(e.config), e) for e in together)
+        self.ways = ways_of(configs, whole, shares, [e.config for e in together])
         self.model = (HopperModel if isinstance(entry.config, HopperConfig) else AmpereModel)(self.ways, limits)
 
     @classmethod
@@ -59,12 +71,12 @@ class Options:
     def of(cls, entry: KernelEntry, limits: Limits) -> Options:
         return cls(entry, limits)
 
-    def best(self, problem: Problem, decomposition: str) -> Way:
+    def best(self, problem: Problem, decomposition: str, reduction: str = "mixed") -> Way:
         """The option of least time."""
-        if decomposition == "auto":
-            return self.ways[self.model.least(problem, True)]
-        if decomposition == "stream_k":
-            return self.ways[self.model.least(problem, True, self.model.even)]
+        if decomposition in ("auto", "stream_k"):
+            first = 0 if decomposition == "auto" else self.model.even
+            last = self.model.together if reduction == "atomic" else None
+            return self.ways[self.model.least(problem, True, first, last)]
         return self.ways[self.model.least(problem, False, last=self.model.alone or None)]
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
@@ -72,8 +84,8 @@ class Options:
         times = self.model.times(problem, decomposition in ("auto", "stream_k"))
         return float((times if decomposition in ("auto", "stream_k") else times[: self.model.alone or None]).min())
 
-    def fastest(self, problem: Problem, decomposition: str) -> Option:
-        way = self.best(problem, decomposition)
+    def fastest(self, problem: Problem, decomposition: str, reduction: str = "mixed") -> Option:
+        way = self.best(problem, decomposition, reduction)
         return self.entries[id(way.config)], way.plan(problem, self.limits)
 
 
@@ -83,6 +95,15 @@ def may_share(config: AnyConfig) -> bool:
     if not isinstance(config, HopperConfig):
         return config.math != "small_m"
     return config.cluster_size == 1 and not config.pingpong
+
+
+def adding_together(config: AnyConfig) -> Iterator[HopperConfig]:
+    """This size for blocks that add up the tiles that they share together, in narrow parts so that there is one for
+    each of many. Tiles are large, as operands are read once for each; a few widths will do."""
+    if isinstance(config, HopperConfig) and config.cluster in JOINING_CLUSTERS and not config.pingpong:
+        (bM, bN, _), columns = config.tile, config.part[1]
+        if config.cluster_k == 1 and bM * bN >= LEAST_JOINED and columns in JOINING_COLUMNS:
+            yield replace(config, epilogue_columns=8 if columns <= 144 else 16)
 
 
 def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:

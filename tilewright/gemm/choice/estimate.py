@@ -23,26 +23,29 @@ LESS, MORE = 1 - 2.5e-7, 1 + 2.5e-7
 
 class Scratch:
     """Memory for the vectors of one estimate: ``options`` numbers each, of which Stream-K's options have those from
-    ``even`` on."""
+    ``even`` on, and among them those that add up together those from ``together`` on."""
 
-    def __init__(self, options: int, even: int) -> None:
+    def __init__(self, options: int, even: int, together: int) -> None:
         self.extents: Vector = np.empty(3, np.float32)
         self.m, self.n, self.k = (self.extents[mode, ...] for mode in range(3))  # arrays of no dimension
         self.tiles = np.empty((3, options), np.float32)  # along M, N and K
         self.lines, self.columns, self.k_tiles = self.tiles
         self.waves, self.time, self.more = np.empty((3, options), np.float32)
         self.whole_waves = self.waves[:even]
-        self.shared = tuple(vector[even:] for vector in (self.time, self.waves, self.k_tiles))
-        self.spare = tuple(vector[even:] for vector in (self.lines, self.columns, self.more))
+        self.shared = tuple(vector[even:together] for vector in (self.time, self.waves, self.k_tiles))
+        self.spare = tuple(vector[even:together] for vector in (self.lines, self.columns, self.more))
+        self.joint = tuple(vector[together:] for vector in (self.time, self.waves, self.k_tiles, self.more))
 
 
 class Model(ABC):
-    """Microseconds of the options ``ways``: those from ``even`` on are Stream-K's, the first ``single`` give each tile
-    to one block or cluster, the first ``alone`` of these to one block."""
+    """Microseconds of the options ``ways``: those from ``even`` on are Stream-K's, of these those from ``together`` on
+    add up together, the first ``single`` give each tile to one block or cluster, the first ``alone`` of these to one
+    block."""
 
     def __init__(self, ways: Sequence[Way]) -> None:
         self.options = len(ways)
         self.even = sum(way.parts != EVEN for way in ways)
+        self.together = sum(not way.together for way in ways)
         self.single = sum(way.parts == 1 for way in ways)
         self.alone = sum(way.parts == 1 and not way.in_clusters for way in ways)
         self.unused: dict[bool, list[Scratch]] = {False: [], True: []}
@@ -86,7 +89,7 @@ class Model(ABC):
         try:
             return self.unused[shares].pop()
         except IndexError:
-            return Scratch(self.options if shares else self.single, self.even)
+            return Scratch(self.options if shares else self.single, self.even, self.together)
 
 
 def can_share(problem: Problem, sharing: bool) -> bool:
@@ -107,7 +110,7 @@ def cut(problem: Problem, by_m: Vector, by_n: Vector, by_k: Vector, scratch: Scr
 
 def near(ways: Sequence[Way]) -> Vector:
     """The factor of a wave that one tile is: waves that have begun are counted, and Stream-K's that are full."""
-    return np.where([way.parts == EVEN for way in ways], MORE, LESS)
+    return np.where([way.parts == EVEN and not way.together for way in ways], MORE, LESS)
 
 
 def single(vector: Any) -> Vector:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy import add, ceil, divide, floor, maximum, minimum, multiply, subtract
 
 from tilewright.gemm.choice.estimate import LESS, Model, Scratch, cut, near, single
-from tilewright.gemm.choice.ways import Limits, Problem, Vector, Way, along, rows
+from tilewright.gemm.choice.ways import NEVER, Limits, Problem, Vector, Way, along, rows
 from tilewright.gemm.config import HopperConfig
 from tilewright.lang.tools.hardware import clusters_at_once
 
@@ -31,6 +31,8 @@ MISALIGNED = 1.85  # how much slower rows are that do not begin at multiples of 
 SHARERS = 0.74  # n blocks that share an operand load it as if each had 1 / n^0.74 of it
 MEMORY_PER_US = 4.4e6  # bytes from memory
 L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
+CUT_LOADS, DEEP = 1.5, 4  # how much slower blocks load that share k tiles, where L2 does not hold both operands and K
+# is so many times M and N: few of them ask for the same lines at the same time
 LATENCY, FURTHER = 0.55, 0.2  # of a load; more for each doubling of a cluster whose blocks wait for each other
 TOGETHER = 0.015  # a k tile costs so much more for each doubling of such a cluster
 PART, STORE = 0.053, 7.5e-5  # the end of a tile: for each part and for each element of it
@@ -38,6 +40,8 @@ TURN = 0.29  # from one turn to the next
 LAST_PART, LAST_COLUMN = 0.33, 0.005  # the end of the last tile, which nothing hides: a part, and a column
 SHARED = 1.01  # how much slower the shared loop is
 SHARING, PEER_ELEMENT = 3.25, 5.7e-5  # exchanging sums: once, and for each element of each block of a tile
+JOINING, JOIN_ELEMENT = 4.0, 1.5e-4  # where all blocks of a tile add up: once, and for each element of a tile
+JOINED = 1.03  # how much slower their loop is taken to be: they are chosen where they are better by about so much
 SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
 CLUSTER = 0.15  # the start of a cluster, for each doubling
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
@@ -60,43 +64,51 @@ class HopperModel(Model):
         wave = near(ways) * [max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
                              for c, way in zip(configs, ways, strict=True)]  # fmt: skip
         sharing = np.array([way.parts != 1 for way in ways])
-        slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
+        slower = np.array([SHARED if way.parts > 1 else JOINED if way.together else 1.0 for way in ways])
         together = TOGETHER * np.array([doublings(config) for config in configs])
         loop = slower * [loop_us(config) for config in configs] + together
         crowded = slower * [loads_us(config) for config in configs]
         loads, crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
         even = slice(self.even, None)
         loads[even], crowd[even] = crowded[even], 0.0  # all multiprocessors work
-        ends = np.array([ends_us(config) for config in configs])
-        peer = np.array([PEER_ELEMENT * config.tile[0] * config.tile[1] for config in configs])
+        # Where blocks add up together, the end of a tile is part of that.
+        ends = np.array([0.0 if way.together else ends_us(way.config) for way in ways])  # type: ignore[arg-type]
+        peer = np.array([0.0 if way.together else PEER_ELEMENT * way.config.tile[0] * way.config.tile[1]
+                         for way in ways])  # fmt: skip
         # For Stream-K's options a lower bound, as everything in fill: a tile has at least one block.
         peers = np.array([max(1, way.parts) for way in ways])
         begin = sharing * (SHARING + peer * peers) + [begin_us(config) for config in configs]
+        begin[self.together :] = [joining_us(config) for config in configs[self.together :]]
 
-        # By whether options may share tiles, and whether rows begin between multiples of 128 bytes: what a call needs
-        # of each option. To cut and to scale vectors in each call would take as long as the arithmetic.
-        self.vectors: dict[tuple[bool, bool], tuple[Vector, ...]] = {}
-        for shares, misaligned in product((False, True), (False, True)):
-            rate = MISALIGNED if misaligned else 1.0
+        # By whether options may share tiles, and by what slows loads down: what a call needs of each option. To cut and
+        # to scale vectors in each call would take as long as the arithmetic.
+        self.vectors: dict[tuple[bool, bool, bool], tuple[Vector, ...]] = {}
+        self.joining: dict[tuple[bool, bool], tuple[Vector, ...]] = {}
+        joint, ones = slice(self.together, None), np.ones(self.options)
+        for misaligned, deep in product((False, True), (False, True)):
+            rate = np.where([deep and way.cuts_k for way in ways], CUT_LOADS, 1.0) * (MISALIGNED if misaligned else 1.0)
             least = loads * rate + together
             most = np.maximum(least + crowd * rate, loop)
-            vectors = *counts, wave, crowd * rate, least, loop, most, ends, begin, np.ones(self.options)
-            last = self.options if shares else self.single
-            self.vectors[shares, misaligned] = tuple(single(vector[:last]) for vector in vectors)
+            self.joining[misaligned, deep] = tuple(single(vector[joint]) for vector in (most, begin, ones))
+            for shares in (False, True):
+                vectors = *counts, wave, crowd * rate, least, loop, most, ends, begin, ones
+                last = self.options if shares else self.single
+                self.vectors[shares, misaligned, deep] = tuple(single(vector[:last]) for vector in vectors)
         self.all_work = (1 / (np.prod(counts[:2], axis=0) * wave)).max()  # elements of D of a wave of any option
+        own = slice(self.even, self.together)
         self.exchange = tuple(
-            single(vector[even]) for vector in (ends, begin, begin - peer, peer, np.ones(self.options))
+            single(vector[own]) for vector in (ends, begin, begin - peer, peer, np.ones(self.options))
         )
         # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
         # their columns of B, from memory.
         each = self.bytes_in * limits[0] / MEMORY_PER_US
-        of_a, of_b = single(rows([along(c, c.tile[:2]) for c in configs[even]] or np.empty((0, 2))) * each)
+        of_a, of_b = single(rows([along(c, c.tile[:2]) for c in configs[own]] or np.empty((0, 2))) * each)
         self.anew = {(True, False): of_a, (False, True): of_b, (True, True): of_a + of_b}
 
     def fill(self, problem: Problem, shares: bool, scratch: Scratch) -> None:
         m, n, k, batch = problem
         by_m, by_n, by_k, wave, crowd, loads, loop, crowded, ends, begin, ones = self.vectors[
-            shares, k * self.bytes_in % 128 != 0
+            shares, *self.slow(m, n, k)
         ]
         cut(problem, by_m, by_n, by_k, scratch)
         waves, time = scratch.waves, scratch.time
@@ -116,6 +128,11 @@ class HopperModel(Model):
         ceil(scratch.whole_waves, scratch.whole_waves)
         multiply(time, waves, time)
         add(time, begin, time)
+
+    def slow(self, m: int, n: int, k: int) -> tuple[bool, bool]:
+        """Whether rows begin between multiples of 128 bytes; whether K is deep."""
+        row = k * self.bytes_in
+        return row % 128 != 0, k >= DEEP * m and k >= DEEP * n and (m + n) * row > L2_BYTES
 
     def share(self, problem: Problem, scratch: Scratch) -> None:
         m, n, k, _ = problem
@@ -148,6 +165,23 @@ class HopperModel(Model):
             multiply(slower, scratch.k, slower)
             maximum(time, slower, out=time)
         add(time, once, time)
+        self.join(problem, scratch)
+
+    def join(self, problem: Problem, scratch: Scratch) -> None:
+        """The time of options whose blocks add up together: the k tiles of one of as many parts of a tile as there are
+        workers for each tile."""
+        k_tile, begin, ones = self.joining[self.slow(*problem[:3])]
+        time, waves, k_tiles, parts = scratch.joint
+        divide(ones, waves, parts)
+        floor(parts, parts)
+        maximum(parts, ones, out=parts)
+        divide(k_tiles, parts, k_tiles)
+        ceil(k_tiles, k_tiles)
+        multiply(k_tiles, k_tile, time)
+        m, n, k, _ = problem
+        maximum(time, (m + n) * k * self.bytes_in / MEMORY_PER_US, out=time)  # sums come after what memory needs
+        add(time, begin, time)
+        np.putmask(time, parts == ones, NEVER)
 
 
 def loop_us(config: HopperConfig) -> float:
@@ -185,3 +219,9 @@ def begin_us(config: HopperConfig) -> float:
         return CLUSTER * doublings(config) + LAST_PART * config.parts + LAST_COLUMN * config.tile[1]
     slices = 0.0 if config.cluster_k == 1 else SLICING + SLICE_ELEMENT * config.tile[0] * config.tile[1]
     return CLUSTER * doublings(config) + slices
+
+
+def joining_us(config: HopperConfig) -> float:
+    """Microseconds that a launch takes beside its waves where all blocks of a tile add up together: they write their
+    sums, wait for all others', and read and write a part of the tile each."""
+    return begin_us(config) + JOINING + JOIN_ELEMENT * config.tile[0] * config.tile[1]

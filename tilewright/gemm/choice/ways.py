@@ -7,13 +7,14 @@ estimate in plain Python would take as long as three operations on vectors of 50
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.lang.tools.hardware import clusters_at_once
 
 Problem = tuple[int, int, int, int]  # M, N, K, L
 Limits = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
@@ -22,51 +23,70 @@ Vector = Any  # numpy float64, one element an option
 NEVER = 1e30  # microseconds of an option that is not possible
 EVEN = 0  # parts of a tile in Stream-K's even shares
 PARTS = (2, 3, 4, 8)
-HOPPER_PARTS = (8,)  # clusters that share k tiles do better with fewer, and with 8 where tiles are few
 MIN_K_TILES = 2  # of a block that shares tiles
 
 
 @dataclass(frozen=True)
 class Way:
     """One size of a kernel, and into how many parts each tile is cut: 1 is a tile for each block, more are split-K,
-    ``EVEN`` is Stream-K: what follows the last full wave but one (all tiles, if there is none) is dealt out evenly."""
+    ``EVEN`` is Stream-K: what follows the last full wave but one (all tiles, if there is none) is dealt out evenly.
+    ``together``: as many equal parts of each tile as the GPU has workers for, two at least; all blocks of a tile add
+    up a part of it each."""
 
     config: AnyConfig
     parts: int
+    together: bool = False
 
     @property
     def in_clusters(self) -> bool:
         """Whether the blocks of a cluster share the k tiles of a tile."""
         return isinstance(self.config, HopperConfig) and self.config.cluster_k > 1
 
+    @property
+    def cuts_k(self) -> bool:
+        """Whether several blocks multiply the k tiles of a tile."""
+        return self.parts != 1 or self.in_clusters
+
     def plan(self, problem: Problem, limits: Limits) -> StreamK | None:
         """The numbers of the shares; None where each block makes a tile of its own."""
         if self.parts == 1:
             return None
         m, n, k, _ = problem
-        (m, n), (bM, bN, bK) = along(self.config, (m, n)), self.config.tile
-        tiles, k_tiles, workers = -(-m // bM) * -(-n // bN), -(-k // bK), limits[0]
+        (m, n), (bM, bN, bK), size = along(self.config, (m, n)), self.config.cluster_tile, cluster_size(self.config)
+        tiles, k_tiles, workers = -(-m // bM) * -(-n // bN), -(-k // bK), clusters_at_once(limits[0], size)
         shared, blocks = tiles, tiles * self.parts
         if self.parts == EVEN:
             shared = tiles - max(tiles // workers - 1, 0) * workers
             blocks = min(workers, shared * k_tiles // MIN_K_TILES)
+        if self.together:  # shares that do not end where tiles do cost a second exchange: 5 us
+            shared, blocks = tiles, tiles * min(workers // tiles, k_tiles // MIN_K_TILES)
         if not blocks or tiles % workers == 0 and self.parts == EVEN:
             return None
-        return StreamK.of(
-            (m, n, k), self.config.tile, multiprocessors=workers, occupancy=self.config.blocks_at_once(limits[1]),
+        plan = StreamK.of(
+            (m, n, k), (bM, bN, bK), multiprocessors=workers, occupancy=self.config.blocks_at_once(limits[1]),
             fragments=self.config.fragments, shared=(shared, blocks),
         )  # fmt: skip
+        return replace(plan, shared_reduction=True) if self.together else plan
 
 
-def ways_of(configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool]) -> list[Way]:
+def ways_of(
+    configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool], together: Sequence[AnyConfig] = ()
+) -> list[Way]:
     """All options of a kernel: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether
     blocks may share tiles. Those of whole tiles come first, before those of clusters that share a tile's k tiles, and
-    Stream-K's last."""
+    Stream-K's last, of these the sizes whose blocks add up ``together``."""
     found = [Way(config, 1) for config, may in zip(configs, whole, strict=True) if may]
     found.sort(key=lambda way: way.in_clusters)
     sharing = [config for config, may in zip(configs, shares, strict=True) if may]
-    several = HOPPER_PARTS if isinstance(configs[0], HopperConfig) else PARTS
-    return found + [Way(config, parts) for parts in (*several, EVEN) for config in sharing]
+    # On Hopper clusters that share k tiles do better with few parts, and blocks that add up together with many.
+    several = () if isinstance(configs[0], HopperConfig) else PARTS
+    found += [Way(config, parts) for parts in (*several, EVEN) for config in sharing]
+    return found + [Way(config, EVEN, True) for config in together]
+
+
+def cluster_size(config: AnyConfig) -> int:
+    """Blocks of a cluster."""
+    return config.cluster_size if isinstance(config, HopperConfig) else 1
 
 
 def along(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:

@@ -77,7 +77,7 @@ class Plan:
                     how = "dynamic" if decomposition == "dynamic" else "data_parallel"
                     entry, shares = best(for_simulator(suited, problem.shape, where), how, problem.shape, where)
                 else:
-                    entry, shares = best(suited, decomposition, problem.shape, where)
+                    entry, shares = best(suited, decomposition, problem.shape, where, reduction)
                 if may_pack and passed_over and (split, available) == (1, -1):
                     packed = cls.packed(problem, entries, decomposition, machine, reduction, passed_over, suited)
                     if packed is not None:

@@ -111,8 +111,8 @@ class MultistageGemm:
             write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition, extent, scatter)
             steps = cute.size(tiled_mma.get_slice(0).partition_shape_C(self.config.tile[:2]), mode=[2])
             accumulators = self.partials.accumulators
-            run = accumulators // steps
-            sums = Sums(self.config.threads, steps, run, accumulators, run)
+            scratch = cute.recast_ptr(smem, dtype=self.config.acc_dtype)
+            sums = Sums.of(self.partials, self.config.threads, steps, accumulators, scratch, self.config.smem_bytes)
             self.fixup.reduce(decomposition, cute.arch.thread_idx()[0], sums, write)
 
     def granular(self, operand: Operand, gather: Any) -> bool:

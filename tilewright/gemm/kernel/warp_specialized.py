@@ -85,7 +85,7 @@ class WarpSpecializedGemm:
             cluster=(config.cluster_size, 1, 1),
             cooperative=decomposition.cooperative,
             stream=stream,
-            use_pdl=not decomposition.cooperative,  # blocks that come one by one do not run at once
+            use_pdl=True,
         )  # fmt: skip
 
     def check(self, decomposition: Decomposition) -> None:
@@ -148,11 +148,11 @@ class WarpSpecializedGemm:
 
         operands = partial(self.operands, tma_A, tA, sA, tma_B, tB, sB, cluster_layout, place)
         fragments = partial(self.fragments, tiled_mma, sA, sB)
+        scratch = cute.recast_ptr(stages, dtype=config.acc_dtype)
         finish = partial(
-            self.finish, epilogue_mma, where, tma_D, tD, mC, mD, sD, function, decomposition, k_tiles,
-            cute.recast_ptr(stages, dtype=config.acc_dtype), rank,
-        )  # fmt: skip
-        reduce = partial(self.reduce, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition)
+            self.finish, epilogue_mma, where, tma_D, tD, mC, mD, sD, function, decomposition, k_tiles, scratch, rank
+        )
+        reduce = partial(self.reduce, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, scratch)
         self.roles(
             warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, finish, reduce, tiled_mma
         )
@@ -363,17 +363,19 @@ class WarpSpecializedGemm:
     @cute.jit
     def reduce(
         self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
-        sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, mine: Any,
+        sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, scratch: Any, mine: Any,
     ) -> None:  # fmt: skip
-        """Warpgroup ``mine``'s part of what the block adds up of the sums that were handed over, if any were."""
+        """Warpgroup ``mine``'s part of what the block adds up of the sums that were handed over, if any were;
+        ``scratch`` is the shared memory of the stages, which nobody needs any more."""
         if cutlass.const_expr(not isinstance(decomposition, SharedTiles) or not decomposition.handed_over):
             return
         config = self.config
         tidx = cute.arch.thread_idx()[0] - 128 * config.producers
         sD = sD[None, None, None, mine]
         write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD, function, mine)
-        run, apart = config.epilogue_columns // 2, config.part[1] // 2
-        sums = Sums(128, config.parts, run, apart, self.partials.accumulators // config.parts)
+        sums = Sums.of(
+            self.partials, 128, config.parts, config.part[1] // 2, scratch, config.stages * config.stage_bytes
+        )
         self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write))
 
     def write_reduced(self, write: Any, tile: Any, warpgroup: Any, index: Any, sums: cute.Tensor) -> None:

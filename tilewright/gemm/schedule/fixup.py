@@ -39,13 +39,27 @@ IN_FLIGHT = 64  # of the next blocks' accumulators, where tiles are so small tha
 @dataclass(frozen=True)
 class Sums:
     """How a block's sums are cut into parts that several blocks add up: those of each group of ``threads`` into
-    ``parts``, of which one has of every ``apart`` accumulators of a thread the next ``run``."""
+    ``parts``, of which one has of every ``apart`` accumulators of a thread the next ``run``: ``accumulators`` in all.
+    ``scratch`` is shared memory that nobody needs when sums are added up, for as much of ``at_once`` blocks."""
 
     threads: int
     parts: int
     run: int
     apart: int
-    accumulators: int  # of a thread, in a part
+    accumulators: int
+    scratch: Any
+    at_once: int
+
+    @classmethod
+    def of(cls, partials: Partials, threads: int, parts: int, apart: int, scratch: Any, smem: int) -> Sums:
+        """``scratch`` has ``smem`` bytes."""
+        accumulators = partials.accumulators // parts
+        of_a_block = partials.threads * accumulators * int(partials.dtype.width) // 8
+        return cls(threads, parts, apart // parts, apart, accumulators, scratch, max(1, smem // of_a_block))
+
+    def fetched(self, partials: Partials) -> Partials:
+        """The places of a part in ``scratch``."""
+        return Partials(partials.threads, self.accumulators, partials.dtype)
 
 
 @dataclass(frozen=True)
@@ -172,34 +186,36 @@ class Fixup:
         turn. Sums are those of the tile's blocks in their order."""
         apart = shared.apart
         first, last = shared.first_block(tile), shared.last_block(tile)
-        others = (last - first) // apart
         group, groups = tidx // sums.threads, self.partials.threads // sums.threads
-        at_once = max(1, IN_FLIGHT // sums.accumulators)  # a power of two
         for number in cutlass.range(index + count * group, sums.parts * groups, count * groups, unroll=1):
             part, whose = number // groups, number % groups
-            fetch = partial(self.fetch, shared, sums, whose * sums.threads + tidx % sums.threads, part)
-            total = fetch(2 * self.place(first))
-            block = first + apart
-            for _ in cutlass.range(0, others // at_once, unroll=1):
-                block = self.add_next(fetch, total, block, at_once, apart)
-            # The rest in halves, quarters, ...: one load after the other would take as long as all of them together.
-            for half in cutlass.range_constexpr(1, at_once.bit_length()):
-                if others & (at_once >> half) != 0:
-                    block = self.add_next(fetch, total, block, at_once >> half, apart)
+            from_slot = partial(
+                self.partials.piece, shared.workspace.iterator, whose * sums.threads + tidx % sums.threads, part,
+                sums.run, sums.apart,
+            )  # fmt: skip
+            total = cute.make_rmem_tensor(from_slot(0).shape, self.partials.dtype)
+            total.fill(0)
+            for begin in cutlass.range(first, last + 1, sums.at_once * apart, unroll=1):
+                here = cute.min((last - begin) // apart + 1, sums.at_once)
+                self.fetch(from_slot, sums, tidx, begin, here, first, apart)
+                for block in cutlass.range(0, here, unroll=8):
+                    sums.fetched(self.partials).add_to(total, sums.scratch, tidx, block)
             write(tile, whose, part, total)
 
     @cute.jit
-    def add_next(self, fetch: Callable[[Any], Any], total: cute.Tensor, block: Any, count: int, apart: Any) -> Any:
-        """total += the sums of ``count`` blocks, all of them on their way before the first is added; the block after
-        them."""
-        fetched = [fetch(2 * self.place(block + ahead * apart) + 1) for ahead in range(count)]
-        for theirs in fetched:
-            total.store(total.load() + theirs.load())
-        return block + count * apart
-
-    def fetch(self, shared: SharedTiles, sums: Sums, tidx: Any, part: Any, slot: Any) -> cute.Tensor:
-        """A part of what a thread has in a slot."""
-        return self.partials.fetch(shared.workspace.iterator, tidx, part, sums.run, sums.apart, slot)
+    def fetch(
+        self, from_slot: Callable[[Any], Any], sums: Sums, tidx: Any, begin: Any, count: Any, first: Any, apart: Any
+    ) -> None:  # fmt: skip
+        """What ``count`` blocks from ``begin`` on have for this thread, into its own places of shared memory: so many
+        loads are on their way at once as no thread has registers for."""
+        atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), self.partials.dtype, num_bits_per_copy=128)
+        for number in cutlass.range(0, count, unroll=8):
+            block = begin + number * apart
+            source = from_slot(2 * self.place(block) + cute.where(block == first, 0, 1))
+            target = sums.fetched(self.partials).slot(sums.scratch, tidx, number)
+            cute.copy(atom, cute.group_modes(source, 1, 3), target)
+        cute.arch.cp_async_commit_group()
+        cute.arch.cp_async_wait_group(0)
 
     def parts(self, shared: SharedTiles) -> Any:
         """Reduction blocks of a tile."""

@@ -7,9 +7,10 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS, KernelEntry
-from tilewright.gemm.choice.ways import along
+from tilewright.gemm.choice.ways import along, cluster_size
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.schedule.streamk import StreamK
+from tilewright.lang.tools.hardware import clusters_at_once
 
 Problem = tuple[int, int, int, int]  # M, N, K, L
 TYPED = ("a", "b", "c", "acc_dtype", "math")
@@ -19,11 +20,13 @@ TYPED = ("a", "b", "c", "acc_dtype", "math")
 @dataclass(frozen=True)
 class Candidate:
     """``size`` has the fields of the configuration in which it differs from the kernel's first; ``shares`` (tiles,
-    blocks) the shared tiles and the blocks that share them, None where each block makes a tile of its own."""
+    blocks) the shared tiles and the blocks that share them, None where each block makes a tile of its own;
+    ``together``: all blocks of a tile add up a part of it each."""
 
     kernel: str
     size: tuple[tuple[str, Any], ...]
     shares: tuple[int, int] | None
+    together: bool = False
 
     @classmethod
     def of(cls, entry: KernelEntry, plan: StreamK | None) -> Candidate:
@@ -31,7 +34,9 @@ class Candidate:
         first = KERNELS[entry.name].config
         differing = ((f.name, getattr(entry.config, f.name)) for f in fields(first) if f.name not in TYPED)
         size = tuple((name, value) for name, value in differing if value != getattr(first, name))
-        return cls(entry.name, size, None if plan is None else (plan.sk_tiles, plan.sk_blocks))
+        if plan is None:
+            return cls(entry.name, size, None)
+        return cls(entry.name, size, (plan.sk_tiles, plan.sk_blocks), plan.shared_reduction)
 
     @property
     def entry(self) -> KernelEntry:
@@ -53,10 +58,12 @@ class Candidate:
             return "data_parallel"
         config = self.entry.config
         m, n = along(config, problem[:2])
-        return StreamK.of(
-            (m, n, problem[2]), config.tile, multiprocessors=multiprocessors,
+        workers = clusters_at_once(multiprocessors, cluster_size(config))
+        plan = StreamK.of(
+            (m, n, problem[2]), config.cluster_tile, multiprocessors=workers,
             occupancy=config.blocks_at_once(smem), fragments=config.fragments, shared=self.shares,
         )  # fmt: skip
+        return replace(plan, shared_reduction=self.together)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "size": dict(self.size)}
@@ -70,7 +77,7 @@ class Candidate:
             if shares is not None:
                 tiles, blocks = (int(number) for number in shares)
                 shares = (tiles, blocks)
-            return cls(str(read["kernel"]), size, shares)
+            return cls(str(read["kernel"]), size, shares, bool(read.get("together", False)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArgumentError(f"{read!r} is no way to multiply: {error}") from None
 
@@ -79,7 +86,8 @@ class Candidate:
         parts = [self.kernel, "x".join(map(str, config.tile)), f"{config.stages} stages"]
         parts += [f"{name} {value}" for name, value in self.size if name not in ("tile", "stages", "epilogue_columns")]
         if self.shares is not None:
-            parts.append(f"{self.shares[0]} tiles shared by {self.shares[1]} blocks")
+            blocks = "blocks" if cluster_size(config) == 1 else "clusters"
+            parts.append(f"{self.shares[0]} tiles shared by {self.shares[1]} {blocks}{' that add up' * self.together}")
         return ", ".join(parts)
 
 
