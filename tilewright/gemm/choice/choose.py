@@ -62,6 +62,8 @@ class Options:
         self.entries = {id(config): e for config, e in zip(configs, entries, strict=True)}
         shares = [may_share(config) and not (entry.shared is not None and config is entry.config) for config in configs]
         together = with_tiles(entry, limits, *(c for config in configs for c in adding_together(config)))
+        if len(configs) == 1:  # a kernel in one size stays in it
+            together = [entry] if together else []
         self.entries.update((id(e.config), e) for e in together)
         self.ways = ways_of(configs, whole, shares, [e.config for e in together])
         self.model = (HopperModel if isinstance(entry.config, HopperConfig) else AmpereModel)(self.ways, limits)
