@@ -47,6 +47,7 @@ framework_integration       | attributes and text of a tensor                   
 framework_integration       | mark_layout_dynamic, mark_compact_shape_dynamic      | documentation/test_frameworks.py::test_the_layouts_that_the_page_prints
 framework_integration       | pointers instead of DLPack                           | documentation/test_frameworks.py::test_bypassing_dlpack_with_pointers
 debugging                   | __ptx__, __cubin__, __sass__, kept files             | documentation/test_caching_and_options.py::test_machine_code_as_text
+debugging                   | variables of the environment                         | documentation/test_caching_and_options.py::test_the_variables_of_the_environment
 debugging                   | set_name_prefix                                      | lang/test_documented_names.py::test_the_prefix_of_a_kernels_name
 autotuning_gemm             | autotune_jit of a function                           | lang/test_testing.py::test_autotune_derives_and_prunes
 autotuning_gemm             | autotune_jit of a class                              | lang/test_testing.py::test_autotune_of_a_class

@@ -104,6 +104,26 @@ def test_machine_code_as_text(tmp_path, monkeypatch):
     assert kept.suffix == ".sass" and kept.read_text() == compiled.__sass__ and "EXIT" in compiled.__sass__
 
 
+def test_the_variables_of_the_environment(tmp_path, monkeypatch, capsys):
+    out = from_dlpack(np.zeros(1, np.int32))
+    monkeypatch.setenv("CUTE_DSL_DUMP_DIR", str(tmp_path / "kept"))
+    monkeypatch.setenv("CUTE_DSL_KEEP", "ir, ptx")
+    monkeypatch.setenv("CUTE_DSL_PRINT_IR", "1")
+    compiled = cute.compile(run_halve, out, 4, options="--gpu-arch sm_80")
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert kept.suffix == ".ptx" and kept.read_text() == compiled.__ptx__
+    assert "kernel @halve" in capsys.readouterr().out
+    monkeypatch.setenv("CUTE_DSL_PRINT_IR", "0")
+    monkeypatch.setenv("CUTE_DSL_KEEP", "")
+    monkeypatch.setenv("CUTE_DSL_KEEP_CUBIN", "1")
+    monkeypatch.setenv("CUTE_DSL_LINEINFO", "1")
+    options = cute.compile(run_halve, out, 4, options="--gpu-arch sm_80").options
+    assert options.keep_cubin and options.generate_line_info and not options.keep_ptx and not capsys.readouterr().out
+    monkeypatch.setenv("CUTE_DSL_KEEP", "ptx,fatbin")
+    with pytest.raises(ArgumentError, match="CUTE_DSL_KEEP: 'fatbin' is none of ptx, cubin, sass, all"):
+        cute.compile(run_halve, out, 4)
+
+
 def test_marks_in_kernels_are_asked_for():
     from tilewright.lang.staging.ranges import HintWarning
 

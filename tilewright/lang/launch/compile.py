@@ -40,7 +40,8 @@ class Compiler:
         __tracebackhide__ = True
         try:
             target, owner = target_of(function)
-            chosen = opts.parse(self.options, options) if options else self.options
+            chosen = opts.of_environment(self.options)
+            chosen = opts.parse(chosen, options) if options else chosen
             if "check" in kwargs and "check" not in target.signature.names:
                 chosen = opts.gather(chosen, opts.Check(kwargs.pop("check")))
             return _compile(target, (*owner, *args), kwargs, len(owner), chosen)
@@ -104,6 +105,8 @@ def _compile(
     made = Executor(program, target.signature, bound, skip, options)
     made.release()
     opts.keep(options, program.kernels)
+    if opts.is_set("CUTE_DSL_PRINT_IR"):
+        print(made.__mlir__)
     return made
 
 

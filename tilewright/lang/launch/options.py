@@ -153,6 +153,30 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
     return base
 
 
+KEPT = ("ptx", "cubin", "sass")
+"""The forms of a kernel that can be kept as files."""
+
+
+def of_environment(base: CompileOptions) -> CompileOptions:
+    """``base`` with what the documented variables ask for: ``CUTE_DSL_KEEP`` (``ptx,cubin,sass`` or ``all``), the older
+    ``CUTE_DSL_KEEP_PTX`` and ``CUTE_DSL_KEEP_CUBIN``, ``CUTE_DSL_LINEINFO``."""
+    tokens = {token.strip().lower() for token in os.environ.get("CUTE_DSL_KEEP", "").split(",")}
+    unknown = tokens - {*KEPT, "all", "ir", "ir-debug", ""}
+    if unknown:
+        raise ArgumentError(f"CUTE_DSL_KEEP: {', '.join(sorted(unknown))!r} is none of {', '.join(KEPT)}, all")
+    wanted = {
+        f"keep_{form}": True
+        for form in KEPT
+        if tokens & {form, "all"} or is_set(f"CUTE_DSL_KEEP_{form.upper()}")
+    }
+    return replace(base, **wanted, **({"generate_line_info": True} if is_set("CUTE_DSL_LINEINFO") else {}))
+
+
+def is_set(variable: str) -> bool:
+    """Whether a variable of the environment says yes."""
+    return os.environ.get(variable, "0").lower() not in ("", "0", "false", "no")
+
+
 def apply(options: CompileOptions, functions: Iterable[Function]) -> None:
     """Take the assertions out of staged functions where they are not wanted."""
     if options.enable_assertions:
@@ -170,10 +194,10 @@ def _without_assertions(block: Block) -> None:
 
 def keep(options: CompileOptions, kernels: Iterable[Function]) -> None:
     """Write the files that ``options`` ask for. Raises MachineError where there is no device compiler."""
-    wanted = [suffix for suffix in ("ptx", "cubin", "sass") if getattr(options, f"keep_{suffix}")]
+    wanted = [suffix for suffix in KEPT if getattr(options, f"keep_{suffix}")]
     if not wanted:
         return
     compiler: Any = import_module(MACHINES["cuda"])  # not the machine: compiling needs no GPU
-    folder = Path(os.environ.get("TILEWRIGHT_DUMP") or ".")
+    folder = Path(os.environ.get("TILEWRIGHT_DUMP") or os.environ.get("CUTE_DSL_DUMP_DIR") or ".")
     for kernel in kernels:
         compiler.artifact(kernel, options).dump(folder, wanted)
