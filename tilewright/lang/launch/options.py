@@ -164,12 +164,12 @@ def of_environment(base: CompileOptions) -> CompileOptions:
     unknown = tokens - {*KEPT, "all", "ir", "ir-debug", ""}
     if unknown:
         raise ArgumentError(f"CUTE_DSL_KEEP: {', '.join(sorted(unknown))!r} is none of {', '.join(KEPT)}, all")
-    wanted = {
-        f"keep_{form}": True
-        for form in KEPT
-        if tokens & {form, "all"} or is_set(f"CUTE_DSL_KEEP_{form.upper()}")
+    wanted: dict[str, Any] = {
+        f"keep_{form}": True for form in KEPT if tokens & {form, "all"} or is_set(f"CUTE_DSL_KEEP_{form.upper()}")
     }
-    return replace(base, **wanted, **({"generate_line_info": True} if is_set("CUTE_DSL_LINEINFO") else {}))
+    if is_set("CUTE_DSL_LINEINFO"):
+        wanted["generate_line_info"] = True
+    return replace(base, **wanted) if wanted else base
 
 
 def is_set(variable: str) -> bool:
