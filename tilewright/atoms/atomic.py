@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
@@ -91,20 +92,20 @@ class Atomic(Instruction):
             raise ConstraintError(f"no atomic {self.kind!r}; the kinds are {', '.join(KINDS)}")
         _check_order("atomic", self.sem, self.scope, ("relaxed", "acquire", "release", "acq_rel"))
 
-    @property
-    def min_arch(self) -> int:  # type: ignore[override]
+    @computed
+    def min_arch(self) -> int:
         return _least(self.scope)
 
     def lacking(self, arch: Architecture, op: Op | None = None) -> str:
         bf16 = op is not None and element_of(op.operands[-1].type).name == "bf16"
         return "sm_90 or later for bf16" if bf16 and arch.capability < 90 else super().lacking(arch, op)
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         return (Access("update", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 
-    @property
-    def results_optional(self) -> bool:  # type: ignore[override]
+    @computed
+    def results_optional(self) -> bool:
         return self.sem in ("relaxed", "release") and self.kind not in ("exch", "cas")
 
     def mnemonic(self) -> str:
@@ -206,12 +207,12 @@ class OrderedLoad(Instruction):
     name: ClassVar[str] = "ld"
     quiet: ClassVar[bool] = True
 
-    @property
-    def min_arch(self) -> int:  # type: ignore[override]
+    @computed
+    def min_arch(self) -> int:
         return _least(self.scope)
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         return (Access("read", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 
     def __post_init__(self) -> None:
@@ -254,12 +255,12 @@ class OrderedStore(Instruction):
     scope: str = "gpu"
     name: ClassVar[str] = "st"
 
-    @property
-    def min_arch(self) -> int:  # type: ignore[override]
+    @computed
+    def min_arch(self) -> int:
         return _least(self.scope)
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         return (Access("write", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 
     def __post_init__(self) -> None:

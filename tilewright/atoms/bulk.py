@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.tma_engine import READS, WRITES
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -44,8 +45,8 @@ class BulkWait(Instruction):
     # Behind a branch, ptxas believes it to part the accumulators of an earlier wgmma from their wait, and serialises.
     predicable = True
 
-    @property
-    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
         agents = (READS,) if self.read else (READS, WRITES)
         return tuple([Ordering("thread", acquire=True, through="group", agent=agent) for agent in agents])
 

@@ -8,7 +8,7 @@ program lets one do it (``with elect_one():``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tilewright.atoms.mbarrier_state import Touch
 from tilewright.atoms.tma import AGENT, REDUCTIONS, check_mbarrier
 from tilewright.atoms.tma_engine import READS, WRITES, receivers, reduced
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -37,14 +38,14 @@ class BulkCopy(CopyInstruction):
     bits: int
     hint: bool = False
 
-    min_arch: ClassVar[int] = 90  # type: ignore[misc]
+    min_arch = 90
     thr_id = Layout(1, 0)
 
-    @property
-    def src_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def src_bits(self) -> Layout:
         return Layout((1, self.bits), (0, 1))
 
-    dst_bits = ref_bits = src_bits  # type: ignore[assignment]
+    dst_bits = ref_bits = src_bits
 
     def kinds(self) -> list[tuple[str, Type | None]]:
         """The operands that all copies share, with their types (None: a pointer to an mbarrier)."""
@@ -157,8 +158,8 @@ class BulkStore(BulkCopy):
         if self.reduction and (self.reduction not in REDUCTIONS or not _reduction_type(self.reduction, self.element)):
             raise ConstraintError(f"no bulk reduction by {self.reduction!r} of {self.element}")
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         does = "update" if self.reduction else "write"
         return (
             Access("read", "source", SHARED, align=ALIGNMENT, agent=READS, proxy="async"),

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.atoms.mbarrier import BYTES, MAP_RANK
 from tilewright.atoms.mbarrier_state import Touch
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
@@ -36,8 +37,8 @@ class ClusterArrive(Instruction):
 
     accesses = ()
 
-    @property
-    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
         return () if self.relaxed else (Ordering("cluster", release=True, through="cluster barrier"),)
 
     def mnemonic(self) -> str:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Instruction, Lanes
@@ -110,16 +111,16 @@ class OneThreadCopy(CopyInstruction):
 
     thr_id = Layout(1, 0)
 
-    @property
-    def src_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def src_bits(self) -> Layout:
         return Layout((1, self.bits), (0, 1))
 
-    @property
-    def dst_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def dst_bits(self) -> Layout:
         return self.src_bits
 
-    @property
-    def ref_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def ref_bits(self) -> Layout:
         return self.src_bits
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.atoms.copy import OneThreadCopy, check_pointer, check_width, combine, split_operands
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -38,8 +39,8 @@ class CpAsync(OneThreadCopy):
     name = "cp.async"
     widths = (32, 64, 128)
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         return (
             Access("read", "source", (MemSpace.GMEM, MemSpace.GENERIC), bits=self.bits, agent=AGENT),
             Access("write", "destination", (MemSpace.SMEM,), bits=self.bits, agent=AGENT),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -36,8 +37,8 @@ class GridDependency(Instruction):
         if self.action not in ("wait", "launch_dependents"):
             raise ConstraintError(f"no griddepcontrol.{self.action}; there are wait and launch_dependents")
 
-    @property
-    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
         return (Ordering("gpu", acquire=True),) if self.action == "wait" else ()
 
     def mnemonic(self) -> str:

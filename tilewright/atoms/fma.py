@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright.atoms.mma import Gather, Mma, Plan, gather, neighbours
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import BF16, F16, F32, F64, I8, I16, I32, ScalarType
@@ -58,13 +59,13 @@ class ThreadMma(Mma):
     thr_id = Layout(1, 0)
     layout_c = Layout((1, 1), (0, 0))
 
-    @property
-    def layout_a(self) -> Layout:  # type: ignore[override]
+    @computed
+    def layout_a(self) -> Layout:
         k = self.shape_mnk[2]
         return Layout((1, k), (0, 1 if k > 1 else 0))
 
-    @property
-    def layout_b(self) -> Layout:  # type: ignore[override]
+    @computed
+    def layout_b(self) -> Layout:
         return self.layout_a
 
     def simulate_run(self, lanes: Lanes, ops: list[Op], operands: list[Any]) -> None:
@@ -151,12 +152,12 @@ class UniversalFma(ThreadMma):
     name = "fma"
     shape_mnk = (1, 1, 1)
 
-    @property
-    def type_a(self) -> ScalarType:  # type: ignore[override]
+    @computed
+    def type_a(self) -> ScalarType:
         return self.type_d
 
-    @property
-    def type_b(self) -> ScalarType:  # type: ignore[override]
+    @computed
+    def type_b(self) -> ScalarType:
         return self.type_d
 
     @property
@@ -166,8 +167,8 @@ class UniversalFma(ThreadMma):
     def mnemonic(self) -> str:
         return f"fma.{self.type_d}"
 
-    @property
-    def _in_place(self) -> bool:  # type: ignore[override]
+    @computed
+    def _in_place(self) -> bool:
         return self.type_d not in (F16, BF16)
 
     @property
@@ -204,16 +205,16 @@ class DotProduct(ThreadMma):
     name = "dot"
     type_d = I32
 
-    @property
-    def shape_mnk(self) -> tuple[int, int, int]:  # type: ignore[override]
+    @computed
+    def shape_mnk(self) -> tuple[int, int, int]:
         return (1, 1, self.length)
 
-    @property
-    def type_a(self) -> ScalarType:  # type: ignore[override]
+    @computed
+    def type_a(self) -> ScalarType:
         return I8 if self.length == 4 else I16
 
-    @property
-    def type_b(self) -> ScalarType:  # type: ignore[override]
+    @computed
+    def type_b(self) -> ScalarType:
         return self.type_a
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.atoms.copy import split_operands, write_registers
 from tilewright.atoms.matrix_copy import MatrixCopy
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -30,16 +31,16 @@ class LdMatrix(MatrixCopy):
     def __post_init__(self) -> None:
         self.check_parameters()
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         return self._sides("read", "write")
 
-    @property
-    def src_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def src_bits(self) -> Layout:
         return self.memory_bits
 
-    @property
-    def dst_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def dst_bits(self) -> Layout:
         return self.register_bits
 
     @property

@@ -14,6 +14,7 @@ import numpy as np
 from tilewright.atoms.copy import REGISTERS, CopyInstruction, check_fragment, check_pointer, check_width, split_operands
 from tilewright.atoms.mma import active_warps
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Lanes
@@ -61,8 +62,8 @@ class MatrixCopy(CopyInstruction):
             )
         return Layout((32, (32, n)), (32, (1, 1024))) if n > 1 else Layout((32, 32), (32, 1))
 
-    @property
-    def ref_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def ref_bits(self) -> Layout:
         return self.register_bits
 
     def mnemonic(self) -> str:

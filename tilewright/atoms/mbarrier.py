@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.atoms.cp_async import AGENT
 from tilewright.atoms.mbarrier_state import MOST, Touch
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -33,8 +34,8 @@ class _Mbarrier(Instruction):
     takes: ClassVar[tuple[str, ...]] = ()
     remote: bool = False
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         return (_UPDATE_CLUSTER if self.remote else _UPDATE,)
 
     def mnemonic(self) -> str:
@@ -135,12 +136,12 @@ class MbarrierArrive(_Mbarrier):
         if not isinstance(self.arrivals, int) or not 1 <= self.arrivals <= MOST:
             raise ConstraintError(f"mbarrier.arrive: {self.arrivals!r} arrivals; a static count from 1 to {MOST}")
 
-    @property
-    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
         return (Ordering("cluster" if self.remote else "cta", release=True, through="mbarrier"),)
 
-    @property
-    def min_arch(self) -> int:  # type: ignore[override]
+    @computed
+    def min_arch(self) -> int:
         return 90 if self.remote or self.arrivals > 1 else 80
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
@@ -165,8 +166,8 @@ class MbarrierExpectTx(_Mbarrier):
     takes: ClassVar[tuple[str, ...]] = ("bytes",)
     min_arch: int = 90
 
-    @property
-    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
         scope = "cluster" if self.remote else "cta"
         return (Ordering(scope, release=True, through="mbarrier"),) if self.arrive else ()
 

@@ -55,7 +55,7 @@ class Mma(Instruction):
     type_b: ScalarType
     fields: ClassVar[tuple[str, ...]] = ()
     """What of an atom of this instruction a program may change at run time (``MmaAtom.set``)."""
-    accesses = (
+    accesses: tuple[Access, ...] = (
         Access("update", "D", (MemSpace.RMEM,), 0),
         Access("read", "A", (MemSpace.RMEM,), 1),
         Access("read", "B", (MemSpace.RMEM,), 2),

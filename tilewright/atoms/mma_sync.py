@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.atoms.mma import Gather, Mma, Plan, gather
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter
 from tilewright.ir.target import Architecture
@@ -102,20 +103,20 @@ class MmaSync(Mma):
             accumulator_layout(m),
         )
 
-    @property
-    def layout_a(self) -> Layout:  # type: ignore[override]
+    @computed
+    def layout_a(self) -> Layout:
         return self._layouts[0]
 
-    @property
-    def layout_b(self) -> Layout:  # type: ignore[override]
+    @computed
+    def layout_b(self) -> Layout:
         return self._layouts[1]
 
-    @property
-    def layout_c(self) -> Layout:  # type: ignore[override]
+    @computed
+    def layout_c(self) -> Layout:
         return self._layouts[2]
 
-    @property
-    def min_arch(self) -> int:  # type: ignore[override]
+    @computed
+    def min_arch(self) -> int:
         return max(self.sm, 80)
 
     def lacking(self, arch: Architecture, op: Op | None = None) -> str:

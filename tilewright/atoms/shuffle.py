@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.atoms.copy import REGISTERS, CopyInstruction, write_registers
 from tilewright.atoms.mma import active_warps
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -31,8 +32,8 @@ class ShuffleTranspose(CopyInstruction):
     src_bits = Layout((32, 64), (64, 1))
     ref_bits = Layout((32, 64), (64, 1))
 
-    @property
-    def dst_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def dst_bits(self) -> Layout:
         if self.xor == 1:
             return Layout(((2, 16), (32, 2)), ((32, 128), (1, 64)))
         return Layout(((4, 2, 4), (32, 2)), ((64, 32, 512), (1, 256)))

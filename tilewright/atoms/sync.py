@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
@@ -142,12 +143,12 @@ class Fence(Instruction):
                 f"no fence.{self.semantics}.{self.scope}; scopes of {self.semantics} are {', '.join(known)}"
             )
 
-    @property
-    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
         return (Ordering(self.scope, acquire=True, release=True),)
 
-    @property
-    def min_arch(self) -> int:  # type: ignore[override]
+    @computed
+    def min_arch(self) -> int:
         return 90 if self.scope == "cluster" else 80
 
     def mnemonic(self) -> str:
@@ -178,13 +179,13 @@ class FenceProxy(Instruction):
         if self.kind not in ("async", "alias") or self.space not in spaces:
             raise ConstraintError(f"no {self.mnemonic()}")
 
-    @property
-    def orders(self) -> tuple[Ordering, ...]:  # type: ignore[override]
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
         proxies = ("generic", "async") if self.kind == "async" else ("generic",)
         return (Ordering("thread", acquire=True, release=True, proxies=proxies),)
 
-    @property
-    def min_arch(self) -> int:  # type: ignore[override]
+    @computed
+    def min_arch(self) -> int:
         return 90 if self.kind == "async" else 80
 
     def mnemonic(self) -> str:

@@ -15,6 +15,7 @@ from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.tma_engine import READS, WRITES, Engine, LoadEngine, StoreEngine
 from tilewright.atoms.warp import elect
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -37,16 +38,16 @@ class TmaCopy(CopyInstruction):
     rank: int = 1
     hint: bool = False
 
-    min_arch: ClassVar[int] = 90  # type: ignore[misc]
+    min_arch = 90
     boxes: ClassVar[int] = 1
     """Operands of each copy that are addresses in shared memory."""
     thr_id = Layout(1, 0)
 
-    @property
-    def src_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def src_bits(self) -> Layout:
         return Layout((1, self.bits), (0, 1))
 
-    dst_bits = ref_bits = src_bits  # type: ignore[assignment]
+    dst_bits = ref_bits = src_bits
 
     def kinds(self) -> list[tuple[str, Type | None]]:
         """The operands that all copies share, with their types (None: a pointer to an mbarrier)."""
@@ -187,8 +188,8 @@ class TmaStore(TmaCopy):
 
     name = "cp.async.bulk.tensor"
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         does = "update" if self.reduction else "write"
         return (
             Access("read", "source", (MemSpace.SMEM,), align=ALIGNMENT, lanes=1, agent=READS, proxy="async"),

@@ -18,6 +18,7 @@ from tilewright.atoms.copy import (
     split_operands,
 )
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -43,8 +44,8 @@ class UniversalCopy(OneThreadCopy):
     widths = tuple(VECTOR_TYPES)
     splits = True
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         source = Access("read", "source", ANY_SPACE, bits=self.bits)
         return source, replace(source, does="write", role="destination")
 
@@ -155,8 +156,8 @@ class AutoVectorCopy(UniversalCopy):
 
     auto: bool = True
 
-    @property
-    def src_bits(self) -> Layout:  # type: ignore[override]
+    @computed
+    def src_bits(self) -> Layout:
         return Layout((1, 1), (0, 0))
 
     @property

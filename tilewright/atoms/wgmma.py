@@ -15,6 +15,7 @@ from typing import Any
 from tilewright.atoms.mma import Mma
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Function, Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -76,8 +77,8 @@ class WgmmaAtom(Mma):
     features = (90,)
     fields = ("accum_c",)
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:  # type: ignore[override]
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
         tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
         return (
             Access("update", "D", (MemSpace.RMEM,), 0, agent=AGENT),
@@ -87,8 +88,8 @@ class WgmmaAtom(Mma):
             tile,
         )
 
-    @property
-    def thr_id(self) -> Layout:  # type: ignore[override]
+    @computed
+    def thr_id(self) -> Layout:
         return Layout(128, 1)
 
     @cached_property

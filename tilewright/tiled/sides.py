@@ -37,7 +37,7 @@ def register_numbers(atom: Any, tensor: Tensor, values: Layout, rest: Layout) ->
 
 def _own_elements(atom: Any, registers: Registers, numbers: tuple[int, ...]) -> tuple[int, ...]:
     """Elements of a recast view as elements of the fragment itself."""
-    own, seen = registers.frag.type.elem.width, registers.dtype.width  # type: ignore[attr-defined]
+    own, seen = registers.elem.width, registers.dtype.width
     if own == seen:
         return numbers
     if own < seen:

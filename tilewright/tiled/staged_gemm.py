@@ -132,7 +132,7 @@ def register_operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layou
             f"{instruction}: registers are named by static numbers, but {role} {x} is indexed at run time: "
             "unroll the loop (cutlass.range_constexpr)"
         )
-    own = registers.frag.type.elem.width  # type: ignore[attr-defined]
+    own = registers.elem.width
     if own != registers.dtype.width:
         raise ConstraintError(
             f"{instruction}: {role} is a view of {own}-bit registers as {registers.dtype}: copy it to a fragment of "

@@ -17,6 +17,7 @@ from tilewright.atoms.ptx import actions
 from tilewright.atoms.ptx.registers import Registers
 from tilewright.atoms.ptx.text import parse
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.types import F32, F64, U16, U32, U64, ScalarType
@@ -39,12 +40,12 @@ class InlinePtx(Instruction):
     name: ClassVar[str] = "asm"
     accesses = ()
 
-    @property
-    def pure(self) -> bool:  # type: ignore[override]
+    @computed
+    def pure(self) -> bool:
         return not self.volatile
 
-    @property
-    def quiet(self) -> bool:  # type: ignore[override]
+    @computed
+    def quiet(self) -> bool:
         return not self.volatile
 
     def mnemonic(self) -> str:

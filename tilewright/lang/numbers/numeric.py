@@ -26,6 +26,7 @@ from tilewright.errors import StagingError
 from tilewright.ir import types as ir
 from tilewright.ir.arithmetic import convert, normalise
 from tilewright.ir.builder import Builder
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
 from tilewright.lang.numbers import factors, facts, operators
@@ -254,12 +255,12 @@ class Integer(Numeric, RuntimeInt, IntegerOperators):
         """Whether the number is provably not negative."""
         return self.facts.nonneg or type(self).ir_type.kind == "uint"
 
-    @property
-    def bits(self) -> int:  # type: ignore[override]
+    @computed
+    def bits(self) -> int:
         return type(self).ir_type.width
 
-    @property
-    def divisibility(self) -> int:  # type: ignore[override]
+    @computed
+    def divisibility(self) -> int:
         """A known divisor of the number."""
         return self.facts.divisibility
 

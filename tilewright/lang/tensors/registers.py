@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.types import FragType, Type, VecType
+from tilewright.ir.types import FragType, ScalarType, Type, VecType
 from tilewright.lang.numbers.numeric import class_of, unwrap, wrap
 from tilewright.lang.tensors.pointer import AddressSpace
 
@@ -26,10 +26,15 @@ class Registers:
 
     def __init__(self, frag: Value, dtype: Any = None, offset: Any = 0) -> None:
         self.frag = frag
-        self.dtype = dtype if dtype is not None else class_of(frag.type.elem)  # type: ignore[attr-defined]
+        self.dtype = dtype if dtype is not None else class_of(self.elem)
         self.offset = offset
 
     value_type = element_type = property(lambda self: self.dtype)
+
+    @property
+    def elem(self) -> ScalarType:
+        """The type of the fragment's elements."""
+        return cast(FragType, self.frag.type).elem
 
     @property
     def count(self) -> int:
@@ -44,7 +49,7 @@ class Registers:
 
     @property
     def is_recast(self) -> bool:
-        return self.dtype.ir_type != self.frag.type.elem  # type: ignore[attr-defined]
+        return self.dtype.ir_type != self.elem
 
     def __add__(self, offset: Any) -> Registers:
         if isinstance(unwrap(offset), int) and unwrap(offset) == 0:
@@ -56,7 +61,7 @@ class Registers:
         old, new = self.dtype.width, dtype.width
         if isinstance(self.offset, int):
             offset = self.offset * old
-            if offset % new or self.count * self.frag.type.elem.width % new:  # type: ignore[attr-defined]
+            if offset % new or self.count * self.elem.width % new:
                 raise ConstraintError(
                     f"recast of registers from {self.dtype} to {dtype}: they do not come in whole {dtype}s"
                 )
@@ -74,7 +79,7 @@ class Registers:
         if not self.is_recast:
             return builder.frag_load(self.frag, [base + o for o in offsets], dynamic, scalar)
         self._need_static(dynamic)
-        own, new = self.frag.type.elem, self.dtype.ir_type  # type: ignore[attr-defined]
+        own, new = self.elem, self.dtype.ir_type
         if own.width <= new.width:
             ratio = new.width // own.width
             parts = builder.frag_load(self.frag, [(base + o) * ratio + r for o in offsets for r in range(ratio)])
@@ -95,7 +100,7 @@ class Registers:
             builder.frag_store(self.frag, value, [base + o for o in offsets], dynamic)
             return
         self._need_static(dynamic)
-        own, new = self.frag.type.elem, self.dtype.ir_type  # type: ignore[attr-defined]
+        own, new = self.elem, self.dtype.ir_type
         vector = value if isinstance(value.type, VecType) else builder.build([value])
         if own.width <= new.width:
             ratio = new.width // own.width

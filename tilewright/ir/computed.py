@@ -1,0 +1,23 @@
+"""Properties in the place of values that a base class declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def computed(method: Callable[[Any], T]) -> T:
+    """A property in the place of a value that the base class declares, for facts that depend on what an object was made
+    with. (To type checkers it is that value: they let no property take a variable's place.)
+
+    >>> class Instruction:
+    ...     min_arch: int = 80
+    >>> class Load(Instruction):
+    ...     bits = 128
+    ...     min_arch = computed(lambda self: 90 if self.bits > 64 else 80)
+    >>> Load().min_arch
+    90
+    """
+    return property(method)  # type: ignore[return-value]  # what it gives, where checkers see it
