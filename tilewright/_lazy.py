@@ -49,7 +49,7 @@ def unknown_names(module: str) -> None:
         found = sys.modules[module]
         raise missing(module, name, getattr(found, "__all__", dir(found)), sys._getframe(1))
 
-    sys.modules[module].__getattr__ = find  # type: ignore[method-assign]
+    sys.modules[module].__getattr__ = find  # type: ignore[method-assign]  # a module has no such method, to checkers
 
 
 def names_of(other: str) -> tuple[Getter, Callable[[], list[str]], list[str]]:
@@ -94,7 +94,7 @@ def explained(cls: T) -> T:
 
         raise MissingAttributeError(self, name)
 
-    cls.__getattr__ = refuse  # type: ignore[attr-defined]
+    cls.__getattr__ = refuse  # type: ignore[attr-defined]  # see above: not in the text of the class
     return cls
 
 
@@ -129,7 +129,7 @@ def _is_here(fullname: str) -> bool:
     return PathFinder.find_spec(fullname, getattr(parent, "__path__", [])) is not None
 
 
-sys.meta_path.append(_DocumentedModules())  # type: ignore[arg-type]
+sys.meta_path.append(_DocumentedModules())  # type: ignore[arg-type]  # it has what finders need, without the base class
 
 
 def _is_documented(path: str) -> bool:

@@ -45,7 +45,7 @@ def stage_copy(tiled: TiledCopy, source: Memory | None, destination: Memory | No
     block = Block()
     builder: Any = StagingBuilder(block)
     builder.block_shape = (tiled.size, 1, 1)
-    shape = (source or destination).layout.shape  # type: ignore[union-attr]
+    shape = (source or destination).layout.shape  # type: ignore[union-attr]  # one of both is there
     with builder.activate():
         tidx, _, _ = thread_idx()
         thread = tiled.get_slice(tidx)

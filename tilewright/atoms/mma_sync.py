@@ -89,7 +89,7 @@ class MmaSync(Mma):
     name = "mma.sync"
 
     @cached_property
-    def thr_id(self) -> Layout:  # type: ignore[override]
+    def thr_id(self) -> Layout:  # type: ignore[override]  # as `computed`, and kept
         return Layout((4, 2), (1, 16)) if self.sm == 70 else Layout(32, 1)
 
     @cached_property

@@ -93,16 +93,16 @@ class WgmmaAtom(Mma):
         return Layout(128, 1)
 
     @cached_property
-    def layout_a(self) -> Layout:  # type: ignore[override]
+    def layout_a(self) -> Layout:  # type: ignore[override]  # as `computed`, and kept
         m, _, k = self.shape_mnk
         return shared_operand_layout(m, k) if self.source == "SS" else register_a_layout(k, self.type_a.width)
 
     @cached_property
-    def layout_b(self) -> Layout:  # type: ignore[override]
+    def layout_b(self) -> Layout:  # type: ignore[override]  # as `computed`, and kept
         return shared_operand_layout(self.shape_mnk[1], self.shape_mnk[2])
 
     @cached_property
-    def layout_c(self) -> Layout:  # type: ignore[override]
+    def layout_c(self) -> Layout:  # type: ignore[override]  # as `computed`, and kept
         return accumulator_layout(self.shape_mnk[1])
 
     @property

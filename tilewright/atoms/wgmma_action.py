@@ -53,7 +53,7 @@ def issue(atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any]) -> None:
         step.issues[place], step.rows[place] = issued, row
         if taken:
             fresh.append((row, step, place))
-        elif step.accumulators.held[place].array is not d:  # type: ignore[union-attr]
+        elif step.accumulators.held[place].array is not d:  # type: ignore[union-attr]  # begin has set them
             raise _differs(atom, lanes, "the fragment of the accumulators")
     if fresh:
         for held, (_, step, place) in zip(lanes.hold(d, np.array([row for row, *_ in fresh])), fresh, strict=True):
@@ -300,6 +300,7 @@ class _Product:
                 units.append(unit)
                 rows.append(row)
         for found, units, rows in reads.values():
+            # mypy does not infer the defaults of a lambda.
             found.act(lambda f=found, u=units, r=rows: f.lanes.reads_shared(address[u], np.array(r)))  # type: ignore[misc]
 
     def _words(self, role: str, call: int) -> list[int]:
@@ -308,7 +309,7 @@ class _Product:
         for steps in self.steps:
             step = steps[call]
             given = [
-                int((found.a if role == "A" else found.b)[row])  # type: ignore[union-attr,index]
+                int((found.a if role == "A" else found.b)[row])  # type: ignore[union-attr,index]  # found above
                 for found, row in zip(step.issues, step.rows, strict=True)
             ]
             if given.count(given[0]) != WARPS:

@@ -81,7 +81,7 @@ class CUgraphExec(_Handle):
 
 
 _numbers = {f"CU_DEVICE_ATTRIBUTE_{name}": i for i, name in enumerate(ATTRIBUTES, 1)}
-CUdevice_attribute = IntEnum("CUdevice_attribute", _numbers)  # type: ignore[misc]
+CUdevice_attribute = IntEnum("CUdevice_attribute", _numbers)  # type: ignore[misc]  # made of a table
 CUstream_flags = IntEnum("CUstream_flags", {"CU_STREAM_DEFAULT": 0, "CU_STREAM_NON_BLOCKING": 1})
 CUevent_flags = IntEnum("CUevent_flags", {"CU_EVENT_DEFAULT": 0, "CU_EVENT_BLOCKING_SYNC": 1,
                                           "CU_EVENT_DISABLE_TIMING": 2})  # fmt: skip
@@ -147,7 +147,7 @@ def cuGetErrorString(error: Any) -> tuple[CUresult, bytes]:
 
 
 def cuPointerGetAttribute(attribute: Any, pointer: Any) -> tuple[CUresult, int]:
-    return _OK, CUmemorytype.CU_MEMORYTYPE_HOST  # type: ignore[attr-defined, no-any-return]
+    return _OK, CUmemorytype.CU_MEMORYTYPE_HOST  # type: ignore[attr-defined, no-any-return]  # made of a table
 
 
 # -- contexts ---------------------------------------------------------------------------------------------------------

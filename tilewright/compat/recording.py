@@ -66,6 +66,7 @@ class RecordingMachine:
                 counts.launches[name] = counts.launches.get(name, 0) + 1
                 kernel(config, args)
             else:
+                # mypy does not infer the defaults of a lambda.
                 counts.capture.steps.append(lambda given=list(args): run(config, given))  # type: ignore[misc]
 
         return run
@@ -91,7 +92,7 @@ def install() -> None:
     global _before, counts
     if _before is None:
         _before = MACHINES["cpu"]
-        counts.__init__()  # type: ignore[misc]
+        counts.__init__()  # type: ignore[misc]  # begins to count again
         register_machine("cpu", __name__)
 
 

@@ -33,7 +33,7 @@ class _AtImport(MetaPathFinder):
             load(module)
             _serve()
 
-        spec.loader.exec_module = load_and_serve  # type: ignore[method-assign]
+        spec.loader.exec_module = load_and_serve  # type: ignore[method-assign]  # on purpose: serves when loaded
         return spec  # type: ignore[no-any-return]
 
 
@@ -60,7 +60,7 @@ def _serve() -> None:
 def uninstall() -> None:
     global _patch, _finder
     if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(_finder)  # type: ignore[arg-type]  # it has what finders need
     if _patch is not None:
         _patch.undo()
     _patch = _finder = None

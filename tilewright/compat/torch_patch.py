@@ -19,9 +19,9 @@ _MARK = SERVED
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
 _GETTERS: dict[Any, Callable[[Any], Any]] = {
-    torch.Tensor.device.__get__: lambda _: _CUDA,  # type: ignore[attr-defined]
-    torch.Tensor.is_cuda.__get__: lambda _: True,  # type: ignore[attr-defined]
-    torch.Tensor.is_cpu.__get__: lambda _: False,  # type: ignore[attr-defined]
+    torch.Tensor.device.__get__: lambda _: _CUDA,  # type: ignore[attr-defined]  # a slot wrapper
+    torch.Tensor.is_cuda.__get__: lambda _: True,  # type: ignore[attr-defined]  # a slot wrapper
+    torch.Tensor.is_cpu.__get__: lambda _: False,  # type: ignore[attr-defined]  # a slot wrapper
     torch.Tensor.get_device: lambda _: 0,
 }
 _NOT_THE_PROGRAM = ("torch", "tilewright", "numpy", "jax")

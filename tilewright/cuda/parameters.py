@@ -54,7 +54,7 @@ class Parameters:
     def pack(self, values: Sequence[Any]) -> None:
         """Write the arguments; ArgumentError names the one that does not fit its parameter."""
         if self._addresses is not None:  # the common case, in half the time
-            self._addresses[:] = values  # type: ignore[call-overload]
+            self._addresses[:] = values  # type: ignore[call-overload]  # ctypes arrays take tuples
             return
         if self.converters:
             values = list(values)

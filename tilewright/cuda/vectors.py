@@ -138,6 +138,7 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
     row = TABLE.get(op.opcode)
     paired = row is not None and row.real is not None and row.real.paired
     if paired and all(part.pair is not None for part in parts) and _count(op.result) % 2 == 0:
+        # A name for one argument of the call below.
         pair = lambda i: elementwise(op, [part.pair(i) for part in parts if part.pair], op.operands, False)  # noqa: E731
     wraps = op.result in e.wrapping
     lazy = Lazy(lambda i: elementwise(op, [part.element(i) for part in parts], op.operands, wraps), pair, reads)
@@ -309,7 +310,7 @@ def _frag_load(e: KernelEmitter, op: Op) -> None:
         return
     pair: Recipe | None = None
     if not index and _pairs(op.result, offsets):
-        pair = lambda i: Expr(f"tw::two({name}[{formula(offsets, i)}])")  # noqa: E731
+        pair = lambda i: Expr(f"tw::two({name}[{formula(offsets, i)}])")  # noqa: E731 - passed on as it is
     lazy = Lazy(picked(e, name, offsets, index), pair, [(fragment, offsets)])
     define_vector(e, op.result, lazy)
 

@@ -27,7 +27,7 @@ class DevicePointer(NamedTuple):
     owner: Any
     readonly: bool = False
 
-    def __add__(self, distance: int) -> DevicePointer:  # type: ignore[override]
+    def __add__(self, distance: int) -> DevicePointer:  # type: ignore[override]  # addresses move; tuples grow
         """The pointer so many bytes further on, as a plain address would be."""
         return DevicePointer(self.address + distance, *self[1:])
 

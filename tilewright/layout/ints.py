@@ -33,7 +33,7 @@ class RuntimeInt:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         # A subclass that overloads == loses or replaces __hash__; caches of static results rely on this one.
-        cls.__hash__ = RuntimeInt.__hash__  # type: ignore[method-assign]
+        cls.__hash__ = RuntimeInt.__hash__  # type: ignore[method-assign]  # what __eq__ took away
 
     def __hash__(self) -> int:
         raise UnhashableLeafError("a run-time int cannot be hashed: key by id(x) instead")
@@ -144,7 +144,7 @@ def format_int(x: object) -> str:
     return str(x)
 
 
-I = TypeVar("I", bound=IntLike)  # noqa: E741
+I = TypeVar("I", bound=IntLike)  # noqa: E741 - a name for one line: an int
 
 
 def assume(n: I, divby: int = 1) -> I:

@@ -156,7 +156,7 @@ class Layout(Drawn):
     def __hash__(self) -> int:
         if self._hash is None:
             _set_hash(self, hash((self.shape, self.stride)))
-        return self._hash  # type: ignore[return-value]
+        return self._hash  # type: ignore[return-value]  # set where it was None
 
     def __repr__(self) -> str:
         return f"{format_tree(self.shape)}:{format_tree(self.stride)}"

@@ -101,7 +101,7 @@ class SymbolicInt(RuntimeInt):
 
     def is_same(self, other: object) -> bool:
         same = isinstance(other, SymbolicInt) and self.coefficient == other.coefficient
-        return same and self._keys() == other._keys()  # type: ignore[attr-defined]
+        return same and self._keys() == other._keys()  # type: ignore[attr-defined]  # of the same class
 
     def _keys(self) -> list[str]:
         return [f.text for f in self.factors]
@@ -211,7 +211,7 @@ for _name, _op in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne
 
 
 def _value(x: IntLike, env: Env) -> int:
-    return x.substitute(env) if isinstance(x, SymbolicInt) else x  # type: ignore[return-value]
+    return x.substitute(env) if isinstance(x, SymbolicInt) else x  # type: ignore[return-value]  # else an int
 
 
 def _signed(x: IntLike) -> str:

@@ -43,7 +43,7 @@ class PipelineTmaAsync(PipelineAsync):
     lanes_read: bool = field(default=True, kw_only=True)
 
     @classmethod
-    def create(  # type: ignore[override]
+    def create(  # type: ignore[override]  # other parameters, as documented
         cls, *, num_stages: int, producer_group: CooperativeGroup = ONE, consumer_group: Any,
         tx_count: int | None = None, barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None,
         tidx: Any = None, mcast_mode_mn: tuple[int, int] = (1, 1), defer_sync: bool = False,
@@ -123,7 +123,7 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
     """
 
     @classmethod
-    def create(  # type: ignore[override]
+    def create(  # type: ignore[override]  # other parameters, as documented
         cls, *, num_stages: int, producer_group: CooperativeGroup = ONE, consumer_group_umma: CooperativeGroup,
         consumer_group_async: CooperativeGroup, tx_count: int, barrier_storage: Any = None,
         cta_layout_vmnk: Layout | None = None, defer_sync: bool = False, loc: Any = None, ip: Any = None,
@@ -134,7 +134,7 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
                 f"the two groups of consumers, {consumer_group_umma} and {consumer_group_async}, count different agents"
             )
         both = CooperativeGroup(consumer_group_async.agent, consumer_group_umma.size + consumer_group_async.size)
-        return super().create(  # type: ignore[return-value]
+        return super().create(  # type: ignore[return-value]  # of this class, as cls says
             num_stages=num_stages, producer_group=producer_group, consumer_group=both, tx_count=tx_count,
             barrier_storage=barrier_storage, cta_layout_vmnk=cta_layout_vmnk, defer_sync=defer_sync,
         )  # fmt: skip

@@ -24,6 +24,7 @@ def flows(
     closure: Closure, decides: Sequence[int] = (), sources: Sequence[int] = (), targets: Sequence[int] = ()
 ) -> Closure:
     """``closure`` with its :class:`Flow`."""
+    # Functions take attributes.
     closure.flow = Flow(tuple(decides), tuple(zip(sources, targets, strict=True)))  # type: ignore[attr-defined]
     return closure
 
@@ -119,7 +120,7 @@ class Program:
             bits ^= low
         return found
 
-    @functools.cache  # noqa: B019
+    @functools.cache  # noqa: B019 - as above
     def exact_at(self, pc: int) -> list[int]:
         return [slot for slot in self.live_at(pc) if slot in self._exact]
 

@@ -79,7 +79,7 @@ def _from_environment() -> Options:
                 found[name] = read(text)
             except ValueError as wrong:
                 raise ArgumentError(f"TILEWRIGHT_SIM_{name.upper()}={text!r}: {wrong}") from None
-    return replace(Options(), **found)  # type: ignore[arg-type]
+    return replace(Options(), **found)  # type: ignore[arg-type]  # read by the type of each field
 
 
 def _switch(text: str) -> bool:
@@ -104,7 +104,7 @@ def _changed(**changes: object) -> Options:
     if unknown:
         known = ", ".join(Options.__dataclass_fields__)
         raise ArgumentError(f"unknown simulator option {sorted(unknown)[0]!r}; the options are {known}")
-    return replace(current_options(), **changes)  # type: ignore[arg-type]
+    return replace(current_options(), **changes)  # type: ignore[arg-type]  # checked by the class
 
 
 def set_options(**changes: object) -> None:

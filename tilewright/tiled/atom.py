@@ -32,6 +32,7 @@ class Atom(Static, Drawn):
         return self._key()
 
     def __eq__(self, other: object) -> bool:
+        # `other` is of the same class.
         return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:

@@ -65,7 +65,7 @@ def memory_pointers(
 
 def as_elements(pointer: Value, fragment: Value) -> Value:
     """``pointer`` as one to the fragment's element type, where registers are seen recast."""
-    kind, elem = pointer.type, fragment.type.elem  # type: ignore[attr-defined]
+    kind, elem = pointer.type, fragment.type.elem  # type: ignore[attr-defined]  # of a fragment
     assert isinstance(kind, PtrType)
     if kind.elem == elem or kind.elem.width == elem.width:
         return pointer

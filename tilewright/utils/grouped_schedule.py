@@ -109,6 +109,7 @@ class GroupedGemmTileSchedulerHelper:
     def __new_from_mlir_values__(self, values: list[Value]) -> GroupedGemmTileSchedulerHelper:
         state = GroupedGemmGroupSearchState(*map(wrap, values))
         return GroupedGemmTileSchedulerHelper(
+            # The shape is that of the helper that this one follows.
             self.group_count, self.tile_sched_params, self.cluster_tile_shape_mnk, state  # type: ignore[arg-type]
         )
 
@@ -158,7 +159,7 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
         self.helper, self.problem_shape_mnkl = helper, problem_shape_mnkl
 
     @staticmethod
-    def create(  # type: ignore[override]
+    def create(  # type: ignore[override]  # other parameters, as documented
         params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any,
         cluster_tile_shape_mnk: tuple[int, int, int], initial_search_state: GroupedGemmGroupSearchState,
         group_count: Any, problem_shape_mnkl: Tensor, *, loc: Any = None, ip: Any = None,
@@ -172,6 +173,7 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
             params, grid_dim[2], z, (x % a, y % b, 0), 0, helper, problem_shape_mnkl
         )
 
+    # Another kind of tile, as documented.
     def get_current_work(self, *, loc: Any = None, ip: Any = None) -> GroupedWorkTileInfo:  # type: ignore[override]
         """The tile that is this block's turn."""
         plain = super().get_current_work()
@@ -180,6 +182,7 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
         valid = valid & self.helper.search_state.found
         return GroupedWorkTileInfo(plain.tile_idx, valid, found)
 
+    # Another kind of tile, as documented.
     def initial_work_tile_info(self, *, loc: Any = None, ip: Any = None) -> GroupedWorkTileInfo:  # type: ignore[override]
         """The first tile of this block."""
         return self.get_current_work()
@@ -201,7 +204,7 @@ class StaticPersistentRuntimeTileScheduler(StaticPersistentTileScheduler):
     in number are neighbours."""
 
     @staticmethod
-    def create(  # type: ignore[override]
+    def create(  # type: ignore[override]  # other parameters, as documented
         params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, inner_mode: int = 1, *,
         loc: Any = None, ip: Any = None,
     ) -> StaticPersistentTileScheduler:  # fmt: skip

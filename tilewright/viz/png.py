@@ -198,7 +198,7 @@ def _packed(colour: str) -> int:
 
 def _pillow() -> None:
     try:
-        import PIL.ImageFont  # noqa: F401
+        import PIL.ImageFont  # noqa: F401 - is it there?
     except ImportError as error:
         raise ArgumentError(
             "PNG needs the package pillow: pip install 'tilewright[viz]' (SVG, PDF, TeX and text need nothing)"

@@ -91,6 +91,7 @@ def tiled_mma_figure(
     own = tuple(int(tiled_mma.get_tile_size(mode)) for mode in range(3))
     shown = own if tile_mnk is None else extents_of_tile(tile_mnk)
     title = f"tiled MMA of {_name(tiled_mma)}: {_sides(own)} on {_sides(shown)}"
+    # mypy does not see that there are three of each.
     return mma_figure(a, b, c, own, title=title, shown=shown, thread=thread, color_by=color_by, atoms=atoms)  # type: ignore[arg-type]
 
 

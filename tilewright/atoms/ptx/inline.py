@@ -73,9 +73,9 @@ class InlinePtx(Instruction):
         program = parse(self.text)
         registers = Registers(lanes, program.registers)
         for i, kind in enumerate(v.type for v in op.results):
-            registers.define(f"${i}", kind.width)  # type: ignore[attr-defined]
+            registers.define(f"${i}", kind.width)  # type: ignore[attr-defined]  # scalars only
         for i, (value, operand) in enumerate(zip(operands, op.operands, strict=True)):
-            width = operand.type.width  # type: ignore[attr-defined]
+            width = operand.type.width  # type: ignore[attr-defined]  # scalars only
             registers.define(f"${len(self.outputs) + i}", width, value)
             if self.inputs[i].isdigit():
                 registers.define(f"${self.inputs[i]}", width, value)
@@ -91,7 +91,7 @@ class InlinePtx(Instruction):
             except ConstraintError as wrong:
                 raise lanes.fault(str(wrong)) from None
         return tuple(
-            registers.raw(f"${i}").view(v.type.dtype)  # type: ignore[attr-defined]
+            registers.raw(f"${i}").view(v.type.dtype)  # type: ignore[attr-defined]  # scalars only
             for i, v in enumerate(op.results)
         )
 

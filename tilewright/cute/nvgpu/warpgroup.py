@@ -104,6 +104,7 @@ def _atom(op: Any, types: tuple[ScalarType, ScalarType, ScalarType], majors: tup
             raise ConstraintError(f"{type(op).__name__}: {name} is an OperandMajorMode, not {major!r}")
     names = tuple("K" if m is OperandMajorMode.K else "MN" for m in majors)
     source = "SS" if op.a_src is OperandSource.SMEM else "RS"
+    # mypy does not see that there are three numbers.
     return check_known(WgmmaAtom(tuple(shape), *types, source, names, **more))  # type: ignore[arg-type]
 
 

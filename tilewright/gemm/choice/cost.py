@@ -32,7 +32,7 @@ class AmpereModel(Model):
 
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
         super().__init__(ways)
-        configs: list[GemmConfig] = [way.config for way in ways]  # type: ignore[misc]
+        configs: list[GemmConfig] = [way.config for way in ways]  # type: ignore[misc]  # of one kernel
         parts = np.array([max(1, way.parts) for way in ways])
         counts = LESS / rows([config.tile for config in configs])  # (M N K, options)
         counts[2] /= parts

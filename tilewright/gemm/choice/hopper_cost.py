@@ -55,7 +55,7 @@ class HopperModel(Model):
 
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
         super().__init__(ways)
-        configs: list[HopperConfig] = [way.config for way in ways]  # type: ignore[misc]
+        configs: list[HopperConfig] = [way.config for way in ways]  # type: ignore[misc]  # of one kernel
         self.bytes_in = configs[0].a.dtype.width / 8
         # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
         extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))

@@ -165,11 +165,11 @@ class Problem:
                 (*seen.every(3), *seen.every(2)), WIDEST)  # fmt: skip
             if seen.places is not None:
                 by_index = (seen.places.by_index(operand) for operand in (0, 1, 3))
-                found = tuple(  # type: ignore[assignment]
+                found = tuple(  # type: ignore[assignment]  # four of them
                     one_by_one(x) if each else x for x, each in zip(found, by_index, strict=True)
                 )
             known[transposed, dtype, whole] = found
-        return found  # type: ignore[return-value]
+        return found  # type: ignore[return-value]  # four of them
 
     def transposed(self) -> Problem:
         """D^T = f(B^T A^T, C^T)."""

@@ -22,7 +22,7 @@ class GroupedGemm(MultistageGemm):
     """D_i = f(A_i @ B_i, C_i) for each problem i of a table; all are laid out as ``config`` says. K may be 0."""
 
     @cute.jit
-    def __call__(  # type: ignore[override]
+    def __call__(  # type: ignore[override]  # a table in the place of matrices
         self, table: cute.Tensor, tiles: Int32, blocks: Int32, function: EpilogueFunction, stream: Any = None
     ) -> None:
         """Launch ``blocks`` blocks for the ``tiles`` tiles of the problems in ``table`` (problems + 1, COLUMNS)."""
@@ -38,7 +38,7 @@ class GroupedGemm(MultistageGemm):
         ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)  # fmt: skip
 
     @cute.kernel
-    def kernel(  # type: ignore[override]
+    def kernel(  # type: ignore[override]  # a table in the place of matrices
         self, table: cute.Tensor, tiles: Int32, function: EpilogueFunction,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,

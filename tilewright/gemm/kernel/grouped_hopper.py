@@ -41,7 +41,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             )
 
     @cute.jit
-    def __call__(  # type: ignore[override]
+    def __call__(  # type: ignore[override]  # a table in the place of matrices
         self, mA: cute.Tensor, mB: cute.Tensor, mD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
         problems: Int32, tiles: Int32, blocks: Int32, function: EpilogueFunction, stream: Any = None,
     ) -> None:  # fmt: skip

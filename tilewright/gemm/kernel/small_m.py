@@ -104,6 +104,7 @@ class SmallMGemm:
         dtype, groups = self.config.a.dtype, self.groups
         a = cute.make_layout(((2, 2, 2), 1, (2, steps)), stride=((1, VECTOR, 2), 0, (4, 2 * VECTOR)))
         b = cute.make_layout(((2, 2), groups, (2, steps)), stride=((1, 2), VECTOR, (4, groups * VECTOR)))
+        # mypy does not see that there are two of them.
         return tuple(cute.make_rmem_tensor(layout, dtype) for layout in (a, b))  # type: ignore[return-value]
 
     def load(self, row: Any, k: Any, fragment: Any, at: int) -> None:

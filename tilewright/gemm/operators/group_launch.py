@@ -164,7 +164,7 @@ def refusal(entry: KernelEntry, problem: Problem, version: int) -> str | None:
 def fits_groups(config: AnyConfig) -> bool:
     """Whether a size of a Hopper kernel can take tiles of several problems."""
     single = isinstance(config, HopperConfig) and config.cluster_size == 1 and not config.pingpong
-    return single and bool(config.producers)  # type: ignore[union-attr]
+    return single and bool(config.producers)  # type: ignore[union-attr]  # Hopper kernels only
 
 
 def majors(problem: Problem) -> Any:

@@ -55,7 +55,7 @@ def fake(
 
 def result_dtype(a: Tensor, c: Tensor | None, out_dtype: torch.dtype | None) -> torch.dtype:
     if out_dtype is not None or c is not None:
-        return out_dtype or c.dtype  # type: ignore[union-attr]
+        return out_dtype or c.dtype  # type: ignore[union-attr]  # one of both is there
     found: torch.dtype = candidates(numeric_of_dtype(a.dtype), None)[0].config.c.dtype.torch_dtype
     return found
 

@@ -48,6 +48,7 @@ class Candidate:
         for name, value in self.size:
             if name not in known or not same_kind(known[name], value):
                 raise ArgumentError(f"kernel {self.kernel} has no size with {name} = {value!r}")
+        # The size holds names and values of fields.
         config: AnyConfig = replace(entry.config, **dict(self.size))  # type: ignore[arg-type]
         config.check()
         return entry.only(config)

@@ -70,6 +70,7 @@ class Bench:
 
     def captured(self, candidate: Candidate) -> tuple[Any, int]:
         torch = self.torch
+        # The problem has four numbers.
         how = candidate.decomposition(self.problem, *limits("gpu"))  # type: ignore[arg-type]
         runs: list[Callable[[], None]] = [launcher(*s, kernel=candidate.entry, decomposition=how) for s in self.sets]
         self.sets[0][2].fill_(float("nan") if self.sets[0][2].is_floating_point() else -1)

@@ -367,7 +367,7 @@ def _dynamic(number: int, divisibility: int = 1, wide: bool = False) -> Integer:
 def _leading(array: Array) -> int | None:
     units = [i for i, d in enumerate(array.stride) if d == 1]
     longer = [i for i in units if array.shape[i] > 1]
-    return (longer or units or [None])[0]  # type: ignore[list-item]
+    return (longer or units or [None])[0]  # type: ignore[list-item]  # None where there is none
 
 
 def _the_leading(array: Array) -> int | None:

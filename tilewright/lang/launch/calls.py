@@ -109,7 +109,7 @@ class Calls:
                 reads.append(f"{values[0]} = a{i} if type(a{i}) is int else read{i}(a{i})[0]")
             elif _is_tensor(argument):
                 kind: Any = argument.types()[0]
-                scope[f"token{i}"] = argument.token  # type: ignore[attr-defined]
+                scope[f"token{i}"] = argument.token  # type: ignore[attr-defined]  # of a usual Protocol
                 at = values[0]
                 looks += [
                     f"if type(a{i}) is HostTensor:",
@@ -166,4 +166,4 @@ def _needs_no_conversion(i: int, argument: Scalar) -> str:
 def _is_tensor(argument: Argument) -> bool:
     """Whether the argument is a tensor of the library, or an array that becomes one in the usual way."""
     usual = isinstance(argument, Protocol) and argument.convert in (None, implicit_tensor)
-    return usual and isinstance(argument.template, HostTensor)  # type: ignore[attr-defined]
+    return usual and isinstance(argument.template, HostTensor)  # type: ignore[attr-defined]  # a Protocol

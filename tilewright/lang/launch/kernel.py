@@ -177,10 +177,11 @@ def _attributes(asked: dict[str, Any], name: str) -> tuple[str, ...]:
 
 def _most_threads(asked: Any, block: tuple[int | None, ...], name: str) -> int | None:
     """The bound on the threads of a block that the kernel is compiled for."""
-    threads = None if None in block else math.prod(block)  # type: ignore[arg-type]
+    threads = None if None in block else math.prod(block)  # type: ignore[arg-type]  # no None in it
     if asked is None:
         return threads
     extents = [_known(x) for x in asked] if isinstance(asked, (tuple, list)) else [_known(asked)]
+    # mypy does not see that None is excluded.
     if None in extents or not 1 <= (most := math.prod(extents)) <= MOST_THREADS:  # type: ignore[arg-type]
         raise fail(f"launch of {name}: max_number_threads={asked!r}; ints whose product is 1 to {MOST_THREADS}")
     if threads is not None and threads > most:
@@ -194,7 +195,7 @@ def _check_cluster(known: dict[str, tuple[int | None, ...]], attributes: tuple[s
     if None in clusters:
         raise fail(f"launch of {name}: cluster must be known while staging")
     grid = [c if g is None else g for g, c in zip(known["grid"], clusters, strict=True)]
-    if fault := cluster_fault(grid, clusters, attributes):  # type: ignore[arg-type]
+    if fault := cluster_fault(grid, clusters, attributes):  # type: ignore[arg-type]  # no None in them
         raise fail(f"launch of {name}: {fault}")
 
 

@@ -33,7 +33,7 @@ class Segment:
                 )
         if self._loaded is None:
             self._loaded = machine_of("cpu").load(self.function)
-        places = [np.zeros(1, v.type.dtype) for v in self.outputs]  # type: ignore[attr-defined]
+        places = [np.zeros(1, v.type.dtype) for v in self.outputs]  # type: ignore[attr-defined]  # scalars only
         self._loaded(_ONE, [*values, *map(_pointer, places)])
         return tuple(place[0].item() for place in places)
 

@@ -157,7 +157,7 @@ def _bits(opcode: str, a: Facts, b: Facts, result: Facts) -> int | None:
     if opcode in ("div", "floordiv") and power is not None:
         return x >> power
     if opcode in ("rem", "floormod") and power is not None:
-        return x & (literal - 1)  # type: ignore[operator]
+        return x & (literal - 1)  # type: ignore[operator]  # an int where known
     if opcode == "mul" and power is not None:
         return x << power
     if opcode in ("shl", "shr") and literal is not None and 0 <= literal < 32:
@@ -185,7 +185,7 @@ def _sub(a: Facts, b: Facts) -> Facts:
 def _mul(a: Facts, b: Facts) -> Facts:
     nonneg = a.nonneg and b.nonneg
     bounded = nonneg and a.bound is not None and b.bound is not None and a.bound > 0 and b.bound > 0
-    bound = (a.bound - 1) * (b.bound - 1) + 1 if bounded else None  # type: ignore[operator]
+    bound = (a.bound - 1) * (b.bound - 1) + 1 if bounded else None  # type: ignore[operator]  # ints where bounded
     for number, other in ((a.exact, b), (b.exact, a)):
         if number is not None and number > 0 and other.bound is not None:
             bound = (other.bound - 1) * number + 1

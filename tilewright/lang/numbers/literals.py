@@ -24,7 +24,7 @@ def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | flo
     """
     if isinstance(value, (bool, int, float)):
         known = kind is None or kind.is_float or not isinstance(value, float)
-        return value if known else convert(F64, kind, convertible(value, kind))  # type: ignore[arg-type]
+        return value if known else convert(F64, kind, convertible(value, kind))  # type: ignore[arg-type]  # a number
     if isinstance(value, numbers.Integral) or type(value).__name__ == "bool_":
         return int(value)
     if isinstance(value, numbers.Real) or hasattr(value, "__float__"):

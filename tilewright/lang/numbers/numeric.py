@@ -434,7 +434,7 @@ def class_of(elem: ScalarType) -> Any:
 
 def wrap(value: Value, known: Facts | None = None) -> Any:
     """A scalar ``ir.Value`` as a numeric of its type."""
-    made = operators.CLASS_OF[value.type](value)  # type: ignore[index]
+    made = operators.CLASS_OF[value.type](value)  # type: ignore[index]  # a scalar
     return made.learn(known) if known is not None else made
 
 

@@ -33,6 +33,8 @@ Narrow = Boolean | Int8 | Int16 | Int32 | Uint8 | Uint16 | Uint32
 Wide = Int64 | Uint64
 F = TypeVar("F", bound=Float)
 
+# Ignored as `misc`: a self type is a class that these operators are put into, which is no subclass of this one.
+
 
 class NumericOperators:
     """A Python int takes the type of the numeric beside it, a Python float that of a float; Booleans count as Int32.
@@ -95,10 +97,10 @@ class NumericOperators:
 
     __le__ = __gt__ = __ge__ = __lt__
 
-    def __eq__(self, other: object) -> Boolean:  # type: ignore[override]
+    def __eq__(self, other: object) -> Boolean:  # type: ignore[override]  # a numeric
         raise NotImplementedError
 
-    def __ne__(self, other: object) -> Boolean:  # type: ignore[override]
+    def __ne__(self, other: object) -> Boolean:  # type: ignore[override]  # a numeric
         raise NotImplementedError
 
 
@@ -112,7 +114,7 @@ class IntegerOperators:
     @overload
     def __and__(self, other: Self | int) -> Self: ...
     @overload
-    def __and__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]
+    def __and__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]  # the last resort
     def __and__(self, other: Any) -> Any:
         raise NotImplementedError
 

@@ -259,9 +259,9 @@ class NumericOperators:
         ...
     def __ge__(self, other: Any) -> Boolean:
         ...
-    def __eq__(self, other: object) -> Boolean:  # type: ignore[override]
+    def __eq__(self, other: object) -> Boolean:  # type: ignore[override]  # a numeric
         ...
-    def __ne__(self, other: object) -> Boolean:  # type: ignore[override]
+    def __ne__(self, other: object) -> Boolean:  # type: ignore[override]  # a numeric
         ...
 
 class IntegerOperators:
@@ -273,7 +273,7 @@ class IntegerOperators:
     @overload
     def __and__(self, other: Self | int) -> Self: ...
     @overload
-    def __and__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]
+    def __and__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]  # the last resort
     @overload
     def __rand__(self: Boolean, other: Boolean | bool) -> Boolean: ...  # type: ignore[misc]
     @overload
@@ -281,7 +281,7 @@ class IntegerOperators:
     @overload
     def __rand__(self, other: Self | int) -> Self: ...
     @overload
-    def __rand__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]
+    def __rand__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]  # the last resort
     @overload
     def __or__(self: Boolean, other: Boolean | bool) -> Boolean: ...  # type: ignore[misc]
     @overload
@@ -289,7 +289,7 @@ class IntegerOperators:
     @overload
     def __or__(self, other: Self | int) -> Self: ...
     @overload
-    def __or__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]
+    def __or__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]  # the last resort
     @overload
     def __ror__(self: Boolean, other: Boolean | bool) -> Boolean: ...  # type: ignore[misc]
     @overload
@@ -297,7 +297,7 @@ class IntegerOperators:
     @overload
     def __ror__(self, other: Self | int) -> Self: ...
     @overload
-    def __ror__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]
+    def __ror__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]  # the last resort
     @overload
     def __xor__(self: Boolean, other: Boolean | bool) -> Boolean: ...  # type: ignore[misc]
     @overload
@@ -305,7 +305,7 @@ class IntegerOperators:
     @overload
     def __xor__(self, other: Self | int) -> Self: ...
     @overload
-    def __xor__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]
+    def __xor__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]  # the last resort
     @overload
     def __rxor__(self: Boolean, other: Boolean | bool) -> Boolean: ...  # type: ignore[misc]
     @overload
@@ -313,7 +313,7 @@ class IntegerOperators:
     @overload
     def __rxor__(self, other: Self | int) -> Self: ...
     @overload
-    def __rxor__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]
+    def __rxor__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]  # the last resort
     @overload
     def __lshift__(self: Boolean, other: Integer | int) -> Int32: ...  # type: ignore[misc]
     @overload

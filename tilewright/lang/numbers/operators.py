@@ -188,7 +188,7 @@ def _common(a: Any, b: Any) -> ScalarType:
     if left is None and right is None:
         return promote.common(promote.default(a), promote.default(b))
     if left is None:
-        return promote.common(promote.literal(a, right), right)  # type: ignore[arg-type]
+        return promote.common(promote.literal(a, right), right)  # type: ignore[arg-type]  # not both are None
     if right is None:
         return promote.common(left, promote.literal(b, left))
     return promote.common(left, right)

@@ -54,7 +54,7 @@ class Range:
                 "a run-time range can only be the iterable of a `for` statement in a function marked "
                 "@cute.jit or @cute.kernel"
             )
-        return builtins.range(*bounds)  # type: ignore[arg-type]
+        return builtins.range(*bounds)  # type: ignore[arg-type]  # checked above
 
     def __iter__(self) -> Iterator[Any]:  # Int32 in a kernel, where a bound is known at run time
         return iter(self.python())
@@ -93,7 +93,7 @@ def range_constexpr(*bounds: Any) -> builtins.range:
             f"range_constexpr({', '.join(map(repr, bounds))}): a bound is known only when the kernel runs; "
             "use `range` or `cutlass.range` for a run-time loop"
         )
-    return builtins.range(*known)  # type: ignore[arg-type]
+    return builtins.range(*known)  # type: ignore[arg-type]  # checked above
 
 
 def range_dynamic(*bounds: Any, **options: Any) -> Range:

@@ -153,7 +153,7 @@ class _Function(Expressions):
             targets=texts(targets), touched=texts(touched), objects=touched, item=self.fresh("item"),
             target=node.target, body=self.loop_body(node.body, loop),
         )  # fmt: skip
-        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]
+        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]  # the last one is an if
         return made
 
     def visit_While(self, node: ast.While) -> Any:
@@ -168,7 +168,7 @@ class _Function(Expressions):
             temporaries=texts(temporaries), touched=texts(touched), objects=touched,
             test=self.visit(node.test), body=self.loop_body(node.body, loop),
         )  # fmt: skip
-        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]
+        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]  # the last one is an if
         return made
 
     def python_loop(self, node: ast.For | ast.While, loop: str, **head: ast.expr) -> Any:

@@ -36,7 +36,7 @@ _DUNDERS = (
 )
 for _dunder in _DUNDERS.split():
     setattr(Undefined, f"__{_dunder}__", Undefined._use)
-Undefined.__hash__ = object.__hash__  # type: ignore[method-assign]
+Undefined.__hash__ = object.__hash__  # type: ignore[method-assign]  # what __eq__ took away
 
 
 def undefined(names: tuple[str, ...]) -> tuple[Undefined, ...]:

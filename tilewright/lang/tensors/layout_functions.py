@@ -69,17 +69,17 @@ def _located(f: Callable[..., Any]) -> Callable[..., Any]:
 def _as_documented(made: Callable[..., Any], f: Callable[..., Any], doc: str | None) -> Callable[..., Any]:
     """``made`` with the name and parameters of ``f``, and ``loc`` and ``ip``, which are ignored."""
     update_wrapper(made, f)
-    del made.__wrapped__  # type: ignore[attr-defined]
+    del made.__wrapped__  # type: ignore[attr-defined]  # functions take attributes
     made.__doc__ = doc
     own = list(signature(f).parameters.values())
     more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("loc", "ip")]
-    made.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]
+    made.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]  # functions take attributes
     return made
 
 
 def _options(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The keywords that matter; an unknown one is an error here, before it ends in the layout algebra."""
-    known = function.__signature__.parameters  # type: ignore[attr-defined]
+    known = function.__signature__.parameters  # type: ignore[attr-defined]  # functions take attributes
     for name in kwargs:
         if name not in known:
             raise unknown_keyword(function.__name__, name, known)
@@ -88,7 +88,7 @@ def _options(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, 
 
 def _first(function: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The first argument, given by keyword."""
-    name = next(iter(function.__signature__.parameters))  # type: ignore[attr-defined]
+    name = next(iter(function.__signature__.parameters))  # type: ignore[attr-defined]  # functions take attributes
     if name not in kwargs:
         raise ArgumentError(f"{function.__name__}: the argument '{name}' is missing")
     return (kwargs.pop(name),)

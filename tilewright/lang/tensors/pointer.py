@@ -413,5 +413,6 @@ def _recast(ptr: Pointer, dtype: Any) -> Pointer:
     if const_bytes % new or pending is None or ptr.alignment % new:
         raise ConstraintError(f"recast_ptr: {ptr} is not known to be aligned to {dtype} ({new} bytes)")
     kind = ptr._type
+    # The base of a pointer in a kernel is a value.
     base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))  # type: ignore[arg-type]
     return Pointer(base, dtype, const_bytes // new, pending, ptr.swizzle, ptr.wide, ptr.of_layout)

@@ -174,7 +174,7 @@ class TensorSSA:
             known = next(k for k in kinds if k is not None)
             number = right if kinds[1] is None else left
             return promote.common(known, promote.literal(number, known))
-        return promote.common(*kinds)  # type: ignore[arg-type]
+        return promote.common(*kinds)  # type: ignore[arg-type]  # numerics only
 
     def map(self, opcode: str, **attrs: Any) -> TensorSSA:
         """A unary op on every element."""
@@ -208,8 +208,8 @@ class TensorSSA:
         __rshift__ = __rrshift__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
-        def __eq__(self, other: object) -> TensorSSA: ...  # type: ignore[override]
-        def __ne__(self, other: object) -> TensorSSA: ...  # type: ignore[override]
+        def __eq__(self, other: object) -> TensorSSA: ...  # type: ignore[override]  # element by element
+        def __ne__(self, other: object) -> TensorSSA: ...  # type: ignore[override]  # element by element
 
     # -- reduction -----------------------------------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ class Breakpoint:
             if self.lane is None and len(active):
                 return row, int(active[0])
             if self.lane in active:
-                return row, int(self.lane)  # type: ignore[arg-type]
+                return row, int(self.lane)  # type: ignore[arg-type]  # no None is active
         return None
 
 

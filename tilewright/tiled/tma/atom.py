@@ -39,6 +39,7 @@ class TmaCopyAtom(CopyAtom):
         """Bytes that one copy of one block brings."""
         return self.plan.box_bytes
 
+    # Named options only.
     def stage_copy(self, src: Tensor, dst: Tensor, **options: Any) -> None:  # type: ignore[override]
         """``cute.copy`` with this atom."""
         stage_copy(self, src, dst, **options)
@@ -62,6 +63,7 @@ class TmaCopyAtom(CopyAtom):
         return [TENSOR_MAP]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> Any:
+        # The one value is that of the tensor map.
         return TmaCopyAtom(self.instruction, self.value_type, self.plan, values[0])  # type: ignore[arg-type]
 
     def _lines(self) -> list[str]:

@@ -108,7 +108,7 @@ def tma_partition(
             f"{atom.plan.elements_per_instruction} "
             f"elements: {error}"
         ) from error
-    return tuple([  # type: ignore[return-value]
+    return tuple([  # type: ignore[return-value]  # two of them
         tensor.with_layout(layout, layout(((start, 0), *[0] * (rank(layout) - 1))))
         for tensor, layout in ((smem_tensor, smem), (gmem_tensor, gmem))
     ])
