@@ -50,10 +50,10 @@ def autotune_jit(
             key = key_of(args, kwargs)
             if key not in chosen:
                 chosen[key] = choose(lambda config: lambda: target(*args, **kwargs, **config), args, kwargs)
-            call._best_config = chosen[key]  # type: ignore[attr-defined]
+            call._best_config = chosen[key]  # type: ignore[attr-defined]  # functions take attributes
             return target(*args, **kwargs, **chosen[key])
 
-        call._best_config = None  # type: ignore[attr-defined]
+        call._best_config = None  # type: ignore[attr-defined]  # functions take attributes
         return call
 
     return decorate
