@@ -36,25 +36,31 @@ class GroupedGemm:
         )  # fmt: skip
         params = utils.PersistentTileSchedulerParams((1, 1, cutlass.Int32(total)), (1, 1, 1))
         grid = utils.StaticPersistentGroupTileScheduler.get_grid_shape(params, most)
+        d_smem = sm90_utils.make_smem_layout_epi(d0.element_type, row, TILE[:2], 1)
+        tma_d, tD = cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileS2GOp(), d0, cute.slice_(d_smem, (None, None, 0)), TILE[:2]
+        )
         self.kernel(
-            tma_a, tA, tma_b, tB, mma, a_staged, b_staged, count, shapes, strides, pointers, maps, params,
-            d0.element_type,
+            tma_a, tA, tma_b, tB, tma_d, tD, mma, a_staged, b_staged, d_smem, count, shapes, strides, pointers, maps,
+            params, d0.element_type,
         ).launch(grid=grid, block=(128 + 32, 1, 1), stream=stream)  # fmt: skip
 
     @cute.kernel
     def kernel(
-        self, tma_a: cute.CopyAtom, tA: cute.Tensor, tma_b: cute.CopyAtom, tB: cute.Tensor, mma: cute.TiledMma,
-        a_staged: cute.ComposedLayout, b_staged: cute.ComposedLayout, count: cutlass.Constexpr, shapes: cute.Tensor,
-        strides: cute.Tensor, pointers: cute.Tensor, maps: cute.Tensor, params: utils.PersistentTileSchedulerParams,
+        self, tma_a: cute.CopyAtom, tA: cute.Tensor, tma_b: cute.CopyAtom, tB: cute.Tensor, tma_d: cute.CopyAtom,
+        tD: cute.Tensor, mma: cute.TiledMma, a_staged: cute.ComposedLayout, b_staged: cute.ComposedLayout,
+        d_smem: cute.ComposedLayout, count: cutlass.Constexpr, shapes: cute.Tensor, strides: cute.Tensor,
+        pointers: cute.Tensor, maps: cute.Tensor, params: utils.PersistentTileSchedulerParams,
         d_dtype: cutlass.Constexpr,
     ):  # fmt: skip
         tidx, _, _ = cute.arch.thread_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         _, _, z = cute.arch.block_idx()
         smem = utils.SmemAllocator()
-        map_words = smem.allocate_tensor(cutlass.Int64, cute.make_layout((BYTES // 8, 2)), byte_alignment=128)
+        map_words = smem.allocate_tensor(cutlass.Int64, cute.make_layout((BYTES // 8, 3)), byte_alignment=128)
         sA = smem.allocate_tensor(tma_a.value_type, a_staged.outer, 1024, swizzle=a_staged.inner)
         sB = smem.allocate_tensor(tma_b.value_type, b_staged.outer, 1024, swizzle=b_staged.inner)
+        sD = smem.allocate_tensor(d_dtype, d_smem.outer, 1024, swizzle=d_smem.inner)
         one_stage = [cute.slice_(s, (None, None, 0)) for s in (a_staged, b_staged)]
         nbytes = sum(cute.size_in_bytes(tma_a.value_type, s) for s in one_stage)
         pipe = pipeline.PipelineTmaAsync.create(
@@ -65,9 +71,10 @@ class GroupedGemm:
         manager = utils.TensorMapManager(self.mode, BYTES)
         map_a = manager.get_tensormap_ptr(maps[(z, 0, None)].iterator)
         map_b = manager.get_tensormap_ptr(maps[(z, 1, None)].iterator)
-        shared_a, shared_b = map_words[None, 0].iterator, map_words[None, 1].iterator
+        map_d = manager.get_tensormap_ptr(maps[(z, 2, None)].iterator)
+        shared_a, shared_b, shared_d = (map_words[None, i].iterator for i in range(3))
         in_shared = cutlass.const_expr(self.mode == utils.TensorMapUpdateMode.SMEM)
-        init_a, init_b = (shared_a, shared_b) if in_shared else (map_a, map_b)
+        init_a, init_b, init_d = (shared_a, shared_b, shared_d) if in_shared else (map_a, map_b, map_d)
         helper = utils.GroupedGemmTileSchedulerHelper(count, params, TILE, utils.create_initial_search_state())
         scheduler = utils.StaticPersistentTileScheduler.create(params, cute.arch.block_idx(), cute.arch.grid_dim())
         work = scheduler.initial_work_tile_info()
@@ -107,10 +114,17 @@ class GroupedGemm:
                 work = scheduler.get_current_work()
             pipe.producer_tail(state)
         else:
+            if warp == 0:
+                manager.init_tensormap_from_atom(tma_d, init_d, 0)
+                manager.fence_tensormap_initialization()
             thr = mma.get_slice(tidx)
             tCrA = mma.make_fragment_A(mma.get_slice(0).partition_A(sA))
             tCrB = mma.make_fragment_B(mma.get_slice(0).partition_B(sB))
             acc = cute.make_rmem_tensor(thr.partition_shape_C(TILE[:2]), cutlass.Float32)
+            r2s = cute.make_tiled_copy_C(
+                sm90_utils.get_smem_store_op(utils.LayoutEnum.ROW_MAJOR, d_dtype, cutlass.Float32), mma
+            )
+            epilogue = pipeline.NamedBarrier(barrier_id=1, num_threads=128)
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
             while work.is_valid_tile:
                 found = helper.delinearize_z(work.tile_idx, shapes)
@@ -126,15 +140,28 @@ class GroupedGemm:
                     warpgroup.wait_group(0)
                     pipe.consumer_release(state)
                     state.advance()
-                shape = (found.problem_shape_m, found.problem_shape_n)
-                real_d = self.operand(pointers, strides, found.group_idx, 2, shape, d_dtype)
-                place = (found.cta_tile_idx_m, found.cta_tile_idx_n, 0)
-                gD = thr.partition_C(cute.local_tile(real_d, (*TILE[:2], 1), place)[(None, None, 0)])
-                cD = cute.local_tile(cute.make_identity_tensor(real_d.shape), (*TILE[:2], 1), place)
-                tCcD = thr.partition_C(cD[(None, None, 0)])
-                for i in cutlass.range_constexpr(cute.size(acc)):
-                    if cute.elem_less(tCcD[i], real_d.shape):
-                        gD[i] = acc[i].to(d_dtype)
+                if found.group_idx != last:
+                    shape = (found.problem_shape_m, found.problem_shape_n)
+                    real_d = self.operand(pointers, strides, found.group_idx, 2, shape, d_dtype)
+                    manager.update_tensormap((real_d,), (tma_d,), (map_d,), 0, (shared_d,))
+                    last = found.group_idx
+                    if warp == 0:
+                        manager.fence_tensormap_update(map_d)
+                out = cute.make_rmem_tensor_like(acc, d_dtype)
+                out.store(acc.load().to(d_dtype))
+                cute.copy(r2s, r2s.retile(out), r2s.get_slice(tidx).partition_D(sD[None, None, 0]))
+                cute.arch.fence_proxy("async.shared", space="cta")
+                epilogue.arrive_and_wait()
+                if warp == 0:
+                    gD = cute.local_tile(tD, TILE[:2], (found.cta_tile_idx_m, found.cta_tile_idx_n, 0))
+                    bSG_sD, bSG_gD = cpasync.tma_partition(
+                        tma_d, 0, cute.make_layout(1), *(cute.group_modes(t, 0, 2) for t in (sD[None, None, 0], gD))
+                    )
+                    generic_d = manager.get_tensormap_ptr(map_d, cute.AddressSpace.generic)
+                    cute.copy(tma_d, bSG_sD, bSG_gD, tma_desc_ptr=generic_d)
+                    cute.arch.cp_async_bulk_commit_group()
+                    cute.arch.cp_async_bulk_wait_group(0, read=True)
+                epilogue.arrive_and_wait()
                 scheduler.advance_to_next_work()
                 work = scheduler.get_current_work()
 
@@ -155,7 +182,7 @@ def run(mode):
     strides = torch.tensor([[t.stride(0) for t in group] for group in made], dtype=torch.int32, device="cuda")
     pointers = torch.tensor([[t.data_ptr() for t in group] for group in made], dtype=torch.int64, device="cuda")
     most = 3
-    maps = torch.zeros(most, 2, BYTES // 8, dtype=torch.int64, device="cuda")
+    maps = torch.zeros(most, 3, BYTES // 8, dtype=torch.int64, device="cuda")
     total = sum(-(-m // TILE[0]) * -(-n // TILE[1]) for m, n, _ in problems)
     first = [torch.zeros(64, 64, 1, dtype=torch.float16, device="cuda") for _ in range(3)]
     tensors = [from_dlpack(t, assumed_align=16).mark_layout_dynamic(leading_dim=1) for t in first]
