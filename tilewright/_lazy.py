@@ -69,14 +69,15 @@ def missing(module: str, name: str, known: Iterable[str], asker: FrameType) -> E
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     from tilewright.errors import MissingImportError, MissingNameError, nearest
 
-    if _is_documented(f"{module}.{name}".partition(".")[2]):
-        text = f"module {module!r} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
-    else:
-        text = f"module {module!r} has no attribute {name!r}{nearest(name, known)}"
+    def text() -> str:
+        if _is_documented(f"{module}.{name}".partition(".")[2]):
+            return f"module {module!r} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
+        return f"module {module!r} has no attribute {name!r}{nearest(name, known)}"
+
     import dis
 
     if dis.opname[asker.f_code.co_code[asker.f_lasti]] == "IMPORT_FROM":
-        return MissingImportError(text, name=module)
+        return MissingImportError(text(), name=module)
     return MissingNameError(text)
 
 

@@ -6,7 +6,7 @@ the user's Python, which layouts are involved (in CuTe notation) and, when it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -79,7 +79,20 @@ class KeywordError(ArgumentError, TypeError):
 
 
 class MissingNameError(TilewrightError, AttributeError):
-    """A module was asked for a name that it does not have."""
+    """A module was asked for a name that it does not have. ``text`` is called when the message is asked for: most of
+    these errors are those of ``hasattr``."""
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        super().__init__()
+        self._text = text
+
+    def __str__(self) -> str:
+        if not self.args:
+            self.args = (self._text(),)
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeError, (str(self),)  # what another process is told
 
 
 class MissingAttributeError(TilewrightError, AttributeError):

@@ -50,7 +50,7 @@ class ExportedModule:
         found = self.__dict__.get("_functions", {})
         if name not in found:
             hint = nearest(name, found) or f"; it has {', '.join(found)}"
-            raise MissingNameError(f"{self.__dict__.get('_path')} has no exported function {name!r}{hint}")
+            raise MissingNameError(lambda: f"{self.__dict__.get('_path')} has no exported function {name!r}{hint}")
         function: ExportedFunction = found[name]
         return function
 
