@@ -115,6 +115,8 @@ def test_auto_is_the_cheaper_of_both(name: str) -> None:
     options = Options.of(kernels()[name], H200)
     for problem in rng.integers(1, 8000, (50, 3)).tolist():
         costs = dict(zip(options.ways, options.model.times((*problem, 1)).tolist(), strict=True))
+        if problem[2] < 16 * max(problem[:2]):
+            costs = {way: us for way, us in costs.items() if not way.together}
         chosen = {how: options.best((*problem, 1), how) for how in ("auto", "data_parallel", "stream_k")}
         assert chosen["data_parallel"].parts == 1 != chosen["stream_k"].parts
         assert costs[chosen["auto"]] == min(costs.values()) == min(costs[way] for way in chosen.values())
@@ -159,7 +161,8 @@ def test_few_tiles_with_a_long_k_are_added_up_together() -> None:
         assert shares is None or not shares.shared_reduction
         _, shares = best(entry, "stream_k", problem, H200, "shared")
         assert shares is not None and shares.shared_reduction
-    for problem in ((4096, 4096, 4096, 1), (16, 4096, 4096, 1), (512, 512, 512, 1)):
+    for problem in ((4096, 4096, 4096, 1), (16, 4096, 4096, 1), (512, 512, 512, 1), (968, 376, 6768, 1),
+                    (616, 216, 6560, 1), (5040, 368, 6496, 1)):  # fmt: skip
         _, shares = best(entry, "auto", problem, H200)
         assert shares is None or not shares.shared_reduction
 

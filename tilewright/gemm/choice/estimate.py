@@ -74,7 +74,7 @@ class Model(ABC):
         shares = can_share(problem, sharing)
         scratch = self.scratch(shares)
         self.fill(problem, shares, scratch)
-        first = first if shares and first < self.options else 0
+        first = first if shares and first < (last or self.options) else 0
         time = scratch.time[first:last] if first or last else scratch.time
         found = int(time.argmin()) + first
         if shares and found >= self.even:  # by the lower bound: in four of five problems no option comes so far
