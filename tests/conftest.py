@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers must not fight over the cores
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -15,7 +15,6 @@ import hypothesis
 import pytest
 from hypothesis.internal.conjecture import engine
 
-gc.disable()  # until all tests are collected: what is read until then stays
 hypothesis.settings.register_profile("dev", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 engine.MAX_SHRINKING_SECONDS = 20  # the default, 300 for each failing test, looks like a hang when compilation is slow
@@ -51,10 +50,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU here"))
 
 
-def pytest_collection_finish() -> None:
-    """What collection made (modules, ten thousand tests, PyTorch) is no garbage: to look through it again and again
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collection makes (modules, ten thousand tests, PyTorch) is no garbage: to look through it again and again
     took a tenth of the tests' time. And collections are rarer than by default, as memory is no concern here."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-    gc.enable()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+        gc.enable()
