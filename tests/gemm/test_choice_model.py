@@ -55,7 +55,8 @@ def hopper_us(way: Way, problem: Problem) -> float:
         parts = floor(1 / waves * (1 + 1e-9))
         joining = hopper_cost.JOINING + hopper_cost.JOIN_ELEMENT * bM * bN
         read = (m + n) * k * bytes_in / hopper_cost.MEMORY_PER_US
-        return NEVER if parts < 2 else max(tile / k_tiles * ceil(k_tiles / parts), read) + begin + joining
+        joins = parts > 1 and k >= hopper_cost.JOINED_FROM * max(m, n)
+        return NEVER if not joins else max(tile / k_tiles * ceil(k_tiles / parts), read) + begin + joining
     begin += hopper_cost.SHARING
     if way.parts != EVEN:
         return ceil(waves) * (tile + ends) + begin + peer * parts

@@ -44,6 +44,7 @@ JOINING, JOIN_ELEMENT = 4.0, 1.5e-4  # where all blocks of a tile add up: once, 
 JOINED = 1.03  # how much slower their loop is taken to be: they are chosen where they are better by about so much
 SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
 CLUSTER = 0.15  # the start of a cluster, for each doubling
+JOINED_FROM = 16  # K of as many times M and N: before, they are mostly slower than this model has them (measured)
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
 
 NONE, SLOWER = np.array(0.0, np.float32), np.array(SHARED - 1.0, np.float32)
@@ -170,6 +171,9 @@ class HopperModel(Model):
     def join(self, problem: Problem, scratch: Scratch) -> None:
         """The time of options whose blocks add up together: the k tiles of one of as many parts of a tile as there are
         workers for each tile."""
+        if problem[2] < JOINED_FROM * max(problem[0], problem[1]):
+            scratch.joint[0].fill(NEVER)
+            return
         k_tile, begin, ones = self.joining[self.slow(*problem[:3])]
         time, waves, k_tiles, parts = scratch.joint
         divide(ones, waves, parts)
