@@ -15,10 +15,11 @@ import pytest
 from tilewright.cli import main
 from tilewright.errors import ArgumentError, ConstraintError, MachineError
 from tilewright.gemm import matmul, tune
+from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.operators import matmul as module
 from tilewright.gemm.tuning import store
 from tilewright.gemm.tuning.candidate import Candidate
-from tilewright.gemm.tuning.tune import best_by_model, stand_in
+from tilewright.gemm.tuning.tune import best_by_model, default_kernels, stand_in
 
 WORKER = """
 import json, os, sys, time
@@ -170,3 +171,14 @@ def test_on_a_gpu(remembered: Path) -> None:
     assert not found.failed and found.us <= found.default_us
     a, b = torch.randn(320, 6592, device="cuda").half(), torch.randn(6592, 1736, device="cuda").half()
     torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-2, atol=1e-1)
+
+
+@pytest.mark.parametrize("shape", [(616, 216, 6560), (136, 512, 32768), (512, 512, 1024)], ids=str)
+def test_the_librarys_own_choice_comes_first(shape: tuple[int, int, int]) -> None:
+    """Also where options that it does not consider have a lower estimate."""
+    problem = stand_in(shape, "float16", None, "k", "k")
+    first = best_by_model(problem, 4)[0]
+    plan = Plan.of(problem, default_kernels(problem), "auto", "gpu")
+    shares = None if plan.shares is None else (plan.shares.sk_tiles, plan.shares.sk_blocks)
+    assert (first.entry.config, first.shares) == (plan.entry.config, shares)
+    assert first.together is (plan.shares is not None and plan.shares.shared_reduction)

@@ -12,6 +12,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.gemm.choice.choose import Options
 from tilewright.gemm.choice.registry import KernelEntry, candidates
+from tilewright.gemm.choice.ways import NEVER
 from tilewright.gemm.host.plan import arch, limits, refusal, suited_entry
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.streamk_blocks import positive
@@ -143,9 +144,9 @@ def best_by_model(problem: Problem, count: int) -> list[Candidate]:
         raise ArgumentError("; ".join(reasons))
     options = Options.of(taken, limits(machine))
     times = options.model.times(problem.shape)
-    found = []
-    for index in times.argsort(kind="stable").tolist():
-        way = options.ways[index]
+    found: list[Candidate] = []
+    possible = (options.ways[index] for index in times.argsort(kind="stable").tolist() if times[index] < NEVER / 2)
+    for way in (options.best(problem.shape, "auto"), *possible):
         entry = options.entries[id(way.config)]
         one = Candidate.of(entry, way.plan(problem.shape, options.limits))
         if one not in found:
