@@ -60,7 +60,7 @@ class Wave:
         try:
             state.finish()
         except SimulationError as error:
-            if error.op is None:
+            if error.op is None or "\n  in kernel " in str(error):  # it says where already
                 raise
             what, *rest = str(error).split("\n")
             where = f"  in kernel {self.launch.program.name!r} {place(error.op)}"
