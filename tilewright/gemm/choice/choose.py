@@ -21,7 +21,6 @@ JOINING_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
 JOINING_COLUMNS = (64, 96, 128, 144, 160, 192, 224, 256)
 LEAST_JOINED = 64 * 128
 """Of sizes whose blocks add up together: clusters, columns, elements of a tile."""
-JOINING_DEPTH = 16  # they are taken where K is so many times M and N: measured, their estimates are too low elsewhere
 
 
 def best(
@@ -78,20 +77,14 @@ class Options:
         """The option of least time."""
         if decomposition in ("auto", "stream_k"):
             first = 0 if decomposition == "auto" else self.model.even
-            return self.ways[self.model.least(problem, True, first, self.last(problem, reduction))]
+            last = self.model.together if reduction == "atomic" else None
+            return self.ways[self.model.least(problem, True, first, last)]
         return self.ways[self.model.least(problem, False, last=self.model.alone or None)]
-
-    def last(self, problem: Problem, reduction: str) -> int | None:
-        """Where the options of a problem that may share tiles end; None: they are all of them."""
-        m, n, k, batch = problem
-        deep = batch == 1 and k >= JOINING_DEPTH * m and k >= JOINING_DEPTH * n
-        return None if reduction == "shared" or (reduction == "mixed" and deep) else self.model.together
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
         """Microseconds of the best option, as far as the model counts them."""
         sharing = decomposition in ("auto", "stream_k")
-        last = self.last(problem, "mixed") if sharing else self.model.alone or None
-        return float(self.model.times(problem, sharing)[:last].min())
+        return float(self.model.times(problem, sharing)[: None if sharing else self.model.alone or None].min())
 
     def fastest(self, problem: Problem, decomposition: str, reduction: str = "mixed") -> Option:
         way = self.best(problem, decomposition, reduction)
