@@ -158,3 +158,15 @@ def test_wide_strides_are_64_bit() -> None:
 
 def test_fake_tensors() -> None:
     assert str(make_fake_compact_tensor(cutlass.Float16, (8, 4), stride_order=(1, 0)).layout) == "(8,4):(4,1)"
+
+
+def test_run_time_extents_fit_32_bits() -> None:
+    """More would wrap: a kernel would see another extent than the array has."""
+    for extent, fits in (((1 << 31) - 1, True), (1 << 31, False)):
+        huge = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (2, extent), (0, 0))  # one byte of memory
+        if fits:
+            assert from_dlpack(huge).mark_layout_dynamic().shape[1] == extent
+        else:
+            with pytest.raises(ArgumentError, match="extent of 2147483648 elements does not fit Int32"):
+                from_dlpack(huge).mark_layout_dynamic()
+        assert from_dlpack(huge).shape == (2, extent)

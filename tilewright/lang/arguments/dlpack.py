@@ -140,7 +140,7 @@ class HostTensor(Tensor):
                     f"mark_layout_dynamic(leading_dim={leading_dim}): that mode has stride "
                     f"{array.stride[leading_dim]}, not 1, in {self._text()}"
                 )
-        shape = tuple([_dynamic(n) for n in array.shape])
+        shape = tuple([_extent(n) for n in array.shape])
         wide = self.engine.wide
         stride = tuple(
             [1 if i == leading_dim else 0 if d == 0 else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)]
@@ -155,7 +155,7 @@ class HostTensor(Tensor):
         """
         self._need_flat("mark_all_dynamic")
         array, wide = self.array, self.engine.wide
-        shape = tuple([_dynamic(n) for n in array.shape])
+        shape = tuple([_extent(n) for n in array.shape])
         stride = tuple([1 if i == contiguous else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)])
         return self._mark(shape, stride)
 
@@ -179,7 +179,7 @@ class HostTensor(Tensor):
                 f"is not divisible by {divisibility}"
             )
         shape = list(self.linear.shape)
-        shape[mode] = _dynamic(array.shape[mode], divisibility)
+        shape[mode] = _extent(array.shape[mode], divisibility)
         stride: list[Any] = [0] * len(shape)
         wide, known, number = self.engine.wide, 1, 1
         dynamic = False
@@ -362,6 +362,16 @@ def _dynamic(number: int, divisibility: int = 1, wide: bool = False) -> Integer:
     bound = EXTENT_BOUND[64 if wide else 32]
     leaf.facts = Facts(number >= 0, divisibility, bound if number < bound else None)
     return leaf
+
+
+def _extent(number: int, divisibility: int = 1) -> Integer:
+    """An extent as a leaf that is passed at each call."""
+    if number >= 1 << 31:
+        raise ArgumentError(
+            f"an extent of {number} elements does not fit Int32, which run-time extents are: cut the mode in two by a "
+            "reshape, or keep the layout static (from_dlpack without mark_layout_dynamic)"
+        )
+    return _dynamic(number, divisibility)
 
 
 def _leading(array: Array) -> int | None:
