@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import table
+from figures import table
 
 from tilewright.gemm import kernels
 from tilewright.gemm.choice.choose import Options, fastest

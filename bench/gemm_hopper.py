@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from common import table, write_results
+from figures import table, write_results
 from gemm_gpu import DTYPES, rotation
 from sides import Sets, Side, cublas, interleaved, ours
 

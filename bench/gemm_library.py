@@ -39,7 +39,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common import table, write_results
+from figures import table, write_results
 from library_jobs import (
     CHOICE,
     CUBLAS,

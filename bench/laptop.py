@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from common import median_seconds, numpy_matmul_seconds, table, write_results
+from figures import median_seconds, numpy_matmul_seconds, table, write_results
 
 SIMULATED = (("tensorop_f16", np.float16, 512), ("tensorop_f16", np.float16, 1024), ("simt_f32", np.float32, 256))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from common import table, write_results
+from figures import table, write_results
 
 from tilewright import cute
 

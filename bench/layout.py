@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from common import median_seconds, table, write_results
+from figures import median_seconds, table, write_results
 
 from tilewright import layout as L
 from tilewright.layout.cache import clear_caches

@@ -13,7 +13,7 @@ import statistics
 from typing import Any
 
 import torch
-from common import table
+from figures import table
 
 import tilewright as cutlass
 from tilewright import cute

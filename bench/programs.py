@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
-from common import table, write_results
+from figures import table, write_results
 
 PROGRAMS = Path(__file__).parents[1] / "tests" / "compat" / "programs"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from common import table, write_results
+from figures import table, write_results
 from gemm_ampere import cutlass
 from gemm_gpu import rotation
 from sides import Side, cublas, interleaved, ours

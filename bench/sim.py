@@ -23,7 +23,7 @@ os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "1")  # both are read when the pac
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
 import numpy as np
-from common import table, write_results
+from figures import table, write_results
 from threadpoolctl import threadpool_limits
 
 import tilewright as cutlass

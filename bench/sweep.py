@@ -12,7 +12,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from common import table
+from figures import table
 from gemm_gpu import measure_entry
 
 from tilewright.errors import TilewrightError

@@ -18,17 +18,12 @@ ROOT = Path(__file__).parents[2]
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    names = ("common", "programs")  # the examples have a `common`, too
-    others = {name: sys.modules.pop(name, None) for name in names}
     compat.install(cpu=True)
     import programs
 
     yield programs
     compat.uninstall()
-    for name, module in others.items():
-        sys.modules.pop(name, None)
-        if module is not None:
-            sys.modules[name] = module
+    sys.modules.pop("programs", None)
 
 
 @pytest.mark.parametrize("at", range(7))
