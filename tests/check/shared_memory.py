@@ -23,6 +23,28 @@ def reversed_without_a_barrier(bug: bool) -> None:
     launch(kernel, numbers(64), numbers(64))
 
 
+@pair("data-race", "s[8 * t + 4] = x[t]", "total = total + s[8 * u + 4 * k]")
+def every_other_line_is_apart(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(256)
+        s[4 * t] = 0.0
+        cute.arch.sync_threads()
+        u = t - 32
+        if t < 32:
+            s[8 * t + 4] = x[t]
+        if cutlass.const_expr(not bug):
+            cute.arch.sync_threads()
+        total = cute.Float32(0)
+        if t >= 32:
+            for k in range(2):  # at first a line that nobody has written since
+                total = total + s[8 * u + 4 * k]
+        y[t] = total
+
+    launch(kernel, numbers(64), numbers(64))
+
+
 @pair("data-race", "s[t] = x[t]", "y[t] = s[31 - t]")
 def lanes_exchange_without_sync_warp(bug: bool) -> None:
     @cute.kernel

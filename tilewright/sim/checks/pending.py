@@ -257,20 +257,21 @@ class Pending:
                 met.append(record)
             else:
                 start, stop = low, high
+        here = met
         if met:
             met = self._reached(reach, met)
             if len(met) > 1:
                 met = self._last(reach, met)
             met = [record for record in met if not record.before(acting)]
-            if met:
-                start, stop = low, high
-                if not self._after(met, reach, acting):
-                    return False
+            if met and not self._after(met, reach, acting):
+                return False
         if load and _by_threads(acting):
             moment = (acting.group, self.clocks.version, self.changes)
             if moment != self.moment:
                 self.moment, self.loads, self.clear = moment, [], []
-            self.clear.append((start, stop))
+            # The next loads may reach other lines between the first and the last, and other warps may reach these.
+            if not met and all(record.before(acting) for record in here):
+                self.clear.append((start, stop))
         return True
 
     def _reached(self, reach: Reach, met: list[Record]) -> list[Record]:
