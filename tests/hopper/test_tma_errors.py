@@ -176,6 +176,44 @@ def test_kernels(mistake: str, text: str) -> None:
     np.testing.assert_array_equal(b[0, :16], a[0, :16])
 
 
+@pytest.mark.parametrize(
+    ("held", "dtype", "text"),
+    [
+        (None, np.float32, "the element_type of a TMA tensor is Int32, that of its coordinates: take the atom's value"),
+        (None, F16, "copies Float16, but the shared-memory tensor holds Int32; allocate it for Float16"),
+        (cutlass.BFloat16, F16, "copies Float16, but the shared-memory tensor holds BFloat16"),
+        (cutlass.Int16, F16, r"cute.recast_ptr(tensor.iterator, dtype=Float16)"),
+        (cutlass.Uint16, np.int16, ""),
+        (cutlass.TFloat32, np.float32, ""),
+    ],
+)
+def test_elements_of_another_type(held: Any, dtype: Any, text: str) -> None:
+    """Bits that are read as another type than was loaded would be wrong numbers without an error."""
+
+    @cute.kernel
+    def kernel(load: cute.CopyAtom, tma_a: cute.Tensor):
+        kept = cutlass.const_expr(tma_a.element_type if held is None else held)
+        sA = cutlass.utils.SmemAllocator().allocate_tensor(kept, cute.make_layout((16, 32), stride=(32, 1)), 128)
+        gA = cute.group_modes(cute.local_tile(tma_a, (16, 32), (0, 0)), 0, 2)
+        tAsA, tAgA = cpasync.tma_partition(load, 0, cute.make_layout(1), cute.group_modes(sA, 0, 2), gA)
+        full = cutlass.utils.SmemAllocator().allocate_array(cutlass.Int64, 1)
+        if cute.arch.warp_idx() == 0:
+            cute.copy(load, tAgA, tAsA, tma_bar_ptr=full)
+
+    @cute.jit
+    def run(a: cute.Tensor):
+        tile = cute.make_layout((16, 32), stride=(32, 1))
+        load, tma_a = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), a, tile, (16, 32))
+        kernel(load, tma_a).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    array = from_dlpack(np.zeros((16, 32), dtype), assumed_align=16)
+    if not text:
+        cute.compile(run, array)
+        return
+    with pytest.raises(ConstraintError, match=re.escape(text)):
+        cute.compile(run, array)
+
+
 def test_atoms_are_made_on_the_host() -> None:
     @cute.kernel
     def kernel(a: cute.Tensor):

@@ -103,7 +103,7 @@ def test_atomics() -> None:
         arch.atomic_max(out.iterator + 1, t)
         arch.atomic_min(out.iterator + 2, -t)
         arch.atomic_or(out.iterator + 3, 1 << (t % 8))
-        arch.atomic_exch(out.iterator + 4, 9)
+        arch.atomic_exch((out.iterator + 4).llvm_ptr, 9)
         arch.atomic_cas(out.iterator + 5, cmp=t, val=t + 1)
         arch.atomic_add(floats.iterator, 0.5)
 

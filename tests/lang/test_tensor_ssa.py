@@ -46,6 +46,23 @@ def test_broadcast_of_two_sides() -> None:
     np.testing.assert_array_equal(c, a - b)
 
 
+@pytest.mark.parametrize("a, b", [((6,), 6), (((6,),), (6,)), (((2, 3),), (6,)), ((((1, 3), 2), 4), (6, (2, 2)))])
+def test_one_number_counts_a_mode_of_several(a, b) -> None:
+    """What ``local_tile`` with a tiler in a tuple gives, ((6)), and a register tensor of an int, 6, are of one shape."""
+
+    def both_ways(x):
+        at_b = cute.make_rmem_tensor(b, Float32)
+        at_b.store(x)
+        at_a = cute.make_rmem_tensor(a, Float32)
+        at_a.store(x)
+        left, right = at_a.load() - 2.0 * at_b.load(), at_b.load() - 2.0 * at_a.load()
+        return cute.where(left == right, left, -100.0)
+
+    n = 24 if len(str(a)) > 12 else 6
+    x, c = run(both_ways, (n,), out=((n,), np.float32))
+    np.testing.assert_array_equal(c, -x)
+
+
 @pytest.mark.parametrize("op", ["ADD", "MUL", "MAX", "MIN"])
 def test_reduce_rows(op) -> None:
     kind = getattr(cute.ReductionOp, op)

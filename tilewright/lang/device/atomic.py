@@ -7,8 +7,10 @@ from typing import Any
 
 from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore
 from tilewright.errors import ConstraintError
+from tilewright.ir.core import Value
+from tilewright.ir.types import PtrType
 from tilewright.lang.device.calls import call
-from tilewright.lang.numbers.numeric import wrap
+from tilewright.lang.numbers.numeric import class_of, wrap
 from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 
@@ -187,6 +189,8 @@ def _in_space(pointer: Pointer, ss: str | None, what: str) -> Pointer:
 
 def _pointer(ptr: Any, what: str) -> Pointer:
     pointer = getattr(ptr, "iterator", ptr)
+    if isinstance(pointer, Value) and isinstance(pointer.type, PtrType):  # what ``Pointer.llvm_ptr`` gives
+        pointer = Pointer(pointer, class_of(pointer.type.elem))
     if not isinstance(pointer, Pointer):
         raise ConstraintError(f"{what}: a pointer (or a tensor, for its first element) is needed, not {ptr!r}")
     return pointer

@@ -10,7 +10,7 @@ from tilewright.layout.coords import compact
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import idx2crd
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import product
+from tilewright.layout.tuples import flatten_to_tuple, product
 
 
 def broadcast_shape(left: Any, right: Any) -> Any:
@@ -53,7 +53,7 @@ def broadcast_picks(shape: Any, target: Any) -> tuple[int, ...]:
         if isinstance(t, tuple):
             return _zeros(t) if s == 1 else compact(t, d) if product(t) == s else _raise(mismatch)
         if isinstance(s, tuple):
-            return 0 if product(s) == 1 else _raise(mismatch)
+            return 0 if product(s) == 1 else _step(s, d) if product(s) == t else _raise(mismatch)
         return 0 if s == 1 else d if s == t else _raise(mismatch)
 
     mismatch = ConstraintError(f"the shape {format_tree(shape)} does not broadcast to {format_tree(target)}")
@@ -65,6 +65,12 @@ def broadcast_picks(shape: Any, target: Any) -> tuple[int, ...]:
 
 def _raise(error: Exception) -> Any:
     raise error
+
+
+def _step(s: Any, d: Any) -> Any:
+    """The stride of the compact mode ``s:d`` where it is counted by one number: that of its first extent above 1."""
+    pairs = zip(flatten_to_tuple(s), flatten_to_tuple(d), strict=True)
+    return next(stride for extent, stride in pairs if extent != 1)
 
 
 def _zeros(t: Any) -> Any:

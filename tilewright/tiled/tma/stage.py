@@ -9,7 +9,7 @@ from tilewright.atoms.tma import TmaCopy, TmaLoad, TmaPrefetch
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.lang.numbers.numeric import Int16, Int32, Int64, unwrap
+from tilewright.lang.numbers.numeric import Int16, Int32, Int64, class_of, unwrap
 from tilewright.lang.staging.with_block import inside
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
@@ -114,10 +114,24 @@ def _check_sides(atom: TmaCopyAtom, smem: Tensor, gmem: Tensor, usage: str) -> N
         )
     if smem.is_coordinate or smem.memspace is not AddressSpace.smem:
         raise ConstraintError(f"{atom.instruction}: the other side lies in shared memory, not {smem}: {usage}")
-    if smem.element_type.ir_type.width != atom.scalar.width:
-        raise ConstraintError(
-            f"{atom.instruction}: copies {atom.scalar}, but the shared-memory tensor holds {smem.element_type}"
-        )
+    _check_elements(atom, smem)
+
+
+def _check_elements(atom: TmaCopyAtom, smem: Tensor) -> None:
+    """Copies move bits: what is read as another type than was loaded gives wrong numbers and no error. Numbers of 8
+    bits are let through (arrays of fp8 come as bytes), and so are integers of either sign, and TF32 for Float32."""
+    held, moved = smem.element_type.ir_type, atom.scalar
+    integers = not held.is_float and not moved.is_float
+    same = held == moved or integers or moved.width == 8 or (moved.is_float and held.is_float and moved.width == 32)
+    if held.width == moved.width and same:
+        return
+    wanted = class_of(moved)
+    hint = f"allocate it for {wanted}, or recast its pointer: cute.recast_ptr(tensor.iterator, dtype={wanted})"
+    if smem.element_type is Int32:
+        hint += "; the element_type of a TMA tensor is Int32, that of its coordinates: take the atom's value_type"
+    raise ConstraintError(
+        f"{atom.instruction}: copies {wanted}, but the shared-memory tensor holds {smem.element_type}; {hint}"
+    )
 
 
 def _stage(
