@@ -48,7 +48,7 @@ def test_broadcast_of_two_sides() -> None:
 
 @pytest.mark.parametrize("a, b", [((6,), 6), (((6,),), (6,)), (((2, 3),), (6,)), ((((1, 3), 2), 4), (6, (2, 2)))])
 def test_one_number_counts_a_mode_of_several(a, b) -> None:
-    """What ``local_tile`` with a tiler in a tuple gives, ((6)), and a register tensor of an int, 6, are of one shape."""
+    """What ``local_tile`` with a tiler in a tuple gives, ((6)), and a register tensor of an int, 6: one shape."""
 
     def both_ways(x):
         at_b = cute.make_rmem_tensor(b, Float32)
