@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm import GemmUniversal, SplitK, gemm, gemm_grouped, launcher, matmul
+from tilewright.gemm import GemmUniversal, SplitK, StreamK, gemm, gemm_grouped, launcher, matmul
 from tilewright.lang.arguments.arrays import Array
 
 torch = pytest.importorskip("torch")
@@ -175,6 +175,35 @@ def test_words_of_matmul(kind: str, words: dict[str, Any], message: str) -> None
         words = {key: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for key, x in words.items()}
     with pytest.raises(ArgumentError, match=message):
         matmul(a, b, **words)
+
+
+REDUCED = ("mixed", "atomic", "shared")
+NOTHING_TO_ADD: dict[str, tuple[Any, str]] = {
+    "data_parallel": ("data_parallel", "each tile has a block of its own"),
+    "dynamic": ("dynamic", "each tile is drawn by one block"),
+    "serial": (SplitK(2), r"split-K of mode 'serial' has a rule of its own \(its blocks add themselves to D by turns"),
+    "parallel": (SplitK(2, "parallel"), "split-K of mode 'parallel' has a rule of its own"),
+    "cluster": (SplitK(2, "cluster"), "split-K of mode 'cluster' has a rule of its own"),
+    "whole tiles": (StreamK.of((40, 48, 64), (64, 32, 64), multiprocessors=4, occupancy=1, fragments=1, available=1),
+                    "the blocks of this plan share none"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reduction", REDUCED)
+@pytest.mark.parametrize("how", NOTHING_TO_ADD)
+@pytest.mark.parametrize("way", ["gemm", "launcher", "universal"])
+def test_a_reduction_with_nothing_to_add_up(way: str, how: str, reduction: str) -> None:
+    """What, why, and which decompositions take it; on every kernel, before anything runs."""
+    decomposition, why = NOTHING_TO_ADD[how]
+    d = np.full((40, 48), 7, F16)
+    calls: dict[str, Callable[..., Any]] = {
+        "gemm": lambda **more: gemm(A, B, out=d, **more), "launcher": lambda **more: launcher(A, B, d, **more)(),
+        "universal": lambda **more: GemmUniversal(**more)(GemmUniversal.Arguments(A=A, B=B, D=d)),
+    }  # fmt: skip
+    for kernel in (None, "tensorop_f16", "hopper_f16"):
+        with pytest.raises(ArgumentError, match=f"reduction '{reduction}' says how .*{why}.*'stream_k'.* take one"):
+            calls[way](kernel=kernel, decomposition=decomposition, reduction=reduction)
+    assert (d == 7).all()
 
 
 def test_integer_scales() -> None:

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
 from tests.gemm.test_hopper import operands, product, sized
 from tests.gemm.test_sharing import plan, tile_of
-from tilewright import cute, sim
+from tilewright import Float16, cute, sim
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
 from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, Relu, SplitK, StreamK, gemm, kernels, launcher
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.launch import workspace_of
+from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 
 AMPERE = tile_of("tensorop_f16", "config").only(replace(kernels()["tensorop_f16"].config, tile=(64, 32, 32), stages=3))
@@ -108,7 +111,7 @@ def test_any_plan_on_ampere(
     rng = np.random.default_rng(m * n * k)
     a, b = integers(rng, (m, k), np.float16, a_turned), integers(rng, (k, n), np.float16, b_turned)
     shares = plan((m, n, k), AMPERE, multiprocessors=sms, occupancy=occupancy, split=split, fragments=2)
-    check(a, b, AMPERE, decomposition=shares, reduction=reduction)
+    check(a, b, AMPERE, decomposition=shares, reduction=reduction if shares.sk_tiles else None)
 
 
 @settings(max_examples=12, deadline=None)
@@ -119,7 +122,7 @@ def test_any_plan_on_ampere(
 def test_any_plan_on_hopper(m: int, n: int, k: int, sms: int, split: int, reduction: str) -> None:
     a, b = operands("hopper_f16", 8 * m, 8 * n, 8 * k)
     shares = plan((8 * m, 8 * n, 8 * k), HOPPER, multiprocessors=sms, occupancy=2, split=split, fragments=2)
-    check(a, b, HOPPER, decomposition=shares, reduction=reduction)
+    check(a, b, HOPPER, decomposition=shares, reduction=reduction if shares.sk_tiles else None)
 
 
 @settings(max_examples=12, deadline=None)
@@ -185,7 +188,7 @@ def test_launches_follow_each_other() -> None:
     a, b = operands("hopper_f16", m, n, k)
     for entry in LOOPS.values():
         shares = plan((m, n, k), entry, multiprocessors=40, occupancy=3, split=3, fragments=2)
-        for how, reduction in ((shares, "mixed"), (shares, "atomic"), (SplitK(3), "mixed")):
+        for how, reduction in ((shares, "mixed"), (shares, "atomic"), (SplitK(3), None)):
             out = np.zeros((m, n), np.float16)
             launch = launcher(a, b, out, kernel=entry, decomposition=how, reduction=reduction)
             for _ in range(2):
@@ -281,3 +284,30 @@ def test_a_schedule_for_other_tiles() -> None:
         gemm(a, b, kernel=HOPPER, decomposition=schedule)
     with pytest.raises(ArgumentError, match="the schedule is for persistent blocks"):
         gemm(a, b, kernel=AMPERE, decomposition=schedule)
+
+
+@pytest.mark.parametrize(("raster", "swizzle"), [("AlongM", 1), ("AlongN", 2), ("AlongM", 4)])
+def test_a_schedules_order_of_tiles_and_reduction(raster: str, swizzle: int) -> None:
+    """Clusters take tiles in its order, and add up by its reduction_mode unless another way is named."""
+    cluster, (m, n, k) = (1, 2), (64 * 8, 64 * 16, 64 * 9)
+    entry = sized((64, 32), epilogue_columns=8, cluster=cluster)
+    schedule = StreamKScheduleSm90.of(
+        (m, n, k, 1), entry.config.tile, cluster, sm_count=20, raster=raster, max_swizzle=swizzle,
+        reduction_mode="Nondeterministic", decomposition_mode="StreamK",
+    )  # fmt: skip
+    persistent = schedule.persistent
+    assert (persistent.along_n, 1 << persistent.log_swizzle_size) == (raster == "AlongN", swizzle)
+    a, b = operands("hopper_f16", m, n, k)
+    problem = Problem.of(a, b, out_dtype=Float16)
+    found = Plan.of(problem, [entry], schedule, "cpu")
+    down, across, _ = persistent.clusters_mnl
+    order = [raster_of(found.config).tile(i, down, across) for i in range(down * across)]
+    first = [persistent.tile(2 * i, (0, 0))[:2] for i in range(down * across)]  # a cluster's first block
+    assert order == [(m, n // 2) for m, n in first]
+    assert found.reduction == "atomic" and Plan.of(problem, [entry], schedule, "cpu", "shared").shares.shared_reduction
+    with pytest.raises(ArgumentError, match="reduction 'mixed' with a schedule whose reduction_mode"):
+        Plan.of(problem, [entry], schedule, "cpu", "mixed")
+    if swizzle == 4:
+        np.testing.assert_array_equal(
+            gemm(a, b, kernel=entry, decomposition=schedule).d, product(a, b).astype(np.float16)
+        )

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.cost import AmpereModel
+from tilewright.gemm.choice.estimate import can_share
 from tilewright.gemm.choice.hopper_cost import HopperModel
 from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.choice.ways import Limits, Problem, Way, ways_of
@@ -24,10 +25,10 @@ LEAST_JOINED = 64 * 128
 
 
 def best(
-    entry: KernelEntry, decomposition: str | StreamK, problem: Problem, limits: Limits, reduction: str = "mixed"
+    entry: KernelEntry, decomposition: str | StreamK, problem: Problem, limits: Limits, reduction: str | None = None
 ) -> Option:  # fmt: skip
     """The entry with the tile that suits the problem on such a GPU, and its Stream-K plan; None where every
-    block makes a tile of its own. ``reduction`` says which blocks may add up."""
+    block makes a tile of its own. With a ``reduction`` blocks share tiles, where any size can, and add up so."""
     if isinstance(decomposition, StreamK):
         entry.config.check()
         return fitting([entry, *with_tiles(entry, limits, *sharing(entry))], decomposition, problem)
@@ -39,11 +40,21 @@ def best(
 
 @lru_cache(maxsize=4096)
 def fastest(
-    entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits, reduction: str = "mixed"
+    entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits, reduction: str | None = None
 ) -> Option:  # fmt: skip
     """The size that takes least time by the model. "stream_k" deals tiles out evenly where any size can win by it, even
     if another wins more without, or with tiles cut into equal parts."""
-    return Options.of(entry, limits).fastest(problem, decomposition, reduction)
+    options = Options.of(entry, limits)
+    if reduction in (None, "none"):
+        return options.fastest(problem, decomposition)
+    return options.sharing(problem, reduction)
+
+
+def size_to_share(entry: KernelEntry, problem: Problem, limits: Limits) -> KernelEntry:
+    """The entry in the size for a plan of Stream-K that is made otherwise than by the model: in single blocks, if it
+    has one."""
+    options = Options.of(entry, limits)
+    return options.entries[id(options.best(problem, "stream_k", options.model.together).config)]
 
 
 class Options:
@@ -73,11 +84,10 @@ class Options:
     def of(cls, entry: KernelEntry, limits: Limits) -> Options:
         return cls(entry, limits)
 
-    def best(self, problem: Problem, decomposition: str, reduction: str = "mixed") -> Way:
-        """The option of least time."""
+    def best(self, problem: Problem, decomposition: str, last: int | None = None) -> Way:
+        """The option of least time, of those before ``last``."""
         if decomposition in ("auto", "stream_k"):
             first = 0 if decomposition == "auto" else self.model.even
-            last = self.model.together if reduction == "atomic" else None
             return self.ways[self.model.least(problem, True, first, last)]
         return self.ways[self.model.least(problem, False, last=self.model.alone or None)]
 
@@ -86,9 +96,26 @@ class Options:
         sharing = decomposition in ("auto", "stream_k")
         return float(self.model.times(problem, sharing)[: None if sharing else self.model.alone or None].min())
 
-    def fastest(self, problem: Problem, decomposition: str, reduction: str = "mixed") -> Option:
-        way = self.best(problem, decomposition, reduction)
+    def fastest(self, problem: Problem, decomposition: str) -> Option:
+        return self.option(self.best(problem, decomposition), problem)
+
+    def option(self, way: Way, problem: Problem) -> Option:
         return self.entries[id(way.config)], way.plan(problem, self.limits)
+
+    def sharing(self, problem: Problem, reduction: str) -> Option:
+        """The option of least time whose blocks share tiles, and may add up as ``reduction`` says; without a plan
+        where there is none."""
+        if not can_share(problem, True):
+            return self.fastest(problem, "data_parallel")
+        even, together = self.model.even, self.model.together
+        ranges = [(together, None), (even, together)] if reduction == "shared" else [(even, together)]
+        times = self.model.times(problem)
+        for first, last in ranges:
+            for index in times[first:last].argsort(kind="stable").tolist():
+                found = self.option(self.ways[first + index], problem)
+                if found[1] is not None:
+                    return found
+        return self.fastest(problem, "data_parallel")
 
 
 def may_share(config: AnyConfig) -> bool:

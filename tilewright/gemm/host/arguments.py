@@ -42,7 +42,8 @@ class GemmUniversalArguments:
             column n of its B is column ``gather_B_indices[n]`` of B. M and N are then their lengths.
         scatter_D_indices: an Int32 vector of M different numbers: row m of the result, and of C, is row
             ``scatter_D_indices[m]`` of D and C.
-        avail_sms: multiprocessors that Stream-K balances over; -1: all, 1: none, each tile has a block.
+        avail_sms: multiprocessors that Stream-K balances over, at most those of the GPU; -1: all, 1: none, each tile
+            has a block. Refused with decompositions that are not Stream-K's ("auto" then is).
     """
 
     A: Any

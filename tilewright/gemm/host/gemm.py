@@ -65,7 +65,7 @@ class GemmReport(Report):
 
 def gemm(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None,
-    machine: str = "auto", out: Any = None, decomposition: Decomposition = "auto", reduction: str = "mixed",
+    machine: str = "auto", out: Any = None, decomposition: Decomposition = "auto", reduction: str | None = None,
     epilogue: EpilogueFunction | None = None, progress: Callable[[float], None] | None = None, check: str = "",
 ) -> GemmReport:  # fmt: skip
     """D = alpha * a @ b + beta * c, or what ``epilogue`` makes of the sums (``gemm.epilogue.functions``).
@@ -76,7 +76,8 @@ def gemm(
     ``out`` may be ``c`` itself. ``decomposition``: "data_parallel" gives each block one tile, "dynamic" lets blocks
     draw tiles as they go (Hopper kernels; for a GPU with other work, too), "stream_k" deals the work out evenly where
     that pays, "auto" chooses between the first, the last, and clusters that split K; or a :class:`StreamK` of your own
-    for the kernel's tile.
+    for the kernel's tile. ``reduction``: how blocks that share a tile add up ("mixed", "atomic", "shared", or "none":
+    they share none); one that is named is for decompositions that share tiles (:class:`GemmUniversal`).
     ``check``: which of the simulator's checks run (docs/checking.md), "default" unless it is told otherwise.
     Raises ArgumentError for operands that do not fit together.
     """
@@ -106,7 +107,7 @@ def gemm(
 
 def launcher(
     a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
-    kernel: str | KernelEntry | None = None, decomposition: Decomposition = "auto", reduction: str = "mixed",
+    kernel: str | KernelEntry | None = None, decomposition: Decomposition = "auto", reduction: str | None = None,
     epilogue: EpilogueFunction | None = None,
 ) -> Callable[[], None]:  # fmt: skip
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.

@@ -9,21 +9,22 @@ from math import gcd
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.choose import Options, best
+from tilewright.gemm.choice.choose import Options, best, size_to_share
 from tilewright.gemm.choice.hopper_cost import FIXED_US
 from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.choice.simulated import for_simulator
+from tilewright.gemm.choice.ways import cluster_size
 from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.schedule.shared import REDUCTIONS
+from tilewright.gemm.host.sharing import checked, never_shares, shares_tiles
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.ir.target import architecture
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
-from tilewright.lang.tools.hardware import HardwareInfo
+from tilewright.lang.tools.hardware import HardwareInfo, clusters_at_once
 
 OWN_TILES = ("auto", "data_parallel", "dynamic")  # decompositions whose blocks share no tiles, or need not
 Decomposition = str | StreamK | SplitK | StreamKScheduleSm90
@@ -54,13 +55,14 @@ class Plan:
     @classmethod
     def of(
         cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
-        reduction: str = "mixed", split: int = 1, available: int = -1, may_pack: bool = False,
+        reduction: str | None = None, split: int = 1, available: int = -1, may_pack: bool = False,
     ) -> Plan:  # fmt: skip
-        """The first of ``entries`` that can take the operands, in the size that suits the problem. ``split`` and
+        """The first of ``entries`` that can take the operands, in the size that suits the problem. ``reduction``: how
+        blocks that share a tile add up, None as the decomposition has it. ``split`` and
         ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: matrices may be copied
         to aligned rows for a kernel that is faster even so."""
         where = limits(machine)
-        check_reduction(reduction, decomposition)
+        decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
         passed_over: dict[str, str] = {}
         for candidate in entries:
             candidate.check()
@@ -71,32 +73,34 @@ class Plan:
                     return cls.scheduled(decomposition, suited, problem, passed_over, reduction)
                 if isinstance(decomposition, SplitK):
                     return cls.split(decomposition, suited, problem, where, passed_over)
-                if reduction == "none" and decomposition in ("auto", "stream_k"):
-                    decomposition = "data_parallel"
-                if machine == "cpu" and decomposition in OWN_TILES and simulated().sizes == "simulator":
+                numbers = (split, available) != (1, -1)
+                if decomposition == "stream_k" and numbers:
+                    entry = size_to_share(suited, problem.shape, where)
+                    shares = shares_of(entry.config, problem, where, split, available)
+                elif machine == "cpu" and decomposition in OWN_TILES and simulated().sizes == "simulator":
                     how = "dynamic" if decomposition == "dynamic" else "data_parallel"
                     entry, shares = best(for_simulator(suited, problem.shape, where), how, problem.shape, where)
                 else:
                     entry, shares = best(suited, decomposition, problem.shape, where, reduction)
-                if may_pack and passed_over and (split, available) == (1, -1):
+                if shares is None and reduction not in (None, "none"):
+                    raise ArgumentError(no_tile_shared(entry, problem, reduction, split, available))
+                if may_pack and passed_over and not numbers:
                     packed = cls.packed(problem, entries, decomposition, machine, reduction, passed_over, suited)
                     if packed is not None:
                         return packed
-                if decomposition == "stream_k" and (split, available) != (1, -1):
-                    shares = shares_of(entry.config, problem, where, split, available)
                 config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
-                numbered = isinstance(decomposition, StreamK) or (split, available) != (1, -1)
+                numbered = isinstance(decomposition, StreamK) or numbers
                 if shares is not None and not numbered:  # no blocks for nothing but adding up
                     shares = replace(shares, reduction_blocks=0, remap_block_indices=False)
                 shares = added_up(shares, reduction)
-                return cls(entry, config, shares, where[0], passed_over, dynamic, reduction, numbered=numbered)
+                return cls(entry, config, shares, where[0], passed_over, dynamic, adds_up(reduction), None, numbered)
             passed_over[candidate.name] = reason
         raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
 
     @classmethod
     def packed(
         cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
-        reduction: str, passed_over: dict[str, str], otherwise: KernelEntry,
+        reduction: str | None, passed_over: dict[str, str], otherwise: KernelEntry,
     ) -> Plan | None:  # fmt: skip
         """The first of the kernels passed over that takes the problem with its matrices copied to aligned rows, where
         that is faster than the kernel ``otherwise`` without."""
@@ -144,9 +148,13 @@ class Plan:
     @classmethod
     def scheduled(
         cls, how: StreamKScheduleSm90, entry: KernelEntry, problem: Problem, passed_over: dict[str, str],
-        reduction: str,
+        reduction: str | None,
     ) -> Plan:  # fmt: skip
-        """Hopper's Stream-K schedule on the size whose tiles and clusters it is for."""
+        """Hopper's Stream-K schedule on the size whose tiles and clusters it is for, with its order of tiles."""
+        if reduction is None and how.reduction_mode == "Nondeterministic" and shares_tiles(how):
+            reduction = "atomic"
+        band = 1 << how.persistent.log_swizzle_size
+        raster = "m" if how.persistent.along_n else "n"  # along which mode a band is ``band`` clusters wide
         for option in (entry.config, *entry.small):
             if not isinstance(option, HopperConfig) or option.cluster != how.persistent.cluster_mn:
                 continue
@@ -154,11 +162,12 @@ class Plan:
             bM, bN, bK = option.cluster_tile
             tiles = tuple(-(-extent // size) for extent, size in ((m, bM), (n, bN)))
             if (*tiles, batch, -(-k // bK)) == (*how.persistent.clusters_mnl, how.tiles_per_output_tile):
-                chosen = entry.only(option)
+                chosen = entry.only(replace(option, raster=raster, group=band))
                 shares = added_up(how.units, reduction) if how.units.sk_blocks else None
                 if shares is not None and (option.pingpong or option.cluster_k > 1):
                     continue
-                return cls(chosen, with_operands(chosen, problem), shares, how.wave, passed_over, False, reduction)
+                config = with_operands(chosen, problem)
+                return cls(chosen, config, shares, how.wave, passed_over, False, adds_up(reduction))
         raise ArgumentError(
             f"the schedule is for {how.persistent.clusters_mnl} clusters {how.persistent.cluster_mn} of tiles with "
             f"{how.tiles_per_output_tile} k tiles; no size of kernel {entry.name} cuts {problem.describe()} so"
@@ -213,25 +222,45 @@ def _arch_of_gpu() -> int:
 def shares_of(
     config: AnyConfig, problem: Problem, where: tuple[int, int], split: int, available: int
 ) -> StreamK | None:
-    """Stream-K's plan with ``split`` blocks a tile, or balanced over ``available`` multiprocessors."""
+    """Stream-K's plan with ``split`` blocks a tile, or balanced over ``available`` multiprocessors; of clusters where
+    these share tiles."""
     m, n, k, batch = problem.oriented(config.transposed).shape
     if batch != 1 or k == 0:
         return None
+    size = cluster_size(config)
+    workers = clusters_at_once(where[0], size)
     plan = StreamK.of(
-        (m, n, k), config.tile, multiprocessors=where[0], occupancy=config.blocks_at_once(where[1]), split=split,
-        fragments=config.fragments, available=None if available == -1 else min(available, where[0]),
+        (m, n, k), config.cluster_tile, multiprocessors=workers, occupancy=config.blocks_at_once(where[1]),
+        split=split, fragments=config.fragments,
+        available=None if available == -1 else max(1, min(available // size, workers)),
     )  # fmt: skip
+    if size > 1:
+        plan = replace(plan, reduction_blocks=0)  # they are single blocks
     return plan if plan.sk_tiles else None
 
 
-def added_up(shares: Any, reduction: str) -> Any:
-    """A plan of shared tiles, if there is one, whose sums come together as ``reduction`` says: "mixed" leaves to the
-    plan which blocks add up, always in the same order."""
-    if shares is None or reduction == "mixed":
+def added_up(shares: Any, reduction: str | None) -> Any:
+    """A plan of shared tiles, if there is one, whose sums come together as ``reduction`` says: None leaves that to the
+    plan, "mixed" which blocks add up, always in the same order."""
+    if shares is None or reduction is None:
         return shares
     if reduction == "shared":
         return replace(shares, shared_reduction=True, **({"reduction_blocks": 0} if shares.reduction_blocks else {}))
     return replace(shares, shared_reduction=False)
+
+
+def adds_up(reduction: str | None) -> str:
+    """The reduction of a kernel where the plan does not have another."""
+    return "mixed" if reduction in (None, "none") else str(reduction)
+
+
+def no_tile_shared(entry: KernelEntry, problem: Problem, reduction: str, split: int, available: int) -> str:
+    """Why a reduction that was asked for finds nothing to add up."""
+    numbers = f" with split = {split}, avail_sms = {available}" if (split, available) != (1, -1) else ""
+    return (
+        f"reduction {reduction!r} says how blocks that share a tile add up, and kernel {entry.name}{numbers} shares no "
+        f"tile of {problem.describe()}: leave it out, or give a StreamK whose blocks share tiles"
+    )
 
 
 def alignment_of(entry: KernelEntry, problem: Problem) -> list[tuple[str, int, int]]:
@@ -245,19 +274,12 @@ def alignment_of(entry: KernelEntry, problem: Problem) -> list[tuple[str, int, i
     return found
 
 
-def check_reduction(reduction: str, decomposition: Any) -> None:
-    """ArgumentError for reductions that do not exist, or that do not go with the plan."""
-    if reduction not in ("none", *REDUCTIONS):
-        raise ArgumentError(f"reduction must be one of none, {', '.join(REDUCTIONS)}, got {reduction!r}")
-    if reduction == "none" and isinstance(decomposition, StreamK) and decomposition.sk_tiles:
-        raise ArgumentError(f"reduction 'none' with a plan whose blocks share {decomposition.sk_tiles} tiles")
-
-
 def refusal(
-    entry: KernelEntry, problem: Problem, decomposition: Decomposition, version: int, reduction: str = "mixed"
+    entry: KernelEntry, problem: Problem, decomposition: Decomposition, version: int, reduction: str | None = None
 ) -> str | None:
     """Why the kernel cannot multiply these operands; None where it can."""
-    asked = reduction == "shared" or (isinstance(decomposition, StreamK) and decomposition.shared_reduction)
+    planned = reduction is None and isinstance(decomposition, StreamK) and decomposition.shared_reduction
+    asked = reduction == "shared" or planned
     if asked and not isinstance(entry.config, HopperConfig):
         return (
             "its blocks need not run at once, as those that wait for each other must (reduction 'shared'): persistent "
@@ -268,6 +290,8 @@ def refusal(
             return f"split-K is for a single product, not for a batch of {problem.shape[3]}"
         if decomposition.mode == "cluster" and not isinstance(entry.config, HopperConfig):
             return "its blocks do not form clusters: split-K of mode 'cluster' wants a Hopper kernel"
+    if decomposition == "stream_k" and (reason := never_shares(entry)):
+        return reason
     if decomposition == "dynamic" and not (isinstance(entry.config, HopperConfig) and entry.config.producers):
         return "its blocks have no warp that could draw tiles for the others: warp-specialised Hopper kernels have"
     if version < entry.min_arch and not isinstance(entry.config, HopperConfig):

@@ -35,7 +35,9 @@ class GemmUniversal:
         decomposition: "auto", "data_parallel", "dynamic", "stream_k", a :class:`StreamK`, a :class:`SplitK`, or
             a :class:`StreamKScheduleSm90`.
         reduction: how blocks that share a tile add up: "mixed" (in a fixed order, which blocks is the plan's choice),
-            "shared" (in a fixed order, a part of the tile each), "atomic", or "none": they share none.
+            "shared" (in a fixed order, a part of the tile each), "atomic", or "none": they share none. None: as the
+            decomposition has it. One that is named is for "stream_k", "auto" (then Stream-K), and plans whose blocks
+            share tiles; it is refused where nothing would be added up, or by another rule (split-K).
 
     ::
 
@@ -55,7 +57,7 @@ class GemmUniversal:
 
     def __init__(
         self, kernel: str | KernelEntry | None = None, decomposition: Decomposition = "auto",
-        reduction: str = "mixed",
+        reduction: str | None = None,
     ) -> None:  # fmt: skip
         self.kernel, self.decomposition, self.reduction = kernel, decomposition, reduction
         self._ready: Ready | None = None
@@ -93,6 +95,12 @@ class GemmUniversal:
         and the workspace stays. Raises ArgumentError for another geometry."""
         ready = self._need_ready("update")
         problem = Problem.of_arguments(arguments)
+        mode, count, available = ready.asked
+        if (arguments.mode, arguments.batch_count) != (mode, count) or arguments.avail_sms not in (-1, available):
+            raise ArgumentError(
+                f"update goes on with the plan of initialize, for mode {mode.value!r}, batch_count = {count} and "
+                f"avail_sms = {available}; other ones want another plan: call initialize"
+            )
         if problem.geometry() != ready.problem.geometry():
             raise ArgumentError(
                 f"update wants the geometry that initialize had, {ready.problem.describe()}; this is "
@@ -101,6 +109,7 @@ class GemmUniversal:
         check_apart(ready.memory, problem.all_matrices)
         function = epilogue_of(ready.plan.entry, problem, arguments.alpha, arguments.beta, arguments.epilogue)
         made = Ready(problem, function, ready.plan)
+        made.asked = ready.asked
         made.compile(ready.memory)
         self._ready = made
 
@@ -144,7 +153,9 @@ class GemmUniversal:
                 )
             how = parallel
         elif arguments.mode is Mode.kGemm and arguments.batch_count > 1:
-            if how in ("auto", "data_parallel"):
+            if how == "auto" and (self.reduction not in (None, "none") or arguments.avail_sms != -1):
+                how = "stream_k"  # which alone takes these
+            elif how in ("auto", "data_parallel"):
                 how = SplitK(arguments.batch_count, "serial")
             elif how != "stream_k":
                 raise ArgumentError(
@@ -154,10 +165,12 @@ class GemmUniversal:
             split = arguments.batch_count
         if problem.is_empty:
             raise ArgumentError(f"D is empty ({problem.describe()}): there is nothing to launch")
-        return self.ready(
+        ready = self.ready(
             problem, arguments.alpha, arguments.beta, arguments.epilogue, problem.machine, how, split,
             arguments.avail_sms,
         )  # fmt: skip
+        ready.asked = GemmUniversalMode(arguments.mode), arguments.batch_count, arguments.avail_sms
+        return ready
 
     def ready(
         self, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None, machine: str,
@@ -191,6 +204,7 @@ class Ready:
 
     memory: Memory
     handle: Handle
+    asked: tuple[GemmUniversalMode, int, int]  # mode, batch_count and avail_sms of what it was made for
 
     def __init__(self, problem: Problem, function: EpilogueFunction, plan: Plan) -> None:
         self.problem, self.function, self.plan = problem, function, plan

@@ -1,0 +1,102 @@
+"""What a call says of blocks that share tiles: which reduction, over how many multiprocessors. What would have no
+effect is refused before anything is planned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.choose import adding_together, may_share
+from tilewright.gemm.choice.registry import KernelEntry
+from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.schedule.shared import REDUCTIONS
+from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
+from tilewright.gemm.schedule.splitk import SplitK
+from tilewright.gemm.schedule.streamk import StreamK
+
+TAKERS = "decomposition 'stream_k', a StreamK or StreamKScheduleSm90 whose blocks share tiles, or 'auto', take one"
+OWN_RULES = {
+    "serial": "its blocks add themselves to D by turns", "parallel": "another kernel adds up its slices",
+    "cluster": "the blocks of a cluster add up through their shared memory",
+}  # fmt: skip
+WHOLE = {"data_parallel": "each tile has a block of its own", "dynamic": "each tile is drawn by one block"}
+
+
+def checked(decomposition: Any, reduction: str | None, split: int, available: int, batch: int) -> Any:
+    """The decomposition, with "auto" as what takes the options that were named: Stream-K where there is a reduction or
+    a number of multiprocessors to balance over, a tile for each block where nothing may be shared ("none").
+
+    ``split`` is 1 and ``available`` -1 where they were not said. ArgumentError for options that do not exist, and for
+    those that would have no effect: with a decomposition that has nothing to add up, or adds up by a rule of its own.
+    """
+    if reduction is not None and reduction not in ("none", *REDUCTIONS):
+        raise ArgumentError(f"reduction must be one of none, {', '.join(REDUCTIONS)}, got {reduction!r}")
+    check_available(decomposition, reduction, available, batch)
+    if reduction == "none":
+        check_none(decomposition, split)
+        return "data_parallel" if decomposition in ("auto", "stream_k") else decomposition
+    if reduction is not None:
+        check_named(decomposition, reduction, batch)
+    return "stream_k" if decomposition == "auto" and (reduction is not None or available != -1) else decomposition
+
+
+def check_named(decomposition: Any, reduction: str, batch: int) -> None:
+    """ArgumentError where a reduction finds nothing to add up, or would stand beside another rule."""
+    asked = f"reduction {reduction!r} says how blocks that share a tile add up, and "
+    if isinstance(decomposition, str) and decomposition in WHOLE:
+        raise ArgumentError(f"{asked}with {decomposition!r} {WHOLE[decomposition]}: leave it out; {TAKERS}")
+    if isinstance(decomposition, SplitK):
+        rule = OWN_RULES[decomposition.mode]
+        raise ArgumentError(f"{asked}split-K of mode {decomposition.mode!r} has a rule of its own ({rule}): leave it "
+                            f"out; {TAKERS}")  # fmt: skip
+    if isinstance(decomposition, StreamK) and not decomposition.sk_tiles:
+        raise ArgumentError(f"{asked}the blocks of this plan share none: leave it out; {TAKERS}")
+    if isinstance(decomposition, StreamKScheduleSm90):
+        if not shares_tiles(decomposition):
+            raise ArgumentError(f"{asked}the blocks of this schedule share none: leave it out; {TAKERS}")
+        if reduction == "mixed" and decomposition.reduction_mode == "Nondeterministic":
+            raise ArgumentError("reduction 'mixed' with a schedule whose reduction_mode is Nondeterministic")
+    if decomposition in ("auto", "stream_k") and batch != 1:
+        raise ArgumentError(f"{asked}those of a batch of {batch} products share none: leave it out")
+
+
+def check_none(decomposition: Any, split: int) -> None:
+    """ArgumentError where tiles are shared although none may be."""
+    if split != 1:
+        raise ArgumentError(f"reduction 'none' with batch_count = {split}, which splits K: its parts are added up")
+    if isinstance(decomposition, StreamK) and decomposition.sk_tiles:
+        raise ArgumentError(f"reduction 'none' with a plan whose blocks share {decomposition.sk_tiles} tiles")
+    if isinstance(decomposition, StreamKScheduleSm90) and shares_tiles(decomposition):
+        raise ArgumentError("reduction 'none' with a schedule whose blocks share tiles")
+    if isinstance(decomposition, SplitK):
+        raise ArgumentError(f"reduction 'none' with split-K, whose {decomposition.slices} slices are added up")
+
+
+def check_available(decomposition: Any, reduction: str | None, available: int, batch: int) -> None:
+    """ArgumentError where no plan is made that could balance over so many multiprocessors."""
+    if available == -1:
+        return
+    asked = f"avail_sms = {available} says over how many multiprocessors Stream-K balances, and "
+    if decomposition not in ("auto", "stream_k"):
+        raise ArgumentError(f"{asked}{decomposition!r} does not: leave it out, or take decomposition 'stream_k'")
+    if reduction == "none":
+        raise ArgumentError(f"{asked}reduction 'none' shares no tiles: leave one of them out")
+    if batch != 1:
+        raise ArgumentError(f"{asked}those of a batch of {batch} products are not shared: leave it out")
+
+
+def shares_tiles(schedule: StreamKScheduleSm90) -> bool:
+    """Whether the schedule's units share tiles, as Stream-K or as split-K."""
+    return bool(schedule.sk_units) or schedule.splits > 1
+
+
+def never_shares(entry: KernelEntry) -> str | None:
+    """Why no size of the kernel can share tiles as Stream-K does; None where one can."""
+    sizes = [c for c in (entry.config, entry.shared, entry.large, *entry.small) if c is not None]
+    if any(may_share(c) or any(adding_together(c)) for c in sizes):
+        return None
+    if any(isinstance(c, HopperConfig) and c.pingpong for c in sizes):
+        return "its warpgroups take turns (pingpong) on whole tiles, which blocks cannot share"
+    if any(isinstance(c, HopperConfig) and c.cluster_k > 1 for c in sizes):
+        return "the blocks of its clusters (cluster_k) share the k tiles of one tile already"
+    return "blocks of its clusters exchange no sums by themselves: take a cluster of (1, 1), or give a StreamK"
