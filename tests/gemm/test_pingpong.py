@@ -150,7 +150,9 @@ def test_tiles_are_not_shared() -> None:
     shares = StreamK.of((64, 64, 512), entry.config.tile, multiprocessors=8, occupancy=1, fragments=1, split=2)
     with pytest.raises(ArgumentError, match=r"take turns \(pingpong\) work on whole tiles"):
         gemm(a, b, kernel=entry, decomposition=shares)
-    assert gemm(a, b, kernel=entry, decomposition="stream_k").decomposition == "data_parallel"
+    with pytest.raises(ArgumentError, match=r"its warpgroups take turns \(pingpong\) on whole tiles, which blocks"):
+        gemm(a, b, kernel=entry, decomposition="stream_k")
+    assert gemm(a, b, kernel=entry).decomposition == "data_parallel"
     with pytest.raises(ConstraintError, match="PersistentSharedTiles deals out parts of tiles"):
         stage(entry.config, "stream_k")
 

@@ -15,7 +15,7 @@ from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Decomposition, Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.universal import GemmUniversal, Ready
+from tilewright.gemm.host.universal import GemmUniversal
 from tilewright.gemm.host.workspace import Memory
 from tilewright.lang.arguments.arrays import array_of
 
@@ -29,11 +29,6 @@ def compile_ahead(
     ``problem`` is a :func:`~tilewright.gemm.tuning.stand_in.stand_in`. Raises what ``launcher`` would raise.
     """
     ready = GemmUniversal(kernel, decomposition).ready(problem, 1.0, 0.0, None, "gpu")
-    return ready.plan, compile_ready(ready)
-
-
-def compile_ready(ready: Ready) -> list[Any]:
-    """The artifacts of the kernels of a planned problem without operands, in order."""
     needed = ready.needed
     workspace = np.zeros(max(4, needed.size // 4), np.int32)  # of pages that nobody touches
     ready.compile(Memory(needed, workspace, array_of(workspace) if needed.size else None), machine="cpu")
@@ -43,4 +38,4 @@ def compile_ready(ready: Ready) -> list[Any]:
     while handle is not None:
         artifacts += [compiler.artifact(function, handle.executor.options) for function in handle.executor.kernels]
         handle = handle.then
-    return artifacts
+    return ready.plan, artifacts
