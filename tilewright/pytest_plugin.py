@@ -61,7 +61,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     from tilewright import sim
 
-    with sim.options(check=check):
+    with sim.options(check=check), sim.marking_empty_arrays("uninitialised" in sim.checks.chosen(check)):
         return (yield)
 
 
@@ -105,16 +105,17 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 @pytest.fixture
-def tilewright_check() -> Callable[[str], AbstractContextManager[Any]]:
+def tilewright_check() -> Iterator[Callable[[str], AbstractContextManager[Any]]]:
     """``with tilewright_check("all") as report:`` runs the launches inside under these checks; what they find goes into
     ``report`` (iterate it, or see ``report.rules``) and fails nothing."""
+    from tilewright import sim
 
     @contextmanager
     def checking(check: str = "all") -> Iterator[Any]:
-        from tilewright import sim
         from tilewright.sim.checks import collecting
 
         with sim.options(check=check), collecting() as report:
             yield report
 
-    return checking
+    with sim.marking_empty_arrays():
+        yield checking

@@ -13,7 +13,7 @@ from rich.text import Text
 from tilewright import compat, sim
 from tilewright.cli.scripts import run_script
 from tilewright.errors import SimulationError
-from tilewright.sim.checks import Finding, Report, collecting
+from tilewright.sim.checks import Finding, Report, chosen, collecting
 from tilewright.sim.checks.formats import as_json, document, sarif
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def run(
     console = Console(stderr=True)
     with sim.options(check=check, seed=seed), collecting() as report:
         try:
-            with served():
+            with served(), sim.marking_empty_arrays("uninitialised" in chosen(check)):
                 run_script(script, arguments)
         except SimulationError as error:
             report.add_error(error)

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from tilewright.cli.scripts import run_script
+from tilewright.sim import marking_empty_arrays
 from tilewright.sim.mutation import KnownList, Outcome, as_json, study, table
 
 
@@ -25,10 +26,11 @@ def run(
             console.print(f"{done[0]} mutants of {outcome.kernel}", end="\r", highlight=False)
 
     done = [0]
-    found = study(
-        lambda: run_script(script, arguments), every=every, seed=seed, schedules=schedules, launches=launches,
-        known=KnownList.read(known) if known is not None else None, progress=tell,
-    )  # fmt: skip
+    with marking_empty_arrays():
+        found = study(
+            lambda: run_script(script, arguments), every=every, seed=seed, schedules=schedules, launches=launches,
+            known=KnownList.read(known) if known is not None else None, progress=tell,
+        )  # fmt: skip
     if not found.outcomes:
         typer.echo("no kernel with a synchronisation operation was launched on the simulator")
         return 0

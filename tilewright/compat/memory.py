@@ -14,10 +14,13 @@ _ALIGN = 256  # what the driver's allocations are aligned to
 
 def allocate(size: int) -> int:
     """The address of ``size`` fresh bytes."""
+    from tilewright.sim.empty_arrays import mark
+
     memory = (ctypes.c_char * (int(size) + _ALIGN))()
     address = -(-ctypes.addressof(memory) // _ALIGN) * _ALIGN
     _blocks[address] = memory
     reach(address, int(size))
+    mark(address, int(size), "cuMemAlloc")
     return address
 
 

@@ -6,48 +6,18 @@ host are copies (a kernel that writes it does not change the host's), and everyt
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
+from tilewright._at_import import AtImport
+
 _patch: Any = None
-_finder: _AtImport | None = None
-
-
-class _AtImport(MetaPathFinder):
-    """Serves the device as soon as PyTorch's package has been imported; programs without PyTorch never load it."""
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        if fullname != "torch":
-            return None
-        sys.meta_path.remove(self)
-        spec = sys.modules["importlib.util"].find_spec(fullname)
-        if spec is None or spec.loader is None:
-            return None
-        load = spec.loader.exec_module
-
-        def load_and_serve(module: ModuleType) -> None:
-            load(module)
-            _serve()
-
-        spec.loader.exec_module = load_and_serve  # type: ignore[method-assign]  # on purpose: serves when loaded
-        return spec  # type: ignore[no-any-return]
+_wish: AtImport | None = None
 
 
 def install() -> None:
-    import importlib.util  # noqa: F401 (the finder finds it loaded)
-
-    global _finder
-    if _patch is not None or _finder is not None:
-        return
-    if "torch" in sys.modules:
-        _serve()
-    else:
-        _finder = _AtImport()
-        sys.meta_path.insert(0, _finder)
+    global _wish
+    if _patch is None and _wish is None:
+        _wish = AtImport("torch", _serve)
 
 
 def _serve() -> None:
@@ -58,9 +28,9 @@ def _serve() -> None:
 
 
 def uninstall() -> None:
-    global _patch, _finder
-    if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)  # type: ignore[arg-type]  # it has what finders need
+    global _patch, _wish
+    if _wish is not None:
+        _wish.cancel()
     if _patch is not None:
         _patch.undo()
-    _patch = _finder = None
+    _patch = _wish = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 from tilewright.errors import ArgumentError
@@ -144,8 +145,22 @@ class _Work:
 
     def run(self, inputs: list[ffi.Buffer], outputs: list[ffi.Buffer], stream: int | None) -> None:
         """Run with the buffers of one execution."""
+        if stream is None:
+            self._mark(inputs, outputs)
         run = self._executor(inputs, outputs, stream)
         run(StreamHandle(stream or 0), *self._tensors(inputs, outputs, stream))
+
+    @staticmethod
+    def _mark(inputs: list[ffi.Buffer], outputs: list[ffi.Buffer]) -> None:
+        """XLA hands over results as memory that nobody has written."""
+        from tilewright.sim.empty_arrays import mark_made_at
+
+        given = {buffer.address for buffer in inputs}
+        for buffer in outputs:
+            kind = numeric(buffer.dtype)
+            if buffer.address not in given and kind.width >= 8:
+                floating = kind.is_float and kind.width > 8
+                mark_made_at(None, buffer.address, prod(buffer.shape) * kind.width // 8, "cutlass_call", floating)
 
     def _executor(
         self, inputs: list[ffi.Buffer], outputs: list[ffi.Buffer], stream: int | None

@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "tilewright.atoms.ptx.actions": "ptx_action",
+        "tilewright.sim.empty_arrays": "marking_empty_arrays",
         "tilewright.sim.memory": "conceal expose",
         "tilewright.sim.profiling": "KernelProfile SimProfile profile",
         "tilewright.sim.settings": "Options current_options options set_options",

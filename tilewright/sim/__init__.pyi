@@ -14,6 +14,7 @@ from tilewright.sim import debug as debug
 from tilewright.sim import exploration as exploration
 from tilewright.sim import mutation as mutation
 from tilewright.sim import tracing as tracing
+from tilewright.sim.empty_arrays import marking_empty_arrays as marking_empty_arrays
 from tilewright.sim.exploration import explore as explore
 from tilewright.sim.memory import conceal as conceal
 from tilewright.sim.memory import expose as expose

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from typing import TYPE_CHECKING, Any
 
-from tilewright.ir.core import Op
+from tilewright.ir.core import Location, Op
 from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 
-def place(op: Op | None) -> str:
+def place(of: Op | Location | None) -> str:
     """``file:line`` and the text of that line."""
-    if op is None or op.loc is None:
+    where = of.loc if isinstance(of, Op) else of
+    if where is None:
         return ""
-    text = linecache.getline(op.loc.file, op.loc.line).strip()
-    return f"at {op.loc}{f':  {text}' if text else ''}"
+    text = linecache.getline(where.file, where.line).strip()
+    return f"at {where}{f':  {text}' if text else ''}"
 
 
 def fault(launch: Launch, wrong: Fault, group: Group, op: Op | None, mask: Any) -> str:

@@ -18,19 +18,21 @@ LEVELS = ("error", "note")
 
 @dataclass
 class Party:
-    """One side of a finding: what it did (``"write"``, ``"after a read"``), at which op, and who."""
+    """One side of a finding: what it did (``"write"``, ``"after a read"``), at which op, and who. ``at``: the line of
+    what is no op of the kernel."""
 
     does: str
     op: Op | None
     who: Actor | None = None
+    at: Location | None = None
 
     def __str__(self) -> str:
         by = f" by {self.who}" if self.who is not None else ""
-        return f"{self.does}{by}, {place(self.op) or 'at an unknown place'}"
+        return f"{self.does}{by}, {place(self.location) or 'at an unknown place'}"
 
     @property
     def location(self) -> Location | None:
-        return self.op.loc if self.op is not None else None
+        return self.op.loc if self.op is not None else self.at
 
 
 @dataclass

@@ -86,12 +86,18 @@ def global_memory(op: Op | None, buffer: Any, offset: int, size: int) -> Memory:
 
 
 def _coordinate(owner: Any, at: int) -> tuple[int, ...] | None:
-    """The index of the element at byte ``at`` of an array."""
-    if not isinstance(owner, np.ndarray) or not owner.ndim or any(s <= 0 for s in owner.strides):
+    """The index of the element at byte ``at`` of an array of NumPy's or PyTorch's."""
+    if isinstance(owner, np.ndarray):
+        strides = owner.strides
+    elif hasattr(owner, "element_size") and hasattr(owner, "stride"):
+        strides = tuple(int(s) * owner.element_size() for s in owner.stride())
+    else:
         return None
-    found = [0] * owner.ndim
-    for mode in sorted(range(owner.ndim), key=lambda k: -owner.strides[k]):
-        found[mode], at = divmod(at, owner.strides[mode])
+    if not strides or any(s <= 0 for s in strides):
+        return None
+    found = [0] * len(strides)
+    for mode in sorted(range(len(strides)), key=lambda k: -strides[k]):
+        found[mode], at = divmod(at, strides[mode])
         if found[mode] >= owner.shape[mode]:
             return None
     return tuple(found)

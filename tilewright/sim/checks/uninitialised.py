@@ -1,14 +1,16 @@
-"""Uninitialised values: shared memory and registers that nobody has written, where they reach a result (a store to
-global memory), a branch or an address. Moving them about alone is no error: padding is copied with what it pads.
+"""Uninitialised values: registers, shared memory and arrays of the caller that nobody has written, where they reach a
+result (a store to global memory), a branch or an address. Moving them about alone is no error: padding is copied with
+what it pads.
 
 Every cell of shared memory and every register that holds such a value remembers where it was first read
-(:mod:`.taint`); instructions hand it on as :mod:`.shadow_run` finds.
+(:mod:`.taint`); instructions hand it on as :mod:`.shadow_run` finds. Of the caller's arrays what they hold tells
+(:mod:`.caller_arrays`), also where a copy has brought it to shared memory.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,12 +24,13 @@ from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.types import BOOL, FragType, PtrType, VecType
 from tilewright.sim.checks.actors import lanes_of, thread_of
-from tilewright.sim.checks.checker import SharedChecker
-from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.from_arrays import FromArrays
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
 from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
 from tilewright.sim.checks.taint import ORIGIN, Array, Origins, Registers, joined, rule_of
+from tilewright.sim.checks.undefined import Origin, finding_of
+from tilewright.sim.empty_arrays import known as arrays_known
 from tilewright.sim.geometry import WARP
 from tilewright.sim.lowering import constant_value
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
@@ -40,19 +43,6 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 NEVER = 1  # the origin of shared memory that nobody has written
-SINKS = {
-    "result": "reaches a result: it is stored to global memory",
-    "branch": "decides a branch or a loop",
-    "address": "becomes an address",
-}
-
-
-class Origin(NamedTuple):
-    """Where an undefined value was first read: the op, and the memory or registers."""
-
-    op: Op | None
-    memory: Memory | None
-
 
 class Clean:
     """Which places of a block's shared memory are written in all blocks of a wave; found when it is asked for."""
@@ -80,17 +70,19 @@ class Clean:
         self.writes += 1
 
 
-class Uninitialised(SharedChecker):
+class Uninitialised(FromArrays):
     name = "uninitialised"
 
     @classmethod
     def concerns(cls, known: Facts) -> bool:
-        shuffles = any(isinstance(op.attrs["atom"], Shuffle) for op in known.calls)
-        return bool(known.allocations or known.doubtful or shuffles)
+        return _concerned(known) or arrays_known()
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         known = facts(launch.program)
+        super().begin(launch)
+        if not self.arrays and not _concerned(known):
+            launch.events.dismiss([self])
         self.allocations, self.doubtful = known.allocations, known.doubtful
         self.shift = known.least_shared_element.bit_length() - 1
         self.slots = launch.program.slots
@@ -128,11 +120,14 @@ class Uninitialised(SharedChecker):
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
         if not isinstance(buffer, SharedBuffer):
+            if buffer in self.arrays.held and verb != "store":
+                off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+                self.read_array(verb, buffer, group, off if mask is None else off[mask], access, mask)
             return
         low, high, _ = pointer.root.range
         low, high = low + pointer.add, high + pointer.add + access.nbytes
         # Where all is written, loads find nothing, and stores change nothing but by undefined values.
-        if not high >> RANK_SHIFT and self.clean[group.wave].has(low >> self.shift, -(-high >> self.shift)):
+        if self.landing is None and not high >> RANK_SHIFT and self.clean[group.wave].has(low >> self.shift, -(-high >> self.shift)):
             op = group.lanes.op
             if verb == "load" or not (op.opcode == "store" and self.registers[group.wave].held):
                 return
@@ -142,6 +137,8 @@ class Uninitialised(SharedChecker):
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
         if not isinstance(buffer, SharedBuffer):
+            if buffer in self.arrays.held:
+                self.read_array(verb, buffer, group, off, access, mask)
             return
         memory, op = self.memory[group.wave], group.lanes.op
         at = flat_offsets(buffer, group, off, mask) >> self.shift
@@ -151,6 +148,8 @@ class Uninitialised(SharedChecker):
             held = self.registers[group.wave].held
             memory[cells] = 0
             self.clean[group.wave].writes += 1
+            if self.landing is not None:
+                self.landing.append(cells)
             if held and op.opcode == "store":
                 self._store(group, op, memory, cells, mask)
             return
@@ -192,15 +191,20 @@ class Uninitialised(SharedChecker):
             self.clean[group.wave].forget()
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        if memory == "global" and self.arrays:
+            self.array_stretch(group, start, shape, strides)
         op = group.lanes.op
         accesses = [a for a in op.attrs["atom"].accesses if a.role in ("source", "destination")]
         into_shared = any(a.role == "destination" and "smem" in [s.value for s in a.memories] for a in accesses)
         size = int(np.prod(shape))
         if memory == "shared":
-            cells = self.memory[group.wave][start >> self.shift : (start + size) >> self.shift]
+            where = slice(start >> self.shift, (start + size) >> self.shift)
+            cells = self.memory[group.wave][where]
             if into_shared:
                 cells[:] = 0
                 self.clean[group.wave].writes += 1
+                if self.landing is not None:
+                    self.landing.append(np.arange(where.start, where.stop))
             else:
                 self.stored.setdefault(op, deque()).append((int(np.count_nonzero(cells)) << self.shift, size))
         elif not into_shared and self.stored.get(op):
@@ -225,6 +229,12 @@ class Uninitialised(SharedChecker):
         for row in rows[bad]:
             origins[int(row) * WARP : (int(row) + per) * WARP] = self._origin(op, offset)
         registers.put(group, slot, origins)
+
+    def memory_of(self, group: Group) -> Array:
+        return self.memory[group.wave]
+
+    def shared_is_dirty(self, group: Group) -> None:
+        self.clean[group.wave].forget()
 
     # -- registers -----------------------------------------------------------------------------------------------------
 
@@ -378,6 +388,10 @@ class Uninitialised(SharedChecker):
 
         def read(pointer: Any, count: int, mask: Any) -> Array:
             result = np.zeros((group.lanes_count, count), bool)
+            if self.arrays and not isinstance(pointer.buf, SharedBuffer):
+                off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+                off = off if mask is None else off[mask]
+                result[lanes_of(group, mask)] = self.arrays.at(pointer.buf, off, count, pointer.elem.bytes)
             cells = places(pointer, count, mask)
             if cells is not None:
                 result[lanes_of(group, mask)] = (memory[cells] != 0).any(2)
@@ -444,28 +458,20 @@ class Uninitialised(SharedChecker):
 
     def _report(self, sink: str, group: Group, op: Op, origins: Array) -> None:
         by_lane = origins.reshape(origins.shape[0], -1).max(1)
-        if group.mask is not None:
+        if group.mask is not None and group.mask.any():  # nobody, where a copy lands late
             by_lane = np.where(group.mask, by_lane, 0)
         bad = np.flatnonzero(by_lane)
         if not bad.size:
             return
         lane = int(bad[0])
         origin = self.origins[int(by_lane[lane])]
-        memory = origin.memory
-        name = memory.name if memory is not None and memory.name else "shared memory"
-        place = "registers" if memory is not None and memory.space == "registers" else "shared memory"
-        verb = "which nobody has written" if place == "registers" else "read here before anybody wrote it"
-        parties = [Party("used", op, thread_of(group, lane))]
-        if origin.op is not None and origin.op is not op:
-            parties.append(Party(f"{name}, {verb}", origin.op))
-        finding = Finding(
-            "uninitialised", f"an uninitialised value ({place}) {SINKS[sink]}", parties, memory,
-            "nothing wrote these bytes before they were read, on the path that these threads took",
-            f"write {name} first: fill(0), a copy, or the same condition (predicate) on reader and writer; and wait "
-            "for the copy that brings it",
-        )  # fmt: skip
-        finding.count = int(bad.size)
-        self.findings.add(finding)
+        self.findings.add(finding_of(sink, op, thread_of(group, lane), origin, int(bad.size)))
+
+
+def _concerned(known: Facts) -> bool:
+    """Whether a kernel has shared memory or registers that may be read before they are written."""
+    shuffles = any(isinstance(op.attrs["atom"], Shuffle) for op in known.calls)
+    return bool(known.allocations or known.doubtful or shuffles)
 
 
 def _in_shared(pointer: Any) -> bool:

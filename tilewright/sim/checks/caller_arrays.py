@@ -1,0 +1,65 @@
+"""What the caller's arrays hold uninitialised when a kernel reads them (:mod:`tilewright.sim.empty_arrays`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.sim.empty_arrays import LARGEST, Undefined, known, made
+
+if TYPE_CHECKING:
+    from tilewright.sim.memory import AddressSpace
+
+Array = np.ndarray[Any, Any]
+WHOLE = 8  # the granule of arrays of which nobody knows who made them
+WORD = 4
+
+
+class CallerArrays:
+    """The arrays of a launch in which something stands that nobody has written, as it begins. Empty (False) where there
+    are none, which costs nothing where no array was ever marked."""
+
+    def __init__(self, space: AddressSpace) -> None:
+        self.space = space
+        self.held: dict[Any, Undefined] = {}
+        for buffer in space.exposed() if known() else ():
+            if 0 < buffer.high - buffer.low <= LARGEST:
+                record = made(buffer.base + buffer.low)
+                found = Undefined(buffer.bytes, WHOLE if record is None else record.granule)
+                if found.any():
+                    self.held[buffer] = found
+
+    def __bool__(self) -> bool:
+        return bool(self.held)
+
+    def at(self, buffer: Any, off: Array, count: int, size: int) -> Array:
+        """bool ``[k, count]``: of the elements of ``size`` bytes at each offset those that nobody has written.
+        ``buffer`` may be all memory by absolute address."""
+        places = np.asarray(off, np.int64).reshape(-1)[:, None] + np.arange(count) * size
+        if buffer in self.held:
+            return self.held[buffer].at(places)
+        found = np.zeros(places.shape, bool)
+        if buffer is self.space.any:
+            for one, undefined in self.held.items():
+                inside = (places >= one.base + one.low) & (places < one.base + one.high)
+                found[inside] = undefined.at(places[inside] - one.base)
+        return found
+
+    def in_stretch(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Any, int] | None:
+        """(buffer, offset) of the first byte that nobody has written among those at an absolute address."""
+        for buffer, undefined in self.held.items():
+            if buffer.base + buffer.low <= start < buffer.base + buffer.high:
+                places = np.array(start - buffer.base)
+                for extent, stride in zip(shape[:-1], strides[:-1], strict=True):
+                    places = places[..., None] + np.arange(extent) * stride
+                places = places[..., None] + np.arange(0, shape[-1], WORD)
+                found = undefined.at(places)
+                return (buffer, int(places[found][0])) if found.any() else None
+        return None
+
+    def carried(self, data: Array) -> Array:
+        """bool, one for each word of 4 of these bytes (aligned to 8): whether a copy has brought there what nobody has
+        written."""
+        granule = min((undefined.granule for undefined in self.held.values()), default=WHOLE)
+        return Undefined(data, granule).at(np.arange(0, data.size, WORD))

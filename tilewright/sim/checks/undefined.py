@@ -1,0 +1,56 @@
+"""Where an undefined value came from, and what is said of one that is used."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tilewright.ir.core import Op
+from tilewright.sim.checks.actors import Actor
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.places import Memory
+from tilewright.sim.empty_arrays import Made
+
+SINKS = {
+    "result": "reaches a result: it is stored to global memory",
+    "update": "reaches a result: it is updated in place",
+    "branch": "decides a branch or a loop",
+    "address": "becomes an address",
+}
+
+
+class Origin(NamedTuple):
+    """Where an undefined value was first read: the op, the memory or registers, and the array that is not written."""
+
+    op: Op | None
+    memory: Memory | None
+    made: Made | None = None
+
+
+def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Finding:
+    """The finding that ``op`` used a value of this origin."""
+    memory = origin.memory
+    space = memory.space if memory is not None else "shared"
+    place = "registers" if space == "registers" else f"{space} memory"
+    name = memory.name.partition(" at byte ")[0] if memory is not None and memory.name else place
+    verb = "which nobody has written" if space == "registers" else "read here before anybody wrote it"
+    parties = [Party("used", op, who)]
+    if origin.op is not None and origin.op is not op:
+        parties.append(Party(f"{name}, {verb}", origin.op))
+    why = "nothing wrote these bytes before they were read, on the path that these threads took"
+    fix = (
+        f"write {name} first: fill(0), a copy, or the same condition (predicate) on reader and writer; and wait for "
+        "the copy that brings it"
+    )
+    if space == "global":
+        if origin.made is not None and origin.made.where is not None:
+            parties.append(Party(f"made uninitialised by {origin.made.function}", None, at=origin.made.where))
+        why = "neither the program nor a kernel has written these bytes since the array was made"
+        fix = (
+            f"zeros in the place of empty (or fill_, a copy) for {name} before the launch, let a kernel write it "
+            "first, or read only what has been written (what beta = 0 multiplies is not to be read)"
+        )
+    finding = Finding(
+        "uninitialised", f"an uninitialised value ({place}) {SINKS[sink]}", parties, memory, why, fix,
+    )  # fmt: skip
+    finding.count = count
+    return finding
