@@ -1,9 +1,10 @@
 """Arrays that ``numpy.empty``, ``torch.empty`` and their like made, known as uninitialised until somebody writes them.
 
-Inside of :func:`marking_empty_arrays` these functions fill what they make with a pattern of eight bytes, aligned to eight. Whoever
-writes an element, on the host or in a kernel, breaks it, so that nobody has to be told of writes; a kernel that loads
-an element of an unbroken *granule* (4 aligned bytes in arrays of floating-point numbers, 8 in others) loads what nobody
-has written. The pattern is a NaN in every floating-point type of 2 bytes and more, none that arithmetic gives.
+Inside of :func:`marking_empty_arrays` these functions fill what they make with a pattern of eight bytes, aligned to
+eight. Whoever writes an element, on the host or in a kernel, breaks it, so that nobody has to be told of writes; a
+kernel that loads an element of an unbroken *granule* (4 aligned bytes in arrays of floating-point numbers, 8 in others)
+loads what nobody has written. The pattern is a NaN in every floating-point type of 2 bytes and more, none that
+arithmetic gives.
 
 What the pattern is copied to (``tensor.cuda()``, ``array.copy()``) is as uninitialised as what it is copied from.
 """
@@ -79,7 +80,7 @@ def mark_made_at(where: Location | None, low: int, size: int, function: str, flo
     """The same for what was made at a known line (None: nobody knows)."""
     if not _depth or not 0 < size <= LARGEST:
         return
-    data = np.frombuffer((ctypes.c_uint8 * size).from_address(low), np.uint8)
+    data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(low))
     start = low % len(PATTERN)
     head = -start % len(PATTERN)
     data[:head] = np.frombuffer(PATTERN, np.uint8)[start:][: min(head, size)]

@@ -24,9 +24,11 @@ class CallerArrays:
         self.space = space
         self.held: dict[Any, Undefined] = {}
         for buffer in space.exposed() if known() else ():
-            if 0 < buffer.high - buffer.low <= LARGEST:
-                record = made(buffer.base + buffer.low)
-                found = Undefined(buffer.bytes, WHOLE if record is None else record.granule)
+            record = made(buffer.base + buffer.low)
+            # Behind a bare address the buffer goes on for ever.
+            high = buffer.high if record is None else min(buffer.high, record.high - buffer.base)
+            if 0 < high - buffer.low <= LARGEST:
+                found = Undefined(buffer.bytes[:high], WHOLE if record is None else record.granule)
                 if found.any():
                     self.held[buffer] = found
 

@@ -21,9 +21,11 @@ from tilewright.atoms.mma import Mma
 from tilewright.atoms.tma import TmaCopy
 from tilewright.atoms.warp import Shuffle
 from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.errors import SimulationError
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.types import BOOL, FragType, PtrType, VecType
-from tilewright.sim.checks.actors import lanes_of, thread_of
+from tilewright.sim.checks.actors import actor, lanes_of, thread_of
+from tilewright.sim.checks.clean import Clean
 from tilewright.sim.checks.from_arrays import FromArrays
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
@@ -44,31 +46,6 @@ if TYPE_CHECKING:
 
 NEVER = 1  # the origin of shared memory that nobody has written
 
-class Clean:
-    """Which places of a block's shared memory are written in all blocks of a wave; found when it is asked for."""
-
-    def __init__(self, memory: Array, cells: int, blocks: int) -> None:
-        self.memory = memory[: blocks * cells].reshape(blocks, cells)
-        self.dirty = np.ones(cells, bool)
-        self.writes = 0  # that may have made places clean
-        self.looked: dict[tuple[int, int], int] = {}
-
-    def has(self, start: int, stop: int) -> bool:
-        """Whether the cells from ``start`` to ``stop`` are."""
-        here = self.dirty[start:stop]
-        if not here.any():
-            return True
-        if self.looked.get((start, stop)) == self.writes:
-            return False
-        self.looked[start, stop] = self.writes
-        here[:] = self.memory[:, start:stop].any(0)
-        return not here.any()
-
-    def forget(self) -> None:
-        """Something undefined may have been stored anywhere."""
-        self.dirty[:] = True
-        self.writes += 1
-
 
 class Uninitialised(FromArrays):
     name = "uninitialised"
@@ -81,7 +58,7 @@ class Uninitialised(FromArrays):
         self.launch = launch
         known = facts(launch.program)
         super().begin(launch)
-        if not self.arrays and not _concerned(known):
+        if not self.arrays and not _concerned(known) and launch.events is not None:
             launch.events.dismiss([self])
         self.allocations, self.doubtful = known.allocations, known.doubtful
         self.shift = known.least_shared_element.bit_length() - 1
@@ -92,7 +69,7 @@ class Uninitialised(FromArrays):
         self.memory: dict[Wave, Array] = {}
         self.clean: dict[Wave, Clean] = {}
         self.pending: Origins = None  # of what the op that is executed has read from memory
-        self.stored: dict[Op, deque[tuple[int, int]]] = {}
+        self.stored: dict[Op, deque[tuple[int, int, int]]] = {}
 
     def wave(self, wave: Wave) -> None:
         self.registers[wave] = Registers(len(wave.coords) * wave.geometry.warps * WARP)
@@ -127,7 +104,8 @@ class Uninitialised(FromArrays):
         low, high, _ = pointer.root.range
         low, high = low + pointer.add, high + pointer.add + access.nbytes
         # Where all is written, loads find nothing, and stores change nothing but by undefined values.
-        if self.landing is None and not high >> RANK_SHIFT and self.clean[group.wave].has(low >> self.shift, -(-high >> self.shift)):
+        first, stop = low >> self.shift, -(-high >> self.shift)
+        if self.landing is None and not high >> RANK_SHIFT and self.clean[group.wave].has(first, stop):
             op = group.lanes.op
             if verb == "load" or not (op.opcode == "store" and self.registers[group.wave].held):
                 return
@@ -206,11 +184,12 @@ class Uninitialised(FromArrays):
                 if self.landing is not None:
                     self.landing.append(np.arange(where.start, where.stop))
             else:
-                self.stored.setdefault(op, deque()).append((int(np.count_nonzero(cells)) << self.shift, size))
+                undefined = int(np.count_nonzero(cells)) << self.shift
+                self.stored.setdefault(op, deque()).append((undefined, size, int(cells.max(initial=0))))
         elif not into_shared and self.stored.get(op):
-            undefined, whole = self.stored[op].popleft()
+            undefined, whole, origin = self.stored[op].popleft()
             if undefined > whole - size:  # more than a box that hangs over the edge leaves behind
-                every = np.full(group.lanes_count, self._origin(op), ORIGIN)
+                every = np.full(group.lanes_count, origin if origin != NEVER else self._origin(op), ORIGIN)
                 self._report("result", group, op, every)
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
@@ -466,6 +445,18 @@ class Uninitialised(FromArrays):
         lane = int(bad[0])
         origin = self.origins[int(by_lane[lane])]
         self.findings.add(finding_of(sink, op, thread_of(group, lane), origin, int(bad.size)))
+
+    def error(self, launch: Launch, error: SimulationError) -> None:
+        """A fault of an op whose address is made of an undefined value: that is why."""
+        for value in error.op.operands if error.op is not None else ():
+            for wave, registers in self.registers.items():
+                lanes = registers.held.get(self.slots.get(value, -1))
+                if lanes is not None and isinstance(value.type, PtrType) and lanes.any():
+                    first = int(np.flatnonzero(lanes)[0])
+                    block, warp = divmod(first // WARP, wave.geometry.warps)
+                    who = actor(launch, wave.coords[block], warp, first % WARP)
+                    origin = self.origins[int(lanes[first])]
+                    self.findings.add(finding_of("address", error.op, who, origin, int(np.count_nonzero(lanes))))
 
 
 def _concerned(known: Facts) -> bool:

@@ -1,0 +1,33 @@
+"""What of shared memory is known to be written, so that accesses to it need not be looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.sim.checks.taint import Array
+
+
+class Clean:
+    """Which places of a block's shared memory are written in all blocks of a wave; found when it is asked for."""
+
+    def __init__(self, memory: Array, cells: int, blocks: int) -> None:
+        self.memory = memory[: blocks * cells].reshape(blocks, cells)
+        self.dirty = np.ones(cells, bool)
+        self.writes = 0  # that may have made places clean
+        self.looked: dict[tuple[int, int], int] = {}
+
+    def has(self, start: int, stop: int) -> bool:
+        """Whether the cells from ``start`` to ``stop`` are."""
+        here = self.dirty[start:stop]
+        if not here.any():
+            return True
+        if self.looked.get((start, stop)) == self.writes:
+            return False
+        self.looked[start, stop] = self.writes
+        here[:] = self.memory[:, start:stop].any(0)
+        return not here.any()
+
+    def forget(self) -> None:
+        """Something undefined may have been stored anywhere."""
+        self.dirty[:] = True
+        self.writes += 1
