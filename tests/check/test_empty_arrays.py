@@ -82,6 +82,16 @@ def test_random_bytes_are_no_pattern() -> None:
 LINES = "import numpy as np\nx = np.empty(64, np.float32)\nx[:] = 0\ny = np.empty_like(x)"
 
 
+def test_what_is_only_timed_may_hold_anything() -> None:
+    x = np.ones(64, np.float32)
+    with marking_empty_arrays(), sim.options(check="all"), collecting() as report:
+        cute.testing.benchmark(host, workspace_generator=lambda: cute.testing.JitArguments(x, np.empty(64, np.float32)),
+                               workspace_count=2, warmup_iterations=1, iterations=3)  # fmt: skip
+        y = np.empty(64, np.float32)
+        cute.testing.benchmark(host, kernel_arguments=cute.testing.JitArguments(x, y), iterations=1)
+    assert report.rules == []
+
+
 def test_what_libraries_make_is_not_marked() -> None:
     with marking_empty_arrays():
         code = compile(

@@ -4,7 +4,7 @@ Inside of :func:`marking_empty_arrays` these functions fill what they make with 
 eight. Whoever writes an element, on the host or in a kernel, breaks it, so that nobody has to be told of writes; a
 kernel that loads an element of an unbroken *granule* (4 aligned bytes in arrays of floating-point numbers, 8 in others)
 loads what nobody has written. The pattern is a NaN in every floating-point type of 2 bytes and more, none that
-arithmetic gives.
+arithmetic gives, and a number in the integer types whose sums do not overflow.
 
 What the pattern is copied to (``tensor.cuda()``, ``array.copy()``) is as uninitialised as what it is copied from.
 """
@@ -24,8 +24,9 @@ import numpy as np
 
 from tilewright._at_import import AtImport
 from tilewright.ir.core import Location
+from tilewright.ir.measuring import is_measuring
 
-PATTERN = bytes((0xA5, 0x7F, 0xD3, 0xFF, 0xB9, 0xFF, 0xFE, 0x7F))
+PATTERN = bytes((0xA5, 0xFF, 0xD3, 0xFF, 0xB9, 0xFF, 0xFE, 0xFF))
 LARGEST = 1 << 28  # bytes of an array that is filled: of larger ones a program may touch a few pages only
 MOST = 1 << 16  # arrays whose origin is kept
 # Code that is no part of the program makes arrays to write them at once.
@@ -78,7 +79,7 @@ def mark(low: int, size: int, function: str, floating: bool = False, up: int = 1
 
 def mark_made_at(where: Location | None, low: int, size: int, function: str, floating: bool = False) -> None:
     """The same for what was made at a known line (None: nobody knows)."""
-    if not _depth or not 0 < size <= LARGEST:
+    if not _depth or is_measuring() or not 0 < size <= LARGEST:
         return
     data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(low))
     start = low % len(PATTERN)

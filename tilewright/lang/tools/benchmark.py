@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilewright.errors import ArgumentError, MachineError
+from tilewright.ir.measuring import measuring
 from tilewright.lang.arguments.streams import stream_handle
 
 
@@ -27,6 +28,7 @@ class JitArguments:
         self.references += list(references)
 
 
+@measuring()
 def benchmark(
     callable: Callable[..., Any], *, warmup_iterations: int = 10, iterations: int = 100, stream: Any = None,
     kernel_arguments: JitArguments | None = None, workspace_generator: Callable[[], JitArguments] | None = None,
@@ -35,7 +37,8 @@ def benchmark(
     """Microseconds of one call of ``callable`` (a compiled function), on average over ``iterations`` calls.
 
     Calls take ``kernel_arguments``, or in turn the ``workspace_count`` sets that ``workspace_generator`` makes, so that
-    the caches are cold. ``stream`` is the stream that the calls use; a graph needs one that is not the default.
+    the caches are cold; what stands in them does not matter, so that sets of ``torch.empty`` are no mistake that the
+    simulator's checks report. ``stream`` is the stream that the calls use; a graph needs one that is not the default.
     ``nvtx_tag`` names the NVTX range around the measured calls, by which Nsight shows them; without a profiler (and
     without the package ``nvtx`` or a PyTorch with CUDA) nothing listens.
     """

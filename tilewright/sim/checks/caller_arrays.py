@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.ir.measuring import is_measuring
 from tilewright.sim.empty_arrays import LARGEST, Undefined, known, made
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class CallerArrays:
     def __init__(self, space: AddressSpace) -> None:
         self.space = space
         self.held: dict[Any, Undefined] = {}
-        for buffer in space.exposed() if known() else ():
+        for buffer in space.exposed() if known() and not is_measuring() else ():
             record = made(buffer.base + buffer.low)
             # Behind a bare address the buffer goes on for ever.
             high = buffer.high if record is None else min(buffer.high, record.high - buffer.base)

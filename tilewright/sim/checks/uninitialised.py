@@ -353,7 +353,7 @@ class Uninitialised(FromArrays):
         for value, origins in zip(op.operands, found, strict=True):
             if value.type == BOOL:
                 self._reaches("branch", group, op, origins)
-        origin = joined_max([*found, pending]) or self._origin(op)
+        origin = joined_max([pending]) or joined_max(found) or self._origin(op)
         memory = self.memory[group.wave]
 
         def places(pointer: Any, count: int, mask: Any) -> Array | None:
@@ -393,7 +393,8 @@ class Uninitialised(FromArrays):
             registers.put(group, self.slots[value], np.where(bad, ORIGIN(origin), ORIGIN(0)) if bad.any() else None)
         for value, bad, old in zip(op.operands, after[len(op.results) :], found, strict=True):
             if isinstance(value.type, FragType) and bad.size and (bad.any() or old is not None):
-                self._write(registers, group, value, bad, old, origin)
+                fresh = None if pending is None else np.asarray(pending.reshape(pending.shape[0], -1).any(1))
+                self._write(registers, group, value, bad, old, origin, fresh=fresh)
 
     def _fills(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> bool:
         """Whether a copy brings defined values to registers of all lanes: nothing else is to be followed."""
@@ -412,12 +413,15 @@ class Uninitialised(FromArrays):
         return True
 
     def _write(
-        self, registers: Registers, group: Group, value: Any, bad: Array, old: Origins, origin: int, keep: bool = False
-    ) -> None:
-        """A fragment now holds ``bad`` undefined; what was undefined before keeps its origin."""
+        self, registers: Registers, group: Group, value: Any, bad: Array, old: Origins, origin: int, keep: bool = False,
+        fresh: Array | None = None,
+    ) -> None:  # fmt: skip
+        """A fragment now holds ``bad`` undefined; what was undefined before keeps its origin, but not in the lanes that
+        have loaded something ``fresh``."""
         new = np.where(bad, ORIGIN(origin), ORIGIN(0))
         if old is not None:
-            new = np.where((old != 0) & (bad | keep), old, new)
+            kept = (old != 0) & (bad | keep)
+            new = np.where(kept if fresh is None else kept & ~fresh[:, None], old, new)
         registers.put(group, self.slots[value], new if new.any() else None)
 
     def _value(self, group: Group, value: Any) -> Any:
