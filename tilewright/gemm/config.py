@@ -114,6 +114,11 @@ class GemmConfig:
                 "a kernel for few rows takes tiles of 16 rows, columns in 8s and k elements in 32s, warps (1, n), and "
                 f"16-bit operands read 16 bytes at a time along K; not {self.tile}, {self.warps}, {self.a}, {self.b}"
             )
+        if (self.stages, self.group, self.raster) != (2, 8, "m"):
+            raise ConstraintError(
+                "a kernel for few rows has one row of tiles and no ring: stages, group and raster that are not "
+                f"(2, 8, 'm') would change nothing; got {self.stages, self.group, self.raster}"
+            )
 
     def storable(self, operand: Operand) -> Operand:
         """``operand`` as C and D with the widest access of the epilogue: few rows are stored from the registers of
@@ -135,6 +140,8 @@ class GemmConfig:
             raise ConstraintError(f"math must be tensorop, simt or small_m, got {self.math!r}")
         if self.math == "small_m":
             self.check_small_m()
+        if self.granules and self.math != "tensorop":
+            raise ConstraintError(f"granules are a way of tensorop kernels to read rows of K, not of {self.math}")
         if min(*self.warps, *self.tile, self.group) < 1:
             found = f"{self.tile}, {self.warps} and {self.group}"
             raise ConstraintError(f"tile, warps and group must be positive, got {found}")
@@ -288,6 +295,8 @@ class HopperConfig:
             (self.warpgroups in (1, 2, 3), f"1 to 3 consumer warpgroups, not {self.consumers}"),
             (not self.pingpong or self.warpgroups == 2,
              f"2 consumer warpgroups that take turns (pingpong), not {self.consumers}"),
+            (not self.pingpong or self.consumers == (2, 1),
+             f"consumers (2, 1) where they take turns (pingpong) on whole tiles, not {self.consumers}"),
             (rows * self.split[0] == bM and rows % 64 == 0, f"a multiple of 64 rows a consumer, not {bM} in all"),
             (columns * self.split[1] == bN and columns % 8 == 0 and 8 <= columns <= 256,
              f"8 to 256 columns a consumer in steps of 8, not {bN} in all"),

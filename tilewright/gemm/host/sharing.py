@@ -92,6 +92,8 @@ def shares_tiles(schedule: StreamKScheduleSm90) -> bool:
 
 def never_shares(entry: KernelEntry) -> str | None:
     """Why no size of the kernel can share tiles as Stream-K does; None where one can."""
+    if entry.config.math == "small_m":
+        return "its warps share K; its blocks share nothing"
     sizes = [c for c in (entry.config, entry.shared, entry.large, *entry.small) if c is not None]
     if any(may_share(c) or any(adding_together(c)) for c in sizes):
         return None

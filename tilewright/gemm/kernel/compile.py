@@ -15,20 +15,18 @@ from tilewright.gemm.config import AnyConfig, HopperConfig, Major
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.kernel.select import kernel_of
 from tilewright.gemm.schedule.launch import decomposition_of
+from tilewright.gemm.schedule.shared import REDUCTIONS
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.ir.core import Function
 
 
-def stage(config: AnyConfig, decomposition: str = "data_parallel", reduction: str = "mixed") -> Function:
+def stage(config: AnyConfig, decomposition: str = "data_parallel", reduction: str | None = None) -> Function:
     """The IR of ``config``'s kernel, staged with stand-in operands; needs no GPU and runs nothing.
 
     ``decomposition``: "data_parallel", "stream_k" for the kernel whose blocks share tiles and add up as ``reduction``
-    says, or "dynamic" for the one whose blocks draw them.
+    says (None: "mixed"), or "dynamic" for the one whose blocks draw them. ArgumentError for what the kernel cannot do.
     """
-    if decomposition not in ("data_parallel", "dynamic", "stream_k"):
-        raise ArgumentError(f"there is no kernel for {decomposition!r}: it is data_parallel, dynamic or stream_k")
-    if decomposition == "dynamic" and not (isinstance(config, HopperConfig) and config.producers):
-        raise ArgumentError("only warp-specialised Hopper kernels have a warp that draws tiles")
+    check(config, decomposition, reduction)
     bM, bN, bK = config.tile
     shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
     tensors = []
@@ -40,10 +38,30 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel", reduction: st
     memory = np.zeros(4, config.acc_dtype.ir_type.dtype), np.zeros(4, np.int32)
     shared = plan if decomposition == "stream_k" else None
     at_least = 2 * config.cluster_size if isinstance(config, HopperConfig) else 2
-    how = decomposition_of(shared, config, *memory, at_least, decomposition == "dynamic", reduction)
+    how = decomposition_of(shared, config, *memory, at_least, decomposition == "dynamic", reduction or "mixed")
     args = [*tensors, LinearCombination(config.acc_dtype(1), config.acc_dtype(0)), how]
     kernel: Function = cute.compile(kernel_of(config), *args).kernels[0]
     return kernel
+
+
+def check(config: AnyConfig, decomposition: str, reduction: str | None) -> None:
+    """ArgumentError where there is no such kernel, or none in which the reduction has an effect."""
+    if decomposition not in ("data_parallel", "dynamic", "stream_k"):
+        raise ArgumentError(f"there is no kernel for {decomposition!r}: it is data_parallel, dynamic or stream_k")
+    if decomposition == "dynamic" and not (isinstance(config, HopperConfig) and config.producers):
+        raise ArgumentError("only warp-specialised Hopper kernels have a warp that draws tiles")
+    if decomposition != "data_parallel" and isinstance(config, HopperConfig) and config.cluster_k > 1:
+        raise ArgumentError(f"blocks of a cluster that share k tiles (cluster_k) have no kernel for {decomposition!r}")
+    if decomposition == "stream_k" and config.math == "small_m":
+        raise ArgumentError("the warps of a kernel for few rows share K; its blocks share nothing")
+    if reduction is not None and reduction not in REDUCTIONS:
+        raise ArgumentError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
+    if reduction is not None and decomposition != "stream_k":
+        raise ArgumentError(
+            f"reduction {reduction!r} says how blocks that share a tile add up; with {decomposition!r} none do"
+        )
+    if reduction == "shared" and not isinstance(config, HopperConfig):
+        raise ArgumentError("reduction 'shared' wants blocks that all run at once: Hopper kernels have them")
 
 
 def cross_print(config: AnyConfig, arch: str) -> dict[str, str]:
@@ -53,7 +71,7 @@ def cross_print(config: AnyConfig, arch: str) -> dict[str, str]:
 
 
 def cross_compile(
-    config: AnyConfig, arch: str, decomposition: str = "data_parallel", reduction: str = "mixed"
+    config: AnyConfig, arch: str, decomposition: str = "data_parallel", reduction: str | None = None
 ) -> Any:  # fmt: skip
     """Compile ``config``'s kernel for ``arch``; needs no GPU."""
     return import_module("tilewright.cuda").compile(stage(config, decomposition, reduction), arch)

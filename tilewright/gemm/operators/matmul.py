@@ -236,8 +236,16 @@ class Request:
         """The kernels that may be taken, the best first."""
         if self.precision not in PRECISIONS:
             raise ArgumentError(f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}")
-        if self.kernel is None and self.precision == "tf32" and dtype is Float32:
-            return [KERNELS[name] for name in TF32]
+        if self.precision == "tf32":
+            if dtype is not Float32:
+                raise ArgumentError(f"precision 'tf32' is one of float32 arrays; a is {dtype.__name__}: leave it out")
+            if self.kernel is None:
+                return [KERNELS[name] for name in TF32]
+            if getattr(self.kernel, "name", self.kernel) not in TF32:
+                raise ArgumentError(
+                    f"precision 'tf32' beside kernel {getattr(self.kernel, 'name', self.kernel)!r}, which multiplies "
+                    f"otherwise: leave one of them out; {' and '.join(TF32)} are the kernels of that precision"
+                )
         return candidates(dtype, self.kernel)
 
     def result_dtype(self, entry: KernelEntry) -> Any:

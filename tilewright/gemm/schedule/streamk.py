@@ -121,6 +121,9 @@ class StreamK:
                 f"split = {split} with batch = {batch}: batched mode never shares a tile between blocks. "
                 "Leave batch out for a single product, or split at 1"
             )
+        if shared is not None and (batch is not None or split > 1):
+            beside = f"split = {split}" if batch is None else f"batch = {batch}, where none is"
+            raise ConstraintError(f"shared = {shared} tiles and blocks beside {beside}: give one of them")
         tiled_shape = (ceil_div(m, bM), ceil_div(n, bN), batches)
         output_tiles, iters = tiled_shape[0] * tiled_shape[1], ceil_div(k, bK)
         dp_tiles, sk_blocks = output_tiles, 0
