@@ -33,6 +33,12 @@ dsl_dynamic_layout          | a static layout and the tensor print              
 dsl_dynamic_layout          | one function for many shapes                         | lang/host/test_documented.py::test_dynamic_layout_is_reused
 dsl_dynamic_layout          | a static size decides a branch                       | lang/host/test_documented.py::test_static_size_decides_a_branch_early
 dsl_dynamic_layout          | a loop over a tensor                                 | lang/host/test_documented.py::test_loop_over_a_tensor
+dsl_dynamic_layout          | shapes with run-time numbers print                   | lang/test_printing.py::test_tuples_with_run_time_numbers_print_as_documented
+cuda                        | modules and kernel launch                            | cuda/test_modules.py::test_modules_and_libraries
+cuda                        | context, device, streams, memory                     | lang/test_documented_names.py::test_raw_device_memory
+pipeline (API)              | SyncObject and what it is                            | pipeline/test_sync_objects.py::test_what_is_a_sync_object
+pipeline (API)              | unaligned named barriers                             | pipeline/test_sync_objects.py::test_unaligned_barriers
+cute (API)                  | FastDivmodDivisor                                    | lang/test_fast_divmod.py::test_quotients_and_remainders
 dsl_jit_caching             | executors without their constants                    | documentation/test_caching_and_options.py::test_an_executor_takes_the_arguments_that_are_not_constexpr
 dsl_jit_caching             | a cache of one's own                                 | documentation/test_caching_and_options.py::test_a_cache_of_ones_own
 dsl_jit_caching             | a changed global compiles again                      | lang/host/test_documented.py::test_a_changed_global_is_seen

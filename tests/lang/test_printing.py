@@ -223,3 +223,12 @@ def test_types_and_layouts_in_f_strings(capsys) -> None:
         '(?,?):(?,1) !cute.memref<f32, generic, align<4>, "(?,?):(?,1)"> ? ?|',
         '(3,4):(4,1) !cute.memref<f32, generic, align<4>, "(3,4):(4,1)">    5|',
     ]
+
+
+def test_tuples_with_run_time_numbers_print_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    @cute.jit
+    def host(x: cute.Tensor, n: cutlass.Int32) -> None:
+        print(x.shape, x.stride, [n], (n, 1), cute.make_layout((n, 4)), f"{x.shape}")
+
+    host(from_dlpack(np.zeros((4, 8), np.float32)).mark_layout_dynamic(), 3)
+    assert capsys.readouterr().out == "(?, ?) (?, 1) [?] (?, 1) (?,4):(1,?) (?, ?)\n"

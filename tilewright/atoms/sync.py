@@ -62,8 +62,9 @@ class SyncThreads(Instruction):
 @dataclass(frozen=True)
 class BarrierSync(Instruction):
     """``bar.sync id, count``: wait until ``count`` threads (whole warps) have arrived at ``id``. Operands (id,
-    count)."""
+    count). Not ``aligned``: the compiler need not assume that a warp's threads come to it together."""
 
+    aligned: bool = True
     name: ClassVar[str] = "bar.sync"
     blocking: ClassVar[bool] = True
     quiet: ClassVar[bool] = True
@@ -79,13 +80,16 @@ class BarrierSync(Instruction):
 
     def emit(self, out: Emitter, op: Op) -> None:
         barrier, count = (out.value(v) for v in op.operands)
-        out.line(f'asm volatile("bar.sync %0, %1;" :: "r"({barrier}), "r"({count}) : "memory");')
+        text = "bar.sync" if self.aligned else "barrier.sync"
+        out.line(f'asm volatile("{text} %0, %1;" :: "r"({barrier}), "r"({count}) : "memory");')
 
 
 @dataclass(frozen=True)
 class BarrierArrive(Instruction):
-    """``bar.arrive id, count``: arrive at barrier ``id`` without waiting. Operands (id, count)."""
+    """``bar.arrive id, count``: arrive at barrier ``id`` without waiting. Operands (id, count). ``aligned`` as in
+    :class:`BarrierSync`."""
 
+    aligned: bool = True
     name: ClassVar[str] = "bar.arrive"
     accesses = ()
     orders = (Ordering("cta", release=True, through="barrier"),)
@@ -99,7 +103,8 @@ class BarrierArrive(Instruction):
 
     def emit(self, out: Emitter, op: Op) -> None:
         barrier, count = (out.value(v) for v in op.operands)
-        out.line(f'asm volatile("bar.arrive %0, %1;" :: "r"({barrier}), "r"({count}) : "memory");')
+        text = "bar.arrive" if self.aligned else "barrier.arrive"
+        out.line(f'asm volatile("{text} %0, %1;" :: "r"({barrier}), "r"({count}) : "memory");')
 
 
 @dataclass(frozen=True)

@@ -28,4 +28,16 @@ from tilewright.cuda.context import stream_create as stream_create
 from tilewright.cuda.context import stream_destroy as stream_destroy
 from tilewright.cuda.context import stream_sync as stream_sync
 from tilewright.cuda.emitter import emit as emit
+from tilewright.cuda.modules import get_function_from_kernel as get_function_from_kernel
+from tilewright.cuda.modules import get_kernel_function as get_kernel_function
+from tilewright.cuda.modules import get_library_kernel as get_library_kernel
+from tilewright.cuda.modules import launch_kernel as launch_kernel
+from tilewright.cuda.modules import load_cubin_module as load_cubin_module
+from tilewright.cuda.modules import load_cubin_module_data as load_cubin_module_data
+from tilewright.cuda.modules import load_library as load_library
+from tilewright.cuda.modules import load_library_data as load_library_data
+from tilewright.cuda.modules import load_library_from_file as load_library_from_file
+from tilewright.cuda.modules import set_kernel_attribute as set_kernel_attribute
+from tilewright.cuda.modules import unload_cubin_module as unload_cubin_module
+from tilewright.cuda.modules import unload_library as unload_library
 from tilewright.lang.arguments.streams import default_stream as default_stream

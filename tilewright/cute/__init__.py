@@ -45,6 +45,7 @@ __getattr__, __dir__, __all__ = lazily(
             "Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
             "Float32 Float64 Float4E2M1FN Float8E4M3FN Float8E5M2"
         ),
+        "tilewright.lang.numbers.fast_divmod": "FastDivmodDivisor fast_divmod_create_divisor",
         "tilewright.lang.launch.jit": "jit",
         "tilewright.lang.launch.kernel": "kernel",
         "tilewright.lang.launch.compile": "compile",

@@ -31,6 +31,8 @@ from tilewright.lang.launch.options import KeepPTX as KeepPTX
 from tilewright.lang.launch.options import KeepSASS as KeepSASS
 from tilewright.lang.launch.options import OptLevel as OptLevel
 from tilewright.lang.launch.options import PtxasOptions as PtxasOptions
+from tilewright.lang.numbers.fast_divmod import FastDivmodDivisor as FastDivmodDivisor
+from tilewright.lang.numbers.fast_divmod import fast_divmod_create_divisor as fast_divmod_create_divisor
 from tilewright.lang.numbers.numeric import BFloat16 as BFloat16
 from tilewright.lang.numbers.numeric import Boolean as Boolean
 from tilewright.lang.numbers.numeric import Float as Float

@@ -13,8 +13,10 @@ from tilewright.pipeline.mbarrier_array import MbarrierArray as MbarrierArray
 from tilewright.pipeline.named_barrier import NamedBarrier as NamedBarrier
 from tilewright.pipeline.named_barrier import arrive as arrive
 from tilewright.pipeline.named_barrier import arrive_and_wait as arrive_and_wait
+from tilewright.pipeline.named_barrier import arrive_unaligned as arrive_unaligned
 from tilewright.pipeline.named_barrier import sync as sync
 from tilewright.pipeline.named_barrier import wait as wait
+from tilewright.pipeline.named_barrier import wait_unaligned as wait_unaligned
 from tilewright.pipeline.order import PipelineOrder as PipelineOrder
 from tilewright.pipeline.participants import PipelineConsumer as PipelineConsumer
 from tilewright.pipeline.participants import PipelineProducer as PipelineProducer
@@ -24,6 +26,7 @@ from tilewright.pipeline.sm100_only import PipelineTmaUmma as PipelineTmaUmma
 from tilewright.pipeline.sm100_only import PipelineUmmaAsync as PipelineUmmaAsync
 from tilewright.pipeline.state import PipelineState as PipelineState
 from tilewright.pipeline.state import make_pipeline_state as make_pipeline_state
+from tilewright.pipeline.sync_object import SyncObject as SyncObject
 from tilewright.pipeline.threads import PipelineAsync as PipelineAsync
 from tilewright.pipeline.threads import PipelineCpAsync as PipelineCpAsync
 from tilewright.pipeline.tma import PipelineTmaAsync as PipelineTmaAsync

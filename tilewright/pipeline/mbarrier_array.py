@@ -12,9 +12,10 @@ from tilewright.lang.numbers.numeric import as_numeric
 from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.pointer import Pointer, element_bytes
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
+from tilewright.pipeline.sync_object import SyncObject
 
 
-class MbarrierArray:
+class MbarrierArray(SyncObject):
     """``num_stages`` mbarriers that follow each other from ``barrier_storage`` on (Int64, in shared memory).
 
     ``agent``: how a stage is signalled, and by whom: each phase waits for one arrival of every thread of the group, and

@@ -6,11 +6,17 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.device import barriers
+from tilewright.pipeline.sync_object import SyncObject
 
 
 def arrive(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """Arrive at barrier ``barrier_id`` and go on; ``num_threads`` arrive or wait there."""
     barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=num_threads)
+
+
+def arrive_unaligned(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """:func:`arrive` where the threads of a warp need not come together (``barrier.arrive``)."""
+    barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=num_threads, aligned=False)
 
 
 def arrive_and_wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
@@ -23,12 +29,17 @@ def wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) 
     arrive_and_wait(barrier_id, num_threads)
 
 
+def wait_unaligned(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """:func:`wait` where the threads of a warp need not come together (``barrier.sync``)."""
+    barriers.barrier(barrier_id=barrier_id, number_of_threads=num_threads, aligned=False)
+
+
 def sync(barrier_id: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
     """Wait at barrier ``barrier_id`` for all threads of the block."""
     barriers.barrier(barrier_id=barrier_id)
 
 
-class NamedBarrier:
+class NamedBarrier(SyncObject):
     """Barrier ``barrier_id`` (0 to 15) for ``num_threads`` threads: whole warps, those that only arrive included."""
 
     __slots__ = ("barrier_id", "num_threads")
@@ -45,6 +56,14 @@ class NamedBarrier:
     def arrive(self, *, loc: Any = None, ip: Any = None) -> None:
         """Arrive and go on."""
         arrive(self.barrier_id, self.num_threads)
+
+    def arrive_unaligned(self, *, loc: Any = None, ip: Any = None) -> None:
+        """Arrive and go on; the threads of a warp need not come together."""
+        arrive_unaligned(self.barrier_id, self.num_threads)
+
+    def wait_unaligned(self, *, loc: Any = None, ip: Any = None) -> None:
+        """Arrive and wait until all have; the threads of a warp need not come together."""
+        wait_unaligned(self.barrier_id, self.num_threads)
 
     def arrive_and_wait(self, *, loc: Any = None, ip: Any = None) -> None:
         """Arrive and wait until all have."""

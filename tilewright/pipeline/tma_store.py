@@ -10,9 +10,10 @@ from typing import Any
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.bulk import cp_async_bulk_commit_group, cp_async_bulk_wait_group
 from tilewright.pipeline.agents import CooperativeGroup
+from tilewright.pipeline.sync_object import SyncObject
 
 
-class TmaStoreFence:
+class TmaStoreFence(SyncObject):
     """Groups of bulk stores in place of barriers: ``num_stages`` of them may be on their way."""
 
     __slots__ = ("num_stages",)

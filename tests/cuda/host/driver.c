@@ -62,6 +62,19 @@ int cuEventDestroy_v2(void* e) { free(e); return 0; }
 int cuThreadExchangeStreamCaptureMode(int* mode) { return 0; }
 int cuModuleLoadData(void** m, const char* image) { NEEDS_CONTEXT; *m = (void*)7; return memcmp(image, "\177ELF", 4) ? 200 : 0; }
 int cuModuleGetFunction(void** f, void* m, const char* name) { NEEDS_CONTEXT; *f = (void*)(size_t)(8 + current); return 0; }
+int unloaded = 0;
+int cuModuleUnload(void* m) { NEEDS_CONTEXT; return m == (void*)7 ? ++unloaded, 0 : 400; }
+int cuLibraryLoadData(void** l, const void* image, void* a, void** b, unsigned na, void* c, void** d, unsigned nc) {
+  *l = (void*)70;
+  return na || nc ? 1 : memcmp(image, "\177ELF", 4) ? 200 : 0;
+}
+int cuLibraryUnload(void* l) { return l == (void*)70 ? ++unloaded, 0 : 400; }
+int cuLibraryGetKernel(void** k, void* l, const char* name) { *k = (void*)80; return strcmp(name, "missing") ? 0 : 500; }
+int cuKernelGetFunction(void** f, void* k) { NEEDS_CONTEXT; *f = (void*)(size_t)(8 + current); return k != (void*)80; }
+int cuKernelSetAttribute(int attribute, int value, void* k, int device) {
+  if (attribute == 8) last.smem_allowed = value;
+  return k != (void*)80;
+}
 int cuFuncGetAttribute(int* v, int attribute, void* f) { NEEDS_CONTEXT; *v = attribute == 0 ? 512 : attribute == 4 ? 40 : 0; return 0; }
 int cuFuncSetAttribute(void* f, int attribute, int v) {
   NEEDS_CONTEXT;
@@ -80,7 +93,12 @@ int cuLaunchKernelEx(const Config* c, void* f, void** params, void** extra) {
     attributes_seen[2 * i] = c->attributes[i].id, attributes_seen[2 * i + 1] = c->attributes[i].value[0];
   for (unsigned i = 0; i < c->count; ++i)
     if (c->attributes[i].id == 4) memcpy(last.cluster, c->attributes[i].value, 12);
-  if (extra) return 1;
+  if (extra) {  // the parameters as one block: pairs of what follows and its value
+    if (params || extra[0] != (void*)1 || extra[2] != (void*)2 || extra[4]) return 1;
+    last.size = *(size_t*)extra[3];
+    memcpy(last.block_of_parameters, extra[1], last.size);
+    return 0;
+  }
   last.size = 0;
   for (int i = 0; sizes[i]; last.size += sizes[i++])
     memcpy(last.block_of_parameters + last.size, params[i], sizes[i]);

@@ -29,8 +29,13 @@ def sync_threads(*, loc: Any = None, ip: Any = None) -> None:
     call(sync.SyncThreads())
 
 
-def barrier(*, barrier_id: Any = None, number_of_threads: Any = None, loc: Any = None, ip: Any = None) -> None:
+def barrier(
+    *, barrier_id: Any = None, number_of_threads: Any = None, aligned: bool = True, loc: Any = None, ip: Any = None
+) -> None:
     """``bar.sync``: wait until ``number_of_threads`` (default: the block) have arrived at barrier ``barrier_id``.
+
+    ``aligned=False`` is ``barrier.sync``: the threads of a warp may come to it in different branches of the machine
+    code. All of them must come; the simulator wants them in one place of the program.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
@@ -41,14 +46,16 @@ def barrier(*, barrier_id: Any = None, number_of_threads: Any = None, loc: Any =
     >>> per_thread(swap, 64, memory=[0] * 64)[0][:3]
     [63, 62, 61]
     """
-    if barrier_id is None and number_of_threads is None:
+    if barrier_id is None and number_of_threads is None and aligned:
         return sync_threads()
-    call(sync.BarrierSync(), *_named(barrier_id, number_of_threads, "barrier"))
+    call(sync.BarrierSync(aligned), *_named(barrier_id, number_of_threads, "barrier"))
     return None
 
 
-def barrier_arrive(*, barrier_id: Any = None, number_of_threads: Any = None, loc: Any = None, ip: Any = None) -> None:
-    """``bar.arrive``: arrive at a barrier without waiting.
+def barrier_arrive(
+    *, barrier_id: Any = None, number_of_threads: Any = None, aligned: bool = True, loc: Any = None, ip: Any = None
+) -> None:
+    """``bar.arrive``: arrive at a barrier without waiting. ``aligned=False``: ``barrier.arrive``, see :func:`barrier`.
 
     >>> from tilewright import cute
     >>> from tilewright.cute import arch
@@ -64,7 +71,7 @@ def barrier_arrive(*, barrier_id: Any = None, number_of_threads: Any = None, loc
     >>> per_thread(pass_on, 64, memory=[0] * 64)[1][30:34]
     [30, 31, 100, 101]
     """
-    call(sync.BarrierArrive(), *_named(barrier_id, number_of_threads, "barrier_arrive"))
+    call(sync.BarrierArrive(aligned), *_named(barrier_id, number_of_threads, "barrier_arrive"))
 
 
 def _named(barrier_id: Any, number_of_threads: Any, what: str) -> tuple[Value, Value]:

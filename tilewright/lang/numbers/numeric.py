@@ -125,6 +125,12 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
     def __pos__(self) -> Self:
         return self
 
+    def __divmod__(self, other: Any) -> Any:
+        return (self // other, self % other) if is_number(other) else NotImplemented
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return (other // self, other % self) if is_number(other) else NotImplemented
+
     def __round__(self, digits: None = None) -> Any:
         """The nearest whole number, ties to even, in the same type (Python gives an int); ``.to(Int32)`` converts it.
 
@@ -140,7 +146,8 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
         return str(self.value) if self.is_static and not Builder.active() else "?"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.value if self.is_static else '?'})"
+        """``Int32(3)``; a number of the run time is ``?``, as in layouts, so that tuples of them print as documented."""
+        return f"{type(self).__name__}({self.value})" if self.is_static else "?"
 
     def __format__(self, spec: str) -> str:
         """Text for f-strings while staging; a run-time number is a question mark, whatever the format."""

@@ -96,7 +96,7 @@ def _remove(op: Op, atom: Any) -> Iterator[Change]:
 @_on(BarrierSync)
 def _barrier(op: Op, atom: BarrierSync) -> Iterator[Change]:
     yield REMOVED, []
-    yield "arrives without waiting", [_with_atom(op, BarrierArrive())]
+    yield "arrives without waiting", [_with_atom(op, BarrierArrive(atom.aligned))]
     yield "counts 32 threads more", _moved(op, 1, "add", 32)
 
 
