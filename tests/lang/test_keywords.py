@@ -70,7 +70,7 @@ FACE, FUNCTIONS = dict(public(True)), dict(public(False))
 @pytest.mark.parametrize("name", FACE)
 def test_no_function_swallows_keywords(name: str) -> None:
     kinds = [p.kind for p in inspect.signature(FACE[name]).parameters.values()]
-    if inspect.Parameter.VAR_KEYWORD in kinds:
+    if inspect.Parameter.VAR_KEYWORD in kinds and not getattr(FACE[name], "__isabstractmethod__", False):
         assert name.rpartition(".")[2] in PASS_ON or ".atoms." in FACE[name].__module__
 
 

@@ -116,7 +116,8 @@ def launch_kernel(
     extra = (c_void_p * 5)(
         _PARAMETERS_BUFFER, ctypes.addressof(buffer), _PARAMETERS_SIZE, ctypes.addressof(size), None
     )  # ended by CU_LAUNCH_PARAM_END
-    configuration = libcuda.LaunchConfiguration(grid, block, int(smem_size), int(getattr(stream, "cuda_stream", stream)))
+    handle = int(getattr(stream, "cuda_stream", stream))
+    configuration = libcuda.LaunchConfiguration(grid, block, int(smem_size), handle)
     code = libcuda.library().cuLaunchKernelEx(byref(configuration), int(kernel), None, extra if packed else None)
     libcuda.check(code, "launching a kernel")
 

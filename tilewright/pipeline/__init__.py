@@ -6,7 +6,9 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "tilewright.pipeline.agents": "Agent CooperativeGroup PipelineOp PipelineUserType",
-        "tilewright.pipeline.named_barrier": "NamedBarrier arrive arrive_and_wait arrive_unaligned sync wait wait_unaligned",
+        "tilewright.pipeline.named_barrier": (
+            "NamedBarrier arrive arrive_and_wait arrive_unaligned sync wait wait_unaligned"
+        ),
         "tilewright.pipeline.state": "PipelineState make_pipeline_state",
         "tilewright.pipeline.sync_object": "SyncObject",
         "tilewright.pipeline.mbarrier_array": "MbarrierArray",

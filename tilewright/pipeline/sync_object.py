@@ -26,11 +26,11 @@ class SyncObject(ABC):
     def arrive_and_wait(self, *args: Any, **kwargs: Any) -> None:
         """Signal, then wait."""
 
-    def arrive_and_drop(self, *args: Any, **kwargs: Any) -> None:
+    def arrive_and_drop(self, *args: Any) -> None:
         """Refused (ConstraintError): the number of those who arrive is that of the first phase."""
         raise ConstraintError(
-            f"{type(self).__name__}.arrive_and_drop: threads cannot leave a {type(self).__name__}; its phases all count "
-            "the same arrivals. Let them arrive to the end, or make another one for those that stay"
+            f"{type(self).__name__}.arrive_and_drop: threads cannot leave a {type(self).__name__}; its phases all "
+            "count the same arrivals. Let them arrive to the end, or make another one for those that stay"
         )
 
     @abstractmethod

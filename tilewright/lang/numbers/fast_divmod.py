@@ -38,7 +38,7 @@ class FastDivmodDivisor:
     __carry_immutable__ = True
 
     def __init__(self, divisor: Any, is_power_of_2: bool | None = None, *, loc: Any = None, ip: Any = None) -> None:
-        number = unwrap(divisor)
+        number: Any = unwrap(divisor)
         if not isinstance(number, (int, Integer)) or isinstance(number, bool):
             raise ConstraintError(f"FastDivmodDivisor({divisor!r}): a divisor is an integer")
         known = isinstance(number, int)

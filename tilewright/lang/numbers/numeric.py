@@ -146,7 +146,7 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
         return str(self.value) if self.is_static and not Builder.active() else "?"
 
     def __repr__(self) -> str:
-        """``Int32(3)``; a number of the run time is ``?``, as in layouts, so that tuples of them print as documented."""
+        """``Int32(3)``; a run-time number is ``?``, as in layouts, so that tuples print as documented."""
         return f"{type(self).__name__}({self.value})" if self.is_static else "?"
 
     def __format__(self, spec: str) -> str:
