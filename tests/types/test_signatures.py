@@ -18,12 +18,13 @@ MODULES = [
     "tilewright.cute.nvgpu.warpgroup", "tilewright.cute.experimental", "tilewright.utils", "tilewright.pipeline",
     "tilewright.gemm", "tilewright.viz", "tilewright.layout", "tilewright.analysis", "tilewright.sim",
 ]  # fmt: skip
-# Any number of numbers, layouts, trees, things to print, or the arguments of another function.
+# Any number of numbers, layouts, trees, things to print, or the arguments of another function (a subclass's).
 ANY_NUMBER = {
     "max", "min", "range", "range_constexpr", "range_dynamic", "Layout.compose", "Layout.with_shape",
     "ComposedLayout.compose",
     "ComposedLayout.with_shape", "Tensor.compose", "TensorSSA.map", "compile", "make_tile", "printf", "transform_apply",
-    "transform_leaf", "tuple_cat", "JitArguments", "explain",
+    "transform_leaf", "tuple_cat", "JitArguments", "explain", "SyncObject.arrive",
+    "SyncObject.wait", "SyncObject.arrive_and_wait", "SyncObject.arrive_and_drop", "SyncObject.get_barrier",
 }  # fmt: skip
 OVERLOADED = {"jit", "kernel"}  # their implementation alone has **unknown
 

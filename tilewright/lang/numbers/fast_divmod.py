@@ -38,7 +38,7 @@ class FastDivmodDivisor:
     __carry_immutable__ = True
 
     def __init__(self, divisor: Any, is_power_of_2: bool | None = None, *, loc: Any = None, ip: Any = None) -> None:
-        number: Any = unwrap(divisor)
+        number = unwrap(divisor)
         if not isinstance(number, (int, Integer)) or isinstance(number, bool):
             raise ConstraintError(f"FastDivmodDivisor({divisor!r}): a divisor is an integer")
         known = isinstance(number, int)
@@ -46,11 +46,12 @@ class FastDivmodDivisor:
             raise ConstraintError(f"FastDivmodDivisor({number}): a divisor is 1 to 2**31 - 1")
         if known and is_power_of_2 and number & (number - 1):
             raise ConstraintError(f"FastDivmodDivisor({number}, is_power_of_2=True): {number} is no power of two")
-        self.divisor: Any = number if known else Int32(number).assume_nonneg()
+        self.divisor: Any = number
         self.is_power_of_2 = is_power_of_2
         if known:
             self._reciprocal = None
             return
+        self.divisor = Int32(number).assume_nonneg()
         self.divisor.require(self.divisor > 0, "FastDivmodDivisor: the divisor must be greater than 0")
         if is_power_of_2:
             power = (self.divisor & (self.divisor - 1)) == 0
