@@ -16,6 +16,7 @@ from typing import Any
 
 from tilewright.cuda import libcuda
 from tilewright.errors import ArgumentError, MachineError
+from tilewright.ir.types import ScalarType
 
 Cubin = str | os.PathLike[str]
 _PROTOTYPES: dict[str, list[Any]] = {
@@ -132,10 +133,9 @@ def _extents(dims: Sequence[int], what: str) -> tuple[int, int, int]:
 def _parameter(value: Any, place: int) -> bytes:
     import numpy as np
 
-    from tilewright.lang.numbers.numeric import Numeric
-
-    if isinstance(value, Numeric) and value.is_static:
-        return np.asarray(value.value).astype(type(value).dtype).tobytes()
+    kind = getattr(type(value), "ir_type", None)  # a number of the language
+    if isinstance(kind, ScalarType) and value.is_static:
+        return np.asarray(value.value).astype(kind.dtype).tobytes()
     if isinstance(value, (ctypes._SimpleCData, ctypes.Structure, ctypes.Array, ctypes.Union)):
         return bytes(memoryview(value).cast("B"))
     if isinstance(value, np.generic):
