@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilewright import own_files
 from tilewright.cli import main
 from tilewright.errors import ArgumentError, ConstraintError, MachineError
-from tilewright.gemm import matmul, tune
+from tilewright.gemm import Major, matmul, tune
 from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators import matmul as module
 from tilewright.gemm.tuning import store
 from tilewright.gemm.tuning.candidate import Candidate
@@ -33,6 +35,7 @@ for number, line in enumerate(sys.stdin):
     if MODE == "crash" and tile == BAD: os._exit(3)
     if MODE == "wrong" and tile == BAD: print(json.dumps({"failure": "the result is wrong"}), flush=True); continue
     us = 10.0 if tile == BEST and one["shares"] is None else 20.0 + tile[1] / 1000
+    if MODE in ("packed", "as they lie"): us = 10.0 + tile[1] / 1000 + 10 * (one["packed"] != (MODE == "packed"))
     print(json.dumps({"us": us}), flush=True)
 """
 
@@ -150,10 +153,65 @@ def test_mistakes(remembered: Path) -> None:
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=message):
             tune(shape, progress=False, **words)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="multiples of 16 bytes"):
-        tune((512, 511, 513), progress=False, command=worker(remembered, "fine", [64, 64, 64], []))
     with pytest.raises(MachineError, match="exit code 7"):
         tune((512, 512, 512), progress=False, command=[sys.executable, "-c", "raise SystemExit(7)"])
+
+
+@pytest.mark.parametrize("mode", ["packed", "as they lie"])
+@pytest.mark.parametrize(("c", "bias"), [(False, False), (True, False), (False, True)])
+def test_unaligned_matrices_are_tuned_with_copies_and_without(
+    mode: str, c: bool, bias: bool, remembered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was fastest is what matmul takes; with a bias, which is as long as D's rows, D is not copied."""
+    torch = pytest.importorskip("torch")
+    m, n, k = 72, 66, 131
+    found = tune((m, n, k), candidates=40, seconds=60.0, progress=False, command=worker(remembered, mode, [], []))
+    assert found.best.packed is (mode == "packed") and not found.failed
+    assert found.best.kernel == ("hopper_f16" if found.best.packed else "tensorop_f16")
+    monkeypatch.setattr(store, "_READ", {})  # from the file
+    monkeypatch.setattr(module, "_SEEN", {})
+    words: dict[str, Any] = {"c": torch.ones(m, n).half(), "beta": 3.0} if c else {}
+    words |= {"bias": torch.arange(n).half()} if bias else {}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a, b = (torch.from_numpy(rng.integers(-2, 3, s).astype(np.float16)) for s in ((m, k), (k, n)))
+        expected = a.double() @ b.double() + 3.0 * c + (torch.arange(n) if bias else 0)
+        assert torch.equal(matmul(a, b, **words).double(), expected)
+    ((key, seen),) = module._SEEN.items()
+    names = seen.prepared.plan.packing.names if seen.prepared.plan.packing else ()
+    assert key is not None and set(names) == ({"A", "B", "D", *"C" * c} if mode == "packed" and not bias else set())
+    # The same extents in rows that begin at multiples of 16 bytes are another problem.
+    padded = torch.zeros(m, 136).half()[:, :k]
+    assert store.problem_key(Problem.of(padded, b, None, torch.empty(m, n).half())) not in store.tuned()
+
+
+def test_the_choice_beside_what_takes_the_matrices_as_they_lie() -> None:
+    """The library's own choice first; both ways, each with a time for what it does."""
+    problem = stand_in((2048, 2000, 2047), "float16", None, "k", "k")
+    listed = best_by_model(problem, 600)
+    plan = Plan.of(problem, default_kernels(problem), "auto", "gpu", may_pack="ABCD")
+    assert plan.packing is not None and listed[0].packed and listed[0].entry.config.tile == plan.config.tile
+    assert {way.packed for way in listed} == {True, False} and len(set(listed)) == len(listed)
+    small = best_by_model(stand_in((33, 31, 65), "float16", None, "k", "k"), 8)
+    assert not small[0].packed
+    for way in (listed[0], small[0]):
+        assert Candidate.from_json(json.loads(json.dumps(way.to_json()))) == way
+    aligned = stand_in((512, 512, 512), "float16", None, "k", "k")
+    with pytest.raises(ArgumentError, match="copies of 512 x 512 x 512 do not help kernel hopper_f16"):
+        listed[0].plan(aligned, "cpu")
+
+
+def test_files_from_before_copies_were_tried(remembered: Path) -> None:
+    """They name neither copies nor sums that are added up together; their problems are found under the same names."""
+    problem = stand_in((512, 512, 1024), "float16", None, "k", "n")
+    key = "512x512x1024x1 Float16 K Float16 MN Float16 K"
+    assert store.problem_key(problem) == key.replace("K", Major.K.value).replace("MN", Major.MN.value)
+    one = best_by_model(problem, 1)[0]
+    written = {name: value for name, value in one.to_json().items() if name in ("kernel", "size", "shares")}
+    body = json.dumps({store.problem_key(problem): written}).encode()
+    path = store.place()
+    own_files.write(path, store.checksum(path.name, body) + b"\n" + body)
+    assert store.find(problem) == one
 
 
 def test_the_command_says_where_it_cannot_measure(remembered: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,6 +229,31 @@ def test_on_a_gpu(remembered: Path) -> None:
     assert not found.failed and found.us <= found.default_us
     a, b = torch.randn(320, 6592, device="cuda").half(), torch.randn(6592, 1736, device="cuda").half()
     torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-2, atol=1e-1)
+
+
+@pytest.mark.gpu
+def test_unaligned_matrices_on_a_gpu(remembered: Path) -> None:
+    """Tuned, with the copies on the stream of the call, and in a graph whose memory is its own."""
+    torch = pytest.importorskip("torch")
+    m, n, k = 1023, 1025, 2047
+    found = tune((m, n, k), b_major="k", candidates=6, seconds=90.0, progress=False)
+    assert not found.failed and found.us <= found.default_us and found.default.packed
+    a, b = torch.randn(m, k, device="cuda").half(), torch.randn(n, k, device="cuda").half().t()
+    out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+    for _ in range(2):
+        torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-2, atol=1e-1)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        matmul(a, b, out)
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            matmul(a, b, out)
+    a.copy_(torch.randn(m, k, device="cuda"))
+    out.zero_()
+    graph.replay()
+    torch.cuda.synchronize()
+    torch.testing.assert_close(out, a @ b, rtol=1e-2, atol=1e-1)
 
 
 @pytest.mark.parametrize("shape", [(616, 216, 6560), (136, 512, 32768), (512, 512, 1024)], ids=str)

@@ -14,16 +14,14 @@ from tilewright.gemm.kernel.pack import NARROW, WIDE, PackMatrices
 
 def with_copies(product: Handle, packing: Packing, problem: Problem, seen: Problem) -> Handle:
     """``product``, of the matrices ``seen``, between the copies from and to those of ``problem``."""
-    before = copy_of([(getattr(problem, name), getattr(seen, name)) for name in packing.names if name != "D"])
-    after = copy_of([(seen.D, problem.D)]) if "D" in packing.names else None
-    product = product.followed_by(after)
-    return product if before is None else before.followed_by(product)
+    pairs = [(getattr(problem, name), getattr(seen, name)) for name in packing.names if name != "D"]
+    if "D" in packing.names:
+        product = product.followed_by(copy_of([(seen.D, problem.D)]))
+    return copy_of(pairs).followed_by(product) if pairs else product
 
 
-def copy_of(pairs: list[tuple[Matrix, Matrix]]) -> Handle | None:
-    """The launch that copies the first matrix of each pair to the second, as far as both reach; None without pairs."""
-    if not pairs:
-        return None
+def copy_of(pairs: list[tuple[Matrix, Matrix]]) -> Handle:
+    """The launch that copies the first matrix of each pair to the second, as far as both reach."""
     tensors, kinds, fewest = [], [], WIDE
     for source, target in pairs:
         major = (source if source.shape[1 if source.major() is Major.K else 0] > 1 else target).major()

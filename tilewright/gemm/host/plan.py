@@ -55,12 +55,12 @@ class Plan:
     @classmethod
     def of(
         cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
-        reduction: str | None = None, split: int = 1, available: int = -1, may_pack: bool = False,
+        reduction: str | None = None, split: int = 1, available: int = -1, may_pack: str = "",
     ) -> Plan:  # fmt: skip
         """The first of ``entries`` that can take the operands, in the size that suits the problem. ``reduction``: how
         blocks that share a tile add up, None as the decomposition has it. ``split`` and
-        ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: matrices may be copied
-        to aligned rows for a kernel that is faster even so."""
+        ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: which of A, B,
+        C, D may be copied to aligned rows for a kernel that is faster even so."""
         where = limits(machine)
         decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
         passed_over: dict[str, str] = {}
@@ -85,9 +85,10 @@ class Plan:
                 if shares is None and reduction not in (None, "none"):
                     raise ArgumentError(no_tile_shared(entry, problem, reduction, split, available))
                 if may_pack and passed_over and not numbers:
-                    packed = cls.packed(problem, entries, decomposition, machine, reduction, passed_over, suited)
+                    others = [e for e in entries if e.name in passed_over]
+                    packed = cls.packed(problem, others, decomposition, machine, reduction, suited, may_pack)
                     if packed is not None:
-                        return packed
+                        return replace(packed, passed_over=passed_over)
                 config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
                 numbered = isinstance(decomposition, StreamK) or numbers
                 if shares is not None and not numbered:  # no blocks for nothing but adding up
@@ -100,24 +101,32 @@ class Plan:
     @classmethod
     def packed(
         cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
-        reduction: str | None, passed_over: dict[str, str], otherwise: KernelEntry,
+        reduction: str | None, otherwise: KernelEntry, may_pack: str,
     ) -> Plan | None:  # fmt: skip
-        """The first of the kernels passed over that takes the problem with its matrices copied to aligned rows, where
-        that is faster than the kernel ``otherwise`` without."""
+        """The first of the kernels, which were passed over, that takes the problem with its matrices copied to aligned
+        rows, where that is faster than the kernel ``otherwise`` without."""
         where = limits(machine)
-        for entry in (e for e in entries if e.name in passed_over):
-            packing = Packing.of(problem, entry)
+        for entry in entries:
+            packing = packing_for(entry, problem, decomposition, machine, reduction, may_pack)
             if packing is None:
                 continue
             seen = packing.placed(problem)
-            if refusal(entry, seen, decomposition, arch(machine), reduction) is not None:
-                continue
-            there = Options.of(entry, where).least_us(seen.shape, decomposition) + FIXED_US + packing.microseconds
+            there = Options.of(entry, where).least_us(seen.shape, decomposition) + packed_us(packing)
             if there > MUCH_FASTER * Options.of(otherwise, where).least_us(problem.shape, decomposition):
                 return None
-            plan = cls.of(seen, [entry], decomposition, machine, reduction)
-            return replace(plan, passed_over=passed_over, packing=packing)
+            return replace(cls.of(seen, [entry], decomposition, machine, reduction), packing=packing)
         return None
+
+    @classmethod
+    def with_copies(
+        cls, problem: Problem, entry: KernelEntry, decomposition: Decomposition, machine: str, may_pack: str = "ABCD"
+    ) -> Plan:  # fmt: skip
+        """The kernel on matrices that are copied to aligned rows. ArgumentError where it cannot take them even so, or
+        none has to be copied."""
+        packing = packing_for(entry, problem, decomposition, machine, None, may_pack)
+        if packing is None:
+            raise ArgumentError(f"copies of {problem.describe()} do not help kernel {entry.name}")
+        return replace(cls.of(packing.placed(problem), [entry], decomposition, machine), packing=packing)
 
     @classmethod
     def split(
@@ -180,6 +189,23 @@ class Plan:
         if self.shares is not None:
             return "stream_k"
         return "dynamic" if self.dynamic else "data_parallel"
+
+
+def packing_for(
+    entry: KernelEntry, problem: Problem, decomposition: Decomposition, machine: str, reduction: str | None,
+    may_pack: str,
+) -> Packing | None:  # fmt: skip
+    """The copies, of matrices that may be copied, with which the kernel takes the problem; None if there are none."""
+    packing = Packing.of(problem, entry)
+    if packing is None or not set(packing.names) <= set(may_pack):
+        return None
+    refused = refusal(entry, packing.placed(problem), decomposition, arch(machine), reduction)
+    return packing if refused is None else None
+
+
+def packed_us(packing: Packing) -> float:
+    """Microseconds of a product of copies beside those of the options that the model compares."""
+    return FIXED_US + packing.microseconds
 
 
 def limits(machine: str) -> tuple[int, int]:

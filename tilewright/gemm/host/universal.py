@@ -24,6 +24,9 @@ from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.lang.launch.machine import machine_of
 
 Mode = GemmUniversalMode
+MAY_PACK = {True: "ABCD", False: "AB"}
+"""Matrices that may be copied to aligned rows: a function of the user's may read vectors as long as D's rows, so D is
+not made longer for it."""
 
 
 class GemmUniversal:
@@ -180,7 +183,7 @@ class GemmUniversal:
         entries = candidates(problem.A.dtype, self.kernel)
         function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
         how = self.decomposition if decomposition is None else decomposition
-        plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms, may_pack=epilogue is None)
+        plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms, MAY_PACK[epilogue is None])
         return Ready(problem, function, plan)
 
     def _misaligned(self, arguments: GemmUniversalArguments) -> list[Status]:

@@ -13,9 +13,10 @@ from tilewright.gemm.choice.registry import KERNELS, KernelEntry, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.host.handle import Handle
-from tilewright.gemm.host.plan import Plan, limits, simulated_gpu
+from tilewright.gemm.host.plan import Plan, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
+from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_result, operands, view_of
 from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.schedule.splitk import SplitK
@@ -295,14 +296,15 @@ class Request:
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
         """As tuning found it, if nothing was asked for; else by the model."""
+        parallel = isinstance(self.decomposition, SplitK) and self.decomposition.mode == "parallel"
+        may_pack = "" if parallel else MAY_PACK[self.bias is None]  # the bias is a vector as long as D's rows
         if self.kernel is None and self.decomposition == "auto":
             found = store.find(problem)
             if found is not None and found.kernel in [entry.name for entry in entries]:
                 # What the file says may be a size of another version of the library.
                 with contextlib.suppress(TilewrightError):
-                    how = found.decomposition(problem.shape, *limits(problem.machine))
-                    return Plan.of(problem, [found.entry], how, problem.machine)
-        return Plan.of(problem, entries, self.decomposition, problem.machine)
+                    return found.plan(problem, problem.machine, may_pack)
+        return Plan.of(problem, entries, self.decomposition, problem.machine, may_pack=may_pack)
 
 
 _SEEN: dict[Any, Seen] = {}

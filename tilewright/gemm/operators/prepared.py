@@ -11,15 +11,21 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, NamedTuple
 
+from tilewright import Int32
+from tilewright.gemm.host.copies import copy_of
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import zeros_apart
+from tilewright.gemm.host.workspace import Memory
+from tilewright.gemm.schedule.launch import Workspace
 from tilewright.ir.runtime import DevicePointer
+from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.launch.machine import machine_of
 
 Zeros = Callable[[int, Any], Any]
@@ -63,8 +69,11 @@ class Slot(NamedTuple):
     high: int
 
 
-Binding = tuple[Any, list[Any], list[Slot]]
-"""The host code, its values, and which of them are addresses of operands."""
+Binding = list[tuple[Any, list[Any], list[Slot]]]
+"""Of each launch, in order, the host code, its values, and which of them are addresses of operands."""
+
+Owners = list[int | None | list[int | None]]
+"""Whose address the pointers of each argument are, or each of its pointers: the number of an operand, or nobody's."""
 
 
 class Prepared:
@@ -73,7 +82,7 @@ class Prepared:
     def __init__(self, problem: Problem, plan: Plan, function: Any) -> None:
         self.problem, self.plan, self.function = problem, plan, function
         self.device = problem.D.device
-        self.workspace = plan.shares is not None or plan.dynamic
+        self.workspace = plan.shares is not None or plan.dynamic or plan.packing is not None
         self.bindings: dict[Any, Binding] = {}
         self.workspaces: list[Any] = []  # of the bindings, which know their addresses only
 
@@ -81,16 +90,16 @@ class Prepared:
         """Launch with the addresses of A, B, C (D's where there is none), D and the bias (0 where there is none), on
         PyTorch's current stream, or the default one without PyTorch."""
         stream = current_stream(self.device) if self.workspace else 0
-        body, values, slots = self.bindings.get(stream) or self.bind(stream)
-        values = values.copy()
-        if values[1] is None:
-            for place, operand, _, _ in slots:
-                values[place] = addresses[operand]
-        else:  # a machine that checks bounds
-            for place, operand, low, high in slots:
-                at = addresses[operand]
-                values[place] = DevicePointer(at, self.device, at + low, at + high, None)
-        body(*values)
+        for body, kept, slots in self.bindings.get(stream) or self.bind(stream):
+            values = kept.copy()
+            if values[1] is None:
+                for place, operand, _, _ in slots:
+                    values[place] = addresses[operand]
+            else:  # a machine that checks bounds
+                for place, operand, low, high in slots:
+                    at = addresses[operand]
+                    values[place] = DevicePointer(at, self.device, at + low, at + high, None)
+            body(*values)
 
     def release(self) -> None:
         """Let go of the PyTorch tensors that it was made with: from now on only their geometry matters."""
@@ -100,29 +109,61 @@ class Prepared:
         self.problem = replace(self.problem, A=A, B=B, C=C, D=D)
 
     def bind(self, stream: Any) -> Binding:
-        """The values of a launch on ``stream``; the kernel is compiled and loaded where that was not done."""
+        """The values of a launch on ``stream``; the kernels are compiled and loaded where that was not done."""
         D, target = self.problem.D, machine_of(self.device)
+        spare: Zeros
         if stream is CAPTURED:
-            zeros = captured(D.source)
+            zeros, spare = captured(D.source), lambda n, dtype: D.source.new_empty(n, dtype=dtype.torch_dtype)
         else:
-            zeros = WORKSPACES.zeros((self.device, stream), zeros_apart(target, D))
+            beside = zeros_apart(target, D)
+            zeros, spare = (WORKSPACES.zeros((self.device, stream, use), beside) for use in ("shared", "packed"))
         given: list[Any] = []
 
         def memory(n: int, dtype: Any) -> Any:
             given.append(zeros(n, dtype))
             return given[-1]
 
-        handle = Handle.of(self.plan, self.problem, self.function, target, memory)
+        packing = self.plan.packing
+        if packing is None:
+            product = Handle.of(self.plan, self.problem, self.function, target, memory)
+            binding = [self.step(product, self.owners())]
+        else:
+            given.append(spare(packing.bytes // 4, Int32))
+            there = Memory(Workspace(0, Int32, 0, packing.bytes), given[-1], array_of(given[-1]))
+            seen = packing.placed(self.problem, there)
+            product = Handle.of(self.plan, seen, self.function, target, memory)
+            binding = [self.step(product, self.owners(packing.names))]
+            before = [name for name in packing.names if name != "D"]
+            if before:
+                copies = copy_of([(getattr(self.problem, name), getattr(seen, name)) for name in before])
+                binding.insert(0, self.step(copies, [[x for name in before for x in ("ABC".index(name), None)]]))
+            if "D" in packing.names:
+                binding.append(self.step(copy_of([(seen.D, self.problem.D)]), [[None, 3]]))
+        if stream is not CAPTURED:
+            self.bindings[stream] = binding
+            self.workspaces += given
+        return binding
+
+    def owners(self, copied: Sequence[str] = ()) -> Owners:
+        """Whose addresses the product's arguments have: A, B, C, D, the epilogue function's; of copied matrices, and of
+        the C that is D, none."""
+        gone = {*copied, *("C" for name in copied if name == "D" and not self.problem.has_c)}
+        first, second = (1, 0) if self.plan.config.transposed else (0, 1)
+        return [None if number < 4 and "ABCD"[number] in gone else number for number in (first, second, 2, 3, 4)]
+
+    def step(self, handle: Handle, owners: Owners) -> tuple[Any, list[Any], list[Slot]]:
+        """One launch with the values that it has now."""
         code = handle.executor._code
         if self.device not in code.loaded:
             code.load(self.device)
-        first, second = (1, 0) if self.plan.config.transposed else (0, 1)
         values, slots = list(code.ready(self.device)), []
         arguments = handle.executor.arrange(handle.args, {})
-        operands = (first, second, 2, 3, 4, *[None] * len(arguments))  # A, B, C, D, the epilogue function, the rest
-        for parameter, argument, operand in zip(handle.executor.parameters, arguments, operands, strict=False):
+        listed = [*owners, *[None] * len(arguments)]
+        for parameter, argument, owner in zip(handle.executor.parameters, arguments, listed, strict=False):
+            each = iter(owner) if isinstance(owner, list) else repeat(owner)
             for value in parameter.argument.read(argument):
                 if isinstance(value, DevicePointer):
+                    operand = next(each)
                     if operand is not None:
                         low, high = value.low - value.address, value.high - value.address
                         slots.append(Slot(len(values), operand, low, high))
@@ -130,11 +171,7 @@ class Prepared:
                     value = value if values[1] is not None else value.address
                 values.append(value)
         handle.executor.release()  # the kernel was perhaps compiled with these tensors
-        binding = code.body, values, slots
-        if stream is not CAPTURED:
-            self.bindings[stream] = binding
-            self.workspaces += given
-        return binding
+        return code.body, values, slots
 
 
 CAPTURED = object()

@@ -9,6 +9,8 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS, KernelEntry
 from tilewright.gemm.choice.ways import along, cluster_size
 from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.host.plan import Plan, limits
+from tilewright.gemm.host.problem import Problem as Product
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.tools.hardware import clusters_at_once
 
@@ -21,22 +23,24 @@ TYPED = ("a", "b", "c", "acc_dtype", "math")
 class Candidate:
     """``size`` has the fields of the configuration in which it differs from the kernel's first; ``shares`` (tiles,
     blocks) the shared tiles and the blocks that share them, None where each block makes a tile of its own;
-    ``together``: all blocks of a tile add up a part of it each."""
+    ``together``: all blocks of a tile add up a part of it each; ``packed``: matrices that the kernel cannot take as
+    they lie are copied to aligned rows."""
 
     kernel: str
     size: tuple[tuple[str, Any], ...]
     shares: tuple[int, int] | None
     together: bool = False
+    packed: bool = False
 
     @classmethod
-    def of(cls, entry: KernelEntry, plan: StreamK | None) -> Candidate:
+    def of(cls, entry: KernelEntry, plan: StreamK | None, packed: bool = False) -> Candidate:
         """``entry`` in the size of its configuration."""
         first = KERNELS[entry.name].config
         differing = ((f.name, getattr(entry.config, f.name)) for f in fields(first) if f.name not in TYPED)
         size = tuple((name, value) for name, value in differing if value != getattr(first, name))
         if plan is None:
-            return cls(entry.name, size, None)
-        return cls(entry.name, size, (plan.sk_tiles, plan.sk_blocks), plan.shared_reduction)
+            return cls(entry.name, size, None, packed=packed)
+        return cls(entry.name, size, (plan.sk_tiles, plan.sk_blocks), plan.shared_reduction, packed)
 
     @property
     def entry(self) -> KernelEntry:
@@ -66,6 +70,14 @@ class Candidate:
         )  # fmt: skip
         return replace(plan, shared_reduction=self.together)
 
+    def plan(self, problem: Product, machine: str, may_pack: str = "ABCD") -> Plan:
+        """The problem's plan for ``machine``. Raises ArgumentError or ConstraintError where it cannot be: operands that
+        the kernel does not take, copies of other matrices than ``may_pack`` has."""
+        how = self.decomposition(problem.shape, *limits(machine))
+        if self.packed:
+            return Plan.with_copies(problem, self.entry, how, machine, may_pack)
+        return Plan.of(problem, [self.entry], how, machine)
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "size": dict(self.size)}
 
@@ -78,7 +90,8 @@ class Candidate:
             if shares is not None:
                 tiles, blocks = (int(number) for number in shares)
                 shares = (tiles, blocks)
-            return cls(str(read["kernel"]), size, shares, bool(read.get("together", False)))
+            also = (bool(read.get(name, False)) for name in ("together", "packed"))  # files of before have neither
+            return cls(str(read["kernel"]), size, shares, *also)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArgumentError(f"{read!r} is no way to multiply: {error}") from None
 
@@ -86,6 +99,8 @@ class Candidate:
         config = self.entry.config
         parts = [self.kernel, "x".join(map(str, config.tile)), f"{config.stages} stages"]
         parts += [f"{name} {value}" for name, value in self.size if name not in ("tile", "stages", "epilogue_columns")]
+        if self.packed:
+            parts.append("matrices copied to aligned rows")
         if self.shares is not None:
             blocks = "blocks" if cluster_size(config) == 1 else "clusters"
             parts.append(f"{self.shares[0]} tiles shared by {self.shares[1]} {blocks}{' that add up' * self.together}")

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import MachineError, TilewrightError
-from tilewright.gemm.host.gemm import launcher
-from tilewright.gemm.host.plan import limits
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.universal import Ready, epilogue_of
 from tilewright.gemm.tuning.candidate import Candidate
 
 MOST_SETS = 16
@@ -70,9 +70,7 @@ class Bench:
 
     def captured(self, candidate: Candidate) -> tuple[Any, int]:
         torch = self.torch
-        # The problem has four numbers.
-        how = candidate.decomposition(self.problem, *limits("gpu"))  # type: ignore[arg-type]
-        runs: list[Callable[[], None]] = [launcher(*s, kernel=candidate.entry, decomposition=how) for s in self.sets]
+        runs = [launch_of(candidate, *s) for s in self.sets]
         self.sets[0][2].fill_(float("nan") if self.sets[0][2].is_floating_point() else -1)
         runs[0]()
         found = self.sets[0][2][..., self.rows, :].double()
@@ -95,6 +93,15 @@ class Bench:
                         run()
         graph.runs = runs  # and with them their workspaces
         return graph, repeat * len(runs)
+
+
+def launch_of(candidate: Candidate, a: Any, b: Any, out: Any) -> Callable[[], None]:
+    """A callable that launches out = a @ b in this way, on memory of its own."""
+    problem = Problem.of(a, b, None, out)
+    plan = candidate.plan(problem, problem.machine)
+    ready = Ready(problem, epilogue_of(plan.entry, problem, 1.0, 0.0, None), plan)
+    ready.compile()
+    return ready.handle.bound()
 
 
 def main() -> None:

@@ -30,14 +30,18 @@ _READ: dict[Path, dict[str, Candidate]] = {}
 
 
 def problem_key(problem: Problem) -> str | None:
-    """What tuned results are kept by: types, extents and majors. None where rows do not begin at multiples of 16 bytes:
-    such problems are not tuned."""
-    matrices = (problem.A, problem.B.transposed(), problem.D)
-    operands = [operand_of((matrix,), {Major.K: 128, Major.MN: 128}) for matrix in matrices]
-    if any(operand.copy_bits != 128 for operand in operands):
+    """What tuned results are kept by: types, extents and majors; of matrices whose rows do not begin at multiples of 16
+    bytes, at which multiples they do. None where rows or products are told by index or pointer."""
+    if problem.places is not None:
         return None
-    extents = "x".join(map(str, problem.shape))
-    return " ".join([extents, *(f"{operand.dtype.__name__} {operand.major.value}" for operand in operands)])
+    parts = ["x".join(map(str, problem.shape))]
+    for matrix in (problem.A, problem.B.transposed(), problem.D):
+        # Of A and B, rows may end anywhere; D's are written in whole accesses.
+        operand = operand_of((matrix,), {Major.K: 128, Major.MN: 128}, whole=matrix is problem.D)
+        parts.append(f"{operand.dtype.__name__} {operand.major.value}")
+        if operand.copy_bits != 128:
+            parts.append(f"{operand.copy_bits // 8}B")
+    return " ".join(parts)
 
 
 def find(problem: Problem) -> Candidate | None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
-from tilewright.errors import ArgumentError, MachineError
+from tilewright.errors import MachineError
 from tilewright.gemm.choice.choose import Options
 from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.choice.ways import NEVER
-from tilewright.gemm.host.plan import arch, limits, refusal, suited_entry
+from tilewright.gemm.host.packing import Packing
+from tilewright.gemm.host.plan import Plan, arch, limits, packed_us, packing_for, refusal, suited_entry
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.schedule.shared_units import SharedUnits
+from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk_blocks import positive
 from tilewright.gemm.tuning import store
 from tilewright.gemm.tuning.candidate import Candidate
@@ -24,6 +29,8 @@ from tilewright.reports import Report, Row
 
 FINALISTS = 5
 FINAL_ROUNDS = 3
+OF_EACH = 4
+"""One in so many candidates is sure to be of each kernel that comes into question."""
 STOPPED_AFTER = 20.0
 """Seconds that one candidate may take, its compilation included."""
 
@@ -72,16 +79,14 @@ def tune(
         progress: show a bar on standard error.
         command: the program that measures, in a process of its own.
 
-    Operands begin at multiples of 16 bytes in every row. Needs a GPU and PyTorch. Raises ArgumentError for what is no
-    problem, and MachineError where nothing can be measured.
+    Rows (columns) of the operands follow each other without gaps. Where they do not begin at multiples of 16 bytes, the
+    ways are kernels that read them so, and faster ones with copies of the matrices to aligned rows before (and after)
+    them. Needs a GPU and PyTorch. Raises ArgumentError for what is no problem, and MachineError where nothing can be
+    measured.
     """
     problem = stand_in(shape, dtype, out_dtype, a_major, b_major)
     key = store.problem_key(problem)
-    if key is None:
-        raise ArgumentError(
-            f"the rows of a {problem.shape[0]} x {problem.shape[1]} x {problem.shape[2]} product of "
-            f"{problem.A.dtype.__name__} do not begin at multiples of 16 bytes: such problems are not tuned"
-        )
+    assert key is not None, "a stand-in has no rows by index"
     ways = best_by_model(problem, positive("candidates", candidates))
     with bar(progress, len(ways)) as advance:
         found = search(problem, ways, specification(problem, a_major, b_major), seconds, command, advance)
@@ -130,30 +135,50 @@ def search(
 
 
 def best_by_model(problem: Problem, count: int) -> list[Candidate]:
-    """The ways that the model finds best, its own choice first."""
-    machine = "gpu"
-    taken: KernelEntry | None = None
-    reasons = []
-    for entry in default_kernels(problem):
-        reason = refusal(entry, problem, "auto", arch(machine))
-        if reason is None:
-            taken = suited_entry(entry, problem)
+    """The ways that the model finds best, its own choice first; where there are several kernels, with copies and
+    without, some of each, as their estimates can be told apart less well."""
+    entries, machine = default_kernels(problem), "gpu"
+    plan = Plan.of(problem, entries, "auto", machine, may_pack="ABCD")
+    shares = plan.shares
+    assert not isinstance(shares, SplitK | SharedUnits), "the choice takes none"
+    found = [Candidate.of(plan.entry, shares, plan.packing is not None)]
+    taken = next(entry for entry in entries if refusal(entry, problem, "auto", arch(machine)) is None)
+    ranked = [estimates(*one, count) for one in ways_to_lie(problem, entries, taken)]
+    sure = dict.fromkeys([*found, *(way for one in ranked for _, way in one[: max(1, count // OF_EACH)])])
+    spare = count - len(sure)
+    for _, way in sorted(chain(*ranked), key=itemgetter(0)):
+        if way not in found and (way in sure or spare > 0):
+            found.append(way)
+            spare -= way not in sure
+    return found[:count]
+
+
+def ways_to_lie(
+    problem: Problem, entries: list[KernelEntry], taken: KernelEntry
+) -> Iterator[tuple[Problem, KernelEntry, Packing | None]]:
+    """The problem as it lies, with the kernel that takes it so; and as copies of its matrices lie, with the faster
+    kernels before that one."""
+    yield problem, suited_entry(taken, problem), None
+    for entry in entries[: entries.index(taken)]:
+        if (packing := packing_for(entry, problem, "auto", "gpu", None, "ABCD")) is not None:
+            yield packing.placed(problem), entry, packing
+
+
+def estimates(
+    problem: Problem, entry: KernelEntry, packing: Packing | None, count: int
+) -> list[tuple[float, Candidate]]:
+    """Microseconds of a kernel's ``count`` best ways."""
+    options = Options.of(entry, limits("gpu"))
+    times, more = options.model.times(problem.shape), 0.0 if packing is None else packed_us(packing)
+    found: dict[Candidate, float] = {}
+    for index in times.argsort(kind="stable").tolist():
+        if times[index] > NEVER / 2 or len(found) == count:
             break
-        reasons.append(f"{entry.name}: {reason}")
-    if taken is None:
-        raise ArgumentError("; ".join(reasons))
-    options = Options.of(taken, limits(machine))
-    times = options.model.times(problem.shape)
-    found: list[Candidate] = []
-    possible = (options.ways[index] for index in times.argsort(kind="stable").tolist() if times[index] < NEVER / 2)
-    for way in (options.best(problem.shape, "auto"), *possible):
-        entry = options.entries[id(way.config)]
-        one = Candidate.of(entry, way.plan(problem.shape, options.limits))
-        if one not in found:
-            found.append(one)
-        if len(found) == count:
-            break
-    return found
+        way = options.ways[index]
+        shares = way.plan(problem.shape, options.limits)
+        one = Candidate.of(options.entries[id(way.config)], shares, packing is not None)
+        found.setdefault(one, float(times[index]) + more)
+    return [(us, one) for one, us in found.items()]
 
 
 def default_kernels(problem: Problem) -> list[KernelEntry]:
