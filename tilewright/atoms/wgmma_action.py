@@ -206,8 +206,11 @@ class _Product:
         m, n, k = atom.shape_mnk
         lefts, rights = [], []
         for c in range(calls):
-            lefts.append(self._shared("A", c, m, atom.type_a) if atom.reads_shared("A") else self._registers(c, k))
-            rights.append(self._shared("B", c, n, atom.type_b))
+            reads: list[Array] = []
+            lefts.append(self._shared("A", c, m, atom.type_a, reads) if atom.reads_shared("A") else self._registers(c, k))
+            rights.append(self._shared("B", c, n, atom.type_b, reads))
+            if self.lanes.observed:
+                self._tell(c, reads)
         left, right = (x[0] if calls == 1 else np.concatenate(x, axis=2) for x in (lefts, rights))
         keep = self.steps[0][0].keep
         if atom.type_d == F16 or atom.saturate:
@@ -265,8 +268,9 @@ class _Product:
         split = found.reshape(len(self.steps), WARPS, rest_m.size, 16, rest_k.size * k)
         return split.transpose(0, 2, 1, 3, 4).reshape(len(self.steps), rest_m.size * 16 * WARPS, -1)
 
-    def _shared(self, role: str, call: int, rows: int, type_: ScalarType) -> Array:
-        """``[units, RestMN * rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly."""
+    def _shared(self, role: str, call: int, rows: int, type_: ScalarType, reads: list[Array]) -> Array:
+        """``[units, RestMN * rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly; adds
+        the addresses of its pieces to ``reads``."""
         attrs = self.steps[0][call].op.attrs
         layout, high = attrs[f"{role.lower()}_layout"], attrs[f"{role.lower()}_high"]
         words = self._words(role, call)
@@ -275,8 +279,7 @@ class _Product:
         address = addresses(
             tuple(words), layout, major, swizzle_of_type(high >> 30), high & FIELD, rows, self.atom.shape_mnk[2], type_
         )
-        if self.lanes.observed:
-            self._tell(call, address)
+        reads.append(address)
         found = self.lanes.read_shared(address, np.array([group.first for group in self.groups]))
         per = 8 * UNIT // type_.width
         values = numbers.widen(numbers.raw(found.view(f"u{type_.bytes}"), type_), type_)
@@ -287,21 +290,26 @@ class _Product:
             split = values.reshape(*shape, rows // per, -1, per).transpose(0, 1, 3, 5, 2, 4)
         return split.reshape(len(words), rest_mn.size * rows, -1)
 
-    def _tell(self, call: int, address: Array) -> None:
+    def _tell(self, call: int, reads: list[Array]) -> None:
         """Observers hear of the reads from each call that has issued them: once for a warpgroup that was together, else
         for each of its warps."""
-        reads: dict[int, tuple[Issue, list[int], list[int]]] = {}
+        told: dict[int, tuple[Issue, list[int], list[int]]] = {}
         for unit, steps in enumerate(self.steps):
             step = steps[call]
             together = len({id(found) for found in step.issues}) == 1
             for found, row in list(zip(step.issues, step.rows, strict=True))[: 1 if together else WARPS]:
                 assert found is not None
-                _, units, rows = reads.setdefault(id(found), (found, [], []))
+                _, units, rows = told.setdefault(id(found), (found, [], []))
                 units.append(unit)
                 rows.append(row)
-        for found, units, rows in reads.values():
-            # mypy does not infer the defaults of a lambda.
-            found.act(lambda f=found, u=units, r=rows: f.lanes.reads_shared(address[u], np.array(r)))  # type: ignore[misc]
+        for found, units, rows in told.values():
+
+            def tell(lanes: Lanes = found.lanes, units: list[int] = units, rows: list[int] = rows) -> None:
+                every = len(units) == len(self.steps)
+                for address in reads:
+                    lanes.reads_shared(address if every else address[units], np.array(rows))
+
+            found.act(tell)
 
     def _words(self, role: str, call: int) -> list[int]:
         """The low word of the descriptor of each warpgroup: all its warps must agree."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright.sim.checks.reach import Ranges, Reach, Threads
+from tilewright.sim.checks.reach import Pieces, Ranges, Reach, Threads
 from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS, Cells, Read, Shadow
 
 if TYPE_CHECKING:
@@ -149,6 +149,17 @@ class Batch(NamedTuple):
     changes: int
 
 
+class Reading(NamedTuple):
+    """Loads by wgmma that some warps (``lanes``) of a group issued together, as ``snapshot`` says: bytes of their
+    ``blocks`` around them whose writes they know, and the records of the loads."""
+
+    snapshot: Snapshot
+    lanes: Array
+    blocks: int
+    clear: list[tuple[int, int]]
+    records: list[Record]
+
+
 class Pending:
     """``shadow``: the cells of the wave's shared memory, which lack what is kept here; ``size``: its bytes."""
 
@@ -165,6 +176,7 @@ class Pending:
         self.boxes: dict[tuple[bool, int, int], Record] = {}  # the last record of these bytes by asynchronous units
         self.number = 0  # of the last write
         self.batch: Batch | None = None
+        self.readings: tuple[int, dict[int, Reading]] = 0, {}  # by their snapshots' ids, as long as ``changes`` is this
         self.whole_lines = True  # whether all writes were of such lines
         self.lines = np.zeros((size >> 4) + 2, np.int32)  # for each line of 16 bytes the last write that reached it
 
@@ -192,6 +204,27 @@ class Pending:
                 if parts is None or len(parts) >= PARTS:
                     return False
                 parts.append((number, (pointer, nbytes, mask), parts[0][2]))
+                return True
+        return False
+
+    def reads(self, reach: Pieces, snapshot: Snapshot, lanes: Array, each: int, number: int) -> bool:
+        """Take one more load by wgmma, if it is plainly like those before it."""
+        changes, readings = self.readings
+        reading = readings.get(id(snapshot)) if changes == self.changes else None
+        if reading is None or reading.blocks != reach.blocks or not np.array_equal(reading.lanes, lanes):
+            return False
+        low, high = reach.low, reach.high
+        if not any(start <= low and high <= stop for start, stop in reading.clear):
+            return False
+        for record in reading.records:
+            parts = record.parts
+            if parts is None or len(parts) >= PARTS or low > record.high + NEAR or record.low > high + NEAR:
+                continue
+            acting = parts[-1][2]
+            if acting.each == each:
+                record.low, record.high = min(record.low, low), max(record.high, high)
+                record.last = self.number
+                parts.append((number, reach, acting))
                 return True
         return False
 
@@ -242,7 +275,7 @@ class Pending:
         """Whether it is plain that nothing before can race with this access."""
         low, high, blocks, floors = reach.low, reach.high, reach.blocks, acting.floors
         start, stop = -1 << 62, 1 << 62
-        met = []
+        met, pieces = [], isinstance(reach, Pieces)
         for record in self.records:
             if load and record.load:
                 continue
@@ -255,7 +288,7 @@ class Pending:
                 continue
             if record.blocks & blocks:
                 met.append(record)
-            else:
+            elif not pieces:
                 start, stop = low, high
         here = met
         if met:
@@ -265,14 +298,29 @@ class Pending:
             met = [record for record in met if not record.before(acting)]
             if met and not self._after(met, reach, acting):
                 return False
-        if load and _by_threads(acting):
+        if load and (pieces or _by_threads(acting)):
+            # The next loads may reach other lines between the first and the last, and other warps may reach these.
+            clear = not met and all(record.before(acting) for record in here)
+            if pieces:
+                self._reads(reach.blocks, acting).clear.extend([(start, stop)] if clear else ())
+                return True
             moment = (acting.group, self.clocks.version, self.changes)
             if moment != self.moment:
                 self.moment, self.loads, self.clear = moment, [], []
-            # The next loads may reach other lines between the first and the last, and other warps may reach these.
-            if not met and all(record.before(acting) for record in here):
+            if clear:
                 self.clear.append((start, stop))
         return True
+
+    def _reads(self, blocks: int, acting: Acting) -> Reading:
+        """What is known of loads by wgmma like this one."""
+        if self.readings[0] != self.changes:
+            self.readings = self.changes, {}
+        readings, snapshot = self.readings[1], acting.snapshot
+        assert snapshot is not None
+        known = readings.get(id(snapshot))
+        if known is None or known.blocks != blocks or not np.array_equal(known.lanes, acting.lanes):
+            known = readings[id(snapshot)] = Reading(snapshot, acting.lanes, blocks, [], [])
+        return known
 
     def _reached(self, reach: Reach, met: list[Record]) -> list[Record]:
         """Those but the writes that began after the last one to any line of an access, and so are elsewhere."""
@@ -337,6 +385,8 @@ class Pending:
                 self.boxes[load, reach.low, reach.high] = record
         else:
             record.join(reach, part, acting)
+        if isinstance(reach, Pieces):
+            self._reads(reach.blocks, acting).records.append(record)
         record.last = self.number
         if not load:
             self.changes += 1

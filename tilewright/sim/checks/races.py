@@ -152,8 +152,12 @@ class Races(Checker):
             return
         number = self.order.sites.number(group.lanes.op, "load", True)
         reach = Pieces(start, group.wave.shared.stride)
-        each = reach.start.shape[1] * (16 >> pending.shadow.shift)
-        acting = Acting(self.order, group, self.order.sites[number].agent, lanes=rows * WARP, each=each)
+        each, lanes = reach.start.shape[1] * (16 >> pending.shadow.shift), rows * WARP
+        if self.order.landing and not pending.shadow.strong:
+            if pending.reads(reach, self.order.landing[-1].notes, lanes, each, number):
+                self._affords(STEP + 2 * group.lanes_count, group)
+                return
+        acting = Acting(self.order, group, self.order.sites[number].agent, lanes=lanes, each=each)
         self._reached("load", pending, reach, acting, number, group, None)
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
