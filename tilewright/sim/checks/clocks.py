@@ -219,11 +219,35 @@ class Clocks:
             if self.layout.together[a]:
                 continue  # kept up to date by its waits
             known = self.open[warps, a] - 1  # what is issued to the open group from now on nobody knows
-            if self.unfinished[warps, a].any():
-                issued, waited = self.issued[a][warps], self.waited[a][warps]
-                known = np.where(issued > waited, waited, known[:, None]).min(1)
+            unfinished = self.unfinished[warps, a]
+            if unfinished.any():
+                some = np.flatnonzero(unfinished)
+                issued, waited = self.issued[a][warps[some]], self.waited[a][warps[some]]
+                known[some] = np.minimum.reduce(np.where(issued > waited, waited, known[some, None]), axis=1)
             at = self.numbers[: warps.size], self.columns[a][warps]
             rows[at] = np.maximum(rows[at], known)
+
+    def alone_with(self, warps: Array, lanes: Array) -> Array | None:
+        """``[warps, columns]`` what single lanes of these warps release, each the elected one; None where a row of
+        clocks does not say it all."""
+        layout = self.layout
+        if self.loose or not layout.elects:
+            return None
+        block = self.unit[warps] // layout.block
+        elected = layout.lane[block * layout.warps + warps % layout.warps]
+        if (elected != lanes).any():
+            return None
+        rows = self.clocks[warps]
+        rows[self.numbers[: warps.size], self.own[warps] + layout.elected] = self.now[warps]
+        for a, together in enumerate(layout.together):
+            issued, waited = self.issued[a], self.waited[a]
+            lane = lanes if issued.shape[1] > 1 else 0
+            if together:
+                at = self.numbers[: warps.size], self.columns[a][warps]
+                rows[at] = np.maximum(rows[at], waited[warps, lane])
+            elif issued[warps, lane].any():
+                return None
+        return rows
 
     def release(self, warps: Array) -> Array:
         """``[warps, columns]`` what all lanes of these warps together release (without what is loose)."""

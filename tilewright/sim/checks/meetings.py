@@ -56,112 +56,117 @@ def _rest(clocks: Clocks, warps: Array) -> Know | None:
 
 
 class Arrivals(NamedTuple):
-    """Warps that arrive together at one barrier of their blocks: the blocks, each once, where the warps of each begin
-    and how many they are; ``span``: the blocks as a slice where they are neighbours."""
+    """Warps that arrive together at barriers of their blocks, by barrier: the ``keys`` of the barriers, their rows in
+    :class:`BarrierMeetings` (``span``: as a slice, if they are neighbours), where the warps of each begin in ``order``
+    (None: as they are) and how many they are."""
 
-    blocks: Array
+    keys: Array
+    rows: Array
+    span: Any
+    order: Array | None
     first: Array
     counts: Array
-    span: Any
-
-    @classmethod
-    def of(cls, blocks: Array) -> Arrivals:
-        first = np.flatnonzero(np.concatenate([[True], blocks[1:] != blocks[:-1]]))
-        each, counts = blocks[first], np.diff(np.append(first, blocks.size))
-        whole = each.size == int(each[-1]) - int(each[0]) + 1
-        return cls(each, first, counts, slice(int(each[0]), int(each[-1]) + 1) if whole else each)
 
 
 class BarrierMeetings:
     """The sixteen barriers of every block. Who waits learns as soon as the phase is complete. All blocks that arrive
-    together are one step."""
+    together are one step. A *key* is block * 16 + id; a *row* of what is kept here, id by id, stands for each block."""
 
     def __init__(self, clocks: Clocks, wave: Wave) -> None:
         self.clocks, self.per = clocks, clocks.layout.warps
         self.blocks, self.width = len(wave.coords), clocks.clocks.shape[1]
-        # By barrier id, then block: what has been released, and the warps that have arrived, and wait, in this phase.
-        self.gathered: dict[int, Array] = {}
-        self.completed = wave.barriers.completed.reshape(self.blocks, NAMED)
-        self.seen, self.arrived, self.waiting = np.zeros((3, NAMED, self.blocks), np.int64)
+        self.completed = wave.barriers.completed
+        self.ids: dict[int, int] = {}  # the first row of each barrier id that is in use
+        # By row: what has been released, and the warps that have arrived, and wait, in this phase.
+        self.gathered = np.zeros((0, self.width), np.int32)
+        self.seen, self.arrived, self.waiting = np.zeros((3, 0), np.int64)
         self.rest: dict[int, Know] = {}  # by key: what is loose
         self.before = np.zeros((0, 0), np.int32)  # what the warps that arrived last knew before
         self.key = np.full(clocks.now.size, -1, np.int64)
         self.target = np.zeros(clocks.now.size, np.int64)
 
     def arrive(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
+        clocks = self.clocks
         warps = group.warps if rows.size == group.warps.size else group.warps[rows]
-        released = self.before = self.clocks.release(warps)
-        for warp, key in zip(warps.tolist(), keys.tolist(), strict=True) if self.clocks.loose else ():
-            loose = self.clocks.loose.get(warp)
+        released = self.before = clocks.release(warps)
+        for warp, key in zip(warps.tolist(), keys.tolist(), strict=True) if clocks.loose else ():
+            loose = clocks.loose.get(warp)
             if loose is not None:
                 self.rest.setdefault(key, Know()).join(loose.all())
-        ids = keys % NAMED
-        parts = self._arrivals(group, warps, ids)
-        for number, arrivals, mine in parts:
-            self._gather(number, arrivals, released if len(parts) == 1 else released[mine], waits)
-        self.clocks.step(warps)
+        here = self._arrivals(group, warps, keys)
+        if here.first.size < warps.size:
+            released = released if here.order is None else released[here.order]
+            released = np.maximum.reduceat(released, here.first, axis=0)
+        span = here.span
+        self.gathered[span] = np.maximum(self.gathered[span], released)
+        self.arrived[span] += here.counts
+        clocks.step(warps)
         if waits:
+            self.waiting[span] += here.counts
             self.key[warps], self.target[warps] = keys, target
-        for number, arrivals, _ in parts:
-            completed = self.completed[arrivals.span, number]
-            over = completed > self.seen[number, arrivals.span]
-            if over.all():
-                self._complete(number, arrivals.blocks, arrivals.span)
-            elif over.any():
-                self._complete(number, arrivals.blocks[over], arrivals.blocks[over])
+        over = self.completed[here.keys] > self.seen[span]
+        if over.all():
+            self._complete(here.keys, span)
+        elif over.any():
+            self._complete(here.keys[over], here.rows[over])
 
-    def _arrivals(self, group: Group, warps: Array, ids: Array) -> list[tuple[int, Arrivals, Array]]:
-        """(number, warps, which of those that are given) of each barrier that they arrive at; found once."""
-        key = "check.arrivals", warps.tobytes() if warps is not group.warps else b"", ids.tobytes()
-        found: list[tuple[int, Arrivals, Array]] | None = group.registers.get(key)
+    def _arrivals(self, group: Group, warps: Array, keys: Array) -> Arrivals:
+        """The barriers that these warps arrive at; found once."""
+        name = "check.arrivals", warps.tobytes() if warps is not group.warps else b"", keys.tobytes()
+        found: Arrivals | None = group.registers.get(name)
         if found is None:
-            each = [(number, ids == number) for number in np.unique(ids).tolist()]
-            found = [(number, Arrivals.of(warps[mine] // self.per), mine) for number, mine in each]
-            group.registers[key] = found
+            order = np.argsort(keys, kind="stable")
+            by_key = keys[order]
+            first = np.flatnonzero(np.concatenate([[True], by_key[1:] != by_key[:-1]]))
+            each, counts = by_key[first], np.diff(np.append(first, keys.size))
+            at = np.array([self._first(number) for number in (each % NAMED).tolist()]) + each // NAMED
+            span = slice(int(at[0]), int(at[-1]) + 1) if (at[1:] - at[:-1] == 1).all() else at
+            found = Arrivals(each, at, span, None if (by_key == keys).all() else order, first, counts)
+            group.registers[name] = found
         return found
 
-    def _gather(self, number: int, arrivals: Arrivals, rows: Array, waits: bool) -> None:
-        """What these warps release at one barrier of their blocks."""
-        here = self.gathered.get(number)
-        if here is None:
-            here = self.gathered[number] = np.zeros((self.blocks, self.width), np.int32)
-        first, span = arrivals.first, arrivals.span
-        together = rows if first.size == rows.shape[0] else np.maximum.reduceat(rows, first, axis=0)
-        here[span] = np.maximum(here[span], together)
-        self.arrived[number, span] += arrivals.counts
-        if waits:
-            self.waiting[number, span] += arrivals.counts
+    def _first(self, number: int) -> int:
+        """The row of the first block's barrier of this id."""
+        found = self.ids.get(number)
+        if found is None:
+            found = self.ids[number] = self.seen.size
+            self.gathered = np.concatenate([self.gathered, np.zeros((self.blocks, self.width), np.int32)])
+            self.seen, self.arrived, self.waiting = (
+                np.concatenate([kept, np.zeros(self.blocks, np.int64)])
+                for kept in (self.seen, self.arrived, self.waiting)
+            )
+        return found
 
-    def _complete(self, number: int, blocks: Array, span: Any) -> None:
-        """Phases of one barrier of these blocks are complete: those who wait go on, and know."""
-        clocks, per = self.clocks, self.per
-        self.seen[number, span] = self.completed[span, number]
+    def _complete(self, keys: Array, rows: Any) -> None:
+        """Phases of these barriers are complete: those who wait go on, and know."""
+        clocks, per, blocks = self.clocks, self.per, keys // NAMED
+        self.seen[rows] = completed = self.completed[keys]
         there = (blocks[:, None] * per + np.arange(per)).reshape(-1)
-        whole = self.arrived[number, span] == per
-        if whole.all() and (self.waiting[number, span] == per).all():
+        whole = self.arrived[rows] == per
+        each = np.arange(keys.size).repeat(per)
+        if whole.all() and (self.waiting[rows] == per).all():
             waiting = there
         else:
-            keys = blocks * NAMED + number
-            over = self.key[there] == np.repeat(keys, per)
-            over &= self.target[there] <= np.repeat(self.seen[number, span], per)
-            waiting = there[over]
+            over = (self.key[there] == keys[each]) & (self.target[there] <= completed[each])
+            waiting, each = there[over], each[over]
             whole &= over.reshape(-1, per).all(1)
-        clocks.clocks[waiting] = np.maximum(clocks.clocks[waiting], self.gathered[number][waiting // per])
+        clocks.clocks[waiting] = np.maximum(clocks.clocks[waiting], self.gathered[rows][each])
         clocks.version += 1
         for warp in waiting if self.rest else ():
             rest = self.rest.get(int(self.key[warp]))
             if rest is not None:
                 clocks.learn(int(warp), rest)
-        clocks.settle(waiting)
+        if clocks.loose:
+            clocks.settle(waiting)
         self.key[waiting] = -1
         if whole.all():
             clocks.passed(there)
         elif whole.any():
             clocks.passed(there.reshape(-1, per)[whole].reshape(-1))
-        self.gathered[number][span] = 0
-        self.arrived[number, span] = self.waiting[number, span] = 0
-        for block in blocks if self.rest else ():
-            self.rest.pop(int(block) * NAMED + number, None)
+        self.gathered[rows] = 0
+        self.arrived[rows] = self.waiting[rows] = 0
+        for key in keys.tolist() if self.rest else ():
+            self.rest.pop(key, None)
 
 
 class ClusterMeetings:
@@ -226,8 +231,16 @@ class MbarrierMeetings:
 
     def _acting(self, warps: Array, places: Array, lanes: Array) -> tuple[dict[int, Array], list[tuple[int, int, int]]]:
         """Whole warps that name one place, by place; and (warp, place, lane) of other lanes that act."""
+        if lanes.size == warps.size * WARP:  # all lanes of all warps
+            by_warp = places.reshape(-1, WARP)
+            there = by_warp[:, 0]
+            if (by_warp == there[:, None]).all():
+                return {place: warps[there == place] for place in dict.fromkeys(there.tolist())}, []
         rows = lanes // WARP
-        first = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+        new = rows[1:] != rows[:-1]
+        if new.all() and (self.clocks.lanes[warps[rows]] > 1).all():  # one lane of each warp
+            return {}, list(zip(warps[rows].tolist(), places.tolist(), (lanes % WARP).tolist(), strict=True))
+        first = np.flatnonzero(np.concatenate([[True], new]))
         counts = np.diff(np.append(first, rows.size))
         mine = warps[rows[first]]
         whole = (np.minimum.reduceat(places, first) == np.maximum.reduceat(places, first))
@@ -258,12 +271,23 @@ class MbarrierMeetings:
             if mine.size:
                 self._at(place).add(np.maximum.reduce(clocks.release(mine)))
                 clocks.step(mine)
-        for warp, place, lane in others:
-            know = clocks.known(warp, lane)
-            row = know.rows.pop(int(clocks.cluster[warp]))
-            self._at(place).add(row, know if know.rows or know.lanes else None)
+        alone = self._alone(others)
+        if alone is not None:
+            for (_, place, _), row in zip(others, alone, strict=True):
+                self._at(place).add(row)
+        else:
+            for warp, place, lane in others:
+                know = clocks.known(warp, lane)
+                row = know.rows.pop(int(clocks.cluster[warp]))
+                self._at(place).add(row, know if know.rows or know.lanes else None)
         if others:
-            clocks.step(np.unique([warp for warp, _, _ in others]))
+            clocks.step(np.array([*{warp for warp, _, _ in others}]))
+
+    def _alone(self, others: list[tuple[int, int, int | None]]) -> Array | None:
+        """As :meth:`Clocks.alone_with`, of (warp, place, lane)."""
+        if not others or any(lane is None for _, _, lane in others):
+            return None
+        return self.clocks.alone_with(np.array([warp for warp, _, _ in others]), np.array([lane for *_, lane in others]))
 
     def landed(self, warps: Array, places: Array, lanes: Array, agent: int, opened: Array) -> None:
         """Arrivals that stand for what an agent did for these lanes: up to the groups open at their issue."""
@@ -297,7 +321,7 @@ class MbarrierMeetings:
         return unit, clock + 1
 
     def complete(self, places: Array) -> None:
-        for place in set(map(int, places)):
+        for place in set(places.tolist()):
             found = self.gathered.pop(place, None)
             if found is not None:
                 self.done.setdefault(place, Gathered(self.width)).add(found.row, found.rest)

@@ -97,6 +97,8 @@ class HappensBefore(Observer):
         self.blocks = 0
         self.landing: list[Effect] = []
         self.agents: dict[int, tuple[int, list[int]]] = {}  # by an op's id: bits of roles, agents of groups
+        self.orders: dict[int, tuple[Ordering, ...]] = {}  # by an op's id: what it orders
+        self.marked: tuple[Snapshot, int, int] | None = None  # whose effect has been noted last, its lane and op
         self.snapshots: WeakSet[Snapshot] = WeakSet()  # of effects that may still take place
         self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
@@ -143,13 +145,13 @@ class HappensBefore(Observer):
 
     def cluster(self, group: Group, threads: Array, waits: bool) -> None:
         if not waits:
-            releases = any(order.release for order in _orders(group.lanes.op))
+            releases = any(order.release for order in self._orders(group.lanes.op))
             self.clusters[group.wave].arrive(threads, releases)
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
         op, meetings = group.lanes.op, self.mbarriers[group.wave]
         if what == "arrive":
-            orders = [order for order in _orders(op) if order.release]
+            orders = [order for order in self._orders(op) if order.release]
             for order in orders:
                 if order.agent:
                     meetings.landed(group.warps, places, lanes, self.layout.agents.index(order.agent), self._open())
@@ -161,11 +163,17 @@ class HappensBefore(Observer):
         elif what == "wait":
             meetings.begin_wait(group.warps, places, lanes)
         elif what == "complete" and self.landing:
-            self.brought = {int(place): meetings.came(int(place)) for place in np.unique(places)}
+            self.brought = {place: meetings.came(place) for place in sorted(set(places.tolist()))}
         elif what == "inval":
             meetings.forget(places)
         if what in ("arrive", "complete") and done is not None:
             meetings.complete(places[done])
+
+    def _orders(self, op: Op) -> tuple[Ordering, ...]:
+        found = self.orders.get(id(op))
+        if found is None:
+            found = self.orders[id(op)] = tuple(op.attrs["atom"].orders)
+        return found
 
     def _open(self) -> Array:
         """The groups that were open when the effect that lands was issued ``[warps, agents]``."""
@@ -180,15 +188,14 @@ class HappensBefore(Observer):
 
     def ordered(self, group: Group, op: Op) -> None:
         clocks = self.waves[group.wave]
-        for order in _orders(op):
+        acting: tuple[Array, Array | None] | None = None
+        for order in self._orders(op):
             if order.through == "warp":
                 self._warp_sync(clocks, group, op)
             elif order.through == "group":
-                warps, lanes, agent = group.warps, None, self.layout.agents.index(order.agent)
-                if group.mask is not None and not group.mask.all():
-                    lanes = group.mask.reshape(-1, WARP)
-                    there = lanes.any(1)
-                    warps, lanes = warps[there], lanes[there]
+                agent = self.layout.agents.index(order.agent)
+                acting = acting or _acting(group)
+                warps, lanes = acting
                 if order.release:
                     clocks.commit(warps, lanes, agent)
                 if order.acquire:
@@ -218,7 +225,7 @@ class HappensBefore(Observer):
             clocks.step(group.warps)
             self.issuing = (id(group), clocks.version, snapshot)
             self._mark(clocks, group, effect)
-        elif effect.lane is not None:
+        elif effect.lane is not None and self.marked != (known[2], effect.lane, id(effect.op)):
             self._mark(clocks, group, effect)
         assert self.issuing is not None
         effect.notes = self.issuing[2]
@@ -231,18 +238,17 @@ class HappensBefore(Observer):
             roles = sum(1 << k for k, role in enumerate(ROLES) if role in names)
             agents = roles, [k for k, agent in enumerate(self.layout.agents) if agent in names]
             self.agents[id(effect.op)] = agents
-        warps, lanes, (roles, groups) = group.warps, None, agents
+        roles, groups = agents
         if effect.lane is not None:  # one of them issues for all
-            warp, lane = int(warps[effect.lane // WARP]), effect.lane % WARP
+            warp, lane = int(group.warps[effect.lane // WARP]), effect.lane % WARP
             if roles:
                 clocks.does[warp] |= roles
             for agent in groups:
                 clocks.issue_one(warp, lane, agent)
+            assert self.issuing is not None
+            self.marked = self.issuing[2], effect.lane, id(effect.op)
             return
-        if group.mask is not None and not group.mask.all():
-            lanes = group.mask.reshape(-1, WARP)
-            there = lanes.any(1)
-            warps, lanes = warps[there], lanes[there]
+        warps, lanes = _acting(group)
         if roles:
             clocks.does[warps] |= roles
         for agent in groups:
@@ -255,13 +261,20 @@ class HappensBefore(Observer):
             self.landing.pop()
 
 
-def _orders(op: Op) -> tuple[Ordering, ...]:
-    orders: tuple[Ordering, ...] = op.attrs["atom"].orders
-    return orders
-
-
 def _active(group: Group) -> Array:
     """bool ``[warps, 32]``: the lanes that execute."""
     if group.mask is None:
         return np.ones((group.warps.size, WARP), bool)
     return group.mask.reshape(-1, WARP)
+
+
+def _acting(group: Group) -> tuple[Array, Array | None]:
+    """The warps of which lanes execute, and bool ``[warps, 32]`` which; None: all lanes of these."""
+    if group.mask is None:
+        return group.warps, None
+    lanes = group.mask.reshape(-1, WARP)
+    there = lanes.any(1)
+    if there.all():
+        return group.warps, None if lanes.all() else lanes
+    lanes = lanes[there]
+    return group.warps[there], None if lanes.all() else lanes
