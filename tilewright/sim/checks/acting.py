@@ -166,8 +166,14 @@ class Acting:
     def needs(self) -> Array:
         """``[clusters of the wave, columns]``: who knows these clocks of his cluster, knows all of the accesses."""
         clocks, layout = self.clocks, self.layout
+        given = "_identity" in self.__dict__ and self.kind == OTHERS and self.agent is None
+        if given and self._identity.size == 1:
+            found = np.zeros((int(clocks.cluster[-1] - clocks.cluster[0]) + 1, layout.cluster), np.int32)
+            one, at = divmod(int(self._identity[0]) // WARP, layout.cluster)
+            found[one - int(clocks.cluster[0]), at] = self._clock[0]
+            return found
         rows, cluster = self.where
-        if "_identity" in self.__dict__ and self.kind == OTHERS and self.agent is None:
+        if given:
             cluster, column = np.divmod(self._identity // WARP, layout.cluster)
             cluster, clock, alone = cluster - clocks.cluster[0], self._clock, self._clock.size == 1
         else:
@@ -181,6 +187,14 @@ class Acting:
             found[cluster, column] = clock
         else:
             np.maximum.at(found, (cluster, column), clock)
+        return found
+
+    def knew(self, needs: Array) -> Array:
+        """``[rows]`` which warps of the group knew what ``needs`` names of their clusters, when what lands was
+        issued."""
+        assert self.snapshot is not None
+        clusters = self.clocks.cluster
+        found: Array = (self.snapshot.rows >= needs[clusters[self.group.warps] - clusters[0]]).all(1)
         return found
 
     def know(self, needs: Array, which: Array | None = None) -> bool:

@@ -35,7 +35,7 @@ class Record:
     ``parts``: the accesses, None when they are in the cells; ``numbers``: of writes, in the order of all."""
 
     __slots__ = ("low", "high", "blocks", "bytes", "load", "kind", "newest", "floor", "moment", "parts", "numbers",
-                 "last", "needs", "_ranges")  # fmt: skip
+                 "last", "needs", "_ranges", "_asked")  # fmt: skip
 
     def __init__(self, reach: Reach, load: bool, acting: Acting | None, parts: list[Part] | None, moment: Any) -> None:
         self.low, self.high, self.blocks, self.bytes = reach.low, reach.high, reach.blocks, reach.bytes
@@ -45,6 +45,7 @@ class Record:
         self.kind, self.newest, self.floor = OTHERS, NEVER, 0
         self.needs: list[Acting] | Array | None = None
         self._ranges: tuple[int, Ranges | None] | None = None
+        self._asked: tuple[Snapshot, Array] | None = None  # which warps of the group of a snapshot know of all of it
         if acting is not None:
             self.kind, self.newest, self.floor = acting.kind, acting.newest, acting.floors[0]
             self.needs = [acting]
@@ -56,6 +57,7 @@ class Record:
         self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
         self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
         if acting.few or self.parts[-1][2].now is not acting.now:
+            self._asked = None
             if isinstance(self.needs, list):
                 self.needs.append(acting)
             elif self.needs is not None:
@@ -85,7 +87,12 @@ class Record:
             return False
         if isinstance(needs, list):
             needs = self.needs = np.asarray(np.maximum.reduce([one.needs for one in needs]))
-        return acting.know(needs)
+        if acting.snapshot is None:
+            return acting.know(needs)
+        asked = self._asked
+        if asked is None or asked[0] is not acting.snapshot:
+            asked = self._asked = acting.snapshot, acting.knew(needs)
+        return bool(asked[1][acting.where[0]].all())
 
     @property
     def dense(self) -> bool:
@@ -340,7 +347,14 @@ class Pending:
         """The last writes to the lines of an access."""
         lines = self.lines[reach.lines()]
         newest = int(lines[0])
-        return {newest} if (lines == newest).all() else set(np.unique(lines).tolist())
+        if (lines == newest).all():
+            return {newest}
+        if isinstance(reach, Pieces):  # mostly one write for each unit
+            by_unit = lines.reshape(reach.start.shape[0], -1)
+            first = by_unit[:, 0]
+            if (by_unit == first[:, None]).all():
+                return set(first.tolist())
+        return set(np.unique(lines).tolist())
 
     def _after(self, met: list[Record], reach: Reach, acting: Acting) -> bool:
         """Whether it is plain that an access happens after others that may have reached the same bytes, where not the
