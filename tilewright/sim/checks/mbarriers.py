@@ -122,8 +122,11 @@ class MbarrierRules(SharedChecker):
         self.span[wave] = low, high
 
     def _sees(self, wave: Wave, barrier: Barrier, warp: int, lane: int) -> bool:
+        clocks = self.order.waves[wave]
         if warp == barrier.warp and lane == barrier.lane:
             return True
+        if warp // clocks.layout.warps == barrier.warp // clocks.layout.warps and clocks.floor[warp] > barrier.clock:
+            return True  # all threads of the block have met since
         if self.order.knows(wave, warp, barrier.warp, barrier.clock, barrier.lane):
             return True
         return barrier.fenced and 0 <= barrier.phase <= int(self.passed[wave][warp])
@@ -162,9 +165,10 @@ class MbarrierRules(SharedChecker):
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
         if isinstance(atom, FenceMbarrierInit) or (isinstance(atom, FenceProxy) and atom.kind == "async"):
+            unfenced = [barrier for barrier in self.known[group.wave].values() if not barrier.fenced]
             active = None if group.mask is None else group.mask
-            rows = {int(w): row for row, w in enumerate(group.warps)}
-            for barrier in self.known[group.wave].values():
+            rows = {w: row for row, w in enumerate(group.warps.tolist())} if unfenced else {}
+            for barrier in unfenced:
                 row = rows.get(barrier.warp)
                 if row is not None and (active is None or active[row * WARP + barrier.lane]):
                     barrier.fenced = True
@@ -198,12 +202,13 @@ class MbarrierRules(SharedChecker):
     def _bytes_come(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
         wave, table = group.wave, group.wave.kept[Mbarriers]
         effect = self.order.landing[-1] if self.order.landing else None
-        for place in map(int, places):
+        rows = dict(zip(places.tolist(), table.rows(places).tolist(), strict=True))
+        for place in places.tolist():
             barrier = self.known[wave].get(place)
             if barrier is None:
                 continue
             barrier.brings = op
-            row = int(table.rows(np.array([place]))[0])
+            row = rows[place]
             if row >= 0 and table.bytes[row]:
                 barrier.partial = int(table.completed[row])
             if effect is None:
@@ -216,7 +221,7 @@ class MbarrierRules(SharedChecker):
                 barrier.users.add(warp)
                 if not self._saw(wave, effect, barrier, lane):
                     self._unseen(group, op, barrier, place, lane)
-            self._early(wave, table, effect, op, barrier, place)
+            self._early(wave, table, effect, op, barrier, place, row)
 
     def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int) -> None:
         block, warp = divmod(barrier.warp, wave.geometry.warps)
@@ -231,10 +236,11 @@ class MbarrierRules(SharedChecker):
             )
         )  # fmt: skip
 
-    def _early(self, wave: Wave, table: Mbarriers, effect: Effect, op: Op, barrier: Barrier, place: int) -> None:
+    def _early(
+        self, wave: Wave, table: Mbarriers, effect: Effect, op: Op, barrier: Barrier, place: int, row: int
+    ) -> None:
         """Bytes that come when the phase in which they were asked for is over."""
         known = self.issued.get(id(effect))
-        row = int(table.rows(np.array([place]))[0])
         if known is None or row < 0 or row >= known[1].size:
             return
         # ``settle`` has counted this arrival of bytes already: a phase that it completed was open until now.

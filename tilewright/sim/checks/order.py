@@ -194,7 +194,7 @@ class HappensBefore(Observer):
                 self._warp_sync(clocks, group, op)
             elif order.through == "group":
                 agent = self.layout.agents.index(order.agent)
-                acting = acting or _acting(group)
+                acting = acting or acting_warps(group)
                 warps, lanes = acting
                 if order.release:
                     clocks.commit(warps, lanes, agent)
@@ -248,7 +248,7 @@ class HappensBefore(Observer):
             assert self.issuing is not None
             self.marked = self.issuing[2], effect.lane, id(effect.op)
             return
-        warps, lanes = _acting(group)
+        warps, lanes = acting_warps(group)
         if roles:
             clocks.does[warps] |= roles
         for agent in groups:
@@ -268,7 +268,7 @@ def _active(group: Group) -> Array:
     return group.mask.reshape(-1, WARP)
 
 
-def _acting(group: Group) -> tuple[Array, Array | None]:
+def acting_warps(group: Group) -> tuple[Array, Array | None]:
     """The warps of which lanes execute, and bool ``[warps, 32]`` which; None: all lanes of these."""
     if group.mask is None:
         return group.warps, None

@@ -17,10 +17,13 @@ from tilewright.atoms.cp_async import CpAsync
 from tilewright.atoms.sync import FenceProxy
 from tilewright.atoms.warpgroups import WARPS
 from tilewright.ir.core import Op
+from tilewright.sim.access import WIDEST
 from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
+from tilewright.sim.checks.reach import Threads
 from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
@@ -34,31 +37,51 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 RULE = "proxy-fence"
 OP, FENCES, CLOCK = 10, 16, 20  # bits of a write: the op, how often its warp had fenced, its clock; above, the lane + 1
+LINE_SHIFT = WIDEST.bit_length() - 1
+LANES = np.arange(WARP, dtype=np.uint64) << np.uint64(CLOCK + FENCES + OP)
+
+
+class Together(NamedTuple):
+    """Fences that warps of a group executed at once: ``lanes [warps, 32]`` which (None: all), and what each warp knew
+    ``[warps, columns]``."""
+
+    lanes: Array | None
+    known: Array
 
 
 class Fence(NamedTuple):
-    """One fence of a warp: its clock, the lanes that executed it (``whole``: all), and what the warp knew then."""
+    """One fence of a warp: its clock, whether all lanes executed it, and its row among those of other warps."""
 
     clock: int
     whole: bool
-    lanes: Array
-    known: Array
+    together: Together
+    row: int
+
+    def by(self, lane: int) -> bool:
+        """Whether this lane of the warp executed it."""
+        return self.together.lanes is None or bool(self.together.lanes[self.row, lane])
+
+    def knew(self, column: int) -> int:
+        """What the warp knew then."""
+        return int(self.together.known[self.row, column])
 
 
 class Fences:
     """The fences of the warps of a wave, and how many of each."""
 
     def __init__(self, warps: int) -> None:
-        self.all: dict[int, list[Fence]] = {}
+        self.all: list[list[Fence]] = [[] for _ in range(warps)]
         self.count = np.zeros(warps, np.int64)
 
     def of(self, warp: int) -> list[Fence]:
-        return self.all.get(warp, [])
+        return self.all[warp]
 
-    def add(self, warps: Array, lanes: Array, clock: Array, known: Array) -> None:
-        """``lanes [warps, 32]`` of these warps fence, which know ``known [warps, columns]``."""
-        for row, (warp, when) in enumerate(zip(warps.tolist(), clock.tolist(), strict=True)):
-            self.all.setdefault(warp, []).append(Fence(when, bool(lanes[row].all()), lanes[row], known[row]))
+    def add(self, warps: Array, lanes: Array | None, clock: Array, known: Array) -> None:
+        """``lanes [warps, 32]`` (None: all) of these warps fence, which know ``known [warps, columns]``."""
+        together = Together(lanes, known)
+        whole = [True] * warps.size if lanes is None else lanes.all(1).tolist()
+        for row, (warp, when, every) in enumerate(zip(warps.tolist(), clock.tolist(), whole, strict=True)):
+            self.all[warp].append(Fence(when, every, together, row))
         self.count[warps] += 1
 
 
@@ -101,6 +124,7 @@ class Proxies(SharedChecker):
         self.allocations, self.shift = known.allocations, known.granules[True].bit_length() - 1
         # For each cell of a wave's shared memory the last write by a thread that no asynchronous write has replaced.
         self.written: dict[Wave, Array] = {}
+        self.wrote: set[Wave] = set()  # those in which threads have written to shared memory
         self.fences: dict[Wave, Fences] = {}
         self.ops: list[Op | None] = [None]
         self.numbers: dict[int, int] = {}
@@ -112,6 +136,24 @@ class Proxies(SharedChecker):
 
     # -- writes and fences ---------------------------------------------------------------------------------------------
 
+    def pointed(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
+    ) -> None:
+        if verb == "load" or not isinstance(buffer, SharedBuffer):
+            return
+        if mask is not None or self.order.landing or self.shift != LINE_SHIFT or access.width != WIDEST:
+            super().pointed(verb, buffer, group, pointer, access, mask, values)
+            return
+        wave, warps = group.wave, group.warps
+        fences = np.minimum(self.fences[wave].count[warps], (1 << FENCES) - 1)
+        clock = self.order.waves[wave].now[warps].astype(np.int64) & ((1 << CLOCK) - 1)
+        first = (warps * WARP + 1 << CLOCK | clock) << FENCES | fences
+        first = (first << OP | self._number(group.lanes.op)).astype(np.uint64)
+        writes = (first[:, None] + LANES).reshape(-1)
+        reach = Threads(group, pointer, access.nbytes, None, None, True)
+        self.written[wave][reach.lines()] = writes if access.parts == 1 else np.repeat(writes, access.parts)
+        self.wrote.add(wave)
+
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
@@ -121,10 +163,7 @@ class Proxies(SharedChecker):
         if self.order.landing and not isinstance(op.attrs["atom"], CpAsync):
             return  # what the async proxy writes; cp.async writes by the generic one
         written, fences = self.written[wave], self.fences[wave]
-        number = self.numbers.get(id(op))
-        if number is None:
-            number = self.numbers[id(op)] = min(len(self.ops), (1 << OP) - 1)
-            self.ops.append(op)
+        number = self._number(op)
         lanes = lanes_of(group, mask)
         rows = lanes // WARP
         warps = group.warps[rows]
@@ -137,23 +176,27 @@ class Proxies(SharedChecker):
         cells = flat_offsets(buffer, group, off, mask) >> self.shift
         for step in range(max(1, access.nbytes >> self.shift)):
             written[cells + step] = write
+        self.wrote.add(wave)
+
+    def _number(self, op: Op) -> int:
+        number = self.numbers.get(id(op))
+        if number is None:
+            number = self.numbers[id(op)] = min(len(self.ops), (1 << OP) - 1)
+            self.ops.append(op)
+        return number
 
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
         if not isinstance(atom, FenceProxy) or atom.kind != "async" or atom.space == "global":
             return
-        clocks, warps = self.order.waves[group.wave], group.warps
-        active = np.ones((warps.size, WARP), bool)
-        if group.mask is not None:
-            lanes = group.mask.reshape(-1, WARP)
-            there = lanes.any(1)
-            warps, active = warps[there], lanes[there]
-        self.fences[group.wave].add(warps, active, clocks.now[warps], clocks.clocks[warps])
+        clocks = self.order.waves[group.wave]
+        warps, lanes = acting_warps(group)
+        self.fences[group.wave].add(warps, lanes, clocks.now[warps], clocks.clocks[warps])
 
     # -- the async proxy -----------------------------------------------------------------------------------------------
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-        if memory != "shared" or not self.order.landing:
+        if memory != "shared" or not self.order.landing or group.wave not in self.wrote:
             return
         op = group.lanes.op
         into = self.into.get(id(op))
@@ -186,16 +229,18 @@ class Proxies(SharedChecker):
         issuer = int(snapshot.warps[row])
         if not clocks.cluster[low] == clocks.cluster[high] == clocks.cluster[issuer]:
             return False
+        known, columns = snapshot.rows[row], clocks.own[low : high + 1].tolist()
         count = int(np.maximum.reduce(written >> np.uint64(OP) & np.uint64((1 << FENCES) - 1)))
-        for warp in range(low, high + 1):
-            after = fences.of(warp)[count : count + 1]
-            known = snapshot.now[row] if warp == issuer else snapshot.rows[row, clocks.own[warp]]
-            if not after or not after[0].whole or after[0].clock > known:
+        for warp, column in enumerate(columns, low):
+            after = fences.all[warp]
+            if len(after) <= count or not after[count].whole:
+                return False
+            if after[count].clock > (snapshot.now[row] if warp == issuer else known[column]):
                 return False
         return True
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
-        if not self.order.landing:
+        if not self.order.landing or group.wave not in self.wrote:
             return
         written = self.written[group.wave]
         cells = start.reshape(start.shape[0], -1) >> self.shift
@@ -263,7 +308,7 @@ class Proxies(SharedChecker):
             return known is not None and known.knows(cluster, columns, identity, fence.clock)
 
         after = [
-            f for f in self.fences[wave].of(warp)[fences:] if (f.whole if whole else f.lanes[lane % WARP])
+            f for f in self.fences[wave].of(warp)[fences:] if (f.whole if whole else f.by(lane % WARP))
         ]  # fmt: skip
         if any(all(knows(row, fence) for row in rows) for fence in after):
             return "fenced"
@@ -273,7 +318,7 @@ class Proxies(SharedChecker):
             column = self.order.layout.agent_unit(column, warp, self.order.layout.agents.index("cp.async"))
         for row in rows:
             for fence in self.fences[wave].of(int(snapshot.warps[row])):
-                if fence.clock > snapshot.now[row] or fence.known[column] < clock:
+                if fence.clock > snapshot.now[row] or fence.knew(column) < clock:
                     continue
                 if copied:  # a thread that copies need not be there when its copies have landed
                     return "fenced"
