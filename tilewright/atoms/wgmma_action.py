@@ -207,7 +207,8 @@ class _Product:
         lefts, rights = [], []
         for c in range(calls):
             reads: list[Array] = []
-            lefts.append(self._shared("A", c, m, atom.type_a, reads) if atom.reads_shared("A") else self._registers(c, k))
+            reads_a = atom.reads_shared("A")
+            lefts.append(self._shared("A", c, m, atom.type_a, reads) if reads_a else self._registers(c, k))
             rights.append(self._shared("B", c, n, atom.type_b, reads))
             if self.lanes.observed:
                 self._tell(c, reads)

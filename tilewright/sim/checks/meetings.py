@@ -285,9 +285,10 @@ class MbarrierMeetings:
 
     def _alone(self, others: list[tuple[int, int, int | None]]) -> Array | None:
         """As :meth:`Clocks.alone_with`, of (warp, place, lane)."""
-        if not others or any(lane is None for _, _, lane in others):
+        lanes = [lane for *_, lane in others if lane is not None]
+        if not others or len(lanes) < len(others):
             return None
-        return self.clocks.alone_with(np.array([warp for warp, _, _ in others]), np.array([lane for *_, lane in others]))
+        return self.clocks.alone_with(np.array([warp for warp, *_ in others]), np.array(lanes))
 
     def landed(self, warps: Array, places: Array, lanes: Array, agent: int, opened: Array) -> None:
         """Arrivals that stand for what an agent did for these lanes: up to the groups open at their issue."""

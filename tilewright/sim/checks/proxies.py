@@ -79,7 +79,7 @@ class Fences:
     def add(self, warps: Array, lanes: Array | None, clock: Array, known: Array) -> None:
         """``lanes [warps, 32]`` (None: all) of these warps fence, which know ``known [warps, columns]``."""
         together = Together(lanes, known)
-        whole = [True] * warps.size if lanes is None else lanes.all(1).tolist()
+        whole: list[bool] = (np.ones(warps.size, bool) if lanes is None else lanes.all(axis=1)).tolist()
         for row, (warp, when, every) in enumerate(zip(warps.tolist(), clock.tolist(), whole, strict=True)):
             self.all[warp].append(Fence(when, every, together, row))
         self.count[warps] += 1
@@ -141,7 +141,7 @@ class Proxies(SharedChecker):
     ) -> None:
         if verb == "load" or not isinstance(buffer, SharedBuffer):
             return
-        if mask is not None or self.order.landing or self.shift != LINE_SHIFT or access.width != WIDEST:
+        if self.order.landing or self.shift != LINE_SHIFT or access.width != WIDEST:
             super().pointed(verb, buffer, group, pointer, access, mask, values)
             return
         wave, warps = group.wave, group.warps
@@ -150,7 +150,8 @@ class Proxies(SharedChecker):
         first = (warps * WARP + 1 << CLOCK | clock) << FENCES | fences
         first = (first << OP | self._number(group.lanes.op)).astype(np.uint64)
         writes = (first[:, None] + LANES).reshape(-1)
-        reach = Threads(group, pointer, access.nbytes, None, None, True)
+        writes = writes if mask is None else writes[mask]
+        reach = Threads(group, pointer, access.nbytes, mask, None, True)
         self.written[wave][reach.lines()] = writes if access.parts == 1 else np.repeat(writes, access.parts)
         self.wrote.add(wave)
 
