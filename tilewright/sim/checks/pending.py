@@ -158,13 +158,13 @@ class Batch(NamedTuple):
 
 class Reading(NamedTuple):
     """Loads by wgmma that some warps (``lanes``) of a group issued together, as ``snapshot`` says: bytes of their
-    ``blocks`` around them whose writes they know, and the records of the loads."""
+    ``blocks`` around them whose writes they know, and the records of the loads, each with who did one."""
 
     snapshot: Snapshot
     lanes: Array
     blocks: int
     clear: list[tuple[int, int]]
-    records: list[Record]
+    records: list[tuple[Record, Acting]]
 
 
 class Pending:
@@ -223,11 +223,10 @@ class Pending:
         low, high = reach.low, reach.high
         if not any(start <= low and high <= stop for start, stop in reading.clear):
             return False
-        for record in reading.records:
+        for record, acting in reading.records:
             parts = record.parts
             if parts is None or len(parts) >= PARTS or low > record.high + NEAR or record.low > high + NEAR:
                 continue
-            acting = parts[-1][2]
             if acting.each == each:
                 record.low, record.high = min(record.low, low), max(record.high, high)
                 record.last = self.number
@@ -400,7 +399,7 @@ class Pending:
         else:
             record.join(reach, part, acting)
         if isinstance(reach, Pieces):
-            self._reads(reach.blocks, acting).records.append(record)
+            self._reads(reach.blocks, acting).records.append((record, acting))
         record.last = self.number
         if not load:
             self.changes += 1

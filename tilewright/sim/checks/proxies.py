@@ -79,8 +79,8 @@ class Fences:
     def add(self, warps: Array, lanes: Array | None, clock: Array, known: Array) -> None:
         """``lanes [warps, 32]`` (None: all) of these warps fence, which know ``known [warps, columns]``."""
         together = Together(lanes, known)
-        whole: list[bool] = (np.ones(warps.size, bool) if lanes is None else lanes.all(axis=1)).tolist()
-        for row, (warp, when, every) in enumerate(zip(warps.tolist(), clock.tolist(), whole, strict=True)):
+        whole = np.ones(warps.size, bool) if lanes is None else np.logical_and.reduce(lanes, axis=1)
+        for row, (warp, when, every) in enumerate(zip(warps.tolist(), clock.tolist(), whole.tolist(), strict=True)):
             self.all[warp].append(Fence(when, every, together, row))
         self.count[warps] += 1
 
