@@ -1,0 +1,157 @@
+"""What is noted of accesses to shared memory that are plainly apart from all before (:mod:`.pending`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.sim.checks.reach import Ranges, Reach, Threads
+from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS
+
+if TYPE_CHECKING:
+    from tilewright.sim.checks.acting import Acting
+    from tilewright.sim.checks.order import Snapshot
+
+FEW = 16  # accesses of a record, of which each is looked at
+PARTS = 1024  # accesses that one record stands for
+NEAR = 1024  # bytes between accesses that one record may stand for
+Array = np.ndarray[Any, Any]
+Part = tuple[int, Any, "Acting"]  # the number of the site; the reach, or (pointer, bytes, mask) of a load; who
+
+
+class Record:
+    """Writes, or loads, to neighbouring bytes at one moment of one group; or to the same bytes of several blocks.
+    ``parts``: the accesses, None when they are in the cells; ``numbers``: of writes, in the order of all."""
+
+    __slots__ = ("low", "high", "blocks", "bytes", "load", "kind", "newest", "floor", "moment", "parts", "numbers",
+                 "last", "needs", "_ranges", "_asked")  # fmt: skip
+
+    def __init__(self, reach: Reach, load: bool, acting: Acting | None, parts: list[Part] | None, moment: Any) -> None:
+        self.low, self.high, self.blocks, self.bytes = reach.low, reach.high, reach.blocks, reach.bytes
+        self.load, self.parts, self.moment = load, parts, moment
+        self.numbers: list[int] = []
+        self.last = 0  # the number of the last write before its last access
+        self.kind, self.newest, self.floor = OTHERS, NEVER, 0
+        self.needs: list[Acting] | Array | None = None
+        self._ranges: tuple[int, Ranges | None] | None = None
+        self._asked: tuple[Snapshot, Array] | None = None  # which warps of the group of a snapshot know of all of it
+        if acting is not None:
+            self.kind, self.newest, self.floor = acting.kind, acting.newest, acting.floors[0]
+            self.needs = [acting]
+
+    def join(self, reach: Reach, part: Part, acting: Acting) -> None:
+        """Take one more access of the same kind."""
+        assert self.parts is not None
+        self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
+        self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
+        self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
+        if acting.few or self.parts[-1][2].now is not acting.now:
+            self._asked = None
+            if isinstance(self.needs, list):
+                self.needs.append(acting)
+            elif self.needs is not None:
+                self.needs = np.maximum(self.needs, acting.needs)
+        self.parts.append(part)
+
+    def takes(self, reach: Reach, acting: Acting, load: bool, moment: Any) -> bool:
+        """Whether one more access may be added."""
+        if self.load != load or self.kind != acting.kind or self.parts is None or len(self.parts) >= PARTS:
+            return False
+        if self.kind == OTHERS and self.low == reach.low and self.high == reach.high:
+            return not self.blocks & reach.blocks or self.moment == moment
+        if self.moment != moment or self.blocks != reach.blocks:
+            return False
+        return reach.low <= self.high + NEAR and self.low <= reach.high + NEAR
+
+    def old(self, floor: int, copies: int) -> bool:
+        """Whether it was before the tick ``floor``, or is of the first ``copies`` groups of cp.async."""
+        return (self.kind == THREADS and self.newest < floor) or (self.kind == GROUPS and self.newest <= copies)
+
+    def before(self, acting: Acting) -> bool:
+        """Whether it is plain that all of it happened before what is done now."""
+        if self.old(*acting.floors):
+            return True
+        needs = self.needs
+        if needs is None:
+            return False
+        if isinstance(needs, list):
+            needs = self.needs = np.asarray(np.maximum.reduce([one.needs for one in needs]))
+        if acting.snapshot is None:
+            return acting.know(needs)
+        asked = self._asked
+        if asked is None or asked[0] is not acting.snapshot:
+            asked = self._asked = acting.snapshot, acting.knew(needs)
+        return bool(asked[1][acting.where[0]].all())
+
+    @property
+    def dense(self) -> bool:
+        """Whether all of the bytes are written, in all of the blocks."""
+        return self.bytes >= (self.high - self.low) * self.blocks.bit_count()
+
+    def apart(self, acting: Acting, ours: Ranges) -> bool:
+        """The same as ``before``, where only warps count that reach the same bytes. ``ours``: of those who act now."""
+        theirs = self.ranges()
+        if theirs is not None:
+            return acting.know_each(theirs, ours)
+        hit = (ours.low < self.high) & (ours.high > self.low)
+        return isinstance(self.needs, np.ndarray) and acting.know(self.needs, hit)
+
+    def ranges(self) -> Ranges | None:
+        """What each warp reaches, where that is known."""
+        if self.parts is None or self.kind != THREADS or len(self.parts) > FEW:
+            return None
+        if self._ranges is not None and self._ranges[0] == len(self.parts):
+            return self._ranges[1]
+        first, found = self.parts[0][2], None
+        for _, part, who in self.parts:
+            if who.group is not first.group or who.now is not first.now or who.few:
+                return None
+            here = (Threads(who.group, part[0], part[1], None) if isinstance(part, tuple) else part).ranges(who)
+            found = here if found is None else found.join(here)
+        self._ranges = len(self.parts), found
+        return found
+
+    def private(self, acting: Acting, reach: Reach) -> bool:
+        """Whether it is plain that every lane has done this, and does it now, to bytes of its own alone."""
+        if self.parts is None or not self.kind == acting.kind == THREADS or acting.landed:
+            return False
+        root = reach.pointer.root if isinstance(reach, Threads) and reach.off is None else None
+        if root is None or not isinstance(reach, Threads) or len(self.parts) > FEW:
+            return False
+        low, high = reach.pointer.add, reach.pointer.add + reach.nbytes
+        for _, part, who in self.parts:
+            if isinstance(part, Threads) and part.off is None:
+                pointer, nbytes = part.pointer, part.nbytes
+            elif isinstance(part, tuple):
+                pointer, nbytes, _ = part
+            else:
+                return False
+            if pointer.root is not root or who.landed or who.group is not acting.group:
+                return False
+            low, high = min(low, pointer.add), max(high, pointer.add + nbytes)
+        return bool(root.gap(acting.group) >= high - low)
+
+
+class Batch(NamedTuple):
+    """Copies of one cp.async group of threads, which land one after another: what their issuers knew, and the number of
+    the first write that they may not know of; ``low`` to ``high``: bytes without loads that they may not know of.
+    ``record`` keeps them; ``changes``: of :class:`Pending`, then."""
+
+    snapshot: Snapshot
+    first: int
+    low: int
+    high: int
+    record: Record
+    changes: int
+
+
+class Reading(NamedTuple):
+    """Loads by wgmma that some warps (``lanes``) of a group issued together, as ``snapshot`` says: bytes of their
+    ``blocks`` around them whose writes they know, and the records of the loads, each with who did one."""
+
+    snapshot: Snapshot
+    lanes: Array
+    blocks: int
+    clear: list[tuple[int, int]]
+    records: list[tuple[Record, Acting]]
