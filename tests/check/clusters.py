@@ -266,3 +266,44 @@ def counts_of_a_cluster_read_after_the_blocks_barrier(bug: bool) -> None:
         cute.arch.cluster_wait()
 
     launch(kernel, numbers(128, I32).reshape(2, 64) % 8, np.zeros(8, I32), grid=2, cluster=2)
+
+
+@pair("unstarted-block", "theirs[t] = x[b, t]")
+def a_neighbours_memory_before_the_neighbour_has_begun(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        s = shared(64)
+        if cutlass.const_expr(not bug):  # relaxed: nothing is published, but all have begun
+            cute.arch.cluster_arrive_relaxed()
+            cute.arch.cluster_wait()
+        theirs = cute.make_tensor(cute.arch.mapa(s.iterator, cute.arch.block_idx_in_cluster() ^ 1), s.layout)
+        theirs[t] = x[b, t]
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        y[b, t] = s[63 - t]
+
+    launch(kernel, TWO, np.zeros_like(TWO), grid=2, cluster=2)
+
+
+@pair("unstarted-block", "theirs[t] = x[b, t]")
+def a_neighbour_that_has_said_by_a_flag_that_it_has_begun(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, flags: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        s = shared(64)
+        if cutlass.const_expr(not bug):
+            if t == 0:
+                cute.arch.store(flags.iterator + b, 1, sem="release", scope="gpu")
+                while cute.arch.load(flags.iterator + (b ^ 1), sem="acquire", scope="gpu") == 0:
+                    pass
+            cute.arch.sync_threads()
+        theirs = cute.make_tensor(cute.arch.mapa(s.iterator, cute.arch.block_idx_in_cluster() ^ 1), s.layout)
+        theirs[t] = x[b, t]
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        y[b, t] = s[63 - t]
+
+    launch(kernel, TWO, np.zeros_like(TWO), numbers(2, I32) * 0, grid=2, cluster=2)

@@ -171,6 +171,20 @@ class Clocks:
         know.rows[cluster] = row if mine is None else np.maximum(mine, row)
         return know
 
+    def know_of_block(self, warp: int, block: int) -> bool:
+        """Whether a warp knows of anything that a block of its wave has done."""
+        size, first = self.layout.block, block * self.layout.block % self.layout.cluster
+        cluster, unit = int(self.cluster[warp]), (self.first + block) * self.layout.block
+        if cluster == self.cluster[block * self.layout.warps] and self.clocks[warp, first : first + size].any():
+            return True
+        if warp not in self.loose:
+            return False
+        know = self.loose[warp].all()
+        row = know.rows.get(cluster)
+        return (row is not None and bool(row[first : first + size].any())) or any(
+            unit <= who // WARP < unit + size for who in know.lanes
+        )
+
     def learn(self, warp: int, know: Know, lane: int | None = None) -> None:
         """A warp (or one lane of it) acquires what others have released."""
         self.version += 1

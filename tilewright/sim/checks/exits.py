@@ -1,7 +1,7 @@
-"""Shared memory of another block of the cluster is there as long as a thread of that block runs.
+"""Shared memory of another block of the cluster is there from when that block begins, as long as a thread of it runs.
 
-An access to it happens before the block ends, or it may come too late. (One that did come too late is a fault of the
-simulator.)
+An access to it happens after the block has begun: after a barrier of the cluster, or something that the block has said.
+And it happens before the block ends, or it may come too late. (One that did come too late is a fault of the simulator.)
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Exits(SharedChecker):
         # For each wave and block (slot) the warps that reached into it and are not known there to have done so.
         self.reached: dict[tuple[Wave, int], dict[int, Remote]] = {}
         self.left_warps: dict[tuple[Wave, int], int] = {}
+        self.met: set[tuple[Wave, int]] = set()  # blocks of which a warp has waited for the cluster
+        self.begun: set[tuple[Wave, int, int]] = set()  # warps that know of a block that it has begun
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
@@ -77,6 +79,16 @@ class Exits(SharedChecker):
             k = int(np.flatnonzero(away & (blocks == block) & (warps == warp))[0])
             remote = Remote(int(now[warp]), group.lanes.op, int(lanes[k]) % WARP, int(at[k]) % stride)
             self.reached.setdefault((wave, int(block)), {})[int(warp)] = remote
+            key = wave, int(warp), int(block)
+            if not released and key not in self.begun:
+                if (wave, int(warp) // per) not in self.met and not clocks.know_of_block(int(warp), int(block)):
+                    self._not_begun(wave, int(block), int(warp), remote)
+                self.begun.add(key)
+
+    def cluster(self, group: Group, threads: Array, waits: bool) -> None:
+        if waits:  # relaxed or not: the other blocks have arrived
+            per = group.wave.geometry.warps
+            self.met.update((group.wave, int(block)) for block in np.unique(group.warps // per))
 
     def left(self, group: Group) -> None:
         wave, per = group.wave, group.wave.geometry.warps
@@ -91,6 +103,21 @@ class Exits(SharedChecker):
             if reached and self.left_warps[key] == per:
                 for other, remote in reached.items():
                     self._found(wave, warp // per, other, remote)
+
+    def _not_begun(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
+        per = wave.geometry.warps
+        there = tuple(int(v) for v in wave.coords[block])
+        self.findings.add(
+            Finding(
+                "unstarted-block", f"shared memory of block {there} is accessed by another block, and nothing shows that "
+                "the block has begun",
+                [Party("access", remote.op, actor(self.launch, wave.coords[warp // per], warp % per, remote.lane))],
+                shared_memory(remote.offset, 1, self.allocations),
+                "the blocks of a cluster are resident together, but do not begin together; before it begins, a block's "
+                "shared memory may not be its own yet",
+                "cluster_arrive(); cluster_wait() by all threads before the first access to another block's memory",
+            )
+        )  # fmt: skip
 
     def _found(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
         per = wave.geometry.warps
