@@ -359,3 +359,28 @@ def a_flag_lowered_before_it_has_been_seen(bug: bool) -> None:
                     flag[0] = 0
 
     launch(kernel, numbers(64), np.zeros(64, np.float32), np.zeros(64, np.float32), np.zeros(1, np.int32), grid=2)
+
+
+@pair("data-race", "data[t] = t + 1", "y[t] = data[63 - t]")
+def a_flag_lowered_in_a_narrower_scope_than_it_was_raised(bug: bool) -> None:
+    """Who has seen the flag comes after it was raised: the store that lowers it does not race with the one before."""
+
+    @cute.kernel
+    def kernel(data: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if b == 0:
+            data[t] = t + 1
+            cute.arch.sync_threads()
+            if t == 0:
+                cute.arch.store(flag.iterator, 1, sem="release", scope="gpu")
+        else:
+            if t == 0:
+                while cute.arch.load(flag.iterator, sem="acquire", scope="gpu") == 0:
+                    pass
+                cute.arch.store(flag.iterator, 0, sem="relaxed", scope="cta")
+            if cutlass.const_expr(not bug):
+                cute.arch.sync_threads()
+            y[t] = data[63 - t]
+
+    launch(kernel, numbers(64, I32), numbers(1, I32) * 0, numbers(64, I32), grid=2)

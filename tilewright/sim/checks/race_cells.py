@@ -56,9 +56,11 @@ class CellCheck:
         cells = shadow.local(cells)
         where, shared = Cells(cells), shadow not in self.owners
         floors = acting.floors if shared else (0, 0)
-        strong = self.order.sites[number].scope != THREAD
+        scope = self.order.sites[number].scope
+        strong = scope != THREAD
         before = where.get(shadow.written)
-        seen = None if strong or shadow.observer is None else self._seen(where, shadow, acting, group, number)
+        asks = THREAD <= scope < GPU and shadow.observer is not None  # strong ones of all blocks race with none
+        seen = self._seen(where, shadow, acting, group, number) if asks else None
         if not _older(before, *floors):
             hidden = before if seen is None else np.where(seen & self.order.sites.strong(before), 0, before)
             self._compare(verb, hidden, cells, acting, number, group, values, shadow)
