@@ -109,8 +109,8 @@ class Exits(SharedChecker):
         there = tuple(int(v) for v in wave.coords[block])
         self.findings.add(
             Finding(
-                "unstarted-block", f"shared memory of block {there} is accessed by another block, and nothing shows that "
-                "the block has begun",
+                "unstarted-block", f"shared memory of block {there} is accessed by another block, and nothing shows "
+                "that the block has begun",
                 [Party("access", remote.op, actor(self.launch, wave.coords[warp // per], warp % per, remote.lane))],
                 shared_memory(remote.offset, 1, self.allocations),
                 "the blocks of a cluster are resident together, but do not begin together; before it begins, a block's "
