@@ -93,6 +93,9 @@ class AmpereModel(Model):
         add(time, share, time)
         add(time, once, time)
 
+    def join(self, problem: Problem, scratch: Scratch) -> None:
+        """There are none: blocks of these kernels need not run at once."""
+
 
 def k_tile_us(config: GemmConfig, smem: int) -> tuple[float, float]:
     """Microseconds of a k tile on a multiprocessor that holds as many blocks as it can, and one."""

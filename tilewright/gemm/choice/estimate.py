@@ -30,11 +30,14 @@ class Scratch:
         self.m, self.n, self.k = (self.extents[mode, ...] for mode in range(3))  # arrays of no dimension
         self.tiles = np.empty((3, options), np.float32)  # along M, N and K
         self.lines, self.columns, self.k_tiles = self.tiles
-        self.waves, self.time, self.more = np.empty((3, options), np.float32)
+        self.waves, self.time, self.more, self.each = np.empty((4, options), np.float32)
         self.whole_waves = self.waves[:even]
         self.shared = tuple(vector[even:together] for vector in (self.time, self.waves, self.k_tiles))
         self.spare = tuple(vector[even:together] for vector in (self.lines, self.columns, self.more))
+        self.each_shared = self.each[even:together]
         self.joint = tuple(vector[together:] for vector in (self.time, self.waves, self.k_tiles, self.more))
+        self.alone = np.empty(len(self.joint[0]), bool)
+        self.number = np.empty((), np.float32)
 
 
 class Model(ABC):
@@ -57,7 +60,11 @@ class Model(ABC):
 
     @abstractmethod
     def share(self, problem: Problem, scratch: Scratch) -> None:
-        """The time of Stream-K's options, from what :meth:`fill` left."""
+        """The time of Stream-K's options but for those that add up together, from what :meth:`fill` left."""
+
+    @abstractmethod
+    def join(self, problem: Problem, scratch: Scratch) -> None:
+        """The time of those."""
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         """Microseconds for an (M, N, K, L) problem, without what all options have in common: of each option, or
@@ -67,6 +74,7 @@ class Model(ABC):
         self.fill(problem, shares, scratch)
         if shares:
             self.share(problem, scratch)
+            self.join(problem, scratch)
         return scratch.time
 
     def least(self, problem: Problem, sharing: bool, first: int = 0, last: int | None = None) -> int:
@@ -80,6 +88,9 @@ class Model(ABC):
         if shares and found >= self.even:  # by the lower bound: in four of five problems no option comes so far
             self.share(problem, scratch)
             found = int(time.argmin()) + first
+            if found >= self.together:  # by the lower bound
+                self.join(problem, scratch)
+                found = int(time.argmin()) + first
         self.unused[shares].append(scratch)
         return found
 

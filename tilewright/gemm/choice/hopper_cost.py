@@ -14,7 +14,7 @@ from itertools import product
 from math import log2
 
 import numpy as np
-from numpy import add, ceil, divide, floor, maximum, minimum, multiply, subtract
+from numpy import add, ceil, divide, equal, floor, maximum, minimum, multiply, subtract
 
 from tilewright.gemm.choice.estimate import LESS, Model, Scratch, cut, near, single
 from tilewright.gemm.choice.ways import NEVER, Limits, Problem, Vector, Way, along, rows
@@ -125,9 +125,9 @@ class HopperModel(Model):
             add(time, loads, time)
             maximum(time, loop, out=time)
             multiply(time, scratch.k_tiles, time)
-        add(time, ends, time)
+        each = add(time, ends, scratch.each)  # of the waves
         ceil(scratch.whole_waves, scratch.whole_waves)
-        multiply(time, waves, time)
+        multiply(each, waves, time)
         add(time, begin, time)
 
     def slow(self, m: int, n: int, k: int) -> tuple[bool, bool]:
@@ -140,24 +140,27 @@ class HopperModel(Model):
         ends, least_once, begin, peer, ones = self.exchange
         time, waves, _ = scratch.shared
         once, slower, late = scratch.spare
-        minimum(waves, ones, out=once)
-        divide(peer, once, once)
-        add(once, begin, once)
+        several = m * n > self.all_work  # full waves, in all sizes
         # What follows the last full wave but one is dealt out evenly.
         floor(waves, late)
         subtract(late, ones, late)
-        maximum(late, NONE, out=late)
+        if not several:
+            maximum(late, NONE, out=late)
         in_shares = subtract(waves, late, late)
         multiply(in_shares, SLOWER, slower)
         add(slower, waves, slower)
-        # So far there are as many ends as waves; but no block has less than one.
-        subtract(time, least_once, time)
-        divide(time, waves, time)
-        multiply(time, slower, time)
-        subtract(ones, slower, slower)
-        maximum(slower, NONE, out=slower)
-        multiply(slower, ends, slower)
-        add(time, slower, time)
+        multiply(scratch.each_shared, slower, time)
+        if several:
+            once = least_once  # a tile has one block, or the end of one and the beginning of another
+        else:
+            minimum(waves, ones, out=once)
+            divide(peer, once, once)
+            add(once, begin, once)
+            # So far there are as many ends as waves; but no block has less than one.
+            subtract(ones, slower, slower)
+            maximum(slower, NONE, out=slower)
+            multiply(slower, ends, slower)
+            add(time, slower, time)
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
         # hold comes from memory for each tile anew.
         held = L2_BYTES / (k * self.bytes_in)
@@ -166,7 +169,6 @@ class HopperModel(Model):
             multiply(slower, scratch.k, slower)
             maximum(time, slower, out=time)
         add(time, once, time)
-        self.join(problem, scratch)
 
     def join(self, problem: Problem, scratch: Scratch) -> None:
         """The time of options whose blocks add up together: the k tiles of one of as many parts of a tile as there are
@@ -174,7 +176,8 @@ class HopperModel(Model):
         if problem[2] < JOINED_FROM * max(problem[0], problem[1]):
             scratch.joint[0].fill(NEVER)
             return
-        k_tile, begin, ones = self.joining[self.slow(*problem[:3])]
+        m, n, k, _ = problem
+        k_tile, begin, ones = self.joining[self.slow(m, n, k)]
         time, waves, k_tiles, parts = scratch.joint
         divide(ones, waves, parts)
         floor(parts, parts)
@@ -182,10 +185,10 @@ class HopperModel(Model):
         divide(k_tiles, parts, k_tiles)
         ceil(k_tiles, k_tiles)
         multiply(k_tiles, k_tile, time)
-        m, n, k, _ = problem
-        maximum(time, (m + n) * k * self.bytes_in / MEMORY_PER_US, out=time)  # sums come after what memory needs
+        scratch.number[...] = (m + n) * k * self.bytes_in / MEMORY_PER_US  # sums come after what memory needs
+        maximum(time, scratch.number, out=time)
         add(time, begin, time)
-        np.putmask(time, parts == ones, NEVER)
+        time[equal(parts, ones, scratch.alone)] = NEVER
 
 
 def loop_us(config: HopperConfig) -> float:

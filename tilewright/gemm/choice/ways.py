@@ -7,7 +7,8 @@ estimate in plain Python would take as long as three operations on vectors of 50
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,12 @@ class Way:
         if self.parts == 1:
             return None
         m, n, k, _ = problem
-        (m, n), (bM, bN, bK), size = along(self.config, (m, n)), self.config.cluster_tile, cluster_size(self.config)
-        tiles, k_tiles, workers = -(-m // bM) * -(-n // bN), -(-k // bK), clusters_at_once(limits[0], size)
+        if self.config.transposed:
+            m, n = n, m
+        bM, bN, bK, size, fragments = self.numbers
+        workers, occupancy = clusters_at_once(limits[0], size), self.config.blocks_at_once(limits[1])
+        down, across, k_tiles = -(-m // bM), -(-n // bN), -(-k // bK)
+        tiles = down * across
         shared, blocks = tiles, tiles * self.parts
         if self.parts == EVEN:
             shared = tiles - max(tiles // workers - 1, 0) * workers
@@ -62,11 +67,16 @@ class Way:
             shared, blocks = tiles, tiles * min(workers // tiles, k_tiles // MIN_K_TILES)
         if not blocks or tiles % workers == 0 and self.parts == EVEN:
             return None
-        plan = StreamK.of(
-            (m, n, k), (bM, bN, bK), multiprocessors=workers, occupancy=self.config.blocks_at_once(limits[1]),
-            fragments=self.config.fragments, shared=(shared, blocks),
-        )  # fmt: skip
-        return replace(plan, shared_reduction=True) if self.together else plan
+        if shared > tiles:
+            shared = tiles
+        return StreamK.dealt(
+            (down, across, 1), k_tiles, workers, occupancy, fragments, workers, shared, blocks, self.together
+        )
+
+    @cached_property
+    def numbers(self) -> tuple[int, int, int, int, int]:
+        """The tile of a cluster, its blocks, and the parts of a separate reduction."""
+        return *self.config.cluster_tile, cluster_size(self.config), self.config.fragments
 
 
 def ways_of(

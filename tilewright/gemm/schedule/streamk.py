@@ -133,30 +133,38 @@ class StreamK:
             dp_tiles, sk_blocks = output_tiles - min(shared[0], output_tiles), shared[1]
         elif batch is None and avail_sms > 1:
             dp_tiles, sk_blocks = get_blocks(output_tiles, iters, avail_sms, occupancy)
-        sk_tiles = output_tiles - dp_tiles
+        return cls.dealt(
+            tiled_shape, iters, multiprocessors, occupancy, fragments, avail_sms, output_tiles - dp_tiles, sk_blocks
+        )
 
-        dealt = shares(sk_tiles, sk_blocks, iters)
-        sk_waves = ceil_div(sk_blocks, avail_sms)  # of the blocks asked for, even if there are fewer iterations
-        many_peers = dealt["sk_regions"] * dealt["sk_blocks_per_region"] > 2 * sk_tiles > 0
+    @classmethod
+    def dealt(
+        cls, tiled_shape: tuple[int, int, int], iters: int, multiprocessors: int, occupancy: int, fragments: int,
+        avail_sms: int, sk_tiles: int, sk_blocks: int, shared_reduction: bool = False,
+    ) -> StreamK:  # fmt: skip
+        """The first ``sk_tiles`` tiles of ``iters`` k-iterations for ``sk_blocks`` blocks: what :meth:`of` does with
+        numbers that it has checked. Raises ConstraintError where indices would not fit into 32 bits."""
+        output_tiles = tiled_shape[0] * tiled_shape[1]
+        dp_tiles = output_tiles - sk_tiles
+        fields = shares(sk_tiles, sk_blocks, iters)
+        sk_waves = -(-sk_blocks // avail_sms)  # of the blocks asked for, even if there are fewer iterations
+        many_peers = fields["sk_regions"] * fields["sk_blocks_per_region"] > 2 * sk_tiles > 0
         reduction_blocks = sk_tiles * fragments if many_peers and sk_waves < occupancy else 0
         remap = sk_tiles > 0 and occupancy > 1 and multiprocessors == avail_sms
-        made = cls(
-            tiled_shape=tiled_shape,
-            iters_per_tile=iters,
-            avail_sms=avail_sms,
-            sk_tiles=sk_tiles,
-            sk_waves=sk_waves,
-            reduction_blocks=reduction_blocks,
+        fields |= data_parallel(tiled_shape, dp_tiles, sk_tiles, sk_waves, avail_sms, multiprocessors, occupancy)
+        fields |= {
+            "tiled_shape": tiled_shape, "iters_per_tile": iters, "avail_sms": avail_sms, "sk_tiles": sk_tiles,
+            "sk_waves": sk_waves, "reduction_blocks": reduction_blocks, "shared_reduction": shared_reduction,
             # Upstream decides this before it knows the data-parallel blocks.
-            remap_block_indices=remap and sk_waves * avail_sms + reduction_blocks > 2 * avail_sms,
-            **data_parallel(tiled_shape, dp_tiles, sk_tiles, sk_waves, avail_sms, multiprocessors, occupancy),
-            **dealt,
-        )
-        largest = max(sk_tiles * iters, made.num_blocks, output_tiles)
-        if largest >= 2**31:
+            "remap_block_indices": remap and sk_waves * avail_sms + reduction_blocks > 2 * avail_sms,
+        }  # fmt: skip
+        made = object.__new__(cls)
+        made.__dict__.update(fields)  # the constructor of a frozen class takes as long as all the above
+        largest = max(sk_tiles * iters, output_tiles, sk_waves * avail_sms + fields["dp_blocks"] + reduction_blocks)
+        if max(largest, 4 * avail_sms if made.remap_block_indices else 0) >= 2**31:
             raise ConstraintError(
-                f"{m} x {n} x {k} in tiles of {bM} x {bN} x {bK} counts to {largest}, more than 32-bit indices hold: "
-                "take larger tiles or multiply in parts"
+                f"{tiled_shape[0]} x {tiled_shape[1]} tiles of {iters} k tiles count to {largest}, more than 32-bit "
+                "indices hold: take larger tiles or multiply in parts"
             )
         return made
 

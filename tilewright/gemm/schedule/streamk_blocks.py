@@ -134,13 +134,12 @@ def data_parallel(
         tiles_m, tiles_n, _ = tiled_shape
         cohorts_m, cohorts_n = ceil_div(tiles_m, COHORT_M), ceil_div(tiles_n, COHORT_N)
         cohort_blocks = cohorts_m * cohorts_n * COHORT_M * COHORT_N
-        efficiency = float32(float32(dp_tiles) / float32(cohort_blocks))
         # SK tiles are not asked whether they exist: all of theirs must be cohorts that lie inside the matrix.
         last = (sk_tiles - 1) // (COHORT_M * COHORT_N)
         row, column = divmod(last, cohorts_n)
         reach_n = cohorts_n if row > 0 else column + 1
         inside = sk_tiles == 0 or ((row + 1) * COHORT_M < tiles_m and reach_n * COHORT_N < tiles_n)
-        if inside and efficiency > float32(MIN_COHORT_EFFICIENCY):
+        if inside and float32(float32(dp_tiles) / float32(cohort_blocks)) > float32(MIN_COHORT_EFFICIENCY):
             return {"dp_blocks": cohort_blocks, "dp_first_wave_tiles": 1, "cohort_raster": True}
     excess = (sk_waves + ceil_div(dp_tiles, avail_sms)) % occupancy if sk_waves else 0
     if 1 + excess > dp_tiles // avail_sms:
