@@ -96,6 +96,25 @@ def test_wrong_numbers_of_kernel_arguments(refused):
     refused("missing a required argument: 'y'", lambda: host(floats(4)), "add_kernel(x).launch(grid=1, block=32)")
 
 
+class Marked:
+    @cute.jit
+    def __call__(self, x: cute.Tensor, n: cutlass.Int32 = 4):
+        x[0] = n
+
+
+class Unmarked:
+    def __call__(self, x: cute.Tensor):
+        x[0] = 1.0
+
+
+def compiled_for(x):
+    return cute.compile(Marked(), x, 3)
+
+
+def ints(n):
+    return np.zeros(n, np.int32)
+
+
 def test_compiled_for_others(refused):
     dynamic = cute.compile(add, floats(4), floats(4))
     refused("argument 'y': expected .*f32.*got .*f16", lambda: dynamic(floats(4), np.zeros(4, np.float16)))
@@ -227,4 +246,9 @@ def test_results_that_are_no_numbers(refused):
 def test_what_cannot_be_compiled(refused):
     refused("cannot be compiled alone", lambda: cute.compile(add_kernel, floats(4), floats(4)))
     refused("takes a @cute.jit function", lambda: cute.compile(None))
+    refused(r"Marked'>: make an object of it, cute.compile\(Marked\(...\), ...\)", lambda: cute.compile(Marked))
+    refused(r"mark Unmarked.__call__ with @cute.jit", lambda: cute.compile(Unmarked(), floats(4)))
+    refused(r"Marked.__call__\(self, x, n=4\): missing", lambda: cute.compile(Marked()))
+    refused(r"'x': expected cute.Tensor of Float32, .*, got cute.Tensor of Int32", lambda: compiled_for(floats(4))(ints(4)))
+    refused(r"expected a number \(Int32\), got '3'", lambda: cute.compile(Marked(), floats(4), 3)(floats(4), "3"))
     refused("can only be launched from", lambda: add_kernel(floats(4), floats(4)).launch(grid=1, block=1))

@@ -152,6 +152,10 @@ def test_wrong_use(stage) -> None:
         arch.atomic_add(3, 4)
     with pytest.raises(ConstraintError, match="number_of_threads"):
         arch.barrier_arrive(barrier_id=1)
+    for shuffle in (arch.shuffle_sync_down, arch.shuffle_sync_up, arch.shuffle_sync_bfly, arch.shuffle_sync):
+        for offset in (32, -1, cutlass.Int32(40)):  # the hardware would take the low five bits
+            with pytest.raises(ConstraintError, match="outside a warp: take 0 to 31"):
+                shuffle(cutlass.Float32(1.0), offset)
 
 
 def test_atomics_without_readers_give_nothing() -> None:

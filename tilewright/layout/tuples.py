@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeAlias
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.ints import UNDECIDED, IntLike, RuntimeInt, ceil_div_int, exact_quotient, format_int, same_int
+from tilewright.layout.text import format_tree
 
 # IntLike | tuple[IntTuple, ...]: mypy cannot narrow the recursive alias in the hot loops. What is annotated has what
 # it is annotated with, for those who must tell these from Any.
@@ -316,15 +317,21 @@ def elem_less(lhs: Any, rhs: Any) -> Any:
     """Whether every element of ``lhs`` is below its partner: the bounds test of predication.
 
     Missing trailing elements of ``lhs`` count as below. A run-time operand makes the answer a run-time boolean.
+    A number in the place of a tuple is an index: it is compared with the number of elements.
 
-    >>> elem_less((3, (1, 2)), (4, (2, 3))), elem_less((3, 5), (4, 5))
-    (True, False)
+    Raises LayoutError where ``lhs`` has several elements and ``rhs`` fewer: no bound says whether they are inside.
+
+    >>> elem_less((3, (1, 2)), (4, (2, 3))), elem_less((3, 5), (4, 5)), elem_less((3, 11), (4, (2, 6)))
+    (True, False, True)
     """
     lhs, rhs = getattr(lhs, "shape", lhs), getattr(rhs, "shape", rhs)
+    if isinstance(lhs, tuple) and (len(lhs) > len(rhs) if isinstance(rhs, tuple) else len(flatten_to_tuple(lhs)) > 1):
+        raise LayoutError(
+            f"elem_less: the coordinate {format_tree(lhs)} has more modes than its bound {format_tree(rhs)}: take the "
+            "modes that are bounded (coord[0], coord[:2]), or give a bound for each"
+        )
     if not (isinstance(lhs, tuple) and isinstance(rhs, tuple)):
         return product(lhs) < product(rhs)
-    if len(lhs) > len(rhs):
-        return False
     result: Any = True
     for a, b in zip(lhs, rhs, strict=False):
         part = elem_less(a, b)

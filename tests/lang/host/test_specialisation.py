@@ -71,7 +71,7 @@ def test_compiled_functions_do_not_keep_arrays_alive():
     compiled((x, x), from_dlpack(y))
     f((x, x), from_dlpack(y))
     assert y[3] == 2
-    with pytest.raises(ArgumentError, match=r"argument 'pair\[0\]': expected HostTensor .*f32"):
+    with pytest.raises(ArgumentError, match=r"argument 'pair\[0\]': expected cute.Tensor .*f32"):
         compiled((x.double(), x), from_dlpack(y))
 
 

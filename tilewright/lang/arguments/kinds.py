@@ -113,7 +113,7 @@ class Scalar(Argument):
         if isinstance(value, Numeric):
             value = value.value
         if isinstance(value, Value) or not isinstance(value, (numbers.Real, *numpy_scalars(value))):
-            raise self.wrong(f"a number ({self.cls.__name__})", value)
+            raise self.wrong(f"a number ({self.cls.__name__})", repr(value) if isinstance(value, str) else value)
         number: Any = value
         if self.span is None:
             return [bool(number) if self.cls is Boolean else float(number)]
@@ -217,7 +217,7 @@ def describe(value: Any) -> str:
             shape, dtype = array.shape, str(array.dtype)
         return f"{type(value).__name__} of {dtype}, shape {shape}"
     if hasattr(value, "element_type") and hasattr(value, "engine"):  # whose text shows no sign of integers
-        text = f"{type(value).__name__} of {value.element_type}, {value!r}"
+        text = f"cute.Tensor of {value.element_type}, {value!r}"
     else:
         text = objects.describe(value)
     wide = getattr(getattr(value, "engine", None), "wide", False) and getattr(value, "is_dynamic_layout", False)

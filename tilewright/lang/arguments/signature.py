@@ -35,6 +35,13 @@ def is_constexpr(annotation: Any) -> bool:
     return isinstance(annotation, str) and "Constexpr" in annotation
 
 
+def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
+    """For messages: the names say enough, and the full names of the types bury them."""
+    empty = inspect.Parameter.empty
+    parameters = [p.replace(annotation=empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=empty)
+
+
 class Signature:
     """The parameters of a function, with annotations made into objects where that is possible."""
 
@@ -52,7 +59,7 @@ class Signature:
         try:
             bound = self.python.bind(*args, **kwargs)
         except TypeError as wrong:
-            raise ArgumentError(f"{self.function.__qualname__}{self.python}: {wrong}") from None
+            raise ArgumentError(f"{self.function.__qualname__}{_without_annotations(self.python)}: {wrong}") from None
         bound.apply_defaults()
         return bound
 

@@ -12,6 +12,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.types import BOOL, I32
 from tilewright.lang.device.barriers import FULL_MASK
 from tilewright.lang.device.calls import call, i32
+from tilewright.lang.device.threads import WARP_SIZE
 from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, as_numeric, wrap
 from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.choose import max as _max
@@ -128,6 +129,10 @@ def shuffle_sync_op(
         return TensorSSA(Builder.current().build([p.ir_value() for p in parts]), value.shape, value.dtype)
     number = as_numeric(value)
     kind = str(getattr(kind, "value", kind))
+    known = as_numeric(offset)
+    if known.is_static and not 0 <= known.value < WARP_SIZE:  # the hardware reads five bits of it
+        what = "the lane" if kind == "idx" else "the offset"
+        raise ConstraintError(f"shuffle_sync ({kind}): {what} {known.value} is outside a warp: take 0 to 31")
     clamp = (0 if kind == "up" else 31) if mask_and_clamp is None else mask_and_clamp
     operands = (number, i32(offset), i32(_signed(mask)), i32(clamp))
     (result,) = call(Shuffle(kind), *operands, results=(number.ir_type,))

@@ -90,8 +90,13 @@ def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
     call = getattr(type(function), "__call__", None)  # noqa: B004 - the attribute itself is wanted
     if isinstance(call, JitFunction):
         return call, (function,)
+    hint = ""
+    if isinstance(function, type):
+        hint = f": make an object of it, cute.compile({function.__name__}(...), ...)"
+    elif call is not None and isinstance(call, FunctionType):
+        hint = f": mark {type(function).__qualname__}.__call__ with @cute.jit"
     raise ArgumentError(
-        f"cute.compile takes a @cute.jit function, or an object whose __call__ is one; got {function!r}"
+        f"cute.compile takes a @cute.jit function, or an object whose __call__ is one; got {function!r}{hint}"
     )
 
 

@@ -699,9 +699,12 @@ def elem_less(lhs: Any, rhs: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """Whether every element of ``lhs`` is below its partner: the bounds test of predication.
 
     Missing trailing elements of ``lhs`` count as below. A run-time operand makes the answer a run-time boolean.
+    A number in the place of a tuple is an index: it is compared with the number of elements.
 
-    >>> elem_less((3, (1, 2)), (4, (2, 3))), elem_less((3, 5), (4, 5))
-    (True, False)
+    Raises LayoutError where ``lhs`` has several elements and ``rhs`` fewer: no bound says whether they are inside.
+
+    >>> elem_less((3, (1, 2)), (4, (2, 3))), elem_less((3, 5), (4, 5)), elem_less((3, 11), (4, (2, 6)))
+    (True, False, True)
     """
     ...
 def find(t: Any, x: IntLike, *, loc: Any=None, ip: Any=None) -> int | tuple[int, ...] | None:
