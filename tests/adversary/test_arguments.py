@@ -226,6 +226,14 @@ def test_a_kernel_that_is_never_launched(refused):
     refused("called but never launched", lambda: host(floats(4)), "add_kernel(x, x)")
 
 
+def test_a_kernel_is_no_table(refused):
+    @cute.jit
+    def host(x: cute.Tensor):
+        add_kernel[1, 32](x, x)
+
+    refused(r"launched by add_kernel\(arguments\).launch\(grid=", lambda: host(floats(4)), "add_kernel[1, 32](x, x)")
+
+
 def test_results_that_are_no_numbers(refused):
     @cute.jit
     def give(x: cute.Tensor):

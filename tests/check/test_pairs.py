@@ -45,3 +45,20 @@ def test_the_twin_is_not(pair: Pair) -> None:
     for seed in range(3):
         with sim.options(check="all", seed=seed):
             pair.run(False)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("a_histogram_without_atomics", "to add to elements that threads share: cute.arch.atomic_add"),
+        ("a_warps_tree_reduction_without_sync_warp", "hand elements from thread to thread: cute.arch.sync_warp() in"),
+        ("lanes_that_collide_in_one_statement", "let one thread write it (if tidx == 0), or each its own element"),
+        ("lane_0_broadcasts_without_sync_warp", "cute.arch.sync_warp() between the two"),
+    ],
+)
+def test_the_advice_can_be_followed(name: str, advice: str) -> None:
+    """Where both accesses are one line, nothing can stand between the two."""
+    (pair,) = [pair for pair in PAIRS if pair.name == name]
+    with sim.options(check="all"), pytest.raises(SimulationError) as caught:
+        pair.run(True)
+    assert advice in str(caught.value)

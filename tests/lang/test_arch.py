@@ -150,6 +150,8 @@ def test_wrong_use(stage) -> None:
         arch.warp_reduction_sum(cutlass.Float32(stage.x), threads_in_group=3)
     with pytest.raises(ConstraintError, match="a pointer"):
         arch.atomic_add(3, 4)
+    with pytest.raises(ConstraintError, match=r"not a number \(Int32\): tensor.iterator \+ i points to the element"):
+        arch.atomic_add(cutlass.Int32(stage.x), 4)
     with pytest.raises(ConstraintError, match="number_of_threads"):
         arch.barrier_arrive(barrier_id=1)
     for shuffle in (arch.shuffle_sync_down, arch.shuffle_sync_up, arch.shuffle_sync_bfly, arch.shuffle_sync):

@@ -281,3 +281,13 @@ def test_a_shift_counts_in_whole_bits(shift, bits) -> None:
     with pytest.raises(TypeError, match="is not defined on f32"):
         shift(Int32(4), bits)
     assert shift(Int32(4), Int8(1)).value == shift(4, 1)
+
+
+def test_bits_of_floats_are_refused(staged) -> None:
+    """What is meant is most often a condition: ``a > b & c < d`` compares with ``b & c``."""
+
+    _, n, _ = staged
+    with pytest.raises(StagingError, match=r"`&` of int and Float32: .* write \(a == b\) & \(c < d\), or `and`"):
+        n > 3 & n.to(Float32)
+    with pytest.raises(StagingError, match=r"`\|` of Float16 and Float16"):
+        Float16(1.0) | Float16(2.0)

@@ -92,6 +92,8 @@ def test_allocate_tensor_aligns_to_the_swizzle(stage) -> None:
     assert outer.layout == layout.outer and str(outer.iterator.swizzle) == "S<3,4,3>"
     with pytest.raises(ConstraintError, match="static layout"):
         smem.allocate_tensor(cutlass.Float16, cute.make_layout((cutlass.Int32(stage.n), 4)))
+    with pytest.raises(ConstraintError, match="the element type comes first: allocate_tensor.dtype, layout"):
+        smem.allocate_tensor(cute.make_layout(8), cutlass.Float16)
 
 
 def test_in_a_kernel() -> None:

@@ -579,3 +579,24 @@ def test_what_one_turn_leaves_without_a_value_the_next_does_not_read(staged):
 
     refuse(loop, staged, 7, match="'x' has no value here: the branches of the run-time if .* different kinds")
     assert staged(assigned_anew, 7) == (3,)
+
+
+def test_identity_of_numbers(staged):
+    """``is`` would be False for every number that a kernel computes, whatever its value."""
+
+    def of_a_literal(n):
+        return 1 if (n > 3) is True else 0  # here
+
+    def of_two(n):
+        m = n + 0 * n
+        if n is not m:  # here
+            m = m + 1
+        return m
+
+    def allowed(n):
+        nothing, kind = None, type(n)
+        return n + 1 if nothing is None and n is not None and kind is cutlass.Int32 else n
+
+    refuse(of_a_literal, staged, 7, match="`is` compares objects, not numbers: write `==`, or leave `is True` out")
+    refuse(of_two, staged, 7, match="`is` compares objects, not numbers: write `==`")
+    assert staged(allowed, 7) == (8,)

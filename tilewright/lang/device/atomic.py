@@ -10,7 +10,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
 from tilewright.lang.device.calls import call
-from tilewright.lang.numbers.numeric import class_of, wrap
+from tilewright.lang.numbers.numeric import Numeric, class_of, wrap
 from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 
@@ -192,5 +192,9 @@ def _pointer(ptr: Any, what: str) -> Pointer:
     if isinstance(pointer, Value) and isinstance(pointer.type, PtrType):  # what ``Pointer.llvm_ptr`` gives
         pointer = Pointer(pointer, class_of(pointer.type.elem))
     if not isinstance(pointer, Pointer):
-        raise ConstraintError(f"{what}: a pointer (or a tensor, for its first element) is needed, not {ptr!r}")
+        given = f"a number ({type(ptr).__name__})" if isinstance(ptr, Numeric) else repr(ptr)
+        raise ConstraintError(
+            f"{what}: a pointer (or a tensor, for its first element) is needed, not {given}: tensor.iterator + i "
+            "points to the element at offset i"
+        )
     return pointer

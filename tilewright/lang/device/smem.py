@@ -91,6 +91,10 @@ class SmemAllocator:
         """
         from tilewright.lang.tensors.algebra import size_in_bytes
 
+        if isinstance(element_type, (Layout, ComposedLayout)):
+            raise ConstraintError(
+                f"allocate_tensor({element_type}, ...): the element type comes first: allocate_tensor(dtype, layout)"
+            )
         if not isinstance(layout, (Layout, ComposedLayout)):
             layout = make_layout(layout)
         if not is_static(layout):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Never, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Never, NoReturn, TypeAlias, overload
 
 from tilewright.errors import LaunchError, StagingError, VerifyError
 from tilewright.ir.builder import Builder
@@ -76,6 +76,13 @@ class KernelFunction(MarkedFunction[P, Any]):
                 f"the kernel {self.function.__qualname__} can only be launched from a @cute.jit function on the host"
             )
         return KernelCall(self, args, kwargs)
+
+    def __getitem__(self, configuration: Any) -> NoReturn:
+        name = self.function.__name__
+        raise StagingError(
+            f"{name}[...]: a kernel is launched by {name}(arguments).launch(grid=(x, y, z), block=(x, y, z)) in a "
+            "@cute.jit function"
+        )
 
     def __repr__(self) -> str:
         return f"<kernel {self.function.__qualname__}>"

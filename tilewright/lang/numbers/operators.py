@@ -19,6 +19,7 @@ CLASS_OF: dict[ScalarType, Any] = {}
 """The numeric class of each scalar type; filled as the classes are made."""
 
 SHIFTS = ("shl", "shr")
+BITS = {"and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
 DIVISIONS = ("div", "rem", "floordiv", "floormod")
 
 
@@ -30,6 +31,12 @@ def binary(opcode: str, a: Any, b: Any) -> Any:
     if opcode in ("and", "or", "xor") and _is_bool(a) and _is_bool(b):
         kind = BOOL
     cls = CLASS_OF[kind]
+    if kind.is_float and opcode in BITS:
+        sign, left, right = BITS[opcode], type(a).__name__, type(b).__name__
+        raise StagingError(
+            f"`{sign}` of {left} and {right}: floats have no bits to combine (bitcast them to integers). `{sign}` "
+            f"binds tighter than comparisons: write (a == b) {sign} (c < d), or `and`, `or`"
+        )
     a, b = _as(cls, a), _as(cls, b)
     if kind.is_float:
         return cls(_float(opcode, a, b, kind))

@@ -124,6 +124,21 @@ def excludes(container: Any, item: Any) -> Any:
     return not_(contains(container, item))
 
 
+def is_(left: Any, right: Any) -> bool:
+    """``left is right``, which asks for one object: of a number in a kernel there are many, so the answer would be a
+    constant that has nothing to do with the numbers."""
+    if isinstance(left, Numeric) or isinstance(right, Numeric):
+        both = (left, right)
+        if all(isinstance(side, (Numeric, bool, int, float)) for side in both):
+            number = "" if not any(isinstance(side, bool) for side in both) else ", or leave `is True` out"
+            raise fail(f"`is` compares objects, not numbers: write `==`{number}")
+    return left is right
+
+
+def is_not(left: Any, right: Any) -> bool:
+    return not is_(left, right)
+
+
 def _extreme(opcode: str, python: Any) -> Any:
     def extreme(*args: Any, **options: Any) -> Any:
         if options or not args:

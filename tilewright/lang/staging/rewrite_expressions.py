@@ -1,8 +1,8 @@
 """The expressions of a function, rewritten: what may be decided only when the kernel runs becomes a call.
 
-``a and b``, ``not a``, ``a if p else b``, ``in``, chained comparisons, ``min``, ``max``, ``any``, ``all``, ``bool`` and
-``assert`` ask :mod:`runtime`; second operands become lambdas, so that they are evaluated only where Python would.
-What a lambda assigns with ``:=`` would stay in it, so it is refused there.
+``a and b``, ``not a``, ``a if p else b``, ``in``, ``is``, chained comparisons, ``min``, ``max``, ``any``, ``all``,
+``bool`` and ``assert`` ask :mod:`runtime`; second operands become lambdas, so that they are evaluated only where Python
+would. What a lambda assigns with ``:=`` would stay in it, so it is refused there.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ _IN_COMPREHENSION = (
 _CALLS = (ast.Call, ast.Attribute, ast.Subscript)
 """What may run code of the user's."""
 BUILTINS = frozenset(("min", "max", "any", "all", "bool"))
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 class Expressions(ast.NodeTransformer):
@@ -107,6 +111,8 @@ class Expressions(ast.NodeTransformer):
     def comparison(self, at: ast.AST, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
         if isinstance(op, (ast.In, ast.NotIn)):
             return tool("contains" if isinstance(op, ast.In) else "excludes", at, right, left)
+        if isinstance(op, (ast.Is, ast.IsNot)) and not any(map(_is_none, (left, right))):
+            return tool("is_" if isinstance(op, ast.Is) else "is_not", at, left, right)
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
     def visit_Call(self, node: ast.Call) -> Any:

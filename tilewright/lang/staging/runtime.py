@@ -9,7 +9,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Location, Op, Value, Variable
 from tilewright.lang.staging.branch import If
 from tilewright.lang.staging.builder import depth
-from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, not_, or_
+from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, is_, is_not, not_, or_
 from tilewright.lang.staging.for_loop import For, range_
 from tilewright.lang.staging.refusals import known, leave
 from tilewright.lang.staging.text import text
@@ -19,7 +19,7 @@ from tilewright.lang.staging.with_block import With
 
 __all__ = [
     "For", "If", "Undefined", "While", "With", "and_", "assert_", "builtin", "contains", "depth", "excludes", "if_",
-    "known", "leave", "named", "names", "not_", "or_", "range_", "text", "undefined",
+    "is_", "is_not", "known", "leave", "named", "names", "not_", "or_", "range_", "text", "undefined",
 ]  # fmt: skip
 
 

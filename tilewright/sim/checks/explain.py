@@ -64,6 +64,8 @@ def explain(
                 "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
                 "a release (a fence or st.release, after the block's barrier) that the other acquires (ld.acquire or a "
                 "fence, before its block's barrier)")  # fmt: skip
+    if now.op is not None and then.op is not None and now.op.loc is not None and now.op.loc == then.op.loc:
+        return _one_line({now.verb, then.verb}, "sync_warp" if warp == other_warp else "sync_threads")
     if warp == other_warp:
         return ("lanes of one warp run apart; only a sync_warp (or a barrier) orders their accesses",
                 "cute.arch.sync_warp() between the two")  # fmt: skip
@@ -72,6 +74,17 @@ def explain(
         fix += ("; where an mbarrier or a pipeline guards these bytes: write before the arrival (commit), read after "
                 "the wait and before the arrival that releases them")  # fmt: skip
     return "no barrier, mbarrier or release and acquire is between the two on every path", fix
+
+
+def _one_line(verbs: set[str], barrier: str) -> tuple[str, str]:
+    """Two accesses of one block by one line of Python, between which nothing can stand but the turns of a loop."""
+    turns = f"; where the turns of a loop hand elements from thread to thread: cute.arch.{barrier}() in each turn"
+    if verbs == {"store"}:
+        return ("two threads write one element by this line",
+                f"let one thread write it (if tidx == 0), or each its own element{turns}")  # fmt: skip
+    return ("one thread reads by this line what another one writes by it",
+            "to add to elements that threads share: cute.arch.atomic_add (or atomic_max, ...); to read what another "
+            f"thread overwrites: read into a variable, cute.arch.{barrier}(), then write{turns}")  # fmt: skip
 
 
 def _meeting(calls: list[Op]) -> str:
