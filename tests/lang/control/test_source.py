@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilewright as cutlass
 import tilewright.cute as cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import StagingError
@@ -120,3 +121,43 @@ def test_notebooks_compile_each_statement_of_a_cell_by_itself(monkeypatch: pytes
     out = np.array([7], np.int32)
     names["f"](from_dlpack(out))
     assert out[0] == 4
+
+
+class Span:
+    """Methods that name their own class: a global variable, as they see it."""
+
+    __step = 2
+
+    def __init__(self, first, count):
+        self.first, self.count = first, count
+
+    @staticmethod
+    @cute.jit
+    def of(n):
+        return Span(n, n + Span.__step)
+
+    @classmethod
+    @cute.jit
+    def made(cls, n):
+        return cls(n, n) if cutlass.const_expr(cls is Span) else Span(n, 0)
+
+    @cute.jit
+    def longer(self):
+        return Span(self.first, self.count + Span.__step)
+
+
+def test_methods_name_their_own_class(staged):
+    class Local:
+        def __init__(self, n):
+            self.n = n
+
+        @staticmethod
+        @cute.jit
+        def twice(n):
+            return Local(n + n)
+
+    def program(n):
+        span = Span.of(n).longer()
+        return span.first, span.count, Span.made(n).count, Local.twice(n).n
+
+    assert staged(program, 5) == (5, 9, 5, 10)

@@ -38,8 +38,10 @@ def _compile(function: FunctionType) -> CodeType:
     outer = [name for name in free if not (owner and name == "__class__")]
     arguments = [ast.arg(name) for name in [*outer, TOOL]]
     spec = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
+    if owner and owner not in free:  # a method that names its own class means the global, not the class made here
+        body.insert(0, ast.Global([owner]))
     factory = ast.FunctionDef("_tw_factory", spec, body, [])
-    for place in (factory, body[0]):
+    for place in (factory, *body):
         ast.copy_location(place, node)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     compiled = compile(module, original.co_filename, "exec", original.co_flags & FUTURES, dont_inherit=True)
