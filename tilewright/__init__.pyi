@@ -31,6 +31,8 @@ from tilewright.lang.numbers.numeric import Float16 as Float16
 from tilewright.lang.numbers.numeric import Float32 as Float32
 from tilewright.lang.numbers.numeric import Float4E2M1FN as Float4E2M1FN
 from tilewright.lang.numbers.numeric import Float64 as Float64
+from tilewright.lang.numbers.numeric import Float6E2M3FN as Float6E2M3FN
+from tilewright.lang.numbers.numeric import Float6E3M2FN as Float6E3M2FN
 from tilewright.lang.numbers.numeric import Float8E4M3 as Float8E4M3
 from tilewright.lang.numbers.numeric import Float8E4M3FN as Float8E4M3FN
 from tilewright.lang.numbers.numeric import Float8E5M2 as Float8E5M2

@@ -74,7 +74,7 @@ def literal(elem: ScalarType, value: int | float | bool) -> Expr:
     if elem.width < 32:
         import numpy as np
 
-        bits = np.asarray(float(value)).astype(elem.dtype).view(f"uint{elem.width}")
+        bits = np.asarray(float(value)).astype(elem.dtype).view(f"uint{8 * elem.bytes}")
         return Expr(f"{elem.cuda}{{0x{int(bits):0{elem.width // 4}x}}}")
     return _float(elem, float(value))
 

@@ -11,13 +11,13 @@ from tilewright.cuda.tensormaps import encoded
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Value
 from tilewright.ir.tensormap import TENSOR_MAP
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, TF32, PtrType, ScalarType, Type, VecType
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, SUBBYTE, TF32, PtrType, ScalarType, Type, VecType
 
 FORMATS = {
     ("bool", 1): "?", ("int", 8): "b", ("int", 16): "h", ("int", 32): "i", ("int", 64): "q", ("uint", 8): "B",
     ("uint", 16): "H", ("uint", 32): "I", ("uint", 64): "Q",
 }  # fmt: skip
-FLOATS = {F16: "e", F32: "f", TF32: "f", F64: "d", BF16: "H", E4M3: "B", E5M2: "B"}
+FLOATS = {F16: "e", F32: "f", TF32: "f", F64: "d", BF16: "H", E4M3: "B", E5M2: "B", **dict.fromkeys(SUBBYTE, "B")}
 VECTOR_ALIGNMENT = 64
 
 
@@ -90,11 +90,11 @@ def _place(kind: Type) -> tuple[str, int]:
 
 def _converter(kind: Type) -> Callable[[Any], Any] | None:
     """What turns a Python number into what ``struct`` takes, where that is not the number itself."""
-    if kind in (BF16, E4M3, E5M2):
+    if kind in (BF16, E4M3, E5M2, *SUBBYTE):
         import numpy as np
 
         assert isinstance(kind, ScalarType)
-        dtype, bits = kind.dtype, f"uint{kind.width}"
+        dtype, bits = kind.dtype, f"uint{8 * kind.bytes}"
         return lambda value: int(np.asarray(value).astype(dtype).view(bits))
     if isinstance(kind, VecType):
         return encoded if kind == TENSOR_MAP else bytes

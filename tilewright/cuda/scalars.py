@@ -8,7 +8,7 @@ from tilewright.cuda.expressions import ADD, Expr, call, infix, literal
 from tilewright.cuda.vectors import before_write, elementwise_vector, materialise
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.ops import ELEMENTWISE
-from tilewright.ir.types import BOOL, FragType, MemSpace, PtrType, VecType, element_of
+from tilewright.ir.types import BOOL, U8, FragType, MemSpace, PtrType, Type, VecType, element_of
 
 BUILTIN = {
     f"{name}.{axis}": f"{builtin}.{axis}" for axis in "xyz"
@@ -34,12 +34,25 @@ def _bitcast(e: KernelEmitter, op: Op) -> None:
         _bits(e, op)
     elif isinstance(source.type, VecType) or isinstance(to, VecType):
         text = materialise(e, source) if isinstance(source.type, VecType) else e.expr(source).text
-        e.line(
-            f"{e.type_name(to)} {(name := e.name(op.result.hint or 'bits'))} = tw::bitcast<{e.type_name(to)}>({text});"
-        )
+        name = e.name(op.result.hint or "bits")
+        e.line(f"{e.type_name(to)} {name} = {_same_bits(e, text, source.type, to)};")
         e.alias(op.result, name)
     else:
         e.define(op.result, call(f"tw::bitcast<{e.type_name(to)}>", e.expr(source)))
+
+
+def _same_bits(e: KernelEmitter, text: str, source: Type, to: Type) -> str:
+    """The bits of ``text`` as ``to``; numbers of fewer than 8 bits, a byte each in vectors, go through their bytes."""
+    old, new = element_of(source), element_of(to)
+    if old.width == new.width or min(old.width, new.width) >= 8:
+        return f"tw::bitcast<{e.type_name(to)}>({text})"
+    if old.width < 8:
+        text, source = f"tw::pack<{old.width}>({text})", U8
+    if new.width < 8:
+        count = to.n * new.width // 8 if isinstance(to, VecType) else 1
+        text = text if old.width < 8 or old == U8 else f"tw::bitcast<tw::vec<uint8_t, {count}>>({text})"
+        return f"tw::unpack<{new.width}, {new.cuda}>({text})"
+    return text if new == U8 else f"tw::bitcast<{e.type_name(to)}>({text})"
 
 
 def _bits(e: KernelEmitter, op: Op) -> None:

@@ -2,7 +2,7 @@
 
 Float to integer truncates and saturates (``cvt.rzi``; a NaN gives 0, or 2**(bits-1) when f64 or a 64-bit integer is
 involved; 8 and 16 bits are the nearest to what a signed 32-bit integer would hold); float to float rounds to nearest
-even, saturating for the 8-bit floats (``satfinite``); f32 to tf32 keeps 10 fraction bits, ties away from zero
+even, saturating for floats of up to 8 bits (``satfinite``); f32 to tf32 keeps 10 fraction bits, ties away from zero
 (``cvt.rna``).
 """
 
@@ -18,7 +18,7 @@ from tilewright.ir.types import ScalarType
 
 Function = Callable[[Any], Any]
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0}
+LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0, "e2m3": 7.5, "e3m2": 28.0}
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def round_to_tf32(a: Any) -> Any:
 
 def _to_fp8(src: ScalarType, dst: ScalarType) -> Function:
     limit, dtype = F32.type(LARGEST[dst.name]), dst.dtype
-    if dst.name == "e2m1":  # has no NaN: the largest number stands for it
+    if dst.width < 8:  # no NaN: the largest number stands for it, as PTX has it
         return lambda a: np.nan_to_num(np.clip(a.astype(F32), -limit, limit), nan=float(limit)).astype(dtype)
     return lambda a: np.clip(a.astype(F32), -limit, limit).astype(dtype)
 
@@ -82,3 +82,20 @@ def _float_to_integer(src: ScalarType, dst: ScalarType) -> Function:
         return np.where(inside, plain, edge).astype(dtype)[()]
 
     return convert
+
+
+def bytes_of(codes: Any, width: int) -> Any:
+    """Numbers of ``width`` bits, a byte each (``[..., n]``, in its low bits), without gaps: the first in the lowest
+    bits."""
+    bits = np.unpackbits(codes[..., None], axis=-1, count=width, bitorder="little")
+    return np.packbits(bits.reshape(*codes.shape[:-1], -1), axis=-1, bitorder="little")
+
+
+def codes_of(packed: Any, width: int) -> Any:
+    """The inverse of :func:`bytes_of`.
+
+    >>> codes_of(np.array([0x21, 0x43], np.uint8), 4), bytes_of(np.array([1, 2, 3, 4], np.uint8), 4)
+    (array([1, 2, 3, 4], dtype=uint8), array([33, 67], dtype=uint8))
+    """
+    bits = np.unpackbits(packed, axis=-1, bitorder="little")
+    return np.packbits(bits.reshape(*packed.shape[:-1], -1, width), axis=-1, bitorder="little")[..., 0]

@@ -69,10 +69,10 @@ class ScalarType(Type):
 
     @property
     def dtype(self) -> Any:
-        """The NumPy dtype of one element; bf16 and the 8-bit floats come from ml_dtypes, tf32 is held as float32."""
+        """The NumPy dtype of one element; bf16 and floats of up to 8 bits come from ml_dtypes, tf32 is float32."""
         import numpy as np
 
-        if self.numpy_name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"):
+        if self.numpy_name == "bfloat16" or self.numpy_name.startswith(("float8_", "float6_", "float4_")):
             import ml_dtypes
 
             return np.dtype(getattr(ml_dtypes, self.numpy_name))
@@ -81,13 +81,12 @@ class ScalarType(Type):
 
 @dataclass(frozen=True, repr=False)
 class VecType(Type):
-    """An SSA vector of ``n`` elements: the value of a TensorSSA, a wide load, or an operand of a wide store."""
+    """An SSA vector of ``n`` elements: the value of a TensorSSA, a wide load, or an operand of a wide store.
+
+    Elements of 4 and 6 bits lie in a byte each, as scalars of theirs do; ``bitcast`` packs them."""
 
     elem: ScalarType
     n: int
-
-    def __post_init__(self) -> None:
-        _whole_bytes(self.elem)
 
     def __repr__(self) -> str:
         return f"vec<{self.elem}, {self.n}>"
@@ -126,7 +125,7 @@ class PtrType(Type):
 def _whole_bytes(elem: ScalarType) -> None:
     if 1 < elem.width < 8:
         raise ConstraintError(
-            f"kernels do not hold numbers of {elem.width} bits ({elem}) yet: keep them packed in bytes (Uint8)"
+            f"numbers of {elem.width} bits ({elem}) have neither addresses nor registers of their own: their bytes have"
         )
 
 
@@ -146,7 +145,11 @@ F32 = ScalarType("f32", "float", 32, "float32", "float")
 F64 = ScalarType("f64", "float", 64, "float64", "double")
 E4M3 = ScalarType("e4m3", "float", 8, "float8_e4m3fn", "tw::e4m3")
 E5M2 = ScalarType("e5m2", "float", 8, "float8_e5m2", "tw::e5m2")
-E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "")  # on the host only: kernels hold pairs of them as bytes
+# Smaller than a byte: scalars and vectors only. Memory and registers hold them packed in bytes.
+E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "tw::e2m1")
+E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3")
+E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2")
+SUBBYTE = (E2M1, E2M3, E3M2)
 
 SCALARS: dict[str, ScalarType] = {
     t.name: t for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, TF32, F32, F64, E4M3, E5M2)

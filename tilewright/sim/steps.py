@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.ir.arithmetic import TABLE, on_lanes
-from tilewright.ir.casts import cast
+from tilewright.ir.casts import bytes_of, cast, codes_of
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.types import I64, PtrType, VecType, element_of
 from tilewright.sim import memory_steps
@@ -104,6 +104,10 @@ def _bitcast(op: Op, operands: list[int], results: list[int]) -> Closure:
     source, target = op.operands[0].type, op.result.type
     dtype = element_of(target).dtype
     into, outof = isinstance(target, VecType), isinstance(source, VecType)
+    if into and outof and element_of(source).width != element_of(target).width:
+        old, new = element_of(source).width, element_of(target).width
+        if min(old, new) < 8:
+            return _repacked(a, d, old, new, dtype)
 
     def run(g: Any, s: list[Any]) -> None:
         v = s[a]
@@ -113,6 +117,17 @@ def _bitcast(op: Op, operands: list[int], results: list[int]) -> Closure:
         s[d] = seen[..., 0] if outof and not into else seen
         if np.ndim(s[d]) == 0:
             s[d] = s[d][()]
+
+    return run
+
+
+def _repacked(a: int, d: int, width: int, to: int, dtype: Any) -> Closure:
+    """A bitcast of vectors of which one has numbers that share bytes."""
+
+    def run(g: Any, s: list[Any]) -> None:
+        v = np.ascontiguousarray(s[a]).view(np.uint8)
+        packed = bytes_of(v, width) if width < 8 else v
+        s[d] = (codes_of(packed, to) if to < 8 else packed).view(dtype)
 
     return run
 

@@ -10,7 +10,7 @@ from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.ir.types import ScalarType, scalar_of
+from tilewright.ir.types import SUBBYTE, ScalarType, scalar_of
 from tilewright.lang.numbers.numeric import Boolean, unwrap, wrap
 from tilewright.layout import Layout, recast_layout, size
 from tilewright.layout.drawn import Drawn
@@ -179,7 +179,7 @@ class CopyAtom(Atom):
         self.layout_ref_tv = self._in_values(instruction.ref_bits)
 
     def _in_values(self, bits: Layout) -> Layout:
-        width = 8 * self.scalar.bytes
+        width = bits_in_memory(self.scalar)
         made: Layout = recast_layout(width, 1, bits)
         if size(made[0]) != size(self.thr_id) or size(bits[1]) > 1 and size(bits[1]) < width:
             raise ConstraintError(
@@ -209,6 +209,11 @@ class CopyAtom(Atom):
         ]  # fmt: skip
 
 
+def bits_in_memory(scalar: ScalarType) -> int:
+    """What an element takes: 4 or 6 bits where several share a byte, else whole bytes."""
+    return scalar.width if scalar in SUBBYTE else 8 * scalar.bytes
+
+
 def _scalar(value_type: Any) -> ScalarType:
     try:
         return scalar_of(value_type)
@@ -236,7 +241,7 @@ def make_copy_atom(
     ``num_bits_per_copy`` is what one instruction of one thread moves; when left out, the universal copy moves one
     element and ``cute.copy`` widens it as far as layouts and alignment allow.
     """
-    width = 8 * _scalar(copy_internal_type).bytes
+    width = bits_in_memory(_scalar(copy_internal_type))
     if num_bits_per_copy and num_bits_per_copy % width:
         raise ConstraintError(
             f"num_bits_per_copy={num_bits_per_copy} is not a multiple of the {width} bits of {copy_internal_type}"

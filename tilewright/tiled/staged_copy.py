@@ -6,14 +6,14 @@ from typing import Any, Never, TypedDict, Unpack
 
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.universal import UniversalCopy
-from tilewright.errors import ConstraintError, unknown_keyword
+from tilewright.errors import ConstraintError, TilewrightError, unknown_keyword
 from tilewright.ir.builder import Builder
 from tilewright.ir.effects import Access
 from tilewright.ir.types import F32, TF32, MemSpace, ScalarType
-from tilewright.lang.numbers.numeric import wrap
+from tilewright.lang.numbers.numeric import Uint8, wrap
 from tilewright.lang.tensors.access import need_no_fraction
-from tilewright.lang.tensors.algebra import make_rmem_tensor
-from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.algebra import make_rmem_tensor, recast_tensor
+from tilewright.lang.tensors.pointer import Pointer, is_packed
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
 from tilewright.tiled.atom import CopyAtom
@@ -69,12 +69,30 @@ def copy(
     for name in options:
         raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
     check_types(atom.instruction, src, dst, atom.scalar)
+    if is_packed(src.element_type):
+        atom, src, dst = _as_bytes(atom, src, dst)
     instruction = atom.instruction
     if instruction.auto and pred is None:
         _check_rest_modes(atom, src.linear, dst.linear)
         return autovec_copy(src, dst)
     _stage(atom, src, dst, split_modes(atom, src, dst), pred)
     return None
+
+
+def _as_bytes(atom: CopyAtom, src: Tensor, dst: Tensor) -> tuple[CopyAtom, Tensor, Tensor]:
+    """The same copy with the bytes of elements that share them."""
+    why = "elements of one byte are not neighbours"
+    try:
+        atom, bytes_ = CopyAtom(atom.instruction, Uint8), [recast_tensor(x, Uint8) for x in (src, dst)]
+        bits = [size(x.linear) * x.element_type.width for x in (src, dst)]
+        if [size(x.linear) * 8 for x in bytes_] == bits:
+            return atom, bytes_[0], bytes_[1]
+    except TilewrightError as error:
+        why = str(error)
+    raise ConstraintError(
+        f"{atom.instruction}: elements of {src.element_type.width} bits are copied as bytes, and those of "
+        f"{src.linear} and {dst.linear} do not come in whole ones: {why}"
+    )
 
 
 def check_types(atom: Any, src: Tensor, dst: Tensor, expected: ScalarType | None = None) -> None:

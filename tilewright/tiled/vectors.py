@@ -11,7 +11,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.lang.tensors.access import WIDEST, Place, element_count, places, runs
 from tilewright.lang.tensors.algebra import make_rmem_tensor
-from tilewright.lang.tensors.pointer import Pointer, element_bytes
+from tilewright.lang.tensors.pointer import Pointer, element_bytes, is_packed
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import make_layout
 from tilewright.tiled.provenance import remember_filled
@@ -26,6 +26,8 @@ def autovec_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -
     from tilewright.tiled.staged_copy import check_types
 
     check_types("autovec_copy", src, dst)
+    if is_packed(src.element_type):
+        return dst.store(src.load())
     count = element_count(src.linear, "autovec_copy")
     if count != element_count(dst.linear, "autovec_copy"):
         raise ConstraintError(f"autovec_copy: {src} and {dst} differ in size")
@@ -42,6 +44,7 @@ def autovec_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -
         staging = make_rmem_tensor(make_layout(src.linear.shape), src.element_type)
         _move(staging, src, count, store=False)
         _move(staging, dst, count, store=True)
+    return None
 
 
 def _vector_like(vector: Value, dst: Tensor) -> Any:

@@ -37,6 +37,13 @@ template <int Mantissa, int Bias, int Infinity, int NaN> __device__ __forceinlin
   return bitcast<float>(result | uint32_t(bits & 0x80) << 24);
 }
 
+// Floats of `Width` < 8 bits, in the low bits of a byte. They have neither infinity nor NaN: the largest stands for a NaN.
+template <int Width, int Mantissa, int Bias> __device__ __forceinline__ uint8_t small_bits(float x) {
+  constexpr int largest = (1 << (Width - 1)) - 1;
+  const uint8_t bits = fp8_bits<Mantissa, Bias, largest, largest>(x);
+  return x != x ? largest : uint8_t((bits & largest) | bits >> 7 << (Width - 1));
+}
+
 __device__ __forceinline__ uint8_t e4m3_bits(float x) { return fp8_bits<3, 7, 0x7e, 0x7f>(x); }
 __device__ __forceinline__ uint8_t e5m2_bits(float x) { return fp8_bits<2, 15, 0x7b, 0x7f>(x); }
 __device__ __forceinline__ float e4m3_value(uint8_t bits) { return fp8_value<3, 7, 0x80, 0x7f>(bits); }

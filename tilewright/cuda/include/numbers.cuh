@@ -38,6 +38,23 @@ struct e5m2 {
   __device__ __forceinline__ explicit operator float() const { return float(f16{uint16_t(bits << 8)}); }
 };
 
+// Fewer than 8 bits, in the low bits of a byte. The magnitude is put where f16 has the low bits of its exponent and the high
+// ones of its fraction; the product moves the exponent's bias. It is exact, of subnormal numbers too.
+template <int Width, int Fraction> __device__ __forceinline__ uint32_t f16_place(uint8_t bits) {
+  return (bits & ((1 << (Width - 1)) - 1)) << (10 - Fraction) | (bits >> (Width - 1) & 1) << 15;
+}
+#define TW_SMALL(T, WIDTH, FRACTION, BIAS)                                                             \
+  struct T {                                                                                           \
+    uint8_t bits;                                                                                      \
+    __device__ __forceinline__ explicit operator float() const {                                       \
+      return float(f16{uint16_t(f16_place<WIDTH, FRACTION>(bits))}) * float(1 << (15 - BIAS));         \
+    }                                                                                                  \
+  };
+TW_SMALL(e2m1, 4, 1, 1)
+TW_SMALL(e2m3, 6, 3, 1)
+TW_SMALL(e3m2, 6, 2, 3)
+#undef TW_SMALL
+
 // to<T>(x): conversion to the numbers above, rounded to nearest even; to 8 bits it saturates to the largest finite one.
 template <class T> __device__ __forceinline__ T to(float x);
 template <> __device__ __forceinline__ f16 to<f16>(float x) {
@@ -68,6 +85,9 @@ template <> __device__ __forceinline__ e5m2 to<e5m2>(float x) {
   return e5m2{e5m2_bits(x)};
 #endif
 }
+template <> __device__ __forceinline__ e2m1 to<e2m1>(float x) { return e2m1{small_bits<4, 1, 1>(x)}; }
+template <> __device__ __forceinline__ e2m3 to<e2m3>(float x) { return e2m3{small_bits<6, 3, 1>(x)}; }
+template <> __device__ __forceinline__ e3m2 to<e3m2>(float x) { return e3m2{small_bits<6, 2, 3>(x)}; }
 template <class T> __device__ __forceinline__ T to(double x) { return to<T>(float(x)); }
 template <> __device__ __forceinline__ f16 to<f16>(double x) {
   f16 r;
@@ -148,6 +168,15 @@ __device__ __forceinline__ void convert_two(e5m2* to, float a, float b) {
 #endif
 }
 
+#define TW_SMALL(T)                                                                                    \
+  __device__ __forceinline__ void convert_two(T* to, float a, float b) {                               \
+    to[0] = tw::to<T>(a), to[1] = tw::to<T>(b);                                                        \
+  }
+TW_SMALL(e2m1)
+TW_SMALL(e2m3)
+TW_SMALL(e3m2)
+#undef TW_SMALL
+
 // -x, in a form that ptxas does not recognise: on sm_90, CUDA 13.0 merges min(a, min(b, -c)) (and max) into one
 // instruction and loses the sign of c.
 __device__ __forceinline__ int negate(int x) {
@@ -170,6 +199,15 @@ __device__ __forceinline__ f16x2 widen_two(e4m3 a, e4m3 b) {
 #endif
 }
 __device__ __forceinline__ f16x2 widen_two(e5m2 a, e5m2 b) { return f16x2{uint32_t(a.bits) << 8 | uint32_t(b.bits) << 24}; }
+#define TW_SMALL(T, WIDTH, FRACTION, SCALE)                                                            \
+  __device__ __forceinline__ f16x2 widen_two(T a, T b) {                                               \
+    const uint32_t low = f16_place<WIDTH, FRACTION>(a.bits), high = f16_place<WIDTH, FRACTION>(b.bits); \
+    return f16x2{low | high << 16} * f16x2{SCALE};                                                     \
+  }
+TW_SMALL(e2m1, 4, 1, 0x74007400)  // 2^14 = 2^(15 - 1), twice
+TW_SMALL(e2m3, 6, 3, 0x74007400)
+TW_SMALL(e3m2, 6, 2, 0x6c006c00)  // 2^12 = 2^(15 - 3)
+#undef TW_SMALL
 
 // ---- what C++ lacks --------------------------------------------------------------------------------------------------
 

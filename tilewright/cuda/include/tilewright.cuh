@@ -71,6 +71,35 @@ template <class From, int N> __device__ __forceinline__ vec<f16, N> widen(const 
   return to;
 }
 
+// ---- numbers of fewer than 8 bits, one a byte in vectors, and their bytes without gaps ---------------------------------
+
+template <int Width, class T, int N> __device__ __forceinline__ vec<uint8_t, N * Width / 8> pack(const vec<T, N>& from) {
+  uint32_t words[(N * Width + 31) / 32] = {};
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const int at = i * Width, shift = at % 32;
+    words[at / 32] |= uint32_t(from[i].bits) << shift;
+    if (shift + Width > 32) words[at / 32 + 1] |= uint32_t(from[i].bits) >> (32 - shift);
+  }
+  vec<uint8_t, N * Width / 8> to;
+  memcpy(&to, words, sizeof(to));
+  return to;
+}
+
+template <int Width, class T, int Bytes> __device__ __forceinline__ vec<T, Bytes * 8 / Width> unpack(const vec<uint8_t, Bytes>& from) {
+  uint32_t words[(Bytes + 3) / 4] = {};
+  memcpy(words, &from, Bytes);
+  vec<T, Bytes * 8 / Width> to;
+#pragma unroll
+  for (int i = 0; i < Bytes * 8 / Width; ++i) {
+    const int at = i * Width, shift = at % 32;
+    uint32_t bits = words[at / 32] >> shift;
+    if (shift + Width > 32) bits |= words[at / 32 + 1] << (32 - shift);
+    to[i].bits = uint8_t(bits & ((1 << Width) - 1));
+  }
+  return to;
+}
+
 // ---- memory: N contiguous numbers in accesses of `Bytes` bytes (what the pointer's alignment allows) -----------------
 
 template <int Bytes> struct word;

@@ -16,7 +16,8 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.types import SCALARS
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 from tilewright.lang.numbers.facts import EXTENT_BOUND
-from tilewright.lang.numbers.numeric import TFloat32, class_of
+from tilewright.lang.numbers.numeric import Float4E2M1FN, TFloat32, class_of
+from tilewright.lang.tensors.pointer import element_bits, is_packed
 
 SERVED = "_served_on_cuda"
 """An attribute of the tensors that a program believes to be on the GPU, while the CPU serves it."""
@@ -37,12 +38,12 @@ class Array(NamedTuple):
     @property
     def bounds(self) -> tuple[int, int]:
         """``[low, high)``: the bytes that the elements take."""
-        size = self.dtype.bytes
         if 0 in self.shape:
             return self.address, self.address
-        reach = [(n - 1) * d * size for n, d in zip(self.shape, self.stride, strict=True)]
-        low = self.address + sum(r for r in reach if r < 0)
-        return low, self.address + sum(r for r in reach if r > 0) + size
+        bits = element_bits(self.dtype)
+        reach = [(n - 1) * d * bits for n, d in zip(self.shape, self.stride, strict=True)]
+        low = self.address + sum(r for r in reach if r < 0) // 8
+        return low, self.address - (-sum(r for r in reach if r > 0) - bits) // 8
 
     @property
     def on_cpu(self) -> bool:
@@ -94,8 +95,31 @@ def _torch(x: Any) -> Array:
         )
     device = "cpu" if x.device.type == "cpu" else f"cuda:{x.device.index or 0}"
     if type(x).__name__ in _WITHOUT_MEMORY:
-        return Array(0, device, tuple(map(int, x.shape)), tuple(map(int, x.stride())), numeric_of_dtype(x.dtype), None)
-    return Array(x.data_ptr(), device, tuple(x.shape), tuple(x.stride()), numeric_of_dtype(x.dtype), x)
+        address, shape, stride, owner = 0, tuple(map(int, x.shape)), tuple(map(int, x.stride())), None
+    else:
+        address, shape, stride, owner = x.data_ptr(), tuple(x.shape), tuple(x.stride()), x
+    if str(x.dtype) == PAIRS:
+        return _in_pairs(address, device, shape, stride, owner)
+    return Array(address, device, shape, stride, numeric_of_dtype(x.dtype), owner)
+
+
+PAIRS = "torch.float4_e2m1fn_x2"
+"""PyTorch's type of two 4-bit floats in a byte; its shapes and strides count bytes."""
+
+
+def _in_pairs(address: int, device: str, shape: tuple[int, ...], stride: tuple[int, ...], owner: Any) -> Array:
+    """A tensor of pairs as one of the 4-bit floats themselves: the mode of stride 1 is twice as long, and other strides
+    are twice as large."""
+    units = [i for i, d in enumerate(stride) if d == 1 and shape[i] > 1] or [i for i, d in enumerate(stride) if d == 1]
+    if len(units) != 1:
+        raise ArgumentError(
+            f"a tensor of {PAIRS} with strides {stride} and shape {shape}: one mode of stride 1 has the pairs, and "
+            f"{'several have it' if units else 'none has it'}"
+        )
+    (pairs,) = units
+    doubled = tuple([2 * n if i == pairs else n for i, n in enumerate(shape)])
+    steps = tuple([1 if i == pairs else 2 * d for i, d in enumerate(stride)])
+    return Array(address, device, doubled, steps, Float4E2M1FN, owner)
 
 
 def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
@@ -116,7 +140,13 @@ def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
             )
         stride = tuple(int(s) // dtype.itemsize for s in strides)
     address, readonly = interface["data"]
-    return Array(int(address), device, shape, stride, numeric_of_dtype(dtype), x, bool(readonly) or _immutable(x))
+    numeric = numeric_of_dtype(dtype)
+    if is_packed(numeric):
+        raise ArgumentError(
+            f"an array of dtype {dtype} keeps one number of {numeric.width} bits in a byte, and kernels read them "
+            f"without gaps: pass the packed bytes (uint8), and see them in the kernel by cute.recast_tensor(x, {numeric})"
+        )
+    return Array(int(address), device, shape, stride, numeric, x, bool(readonly) or _immutable(x))
 
 
 def _cuda_device(x: Any) -> str:

@@ -18,7 +18,8 @@ from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, is_number, unwrap
 from tilewright.lang.tensors.access import need_no_fraction
-from tilewright.lang.tensors.pointer import HostPointer, element_bytes
+from tilewright.lang.tensors.packed import group
+from tilewright.lang.tensors.pointer import HostPointer, element_bytes, is_packed
 from tilewright.lang.tensors.tensor import Tensor, dynamic_leaves
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import crd2idx, idx2crd, slice_and_offset
@@ -140,10 +141,11 @@ class HostTensor(Tensor):
                     f"mark_layout_dynamic(leading_dim={leading_dim}): that mode has stride "
                     f"{array.stride[leading_dim]}, not 1, in {self._text()}"
                 )
-        shape = tuple([_extent(n) for n in array.shape])
+        unit = _in_whole_bytes(array)
+        shape = tuple([_extent(n, unit if i == leading_dim else 1) for i, n in enumerate(array.shape)])
         wide = self.engine.wide
         stride = tuple(
-            [1 if i == leading_dim else 0 if d == 0 else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)]
+            [1 if i == leading_dim else 0 if d == 0 else _dynamic(d, unit, wide) for i, d in enumerate(array.stride)]
         )
         return self._mark(shape, stride)
 
@@ -155,8 +157,9 @@ class HostTensor(Tensor):
         """
         self._need_flat("mark_all_dynamic")
         array, wide = self.array, self.engine.wide
-        shape = tuple([_extent(n) for n in array.shape])
-        stride = tuple([1 if i == contiguous else _dynamic(d, 1, wide) for i, d in enumerate(array.stride)])
+        unit = _in_whole_bytes(array)
+        shape = tuple([_extent(n, unit if i == contiguous else 1) for i, n in enumerate(array.shape)])
+        stride = tuple([1 if i == contiguous else _dynamic(d, unit, wide) for i, d in enumerate(array.stride)])
         return self._mark(shape, stride)
 
     def mark_compact_shape_dynamic(
@@ -202,6 +205,11 @@ class HostTensor(Tensor):
         import numpy as np
 
         owner = self.array.owner
+        if is_packed(self.element_type):
+            raise ArgumentError(
+                f"NumPy has no arrays of {self.element_type} without gaps: look at the bytes of the array that "
+                f"{self!r} was made from"
+            )
         if owner is None:
             raise ArgumentError(f"{self!r} has no elements: it stands for an argument when compiling, without memory")
         if self.device != "cpu":
@@ -362,6 +370,12 @@ def _dynamic(number: int, divisibility: int = 1, wide: bool = False) -> Integer:
     bound = EXTENT_BOUND[64 if wide else 32]
     leaf.facts = Facts(number >= 0, divisibility, bound if number < bound else None)
     return leaf
+
+
+def _in_whole_bytes(array: Array) -> int:
+    """What divides the run-time extents and strides of an array whose elements share bytes: its frameworks count
+    bytes. 1 for others."""
+    return group(array.dtype)[0] if is_packed(array.dtype) else 1
 
 
 def _extent(number: int, divisibility: int = 1) -> Integer:

@@ -14,7 +14,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.target import MOST_SMEM, architecture
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import NumericMeta, Uint8, wrap
-from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer, element_bits, element_bytes, pointer_to, recast_ptr, storage
 from tilewright.lang.tensors.struct import Struct, StructType
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout.composed import ComposedLayout
@@ -69,9 +69,9 @@ class SmemAllocator:
         ip: Any = None,
     ) -> Pointer:
         """A pointer to ``num_elems`` fresh elements."""
-        size = element_bytes(element_type)
-        offset = self._reserve(size * num_elems, max(byte_alignment or 1, size))
-        return _place(offset, size * num_elems, element_type, "smem")
+        size = -(-element_bits(element_type) * num_elems // 8)
+        offset = self._reserve(size, max(byte_alignment or 1, element_bytes(element_type)))
+        return _place(offset, size, element_type, "smem")
 
     def allocate_tensor(
         self,
@@ -100,7 +100,8 @@ class SmemAllocator:
         if not is_static(layout):
             raise ConstraintError(f"allocate_tensor: shared memory needs a static layout, not {layout}")
         size = element_bytes(element_type)
-        spans = [_span(swizzle), _span(layout.inner, size) if isinstance(layout, ComposedLayout) else 1]
+        own = layout.inner if isinstance(layout, ComposedLayout) else None
+        spans = [_span(swizzle), -(-_span(own, element_bits(element_type)) // 8)]
         align = max(byte_alignment, size, *spans)
         size = size_in_bytes(element_type, layout, swizzle)
         pointer = _place(self._reserve(size, min(align, BASE_ALIGNMENT)), size, element_type, "smem")
@@ -116,7 +117,7 @@ class SmemAllocator:
 
 
 def _span(swizzle: Any, unit: int = 1) -> int:
-    """The bytes of the blocks that ``swizzle`` permutes, when it counts units of so many bytes."""
+    """The size of the blocks that ``swizzle`` permutes, when it counts units of this size."""
     bits = getattr(swizzle, "bits", 0)
     return unit << (bits + swizzle.base + abs(swizzle.shift)) if bits else 1
 
@@ -124,7 +125,7 @@ def _span(swizzle: Any, unit: int = 1) -> int:
 def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:
     """A pointer to a static place, with all the alignment that its offset has."""
     align = math.gcd(offset, BASE_ALIGNMENT) if offset else BASE_ALIGNMENT
-    return Pointer(Builder.current().smem_alloc(offset, size, align, dtype.ir_type, name), dtype)
+    return pointer_to(dtype, Builder.current().smem_alloc(offset, size, align, storage(dtype), name))
 
 
 def get_dyn_smem(element_type: Any, alignment: int = 1024, *, loc: Any = None, ip: Any = None) -> Pointer:
@@ -140,7 +141,8 @@ def get_dyn_smem(element_type: Any, alignment: int = 1024, *, loc: Any = None, i
     >>> per_thread(keep)[:4]
     [0, 1, 4, 9]
     """
-    return Pointer(Builder.current().smem_alloc(0, 0, min(alignment, 1024), element_type.ir_type, "smem"), element_type)
+    base = Builder.current().smem_alloc(0, 0, min(alignment, 1024), storage(element_type), "smem")
+    return pointer_to(element_type, base)
 
 
 def get_dyn_smem_size(*, loc: Any = None, ip: Any = None) -> int:

@@ -31,6 +31,7 @@ from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
 from tilewright.lang.numbers import factors, facts, operators
 from tilewright.lang.numbers.facts import Facts
+from tilewright.lang.numbers.held import Held as Held
 from tilewright.lang.numbers.literals import convertible, plain_number
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.layout.ints import RuntimeInt
@@ -213,15 +214,6 @@ ARITHMETIC = {
     "floordiv": "floordiv", "mod": "floormod", "pow": "pow",
 }  # fmt: skip
 BITWISE = {"and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr"}
-
-
-class Held:
-    """A number that lies in memory (the member of a struct): ``load`` reads it, where it is used as a number."""
-
-    __slots__ = ()
-
-    def load(self) -> Any:
-        raise NotImplementedError
 
 
 def is_number(x: Any) -> bool:
@@ -420,12 +412,31 @@ class Float8E5M2(Float, ir_type=ir.E5M2):
 
 
 class Float4E2M1FN(Float, ir_type=ir.E2M1):
-    """4-bit float with 2 exponent bits, +-0 to +-6, no infinity, no NaN: a storage format, two in a byte.
-
-    Numbers of the host; kernels hold the bytes.
+    """4-bit float with 2 exponent bits, +-0 to +-6, no infinity, no NaN: a storage format, two in a byte, the first in
+    the low bits.
 
     >>> [Float4E2M1FN(x).value for x in (0.7, 1.2, 2.4, 5.5, 100.0, -0.3)], Float4E2M1FN.width
     ([0.5, 1.0, 2.0, 6.0, 6.0, -0.5], 4)
+    """
+
+    __slots__ = ()
+
+
+class Float6E2M3FN(Float, ir_type=ir.E2M3):
+    """6-bit float with 2 exponent bits, +-0 to +-7.5, no infinity, no NaN: a storage format, four in three bytes.
+
+    >>> Float6E2M3FN(1.3), Float6E2M3FN(-100.0), Float6E2M3FN.width
+    (Float6E2M3FN(1.25), Float6E2M3FN(-7.5), 6)
+    """
+
+    __slots__ = ()
+
+
+class Float6E3M2FN(Float, ir_type=ir.E3M2):
+    """6-bit float with 3 exponent bits, +-0 to +-28, no infinity, no NaN: a storage format, four in three bytes.
+
+    >>> Float6E3M2FN(1.3), Float6E3M2FN(100.0)
+    (Float6E3M2FN(1.25), Float6E3M2FN(28.0))
     """
 
     __slots__ = ()
@@ -483,8 +494,6 @@ def _convert(value: Any, kind: ScalarType) -> Any:
         raise StagingError(f"{value.type} is no scalar: a {operators.CLASS_OF[kind].__name__} needs one number")
     if value.type == kind:
         return value
-    if kind == ir.E2M1:
-        raise StagingError("Float4E2M1FN: kernels do not convert to 4-bit floats yet; they hold pairs as bytes (Uint8)")
     builder = Builder.current()
     if kind == ir.BOOL:
         return builder.compare("ne", value, builder.constant(value.type, 0))

@@ -102,13 +102,13 @@ class NumericMeta(type):
 
     @property
     def inf(cls) -> float:
-        if cls.ir_type in (ir.E4M3,) or not cls.is_float:
+        if cls.ir_type in (ir.E4M3, *ir.SUBBYTE) or not cls.is_float:
             raise AttributeError(f"{cls.__name__} has no infinity")
         return float("inf")
 
     @property
     def nan(cls) -> float:
-        if not cls.is_float:
+        if cls.ir_type in ir.SUBBYTE or not cls.is_float:
             raise AttributeError(f"{cls.__name__} has no NaN")
         return float("nan")
 

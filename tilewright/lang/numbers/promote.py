@@ -8,9 +8,9 @@ wins, Float16 with BFloat16 meet in Float32. The 8-bit floats and TFloat32 are s
 from __future__ import annotations
 
 from tilewright.ir.fold import normalise
-from tilewright.ir.types import BF16, BOOL, E2M1, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType
+from tilewright.ir.types import BF16, BOOL, E4M3, E5M2, F16, F32, F64, I32, SUBBYTE, TF32, ScalarType
 
-STORAGE_ONLY = (E2M1, E4M3, E5M2, TF32)
+STORAGE_ONLY = (*SUBBYTE, E4M3, E5M2, TF32)
 
 
 def common(a: ScalarType, b: ScalarType) -> ScalarType:

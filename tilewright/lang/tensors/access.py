@@ -16,7 +16,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.types import BOOL, ScalarType, VecType
 from tilewright.lang.numbers.numeric import Integer, unwrap
 from tilewright.lang.numbers.operators import CLASS_OF
-from tilewright.lang.tensors.pointer import Pointer, element_bytes
+from tilewright.lang.tensors.pointer import Pointer, element_bytes, is_packed
 from tilewright.layout.coords import offset_of
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import size
@@ -173,6 +173,8 @@ def _chunks(pointer: Pointer, where: Sequence[Place]) -> Iterator[tuple[Pointer,
 
 def load_memory(pointer: Pointer, where: Sequence[Place]) -> Value:
     """All elements as one vector, in the order of ``where``."""
+    if is_packed(pointer.dtype):
+        return pointer.load_places(where)  # type: ignore[attr-defined,no-any-return]  # PackedPointer's
     builder = Builder.current()
     parts, order = [], []
     for at, offset, members in _chunks(pointer, where):
@@ -185,8 +187,11 @@ def load_memory(pointer: Pointer, where: Sequence[Place]) -> Value:
 
 def store_memory(pointer: Pointer, where: Sequence[Place], value: Value) -> None:
     """Write the elements of the vector ``value`` to ``where``."""
+    if is_packed(pointer.dtype):
+        return pointer.store_places(where, value)  # type: ignore[attr-defined,no-any-return]  # PackedPointer's
     builder = Builder.current()
     assert isinstance(value.type, VecType)
     for at, offset, members in _chunks(pointer, where):
         part = builder.shuffle(value, members) if len(members) > 1 else builder.extract(value, members[0])
         builder.store(at.value(offset), part)
+    return None

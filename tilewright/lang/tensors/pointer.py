@@ -17,7 +17,7 @@ from tilewright.errors import ArgumentError, ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
-from tilewright.ir.types import I64, MemSpace, PtrType, Type
+from tilewright.ir.types import I64, SUBBYTE, U8, MemSpace, PtrType, ScalarType, Type
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
 from tilewright.lang.numbers.numeric import Held, Int32, Integer, class_of, is_number, unwrap, wrap
@@ -42,6 +42,30 @@ _SPACES = {space: MemSpace(space.value) for space in AddressSpace}
 
 def element_bytes(dtype: Any) -> int:
     return dtype.ir_type.bytes  # type: ignore[no-any-return]
+
+
+def element_bits(dtype: Any) -> int:
+    """What an element takes in memory."""
+    return dtype.width if is_packed(dtype) else 8 * element_bytes(dtype)
+
+
+def is_packed(dtype: Any) -> bool:
+    """Whether elements share bytes: the floats of 4 and 6 bits."""
+    return dtype.ir_type in SUBBYTE
+
+
+def storage(dtype: Any) -> ScalarType:
+    """What pointers to elements of ``dtype`` point to in the IR."""
+    return U8 if is_packed(dtype) else dtype.ir_type  # type: ignore[no-any-return]
+
+
+def pointer_to(dtype: Any, base: Value, wide: bool = False) -> Pointer:
+    """A pointer to elements of ``dtype`` from an address of the IR, a ``ptr<storage(dtype)>``."""
+    if not is_packed(dtype):
+        return Pointer(base, dtype, wide=wide)
+    from tilewright.lang.tensors.packed import PackedPointer
+
+    return PackedPointer(Pointer(base, class_of(U8), wide=wide), dtype)
 
 
 @explained
@@ -164,6 +188,13 @@ class Pointer:
 
     # -- access --------------------------------------------------------------------------------------------------
 
+    def load_place(self, place: tuple[Any, int]) -> Value:
+        """The element (run-time part, static part) on, as an operand of the IR."""
+        return Builder.current().load((self + place[0]).value(place[1]))
+
+    def store_place(self, place: tuple[Any, int], value: Value) -> None:
+        Builder.current().store((self + place[0]).value(place[1]), value)
+
     def load(self, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> Any:
         """The element ``offset`` elements on."""
         return wrap(Builder.current().load((self + offset).value()))
@@ -264,7 +295,7 @@ class HostPointer(Pointer):
         self, base: DevicePointer, dtype: Any, space: MemSpace, align: int, wide: bool = False, on_cpu: bool = False
     ) -> None:
         super().__init__(base, dtype, wide=wide)
-        self._kind = PtrType(dtype.ir_type, space, align)
+        self._kind = PtrType(storage(dtype), space, align)
         self.on_cpu = on_cpu
         """Whether it points into an array of the CPU."""
 
@@ -287,7 +318,23 @@ class HostPointer(Pointer):
 
     def device_pointer(self) -> DevicePointer:
         assert isinstance(self.base, DevicePointer)
-        return self.base._replace(address=self.base.address + self.const * element_bytes(self.dtype))
+        return self.base._replace(address=self.base.address + self._const_bytes())
+
+    def _const_bytes(self) -> int:
+        whole, bits = divmod(self.const * element_bits(self.dtype), 8)
+        if bits:
+            raise ArgumentError(f"element {self.const} of {self.dtype} begins inside a byte: no pointer points there")
+        return whole
+
+    @property
+    def alignment(self) -> int:
+        return math.gcd(self.base_align, self._const_bytes()) if self.const else self.base_align
+
+    max_alignment = alignment
+
+    def toint(self, *, loc: Any = None, ip: Any = None) -> Any:
+        assert isinstance(self.base, DevicePointer)
+        return self.base.address + self._const_bytes()
 
     def value(self, extra: int = 0) -> Value:
         raise StagingError("a host pointer has no place in a kernel: pass it (or its tensor) as an argument")
@@ -299,10 +346,15 @@ class HostPointer(Pointer):
         return [PtrType(self._kind.elem, self._kind.space, self.alignment)]
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Pointer:
-        return Pointer(values[0], self.dtype, wide=self.wide)
+        return pointer_to(self.dtype, values[0], self.wide)
 
     def __carry_key__(self) -> Any:
         return (self.dtype, self.swizzle, self.wide)
+
+    def __str__(self) -> str:
+        return f"ptr<{type_text(self.dtype.ir_type)}, {self.memspace}, align<{self.alignment}>>"
+
+    __repr__ = __str__
 
     def __c_pointers__(self) -> list[Any]:
         return [self.device_pointer()]
@@ -340,9 +392,9 @@ def make_ptr(dtype: Any, value: Any, mem_space: AddressSpace = AddressSpace.gene
         raise ArgumentError(f"make_ptr: an alignment is a power of two, not {align}")
     space = _SPACES[mem_space]
     if isinstance(unwrap(value), Integer):
-        kind = PtrType(dtype.ir_type, space, align)
+        kind = PtrType(storage(dtype), space, align)
         number = value.to(class_of(I64)).ir_value()
-        return Pointer(Builder.current().emit("ptr.fromint", (number,), (kind,)).result, dtype)
+        return pointer_to(dtype, Builder.current().emit("ptr.fromint", (number,), (kind,)).result)
     address = int(getattr(value, "value", value) or 0)
     if address % align:
         raise ArgumentError(f"make_ptr: the address {address:#x} is not a multiple of {align} bytes")
@@ -382,6 +434,8 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
         ptr = ptr.with_dtype(dtype) if hasattr(ptr, "with_dtype") else _recast(ptr, dtype)
     if swizzle_ is None:
         return ptr
+    if is_packed(ptr.dtype):
+        return _packed(recast_ptr(_recast(ptr, class_of(U8)), swizzle_), ptr.dtype)
     swizzle = bits_of(swizzle_)
     swizzle.in_units(element_bytes(ptr.dtype))  # refuses a swizzle that parts the bytes of an element
     if ptr.swizzle == swizzle:
@@ -401,10 +455,25 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
 
 def with_swizzle(ptr: Pointer, swizzle: Bits, of_layout: bool = False) -> Pointer:
     """``ptr`` permuted by ``swizzle`` (bytes), counted from where it points to now."""
+    if is_packed(ptr.dtype):
+        return _packed(with_swizzle(_recast(ptr, class_of(U8)), swizzle, of_layout), ptr.dtype)
     return Pointer(ptr.value(), ptr.dtype, swizzle=swizzle, of_layout=of_layout)
 
 
-def _recast(ptr: Pointer, dtype: Any) -> Pointer:
+def _packed(ptr: Pointer, dtype: Any) -> Pointer:
+    from tilewright.lang.tensors.packed import PackedPointer
+
+    return PackedPointer(ptr, dtype)
+
+
+def _recast(ptr: Any, dtype: Any) -> Pointer:
+    if is_packed(dtype) and not is_packed(ptr.dtype):
+        return _packed(_recast(ptr, class_of(U8)), dtype)
+    if is_packed(ptr.dtype):
+        under: Pointer = ptr.bytes()
+        return _packed(under, dtype) if is_packed(dtype) else _recast(under, dtype)
+    if dtype is ptr.dtype:
+        return ptr  # type: ignore[no-any-return]
     old, new = element_bytes(ptr.dtype), element_bytes(dtype)
     const_bytes = ptr.const * old
     pending = unwrap(ptr.pending)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.types import FragType, ScalarType, Type, VecType
+from tilewright.ir.types import U8, FragType, ScalarType, Type, VecType
 from tilewright.lang.numbers.numeric import class_of, unwrap, wrap
-from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.pointer import AddressSpace, is_packed
 
 
 class Registers:
@@ -79,18 +80,28 @@ class Registers:
         if not self.is_recast:
             return builder.frag_load(self.frag, [base + o for o in offsets], dynamic, scalar)
         self._need_static(dynamic)
-        own, new = self.elem, self.dtype.ir_type
-        if own.width <= new.width:
-            ratio = new.width // own.width
-            parts = builder.frag_load(self.frag, [(base + o) * ratio + r for o in offsets for r in range(ratio)])
+        new = self.dtype.ir_type
+        words, ratio = self._together()
+        if ratio == 1:
+            parts = builder.frag_load(self.frag, [(base + o) * words + r for o in offsets for r in range(words)])
             vector = builder.bitcast(parts, VecType(new, len(offsets)))
         else:
-            ratio = own.width // new.width
-            words = sorted({(base + o) // ratio for o in offsets})
-            whole = builder.bitcast(builder.frag_load(self.frag, words), VecType(new, len(words) * ratio))
-            place = {word: i for i, word in enumerate(words)}
+            groups = sorted({(base + o) // ratio for o in offsets})
+            whole = self._groups(groups)
+            place = {group: i for i, group in enumerate(groups)}
             vector = builder.shuffle(whole, [place[(base + o) // ratio] * ratio + (base + o) % ratio for o in offsets])
         return builder.extract(vector, 0) if scalar else vector
+
+    def _together(self) -> tuple[int, int]:
+        """The fewest registers of the fragment's own type that are whole elements of ``dtype``, and how many."""
+        bits = math.lcm(self.elem.width, self.dtype.width)
+        return bits // self.elem.width, bits // self.dtype.width
+
+    def _groups(self, groups: Sequence[int]) -> Value:
+        """All elements of some of the groups that :meth:`_together` counts."""
+        builder, (words, ratio) = Builder.current(), self._together()
+        parts = builder.frag_load(self.frag, [group * words + r for group in groups for r in range(words)])
+        return builder.bitcast(parts, VecType(self.dtype.ir_type, len(groups) * ratio))
 
     def store(self, value: Value, offsets: Sequence[int], index: Any = 0) -> None:
         """Write a vector (or one scalar) to ``offset + index + offsets[k]``."""
@@ -100,22 +111,26 @@ class Registers:
             builder.frag_store(self.frag, value, [base + o for o in offsets], dynamic)
             return
         self._need_static(dynamic)
-        own, new = self.elem, self.dtype.ir_type
+        own = self.elem
         vector = value if isinstance(value.type, VecType) else builder.build([value])
-        if own.width <= new.width:
-            ratio = new.width // own.width
-            parts = builder.bitcast(vector, VecType(own, len(offsets) * ratio))
-            builder.frag_store(self.frag, parts, [(base + o) * ratio + r for o in offsets for r in range(ratio)])
+        words, ratio = self._together()
+        if ratio == 1:
+            parts = builder.bitcast(vector, VecType(own, len(offsets) * words))
+            builder.frag_store(self.frag, parts, [(base + o) * words + r for o in offsets for r in range(words)])
             return
-        ratio = own.width // new.width
         places = [base + o for o in offsets]
-        words = sorted({p // ratio for p in places})
-        old = builder.bitcast(builder.frag_load(self.frag, words), VecType(new, len(words) * ratio))
-        lanes = list(range(len(words) * ratio))
-        for k, place in enumerate(places):
-            lanes[words.index(place // ratio) * ratio + place % ratio] = len(lanes) + k
-        merged = builder.shuffle(builder.concat([old, vector]), lanes)
-        builder.frag_store(self.frag, builder.bitcast(merged, VecType(own, len(words))), words)
+        groups = sorted({p // ratio for p in places})
+        last = {place: k for k, place in enumerate(places)}
+        if len(last) == len(groups) * ratio:
+            merged = builder.shuffle(vector, [last[group * ratio + i] for group in groups for i in range(ratio)])
+        else:
+            old = self._groups(groups)
+            lanes = list(range(len(groups) * ratio))
+            for k, place in enumerate(places):
+                lanes[groups.index(place // ratio) * ratio + place % ratio] = len(lanes) + k
+            merged = builder.shuffle(builder.concat([old, vector]), lanes)
+        whole = builder.bitcast(merged, VecType(own, len(groups) * words))
+        builder.frag_store(self.frag, whole, [group * words + r for group in groups for r in range(words)])
 
     def _base(self, index: Any) -> tuple[int, Value | None]:
         """(static offset, run-time index operand or None)."""
@@ -155,5 +170,8 @@ class Registers:
 
 
 def alloc(dtype: Any, count: int, hint: str | None = None) -> Registers:
-    """Fresh registers: ``count`` elements of ``dtype``, undefined."""
+    """Fresh registers: ``count`` elements of ``dtype``, undefined; those of fewer than 8 bits lie in bytes."""
+    if is_packed(dtype):
+        size = -(-count * dtype.width // 24) * 3 if dtype.width == 6 else -(-count * dtype.width // 8)
+        return Registers(Builder.current().frag_alloc(U8, size, hint), dtype)
     return Registers(Builder.current().frag_alloc(dtype.ir_type, count, hint), dtype)

@@ -24,7 +24,7 @@ from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import PtrType
 from tilewright.lang.numbers.numeric import ARITHMETIC, BITWISE, Held, Numeric, NumericMeta
-from tilewright.lang.tensors.pointer import Pointer, element_bytes, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer, element_bits, element_bytes, pointer_to, recast_ptr, storage
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 
 Locate = Callable[[int, int, Any, str], Pointer]
@@ -40,7 +40,7 @@ class MemRangeType:
                 f"struct.MemRange[dtype, count] takes a numeric type and a count, not [{dtype}, {count}]"
             )
         self.dtype, self.count = dtype, count
-        self.size_in_bytes = element_bytes(dtype) * count
+        self.size_in_bytes = -(-element_bits(dtype) * count // 8)
         self.align = element_bytes(dtype)
 
     def at(self, locate: Locate, offset: int, name: str) -> MemRange:
@@ -353,4 +353,4 @@ def _cast(pointer: Pointer, dtype: Any) -> Pointer:
     value = pointer.value()
     kind = value.type
     assert isinstance(kind, PtrType)
-    return Pointer(Builder.current().ptr_cast(value, PtrType(dtype.ir_type, kind.space, kind.align)), dtype)
+    return pointer_to(dtype, Builder.current().ptr_cast(value, PtrType(storage(dtype), kind.space, kind.align)))

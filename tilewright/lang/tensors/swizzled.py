@@ -50,6 +50,22 @@ class Bits(NamedTuple):
             raise ConstraintError(f"the swizzle {self} needs elements of a power of two of bytes, not {size}")
         return Bits(self.bits, self.base + size.bit_length() - 1, self.shift)
 
+    def in_elements(self, bits: int) -> Bits:
+        """The same swizzle on offsets in elements that take ``bits`` each."""
+        if bits % 8 == 0:
+            return self.in_units(bits // 8)
+        if 8 % bits:
+            raise ConstraintError(f"the swizzle {self} on bytes breaks up elements of {bits} bits")
+        return Bits(self.bits, self.base + (8 // bits).bit_length() - 1, self.shift)
+
+    def of_elements(self, bits: int) -> Bits:
+        """A swizzle of offsets in elements that take ``bits`` each as one on bytes."""
+        if bits % 8 == 0:
+            return self.of_units(bits // 8)
+        if 8 % bits or 1 << self.base < 8 // bits:
+            raise ConstraintError(f"the swizzle {self} on elements of {bits} bits breaks up bytes")
+        return Bits(self.bits, self.base - (8 // bits).bit_length() + 1, self.shift)
+
     def __str__(self) -> str:
         return f"S<{self.bits},{self.base},{self.shift}>"
 

@@ -22,7 +22,7 @@ from tilewright.lang.numbers.numeric import Held, Int64, Integer, Numeric, is_nu
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.tensors import access, bounds
 from tilewright.lang.tensors.descriptors import Descriptors
-from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bytes, with_swizzle
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bits, with_swizzle
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.swizzled import bits_of
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
@@ -81,7 +81,7 @@ class Tensor(Drawn):
         if not self._has_swizzled_layout:
             return self.linear
         engine = self.engine
-        swizzle = engine.swizzle.in_units(element_bytes(engine.dtype))
+        swizzle = engine.swizzle.in_elements(element_bits(engine.dtype))
         return ComposedLayout(Swizzle(*swizzle), unwrap(engine.unswizzled()[1]), self.linear)
 
     @property
@@ -191,9 +191,10 @@ class Tensor(Drawn):
         dynamic, static = self._place(coord)
         if isinstance(self.engine, Registers):
             return wrap(self.engine.load([static], dynamic, scalar=True))
-        found = Builder.current().load((self.engine + dynamic).value(static))
+        found = self.engine.load_place((dynamic, static))
         assert found.op is not None
-        bounds.note(found.op, coord, self.linear)
+        if found.op.opcode == "load":
+            bounds.note(found.op, coord, self.linear)
         return wrap(found)
 
     def __setitem__(self, coord: Any, value: Any) -> None:
@@ -212,9 +213,8 @@ class Tensor(Drawn):
         dynamic, static = self._place(coord)
         if isinstance(self.engine, Registers):
             return self.engine.store(number, [static], dynamic)
-        builder = Builder.current()
-        builder.store((self.engine + dynamic).value(static), number)
-        bounds.note(builder.block.ops[-1], coord, self.linear)
+        self.engine.store_place((dynamic, static), number)
+        bounds.note(Builder.current().block.ops[-1], coord, self.linear)
         return None
 
     def _slice(self, coord: Any) -> Tensor:
@@ -369,7 +369,7 @@ def make_tensor(iterator: Any, layout: Any, *, loc: Any = None, ip: Any = None) 
 
 def _swizzled(pointer: Pointer, layout: ComposedLayout) -> tuple[Pointer, Any]:
     """The swizzle moves from the layout into the pointer, where slices leave it alone."""
-    swizzle = bits_of(layout.inner).of_units(element_bytes(pointer.dtype))
+    swizzle = bits_of(layout.inner).of_elements(element_bits(pointer.dtype))
     if swizzle.bits:
         if pointer.swizzle is not None:
             raise ConstraintError(f"make_tensor: {pointer} is swizzled already; take {layout}'s outer layout")

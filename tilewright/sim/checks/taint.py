@@ -140,6 +140,9 @@ def _bitcast(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Ori
     flat = origins.reshape(lanes, -1)
     if not isinstance(kind, VecType):
         return np.asarray(flat.max(1))
+    if kind.n % flat.shape[1] and flat.shape[1] % kind.n:  # numbers of 6 bits share bytes: four of them three
+        group = np.gcd(kind.n, flat.shape[1])
+        return np.repeat(flat.reshape(lanes, group, -1).max(2), kind.n // group, axis=1)
     if kind.n >= flat.shape[1]:
         return np.repeat(flat, kind.n // flat.shape[1], axis=1)
     return np.asarray(flat.reshape(lanes, kind.n, -1).max(2))
