@@ -144,7 +144,7 @@ def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
     if is_packed(numeric):
         raise ArgumentError(
             f"an array of dtype {dtype} keeps one number of {numeric.width} bits in a byte, and kernels read them "
-            f"without gaps: pass the packed bytes (uint8), and see them in the kernel by cute.recast_tensor(x, {numeric})"
+            f"without gaps: pass the packed bytes (uint8) and see them by cute.recast_tensor(x, {numeric})"
         )
     return Array(int(address), device, shape, stride, numeric, x, bool(readonly) or _immutable(x))
 
