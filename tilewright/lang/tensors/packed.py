@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from tilewright.errors import ConstraintError
@@ -35,14 +36,6 @@ class PackedPointer(Pointer):
 
     def __init__(self, under: Pointer, dtype: Any, rest: Any = 0) -> None:
         self.under, self.dtype, self.rest = under, dtype, rest
-
-    # The parts of the pointer to the bytes; its offsets count bytes.
-    base = property(lambda self: self.under.base)  # type: ignore[assignment]  # a slot of Pointer
-    const = property(lambda self: self.under.const)  # type: ignore[assignment]
-    pending = property(lambda self: self.under.pending)
-    swizzle = property(lambda self: self.under.swizzle)  # type: ignore[assignment]
-    wide = property(lambda self: self.under.wide)  # type: ignore[assignment]
-    of_layout = property(lambda self: self.under.of_layout)  # type: ignore[assignment]
 
     @property
     def alignment(self) -> int:
@@ -212,6 +205,10 @@ class PackedPointer(Pointer):
         return f"ptr<{type_text(self.dtype.ir_type)}, {self.memspace}, align<{self.alignment}>{swizzle}>"
 
     __repr__ = __str__
+
+
+for _name in ("base", "const", "pending", "swizzle", "wide", "of_layout"):  # those of the bytes: its offsets count bytes
+    setattr(PackedPointer, _name, property(attrgetter(f"under.{_name}")))
 
 
 def _in_bytes(offset: Integer, dtype: Any) -> Any:
