@@ -207,7 +207,7 @@ class PackedPointer(Pointer):
     __repr__ = __str__
 
 
-for _name in ("base", "const", "pending", "swizzle", "wide", "of_layout"):  # those of the bytes: its offsets count bytes
+for _name in ("base", "const", "pending", "swizzle", "wide", "of_layout"):  # of the bytes: these offsets count bytes
     setattr(PackedPointer, _name, property(attrgetter(f"under.{_name}")))
 
 
