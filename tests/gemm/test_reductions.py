@@ -70,6 +70,14 @@ def test_the_plans_are_varied() -> None:
     assert all(p.sk_tiles > 0 for p in plans.values())
 
 
+@settings(deadline=None)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9), st.integers(1, 12), st.integers(1, 4))
+def test_which_plans_cut_tiles(down: int, across: int, k_tiles: int, sms: int, split: int) -> None:
+    shares = StreamK.of((down, across, k_tiles), (1, 1, 1), multiprocessors=sms, occupancy=1, fragments=1, split=split)
+    extents = [shares.get_iter_extents(block) for block in range(shares.sk_blocks)]
+    assert shares.cuts_tiles is any(end % k_tiles for extent in extents for end in extent)
+
+
 def test_tiles_in_cohorts() -> None:
     problem = (952, 240, 512)
     a, b = operands("hopper_f16", *problem)
@@ -111,7 +119,7 @@ def test_any_plan_on_ampere(
     rng = np.random.default_rng(m * n * k)
     a, b = integers(rng, (m, k), np.float16, a_turned), integers(rng, (k, n), np.float16, b_turned)
     shares = plan((m, n, k), AMPERE, multiprocessors=sms, occupancy=occupancy, split=split, fragments=2)
-    check(a, b, AMPERE, decomposition=shares, reduction=reduction if shares.sk_tiles else None)
+    check(a, b, AMPERE, decomposition=shares, reduction=reduction if shares.cuts_tiles else None)
 
 
 @settings(max_examples=12, deadline=None)
@@ -122,7 +130,7 @@ def test_any_plan_on_ampere(
 def test_any_plan_on_hopper(m: int, n: int, k: int, sms: int, split: int, reduction: str) -> None:
     a, b = operands("hopper_f16", 8 * m, 8 * n, 8 * k)
     shares = plan((8 * m, 8 * n, 8 * k), HOPPER, multiprocessors=sms, occupancy=2, split=split, fragments=2)
-    check(a, b, HOPPER, decomposition=shares, reduction=reduction if shares.sk_tiles else None)
+    check(a, b, HOPPER, decomposition=shares, reduction=reduction if shares.cuts_tiles else None)
 
 
 @settings(max_examples=12, deadline=None)

@@ -157,8 +157,11 @@ def test_few_tiles_with_a_long_k_are_added_up_together() -> None:
         assert shares is not None and shares.shared_reduction and at_once * 15 // 16 <= shares.sk_blocks <= at_once
         _, shares = best(entry, "auto", problem, H200, "atomic")
         assert shares is None or not shares.shared_reduction
-        _, shares = best(entry, "stream_k", problem, H200, "shared")
-        assert shares is not None and shares.shared_reduction
+    for problem in ((136, 512, 32768, 1), (384, 512, 16384, 1), (968, 376, 6768, 1), (2096, 864, 4640, 1)):
+        # By name also where the choice passes it over: in a size whose tiles many blocks share.
+        size, shares = best(entry, "stream_k", problem, H200, "shared")
+        assert shares is not None and shares.shared_reduction and shares.cuts_tiles
+        assert size.config.tile[0] * size.config.tile[1] >= 64 * 128 and shares.sk_blocks >= 2 * shares.sk_tiles
     for problem in ((4096, 4096, 4096, 1), (16, 4096, 4096, 1), (512, 512, 512, 1), (968, 376, 6768, 1),
                     (616, 216, 6560, 1), (5040, 368, 6496, 1)):  # fmt: skip
         _, shares = best(entry, "auto", problem, H200)

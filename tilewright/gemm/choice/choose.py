@@ -108,12 +108,13 @@ class Options:
         if not can_share(problem, True):
             return self.fastest(problem, "data_parallel")
         even, together = self.model.even, self.model.together
-        ranges = [(together, None), (even, together)] if reduction == "shared" else [(even, together)]
-        times = self.model.times(problem)
-        for first, last in ranges:
-            for index in times[first:last].argsort(kind="stable").tolist():
+        times = [(even, self.model.times(problem)[even:together])]
+        if reduction == "shared":  # also where the choice passes them over: by the lower bound of their times
+            times.insert(0, (together, self.model.bounds(problem)[together:]))
+        for first, of_these in times:
+            for index in of_these.argsort(kind="stable").tolist():
                 found = self.option(self.ways[first + index], problem)
-                if found[1] is not None:
+                if found[1] is not None and found[1].cuts_tiles:
                     return found
         return self.fastest(problem, "data_parallel")
 

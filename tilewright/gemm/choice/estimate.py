@@ -77,6 +77,12 @@ class Model(ABC):
             self.join(problem, scratch)
         return scratch.time
 
+    def bounds(self, problem: Problem) -> Vector:
+        """Lower bounds of the times of all options, which may share tiles."""
+        scratch = self.scratch(True)
+        self.fill(problem, True, scratch)
+        return scratch.time
+
     def least(self, problem: Problem, sharing: bool, first: int = 0, last: int | None = None) -> int:
         """The number of the option of least time, from ``first`` on if there are as many, and before ``last``."""
         shares = can_share(problem, sharing)

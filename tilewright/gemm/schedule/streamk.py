@@ -187,6 +187,12 @@ class StreamK:
         return select(self.sk_tiles > 0, self.sk_regions * self.sk_blocks_per_region, 0)
 
     @property
+    def cuts_tiles(self) -> bool:
+        """Whether a block has a part of a tile only, whose sums are added to those of others. On the host."""
+        iters, normal = self.iters_per_tile, self.sk_iters_per_normal_block
+        return self.sk_tiles > 0 and iters > 1 and (self.sk_big_blocks_per_region > 0 or normal % iters != 0)
+
+    @property
     def dp_start_block_idx(self) -> Any:
         """The first DP block: SK blocks and their padding fill whole waves."""
         return self.sk_waves * self.avail_sms
