@@ -379,3 +379,59 @@ def test_a_static_number_converts_as_a_run_time_one() -> None:
 
 def rounded_value(x: float, kind: Any) -> float:
     return float(np.clip(np.float32(x), kind.min, kind.max).astype(getattr(ml_dtypes, NUMPY[kind])))
+
+
+@cute.kernel
+def _bulk(x: cute.Tensor, out: cute.Tensor) -> None:
+    """64 numbers (32 bytes) by one bulk copy; what lies behind them in shared memory stays as it was."""
+    smem = utils.SmemAllocator()
+    tile, behind = smem.allocate_array(Float4E2M1FN, 64, 128), smem.allocate_array(Uint8, 32, 16)
+    bar = smem.allocate_array(cutlass.Int64, 1)
+    t, _, _ = cute.arch.thread_idx()
+    behind[t] = 7
+    if t == 0:
+        cute.arch.mbarrier_init(bar, 1)
+        cute.arch.mbarrier_init_fence()
+    cute.arch.sync_threads()
+    source = cute.recast_tensor(x, Float4E2M1FN)
+    if t == 0:
+        cute.arch.mbarrier_arrive_and_expect_tx(bar, 32)
+        atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyBulkG2SOp(), Float4E2M1FN)
+        cute.copy(atom, source, cute.make_tensor(tile, cute.make_layout(64)), mbar_ptr=bar)
+    cute.arch.mbarrier_wait(bar, 0)
+    out[0, t], out[1, t] = Float32(tile[2 * t]), Float32(behind[t])
+
+
+@cute.jit
+def bulk(x: cute.Tensor, out: cute.Tensor) -> None:
+    _bulk(x, out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+@MACHINES
+def test_bulk_copies_count_bytes(run: Any) -> None:
+    given, values = numbers(Float4E2M1FN, 64, seed=5)
+    out = np.zeros((2, 32), np.float32)
+    run(bulk, [given, out])
+    np.testing.assert_array_equal(out, [values[::2], np.full(32, 7)])
+
+
+def test_a_run_time_index_into_a_loaded_vector_and_its_text(capfd: pytest.CaptureFixture[str]) -> None:
+    given, values = numbers(Float6E3M2FN, 8)
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        narrow = cute.recast_tensor(x, Float6E3M2FN)
+        out[t] = Float32(narrow.load()[t])
+        if t == 0:
+            cute.print_tensor(narrow, verbose=True)
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor) -> None:
+        kernel(x, out).launch(grid=(1, 1, 1), block=(8, 1, 1))
+
+    out = np.zeros(8, np.float32)
+    host(from_dlpack(given), from_dlpack(out))
+    np.testing.assert_array_equal(out, values)
+    text = capfd.readouterr().out
+    assert "f6E3M2FN, gmem" in text and f"{values[5]:.6f}(0x03)" in text  # bit 30 lies in byte 3

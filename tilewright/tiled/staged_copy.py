@@ -242,6 +242,11 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: Any = None, ip
         converted = make_rmem_tensor(make_layout(src.linear.shape), dst.element_type)
         converted.store(src.load().to(dst.element_type))
         src = converted
+    if is_packed(src.element_type):
+        raise ConstraintError(
+            f"basic_copy_if: elements of {src.element_type.width} bits share bytes, which are copied whole or not at "
+            "all: use cute.copy with a predicate for each copy of whole bytes"
+        )
     one = CopyAtom(UniversalCopy(max(8, src.element_type.width)), src.element_type)
     flat = [make_layout(Layout(1, 0), x.linear) for x in (src, dst)]
     if not size(src.linear) == size(dst.linear) == size(pred.linear):

@@ -101,6 +101,8 @@ class TensorSSA:
         """An element at a run-time index: through registers."""
         from tilewright.lang.tensors.registers import alloc
 
+        if self.dtype.ir_type in ir.SUBBYTE:  # registers hold these without gaps
+            return self.dtype(self.to(class_of(ir.F32))._pick(index))
         registers = alloc(self.dtype, self.numel)
         registers.store(self.value, list(range(self.numel)))
         return wrap(registers.load([0], index, scalar=True))

@@ -18,7 +18,7 @@ from tilewright.ir.types import element_of
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
 from tilewright.lang.staging.text import Text
-from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.pointer import Pointer, element_bits
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.struct import Scalar
 from tilewright.lang.tensors.tensor import Tensor, TensorType
@@ -193,7 +193,7 @@ def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any
         return
     operands: list[Any] = []
     if isinstance(tensor, TensorSSA):
-        layout, values, size = Layout(tensor.shape), tensor, tensor.dtype.ir_type.bytes
+        layout, values, bits = Layout(tensor.shape), tensor, element_bits(tensor.dtype)
         head = f"tensor_value({type_text(tensor.dtype.ir_type)} o {_literal(format_tree(tensor.shape))}"
     elif not isinstance(tensor, Tensor):
         raise ArgumentError(f"print_tensor needs a tensor, not {tensor!r}")
@@ -201,14 +201,14 @@ def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any
         return printf("{}", tensor)
     else:
         layout, values = tensor.layout, tensor.load()
-        size = tensor.element_type.ir_type.bytes
+        bits = element_bits(tensor.element_type)
         head = _raw(tensor, operands)
     lines = [f"{head}, data="]
     for prefix, row, suffix in _rows(tensor.shape):
         fields = []
         for coord in row:
             operands.append(_printable(values[coord]))
-            address = _offset_text(layout, coord, size) if verbose else ""
+            address = _offset_text(layout, coord, bits) if verbose else ""
             fields.append(f"{{{_spec(values.dtype)}}}{address}")
         lines.append(f"{prefix}{', '.join(fields)}{suffix}")
     printf("\n".join(lines) + ")", *operands)
@@ -236,11 +236,11 @@ def _raw(tensor: Tensor, operands: list[Any]) -> str:
     return f"tensor(raw_ptr({pointer}) o {_written(tensor.layout, '', operands)}"
 
 
-def _offset_text(layout: Any, coord: Any, size: int) -> str:
+def _offset_text(layout: Any, coord: Any, bits: int) -> str:
     offset = layout(coord)
     if not isinstance(offset, int):
         raise StagingError("print_tensor(verbose=True) in a kernel needs a static layout")
-    return f"(0x{offset * size:02X})"
+    return f"(0x{offset * bits // 8:02X})"
 
 
 def _rows(shape: Any) -> Any:

@@ -13,7 +13,7 @@ from tilewright.lang.numbers.numeric import Int16
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, coalesce, is_static, max_common_vector, size
-from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.atom import CopyAtom, bits_in_memory
 from tilewright.tiled.tma.stage import cache_policy_value
 
 
@@ -47,7 +47,7 @@ class BulkCopyAtom(CopyAtom):
             for tensor in (dst, src):
                 operands.append((tensor.engine + _offset(tensor, i * elements)).value())
         Builder.current().call(
-            instruction, [*shared, *operands], count=len(operands) // 2, bytes=elements * self.scalar.bytes
+            instruction, [*shared, *operands], count=len(operands) // 2, bytes=elements * bits_in_memory(self.scalar) // 8
         )
 
     def _elements(self, src: Tensor, dst: Tensor) -> int:
@@ -64,7 +64,7 @@ class BulkCopyAtom(CopyAtom):
         elements = int(max_common_vector(coalesce(src.linear), coalesce(dst.linear)))
         if self.num_bits_per_copy:
             elements = min(elements, self.num_bits_per_copy // self.scalar.width)
-        if elements < 1 or size(src.linear) % elements or elements * self.scalar.bytes % 16:
+        if elements < 1 or size(src.linear) % elements or elements * bits_in_memory(self.scalar) % 128:
             raise ConstraintError(
                 f"{self.instruction}: {src.linear} to {dst.linear} are contiguous for {elements} x {self.scalar}; "
                 "a bulk "
