@@ -46,9 +46,8 @@ class BulkCopyAtom(CopyAtom):
         for i in range(size(src.linear) // elements):
             for tensor in (dst, src):
                 operands.append((tensor.engine + _offset(tensor, i * elements)).value())
-        Builder.current().call(
-            instruction, [*shared, *operands], count=len(operands) // 2, bytes=elements * bits_in_memory(self.scalar) // 8
-        )
+        nbytes = elements * bits_in_memory(self.scalar) // 8
+        Builder.current().call(instruction, [*shared, *operands], count=len(operands) // 2, bytes=nbytes)
 
     def _elements(self, src: Tensor, dst: Tensor) -> int:
         """How many elements one instruction copies: all that are contiguous on both sides."""
