@@ -40,23 +40,20 @@ def hopper_us(way: Way, problem: Problem) -> float:
     waves = ceil(m / (bM * cM)) * ceil(n / (bN * cN)) * parts * batch / clusters_at_once(SMS, c.cluster_size)
     crowd = 1.0 if way.parts == EVEN else (1 + (hopper_cost.CROWD - 1) * min(waves, 1.0)) / hopper_cost.CROWD
     loads = hopper_cost.loads_us(c) * crowd * (hopper_cost.MISALIGNED if k * bytes_in % 128 else 1.0)
-    if way.parts != 1 or c.cluster_k > 1:
-        deep = k >= hopper_cost.DEEP * max(m, n) and (m + n) * k * bytes_in > hopper_cost.L2_BYTES
-        loads *= hopper_cost.CUT_LOADS if deep else 1.0
     loop, peer = hopper_cost.loop_us(c), hopper_cost.PEER_ELEMENT * bM * bN
-    if way.parts > 1 or way.together:
-        factor = hopper_cost.JOINED if way.together else hopper_cost.SHARED
-        loads, loop = loads * factor, loop * factor
-    tile = k_tiles * (max(loads, loop) + hopper_cost.TOGETHER * hopper_cost.doublings(c))
+    tile = k_tiles * max(loads, loop)
     ends, begin = hopper_cost.ends_us(c), hopper_cost.begin_us(c)
     if way.parts == 1:
-        return ceil(waves) * (tile + ends) + begin
+        whole = tile + ends
+        if c.pingpong:
+            whole = max(whole, (tile + hopper_cost.TURN_STORE * hopper_cost.store_us(c)) / 2)
+        lost = hopper_cost.SOME_FREE * (1 - min(waves, 1.0)) if waves > 0.5 else -hopper_cost.HALF_FREE
+        return ceil(waves) * whole + begin + lost
     if way.together:
         parts = floor(1 / waves * (1 + 1e-9))
         joining = hopper_cost.JOINING + hopper_cost.JOIN_ELEMENT * bM * bN
         read = (m + n) * k * bytes_in / hopper_cost.MEMORY_PER_US
-        joins = parts > 1 and k >= hopper_cost.JOINED_FROM * max(m, n)
-        return NEVER if not joins else max(tile / k_tiles * ceil(k_tiles / parts), read) + begin + joining
+        return NEVER if parts < 2 else max(tile / k_tiles * ceil(k_tiles / parts), read) + begin + joining
     begin += hopper_cost.SHARING
     if way.parts != EVEN:
         return ceil(waves) * (tile + ends) + begin + peer * parts

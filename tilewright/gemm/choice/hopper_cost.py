@@ -3,51 +3,50 @@
 A wave is one tile on each multiprocessor. Its time is the main loop's, the greatest of the tensor cores', the loads'
 and the latency that the stages leave uncovered, plus the ends of a tile. What all options have in common, the launch
 and the bounds that memory and power set to the whole product, is left out: it does not change the choice. Times are in
-microseconds for 16-bit operands on an H200, where the constants were fitted to 5,200 timings of 260 products from 3 to
-6000 microseconds; 8-bit operands count at twice the rate. Only ratios matter for the choice.
+microseconds for 16-bit operands on an H200, where bench/fit.py fitted the constants to 10,800 timings of 310 products
+from 2 to 1200 microseconds, launches in a row; 8-bit operands count at twice the rate. Only ratios matter for the
+choice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from math import log2
 
 import numpy as np
-from numpy import add, ceil, divide, equal, floor, maximum, minimum, multiply, subtract
+from numpy import add, ceil, divide, equal, floor, greater, maximum, minimum, multiply, subtract
 
 from tilewright.gemm.choice.estimate import LESS, Model, Scratch, cut, near, single
 from tilewright.gemm.choice.ways import NEVER, Limits, Problem, Vector, Way, along, rows
 from tilewright.gemm.config import HopperConfig
 from tilewright.lang.tools.hardware import clusters_at_once
 
-FLOPS_PER_US = 7.83e6  # of one multiprocessor at its full clock, 16-bit operands
-INSTRUCTION = 37.0  # columns that one wgmma costs beside its own
-TURNS = 1.07  # what a k tile costs warpgroups that take turns, beside its FLOPs: one issues while the other waits
-ALONE = 1.125  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
-BYTES_PER_US = 1.09e5  # from L2 to one multiprocessor alone
-CROWD = 2.5  # how much slower when all of them load
-MISALIGNED = 1.85  # how much slower rows are that do not begin at multiples of 128 bytes
-SHARERS = 0.74  # n blocks that share an operand load it as if each had 1 / n^0.74 of it
-MEMORY_PER_US = 4.4e6  # bytes from memory
+FLOPS_PER_US = 7.88e6  # of one multiprocessor at its full clock, 16-bit operands
+INSTRUCTION = 36.0  # columns that one wgmma costs beside its own
+TURNS = 1.11  # what a k tile costs warpgroups that take turns, beside its FLOPs: one issues while the other waits
+ALONE = 1.06  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
+BYTES_PER_US = 7.02e4  # from L2 to one multiprocessor when all of them load
+CROWD = 2.18  # how much faster one alone is
+MISALIGNED = 1.26  # how much slower rows are that do not begin at multiples of 128 bytes
+SHARERS = 0.62  # n blocks that share an operand load it as if each had 1 / n^0.62 of it
+MEMORY_PER_US = 4.61e6  # bytes from memory
 L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
-CUT_LOADS, DEEP = 1.5, 4  # how much slower blocks load that share k tiles, where L2 does not hold both operands and K
-# is so many times M and N: few of them ask for the same lines at the same time
-LATENCY, FURTHER = 0.55, 0.2  # of a load; more for each doubling of a cluster whose blocks wait for each other
-TOGETHER = 0.015  # a k tile costs so much more for each doubling of such a cluster
-PART, STORE = 0.053, 7.5e-5  # the end of a tile: for each part and for each element of it
-TURN = 0.29  # from one turn to the next
-LAST_PART, LAST_COLUMN = 0.33, 0.005  # the end of the last tile, which nothing hides: a part, and a column
-SHARED = 1.01  # how much slower the shared loop is
-SHARING, PEER_ELEMENT = 3.25, 5.7e-5  # exchanging sums: once, and for each element of each block of a tile
-JOINING, JOIN_ELEMENT = 4.0, 1.5e-4  # where all blocks of a tile add up: once, and for each element of a tile
-JOINED = 1.03  # how much slower their loop is taken to be: they are chosen where they are better by about so much
-SLICING, SLICE_ELEMENT = 0.1, 2.65e-4  # the same inside of a cluster
-CLUSTER = 0.15  # the start of a cluster, for each doubling
-JOINED_FROM = 16  # K of as many times M and N: before, they are mostly slower than this model has them (measured)
+LATENCY, FURTHER = 0.596, 0.611  # of a load; more for each doubling of a cluster whose blocks wait for each other
+PART, STORE = 0.0588, 9.95e-5  # the end of a tile: for each part and for each element of it
+TURN = 0.185  # from one turn to the next
+TURN_STORE = 1.05  # how much slower the end of a tile is beside the other warpgroup's loop
+LAST_PART = 0.632  # the end of the last tile, which nothing hides: a part
+SHARED = 1.16  # how much slower the shared loop is
+SHARING, PEER_ELEMENT = 4.09, 7.18e-5  # exchanging sums: once, and for each element of each block of a tile
+JOINING, JOIN_ELEMENT = 3.25, 3.93e-4  # where all blocks of a tile add up: once, and for each element of a tile
+SLICING, SLICE_ELEMENT = 2.62e-4, 1.59e-4  # the same inside of a cluster
+CLUSTER = 0.078  # the start of a cluster, for each doubling
+HALF_FREE = 0.121  # saved where the next launch finds room for all of its blocks beside this one's
+SOME_FREE = 1.02  # lost where it finds room for some, for each part of a wave that is free: those begin early, next to
+# each other, and have more than their share of the way to L2
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
 
-NONE, SLOWER = np.array(0.0, np.float32), np.array(SHARED - 1.0, np.float32)
+NONE, HALF = np.array(0.0, np.float32), np.array(0.5, np.float32)
 """Arrays without dimensions: NumPy takes twice as long with Python's numbers."""
 
 
@@ -65,9 +64,8 @@ class HopperModel(Model):
         wave = near(ways) * [max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
                              for c, way in zip(configs, ways, strict=True)]  # fmt: skip
         sharing = np.array([way.parts != 1 for way in ways])
-        slower = np.array([SHARED if way.parts > 1 else JOINED if way.together else 1.0 for way in ways])
-        together = TOGETHER * np.array([doublings(config) for config in configs])
-        loop = slower * [loop_us(config) for config in configs] + together
+        slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
+        loop = slower * [loop_us(config) for config in configs]
         crowded = slower * [loads_us(config) for config in configs]
         loads, crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
         even = slice(self.even, None)
@@ -81,22 +79,25 @@ class HopperModel(Model):
         begin = sharing * (SHARING + peer * peers) + [begin_us(config) for config in configs]
         begin[self.together :] = [joining_us(config) for config in configs[self.together :]]
 
-        # By whether options may share tiles, and by what slows loads down: what a call needs of each option. To cut and
-        # to scale vectors in each call would take as long as the arithmetic.
-        self.vectors: dict[tuple[bool, bool, bool], tuple[Vector, ...]] = {}
-        self.joining: dict[tuple[bool, bool], tuple[Vector, ...]] = {}
+        # By whether options may share tiles, and whether rows are misaligned: what a call needs of each option. To cut
+        # and to scale vectors in each call would take as long as the arithmetic.
+        self.vectors: dict[tuple[bool, bool], tuple[Vector, ...]] = {}
+        self.joining: dict[bool, tuple[Vector, ...]] = {}
         joint, ones = slice(self.together, None), np.ones(self.options)
-        for misaligned, deep in product((False, True), (False, True)):
-            rate = np.where([deep and way.cuts_k for way in ways], CUT_LOADS, 1.0) * (MISALIGNED if misaligned else 1.0)
-            least = loads * rate + together
-            most = np.maximum(least + crowd * rate, loop)
-            self.joining[misaligned, deep] = tuple(single(vector[joint]) for vector in (most, begin, ones))
+        for misaligned in (False, True):
+            rate = MISALIGNED if misaligned else 1.0
+            most = np.maximum((loads + crowd) * rate, loop)
+            self.joining[misaligned] = tuple(single(vector[joint]) for vector in (most, begin, ones))
             for shares in (False, True):
-                vectors = *counts, wave, crowd * rate, least, loop, most, ends, begin, ones
+                saving = np.where(np.arange(self.options) < self.single, begin - HALF_FREE, begin)
+                vectors = *counts, wave, crowd * rate, loads * rate, loop, most, ends, begin, saving, ones
                 last = self.options if shares else self.single
-                self.vectors[shares, misaligned, deep] = tuple(single(vector[:last]) for vector in vectors)
+                self.vectors[shares, misaligned] = tuple(single(vector[:last]) for vector in vectors)
+        self.turns = slice(self.alone - sum(config.pingpong for config in configs), self.alone)
+        self.turn_stores = single([TURN_STORE * store_us(config) / 2 - TURN for config in configs[self.turns]])
         self.all_work = (1 / (np.prod(counts[:2], axis=0) * wave)).max()  # elements of D of a wave of any option
-        own = slice(self.even, self.together)
+        self.room = single(np.full(self.single, -SOME_FREE)), single(np.full(self.single, HALF_FREE + SOME_FREE))
+        own, self.slower = slice(self.even, self.together), np.array(SHARED - 1.0, np.float32)
         self.exchange = tuple(
             single(vector[own]) for vector in (ends, begin, begin - peer, peer, np.ones(self.options))
         )
@@ -108,8 +109,8 @@ class HopperModel(Model):
 
     def fill(self, problem: Problem, shares: bool, scratch: Scratch) -> None:
         m, n, k, batch = problem
-        by_m, by_n, by_k, wave, crowd, loads, loop, crowded, ends, begin, ones = self.vectors[
-            shares, *self.slow(m, n, k)
+        by_m, by_n, by_k, wave, crowd, loads, loop, crowded, ends, begin, saving, ones = self.vectors[
+            shares, k * self.bytes_in % 128 != 0
         ]
         cut(problem, by_m, by_n, by_k, scratch)
         waves, time = scratch.waves, scratch.time
@@ -117,23 +118,40 @@ class HopperModel(Model):
         multiply(waves, wave, waves)
         if batch != 1:
             waves *= batch
+        beside = None
         if m * n > self.all_work:
             multiply(crowded, scratch.k_tiles, time)
         else:
             minimum(waves, ones, out=time)  # of the multiprocessors that work
+            beside = self.beside(time[: self.single], scratch)
             multiply(time, crowd, time)
             add(time, loads, time)
             maximum(time, loop, out=time)
             multiply(time, scratch.k_tiles, time)
+        # Where warpgroups take turns, one writes while the other multiplies: two tiles take at least as long as the
+        # loop and the end of one. (What follows adds the turn.)
+        in_turns, least = time[self.turns], scratch.columns[self.turns]
+        multiply(in_turns, HALF, least)
+        add(least, self.turn_stores, least)
+        maximum(in_turns, least, out=in_turns)
         each = add(time, ends, scratch.each)  # of the waves
         ceil(scratch.whole_waves, scratch.whole_waves)
         multiply(each, waves, time)
-        add(time, begin, time)
+        if beside is None:
+            add(time, begin, time)
+        else:
+            add(time, saving, time)
+            add(time[: self.single], beside, time[: self.single])
 
-    def slow(self, m: int, n: int, k: int) -> tuple[bool, bool]:
-        """Whether rows begin between multiples of 128 bytes; whether K is deep."""
-        row = k * self.bytes_in
-        return row % 128 != 0, k >= DEEP * m and k >= DEEP * n and (m + n) * row > L2_BYTES
+    def beside(self, busy: Vector, scratch: Scratch) -> Vector:
+        """What options of whole tiles lose of what is saved where half of the multiprocessors stay free, and beside it,
+        by the part of a wave that is ``busy``."""
+        slope, most = self.room
+        late, over = scratch.more[: self.single], scratch.lines[: self.single]
+        multiply(busy, slope, late)
+        add(late, most, late)
+        greater(busy, HALF, out=over)
+        return multiply(late, over, late)
 
     def share(self, problem: Problem, scratch: Scratch) -> None:
         m, n, k, _ = problem
@@ -147,7 +165,7 @@ class HopperModel(Model):
         if not several:
             maximum(late, NONE, out=late)
         in_shares = subtract(waves, late, late)
-        multiply(in_shares, SLOWER, slower)
+        multiply(in_shares, self.slower, slower)
         add(slower, waves, slower)
         multiply(scratch.each_shared, slower, time)
         if several:
@@ -173,11 +191,8 @@ class HopperModel(Model):
     def join(self, problem: Problem, scratch: Scratch) -> None:
         """The time of options whose blocks add up together: the k tiles of one of as many parts of a tile as there are
         workers for each tile."""
-        if problem[2] < JOINED_FROM * max(problem[0], problem[1]):
-            scratch.joint[0].fill(NEVER)
-            return
         m, n, k, _ = problem
-        k_tile, begin, ones = self.joining[self.slow(m, n, k)]
+        k_tile, begin, ones = self.joining[k * self.bytes_in % 128 != 0]
         time, waves, k_tiles, parts = scratch.joint
         divide(ones, waves, parts)
         floor(parts, parts)
@@ -214,18 +229,21 @@ def loads_us(config: HopperConfig) -> float:
 def ends_us(config: HopperConfig) -> float:
     """Microseconds from a tile's last k tile to the next one's first: where warpgroups take turns, one writes its tile
     while the other multiplies."""
-    if config.pingpong:
-        return TURN
+    return TURN if config.pingpong else store_us(config)
+
+
+def store_us(config: HopperConfig) -> float:
+    """Microseconds in which a tile is written."""
     return STORE * config.tile[0] * config.tile[1] + PART * config.parts
 
 
 def begin_us(config: HopperConfig) -> float:
     """Microseconds that a launch takes beside its waves: the start of clusters, the exchange of the sums of k slices,
     and the last tiles of warpgroups that take turns."""
+    start = CLUSTER * log2(config.cluster_size)
     if config.pingpong:
-        return CLUSTER * doublings(config) + LAST_PART * config.parts + LAST_COLUMN * config.tile[1]
-    slices = 0.0 if config.cluster_k == 1 else SLICING + SLICE_ELEMENT * config.tile[0] * config.tile[1]
-    return CLUSTER * doublings(config) + slices
+        return start + LAST_PART * config.parts
+    return start if config.cluster_k == 1 else start + SLICING + SLICE_ELEMENT * config.tile[0] * config.tile[1]
 
 
 def joining_us(config: HopperConfig) -> float:

@@ -44,9 +44,9 @@ class Way:
         return isinstance(self.config, HopperConfig) and self.config.cluster_k > 1
 
     @property
-    def cuts_k(self) -> bool:
-        """Whether several blocks multiply the k tiles of a tile."""
-        return self.parts != 1 or self.in_clusters
+    def takes_turns(self) -> bool:
+        """Whether the warpgroups of a block take turns with whole tiles."""
+        return isinstance(self.config, HopperConfig) and self.config.pingpong
 
     def plan(self, problem: Problem, limits: Limits) -> StreamK | None:
         """The numbers of the shares; None where each block makes a tile of its own."""
@@ -83,10 +83,10 @@ def ways_of(
     configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool], together: Sequence[AnyConfig] = ()
 ) -> list[Way]:
     """All options of a kernel: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether
-    blocks may share tiles. Those of whole tiles come first, before those of clusters that share a tile's k tiles, and
-    Stream-K's last, of these the sizes whose blocks add up ``together``."""
+    blocks may share tiles. Those of whole tiles come first, among them those whose warpgroups take turns last; then
+    clusters that share a tile's k tiles; then Stream-K's, of which those whose blocks add up ``together`` are last."""
     found = [Way(config, 1) for config, may in zip(configs, whole, strict=True) if may]
-    found.sort(key=lambda way: way.in_clusters)
+    found.sort(key=lambda way: (way.in_clusters, way.takes_turns))
     sharing = [config for config, may in zip(configs, shares, strict=True) if may]
     # On Hopper clusters that share k tiles do better with few parts, and blocks that add up together with many.
     several = () if isinstance(configs[0], HopperConfig) else PARTS
