@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from tilewright.cli.app import app
+from tilewright.errors import ArgumentError
 
 SCRIPT = """
 import sys
@@ -66,7 +68,28 @@ def test_a_script_goes_on_after_a_finding_and_its_own_error_is_told(tmp_path: Pa
     script = tmp_path / "twice.py"
     script.write_text(SCRIPT + "    run(x, y, False)\n    raise ValueError('of its own')\n")
     found = CliRunner().invoke(app, ["check", "--check", "races", str(script)])
-    assert isinstance(found.exception, ValueError) and "192 times at these lines" in found.output, found.output
+    assert found.exit_code == 1 and "192 times at these lines" in found.output, found.output
+    assert "ValueError: of its own" in found.output
+
+
+@pytest.mark.parametrize(("source", "told"), [("print(1 / 0)", "ZeroDivisionError"), ("print(", "SyntaxError")])
+@pytest.mark.parametrize("command", ["check", "mutate"])
+def test_what_a_script_raises_is_told_without_our_frames(
+    tmp_path: Path, command: str, source: str, told: str
+) -> None:
+    script = tmp_path / "wrong.py"
+    script.write_text(source)
+    found = CliRunner().invoke(app, [command, str(script)])
+    assert found.exit_code == 1 and told in found.output, found.output
+    assert "cli" not in found.output and "runpy" not in found.output, found.output
+    assert "nothing found" not in found.output  # the script did not come to its end
+
+
+@pytest.mark.parametrize("command", [["check"], ["check", "--schedules", "1"], ["mutate"]])
+def test_a_script_that_is_missing(tmp_path: Path, command: list[str]) -> None:
+    found = CliRunner().invoke(app, [*command, str(tmp_path / "none.py")])
+    assert isinstance(found.exception, ArgumentError) and "is no file" in str(found.exception)
+    assert "nothing found" not in found.output
 
 
 def test_a_launch_that_cannot_go_on_is_a_finding(tmp_path: Path) -> None:

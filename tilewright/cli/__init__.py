@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = getattr(error, "format_message", error.__str__)()
         if not message:  # `tilewright` alone: its help is out already
             return 2
-        return _complain(f"{message} (see: tilewright --help)")
+        path = getattr(getattr(error, "ctx", None), "command_path", "tilewright")
+        return _complain(f"{message} (see: {path} --help)")
     except (MemoryError, RecursionError) as error:
         return _complain(f"this is too large for this computer ({type(error).__name__})")
     except (KeyboardInterrupt, typer.Abort):

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tilewright import compat, sim
-from tilewright.cli.scripts import run_script
+from tilewright.cli.scripts import own_traceback, run_script
 from tilewright.errors import SimulationError
 from tilewright.sim.checks import Finding, Report, chosen, collecting
 from tilewright.sim.checks.formats import as_json, document, sarif
@@ -29,14 +29,15 @@ def run(
     The script runs to its end, or to the first launch that cannot go on: what its kernels do wrong is told then.
     """
     console = Console(stderr=True)
-    with sim.options(check=check, seed=seed), collecting() as report:
+    with own_traceback(script), sim.options(check=check, seed=seed), collecting() as report:
         try:
             with served(), sim.marking_empty_arrays("uninitialised" in chosen(check)):
                 run_script(script, arguments)
         except SimulationError as error:
             report.add_error(error)
         except BaseException:
-            tell(console, report)  # findings may be the cause of what the script stumbled over
+            if list(report):  # findings may be the cause of what the script stumbled over
+                tell(console, report)
             raise
         finally:
             write(report, json_file, sarif_file)

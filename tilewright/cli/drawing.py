@@ -12,9 +12,9 @@ from tilewright.viz import Figure
 
 def check_names(svg: Path | None, tex: Path | None) -> None:
     """Refuse a name whose suffix does not fit before any work is done."""
-    for path, suffix in ((svg, ".svg"), (tex, ".tex")):
+    for path, suffix, kind in ((svg, ".svg", "an SVG"), (tex, ".tex", "a LaTeX")):
         if path is not None and path.suffix != suffix:
-            raise ArgumentError(f"{path}: the name of a {suffix[1:].upper()} file must end in {suffix}")
+            raise ArgumentError(f"{path}: the name of {kind} file must end in {suffix}")
 
 
 def draw(figure: Figure, svg: Path | None, tex: Path | None, console: Console) -> None:

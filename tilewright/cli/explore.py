@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tilewright import sim
 from tilewright.cli.check import served, write
-from tilewright.cli.scripts import run_script
+from tilewright.cli.scripts import own_traceback, run_script
 from tilewright.sim.checks import chosen
 from tilewright.sim.exploration import Exploration, Explored
 
@@ -21,7 +21,7 @@ def run(
     """Explore the schedules of the kernels of ``script``; the exit code is 1 when one fails."""
     found = Exploration()
     try:
-        with served(), sim.marking_empty_arrays("uninitialised" in chosen(check)):
+        with own_traceback(script), served(), sim.marking_empty_arrays("uninitialised" in chosen(check)):
             found = sim.explore(
                 lambda: run_script(script, arguments), schedules=max(schedules, 1), seed=seed, systematic=systematic,
                 compare=compare, limit=limit, check=check,

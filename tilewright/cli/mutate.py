@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from tilewright.cli.scripts import run_script
+from tilewright.cli.scripts import own_traceback, run_script
 from tilewright.sim import marking_empty_arrays
 from tilewright.sim.mutation import KnownList, Outcome, as_json, study, table
 
@@ -26,7 +26,7 @@ def run(
             console.print(f"{done[0]} mutants of {outcome.kernel}", end="\r", highlight=False)
 
     done = [0]
-    with marking_empty_arrays():
+    with own_traceback(script), marking_empty_arrays():
         found = study(
             lambda: run_script(script, arguments), every=every, seed=seed, schedules=schedules, launches=launches,
             known=KnownList.read(known) if known is not None else None, progress=tell,

@@ -22,7 +22,7 @@ def write(folder: Path) -> list[Path]:
     """Write ``folder/cutlass/...``; the files. pyright reads stubs in ``typings`` beside its settings by itself, mypy
     where ``mypy_path`` says.
 
-    Raises ArgumentError where ``folder/cutlass`` has files that are no such stubs.
+    Raises ArgumentError where ``folder/cutlass`` has files that are no such stubs, or cannot be written.
     """
     target = folder / "cutlass"
     for part in (folder, target):
@@ -32,11 +32,14 @@ def write(folder: Path) -> list[Path]:
         if path.is_file() and (path.suffix != ".pyi" or "tilewright" not in path.read_text(encoding="utf-8")):
             raise ArgumentError(f"{target} has files of another package ({path.name}): take another folder")
     written = []
-    for source in _modules():
-        path = (target / source).with_suffix(".pyi")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_stub(source), encoding="utf-8", newline="\n")
-        written.append(path)
+    try:
+        for source in _modules():
+            path = (target / source).with_suffix(".pyi")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_stub(source), encoding="utf-8", newline="\n")
+            written.append(path)
+    except OSError as error:
+        raise ArgumentError(f"cannot write {target}: {error.strerror}; take another folder") from None
     return written
 
 
