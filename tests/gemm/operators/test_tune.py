@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from tilewright import own_files
 from tilewright.cli import main
 from tilewright.errors import ArgumentError, ConstraintError, MachineError
-from tilewright.gemm import Major, matmul, tune
+from tilewright.gemm import Major, StreamK, matmul, tune
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators import matmul as module
@@ -265,3 +266,14 @@ def test_the_librarys_own_choice_comes_first(shape: tuple[int, int, int]) -> Non
     shares = None if plan.shares is None else (plan.shares.sk_tiles, plan.shares.sk_blocks)
     assert (first.entry.config, first.shares) == (plan.entry.config, shares)
     assert first.together is (plan.shares is not None and plan.shares.shared_reduction)
+    assert first.plan(problem, "gpu") == replace(plan, entry=plan.entry.only(plan.entry.config), passed_over={})
+
+
+def test_what_is_measured_is_what_the_choice_would_launch() -> None:
+    """Of mma.sync kernels, too, where a plan that is given has blocks that only add up, and an order of its own."""
+    problem = stand_in((200, 264, 9001), "float16", None, "k", "k")
+    entries = [entry for entry in default_kernels(problem) if entry.name == "tensorop_f16"]
+    plan = Plan.of(problem, entries, "stream_k", "gpu")
+    assert isinstance(plan.shares, StreamK)
+    way = Candidate.of(plan.entry, plan.shares).plan(problem, "gpu")
+    assert (way.config, way.shares, way.numbered) == (plan.config, plan.shares, False)

@@ -91,10 +91,11 @@ class Plan:
                         return replace(packed, passed_over=passed_over)
                 config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
                 numbered = isinstance(decomposition, StreamK) or numbers
-                if shares is not None and not numbered:  # no blocks for nothing but adding up
-                    shares = replace(shares, reduction_blocks=0, remap_block_indices=False)
+                if reduction == "none" and isinstance(config, HopperConfig) and config.cluster_k > 1:
+                    raise ArgumentError(f"reduction 'none' with clusters that split K (cluster_k = {config.cluster_k})")
                 shares = added_up(shares, reduction)
-                return cls(entry, config, shares, where[0], passed_over, dynamic, adds_up(reduction), None, numbered)
+                plan = cls(entry, config, shares, where[0], passed_over, dynamic, adds_up(reduction), None, numbered)
+                return plan if numbered or shares is None else plan.in_its_own_order()
             passed_over[candidate.name] = reason
         raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
 
@@ -137,6 +138,7 @@ class Plan:
         m, n, k, _ = problem.shape
         alone = tuple(c for c in entry.small if not isinstance(c, HopperConfig) or c.cluster_k == 1 and not c.pingpong)
         part = m, n, max(1, -(-k // how.slices)), how.slices
+        given = entry
         entry, _ = best(replace(entry, small=alone), "data_parallel", part, where)
         config = with_operands(entry, problem)
         slices = max(1, min(how.slices, -(-k // config.tile[2])))
@@ -145,6 +147,11 @@ class Plan:
         if how.mode != "cluster":
             return cls(entry, config, SplitK(slices, how.mode), where[0], passed_over)
         assert isinstance(config, HopperConfig)
+        if not given.small and config.cluster != (1, 1):  # the one size that was asked for
+            raise ArgumentError(
+                "the blocks of a cluster share K in split-K of mode 'cluster', and operands in the cluster "
+                f"{config.cluster} of this size: take a cluster of (1, 1)"
+            )
         narrower = (
             replace(config, cluster_k=slices, cluster=(1, 1), epilogue_columns=columns)
             for columns in (64, 32, 16, 8)
@@ -181,6 +188,12 @@ class Plan:
             f"the schedule is for {how.persistent.clusters_mnl} clusters {how.persistent.cluster_mn} of tiles with "
             f"{how.tiles_per_output_tile} k tiles; no size of kernel {entry.name} cuts {problem.describe()} so"
         )
+
+    def in_its_own_order(self) -> Plan:
+        """Blocks and tiles numbered as the library does, without blocks for nothing but adding up."""
+        assert isinstance(self.shares, StreamK)
+        shares = replace(self.shares, reduction_blocks=0, remap_block_indices=False)
+        return replace(self, shares=shares, numbered=False)
 
     @property
     def decomposition(self) -> str:

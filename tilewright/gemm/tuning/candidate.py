@@ -75,8 +75,10 @@ class Candidate:
         the kernel does not take, copies of other matrices than ``may_pack`` has."""
         how = self.decomposition(problem.shape, *limits(machine))
         if self.packed:
-            return Plan.with_copies(problem, self.entry, how, machine, may_pack)
-        return Plan.of(problem, [self.entry], how, machine)
+            plan = Plan.with_copies(problem, self.entry, how, machine, may_pack)
+        else:
+            plan = Plan.of(problem, [self.entry], how, machine)
+        return plan if self.shares is None else plan.in_its_own_order()
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "size": dict(self.size)}
