@@ -48,6 +48,8 @@ from tilewright.lang.numbers.numeric import Uint32 as Uint32
 from tilewright.lang.numbers.numeric import Uint64 as Uint64
 from tilewright.lang.numbers.numeric import Uint8 as Uint8
 from tilewright.lang.numbers.numeric import as_numeric as as_numeric
+from tilewright.lang.numbers.wide import Int128 as Int128
+from tilewright.lang.numbers.wide import Uint128 as Uint128
 from tilewright.lang.staging.generate_loops import for_generate as for_generate
 from tilewright.lang.staging.generate_loops import while_generate as while_generate
 from tilewright.lang.staging.generate_loops import yield_out as yield_out

@@ -66,7 +66,7 @@ def test_import_is_light() -> None:
         ("cute.math", "cosh", "did you mean 'cos'"),
         ("cute.nvgpu.warp", "MmaF16BF16", "did you mean 'MmaF16BF16Op'"),
         ("utils", "distributed", "module 'tilewright.utils' has no 'distributed' yet: the CuTe DSL has it"),
-        ("cute.arch", "atomic_fmax", "has no 'atomic_fmax' yet"),
+        ("cute.arch", "sext_unpacked_i4_i8_intrinsic", "has no 'sext_unpacked_i4_i8_intrinsic' yet"),
         ("", "make_array_view", "module 'tilewright' has no 'make_array_view' yet"),
         ("cute.nvgpu.tcgen05", "MmaF16", "did you mean 'MmaF16BF16Op'"),
     ],

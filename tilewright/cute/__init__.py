@@ -39,6 +39,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.tensors.math": (
             "exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"
         ),
+        "tilewright.lang.numbers.wide": "Int128 Uint128",
         "tilewright.lang.tensors.choose": "min max",
         "tilewright.lang.numbers.numeric": (
             "Numeric Integer Float Boolean Int8 Int16 Int32 "

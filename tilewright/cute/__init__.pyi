@@ -55,6 +55,8 @@ from tilewright.lang.numbers.numeric import Uint16 as Uint16
 from tilewright.lang.numbers.numeric import Uint32 as Uint32
 from tilewright.lang.numbers.numeric import Uint64 as Uint64
 from tilewright.lang.numbers.numeric import Uint8 as Uint8
+from tilewright.lang.numbers.wide import Int128 as Int128
+from tilewright.lang.numbers.wide import Uint128 as Uint128
 from tilewright.lang.tensors.algebra import dice as dice
 from tilewright.lang.tensors.algebra import domain_offset as domain_offset
 from tilewright.lang.tensors.algebra import inner_partition as inner_partition

@@ -232,6 +232,11 @@ def convert(source: ScalarType, to: ScalarType, value: Number) -> Number:
         return value
     if not source.is_float and not to.is_float:
         return normalise(to, value)
+    if source.width > 64:
+        return convert(F64, to, float(value))
+    if to.width > 64:  # as to 64 bits: truncated, and what does not fit is the nearest that does
+        low, high = (-(1 << 127), (1 << 127) - 1) if to.kind == "int" else (0, (1 << 128) - 1)
+        return 0 if value != value else low if value < low else high if value > high else int(value)
     import numpy as np
 
     from tilewright.ir.casts import cast

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tilewright.errors import StagingError
+from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir import fold
 from tilewright.ir.arithmetic import may_overflow
 from tilewright.ir.core import Block, Constant, Location, Op, Value, Variable
@@ -136,6 +136,8 @@ class Builder:
         """Convert the number(s) to ``elem``; no op if they have that type."""
         if element_of(a.type) == elem:
             return a
+        if elem.width > 64:
+            raise ConstraintError(f"{elem}: kernels have no integers of 128 bits; keep two of 64, or four of 32")
         return fold.cast(a, elem) or self.emit("cast", (a,), (with_element(a.type, elem),)).result
 
     def bitcast(self, a: Value, to: Type) -> Value:

@@ -100,7 +100,8 @@ class FragType(Type):
     n: int
 
     def __post_init__(self) -> None:
-        if self.elem.is_float:  # mma.sync has operands of 4-bit integers, each register with eight of them
+        # mma.sync has operands of 4-bit integers, each register with eight of them
+        if self.elem.is_float or self.elem.width > 64:
             _whole_bytes(self.elem)
 
     def __repr__(self) -> str:
@@ -123,6 +124,10 @@ class PtrType(Type):
 
 
 def _whole_bytes(elem: ScalarType) -> None:
+    if elem.width > 64:
+        raise ConstraintError(
+            f"kernels have no numbers of {elem.width} bits ({elem}): move the bits as four Uint32, or by 128-bit copies"
+        )
     if 1 < elem.width < 8:
         raise ConstraintError(
             f"numbers of {elem.width} bits ({elem}) have neither addresses nor registers of their own: their bytes have"
@@ -150,6 +155,9 @@ E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "tw::e2m1")
 E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3")
 E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2")
 SUBBYTE = (E2M1, E2M3, E3M2)
+# Wider than the machine's numbers: of the host program alone.
+I128 = ScalarType("i128", "int", 128, "object", "")
+U128 = ScalarType("u128", "uint", 128, "object", "")
 
 SCALARS: dict[str, ScalarType] = {
     t.name: t for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, TF32, F32, F64, E4M3, E5M2)

@@ -24,6 +24,6 @@ __getattr__, __dir__, __all__ = lazily(
     },
     (
         "blackwell_helpers", "blockscaled_layout", "hardware_info", "hopper_helpers", "layout_enum", "sm100", "sm90",
-        "tensor_helpers", "tensormap_manager", "tile_scheduler",
+        "static_persistent_tile_scheduler", "tensor_helpers", "tensormap_manager", "tile_scheduler",
     ),  # fmt: skip
 )

@@ -12,6 +12,7 @@ from tilewright.utils import hopper_helpers as hopper_helpers
 from tilewright.utils import layout_enum as layout_enum
 from tilewright.utils import sm100 as sm100
 from tilewright.utils import sm90 as sm90
+from tilewright.utils import static_persistent_tile_scheduler as static_persistent_tile_scheduler
 from tilewright.utils import tensor_helpers as tensor_helpers
 from tilewright.utils import tensormap_manager as tensormap_manager
 from tilewright.utils import tile_scheduler as tile_scheduler

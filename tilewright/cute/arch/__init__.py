@@ -31,14 +31,15 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.device.warps": (
             "elect_one make_warp_uniform shuffle_sync "
             "shuffle_sync_up shuffle_sync_down shuffle_sync_bfly shuffle_sync_op "
-            "warp_reduction warp_reduction_sum warp_reduction_max "
+            "warp_reduction warp_reduction_sum warp_reduction_max warp_redux_sync "
             "vote_any_sync vote_all_sync vote_uni_sync vote_ballot_sync"
         ),
         "tilewright.lang.device.packed": "add_packed_f32x2 sub_packed_f32x2 mul_packed_f32x2 fma_packed_f32x2",
-        "tilewright.lang.device.single": "fmax fmin rcp_approx popc prmt clock",
+        "tilewright.lang.device.single": "fmax fmin rcp_approx popc prmt clock nanosleep",
         "tilewright.lang.tensors.math": "exp exp2 log2 fma",
         "tilewright.lang.device.atomic": (
-            "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_exch atomic_cas load store"
+            "atomic_add atomic_max atomic_min atomic_fmax atomic_fmin atomic_and atomic_or atomic_xor atomic_exch "
+            "atomic_cas load store"
         ),
         "tilewright.lang.device.smem": "get_dyn_smem get_dyn_smem_size dynamic_smem_size alloc_smem",
         "tilewright.lang.tensors.pointer": "AddressSpace",
@@ -47,5 +48,5 @@ __getattr__, __dir__, __all__ = lazily(
             "get_min_tmem_alloc_cols relinquish_tmem_alloc_permit retrieve_tmem_ptr"
         ),
     },
-    ("nvvm_wrappers",),
+    ("nvvm_wrappers", "smem"),
 )

@@ -3,6 +3,7 @@
 """``cute.arch``: indices of threads and blocks, synchronisation, warp exchange, atomics, single instructions."""
 
 from tilewright.cute.arch import nvvm_wrappers as nvvm_wrappers
+from tilewright.cute.arch import smem as smem
 from tilewright.cute.arch.sm100_only import alloc_tmem as alloc_tmem
 from tilewright.cute.arch.sm100_only import dealloc_tmem as dealloc_tmem
 from tilewright.cute.arch.sm100_only import fence_view_async_tmem_load as fence_view_async_tmem_load
@@ -15,6 +16,8 @@ from tilewright.lang.device.atomic import atomic_add as atomic_add
 from tilewright.lang.device.atomic import atomic_and as atomic_and
 from tilewright.lang.device.atomic import atomic_cas as atomic_cas
 from tilewright.lang.device.atomic import atomic_exch as atomic_exch
+from tilewright.lang.device.atomic import atomic_fmax as atomic_fmax
+from tilewright.lang.device.atomic import atomic_fmin as atomic_fmin
 from tilewright.lang.device.atomic import atomic_max as atomic_max
 from tilewright.lang.device.atomic import atomic_min as atomic_min
 from tilewright.lang.device.atomic import atomic_or as atomic_or
@@ -67,6 +70,7 @@ from tilewright.lang.device.registers import warpgroup_reg_dealloc as warpgroup_
 from tilewright.lang.device.single import clock as clock
 from tilewright.lang.device.single import fmax as fmax
 from tilewright.lang.device.single import fmin as fmin
+from tilewright.lang.device.single import nanosleep as nanosleep
 from tilewright.lang.device.single import popc as popc
 from tilewright.lang.device.single import prmt as prmt
 from tilewright.lang.device.single import rcp_approx as rcp_approx
@@ -101,6 +105,7 @@ from tilewright.lang.device.warps import vote_uni_sync as vote_uni_sync
 from tilewright.lang.device.warps import warp_reduction as warp_reduction
 from tilewright.lang.device.warps import warp_reduction_max as warp_reduction_max
 from tilewright.lang.device.warps import warp_reduction_sum as warp_reduction_sum
+from tilewright.lang.device.warps import warp_redux_sync as warp_redux_sync
 from tilewright.lang.tensors.math import exp as exp
 from tilewright.lang.tensors.math import exp2 as exp2
 from tilewright.lang.tensors.math import fma as fma

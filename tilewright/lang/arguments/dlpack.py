@@ -87,6 +87,16 @@ class HostTensor(Tensor):
         return math.prod(self.array.shape)
 
     @property
+    def dynamic_shapes_mask(self) -> tuple[int, ...]:
+        """1 for each extent that is passed at each call, 0 for those that are static."""
+        return tuple([int(isinstance(n, Integer)) for n in flatten_to_tuple(self.linear.shape)])
+
+    @property
+    def dynamic_strides_mask(self) -> tuple[int, ...]:
+        """1 for each stride that is passed at each call, 0 for those that are static."""
+        return tuple([int(isinstance(d, Integer)) for d in flatten_to_tuple(self.linear.stride)])
+
+    @property
     def is_dynamic_layout(self) -> bool:
         return bool(dynamic_leaves(self.linear))
 

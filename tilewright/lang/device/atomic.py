@@ -10,7 +10,8 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
 from tilewright.lang.device.calls import call
-from tilewright.lang.numbers.numeric import Numeric, class_of, wrap
+from tilewright.lang.numbers.numeric import Float32, Int32, Numeric, Uint32, class_of, wrap
+from tilewright.lang.staging.generate import if_generate
 from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 
@@ -64,6 +65,54 @@ def atomic_min(
     ([-1, -1, -1, -2], [-3])
     """
     return _atomic("min", ptr, val, None, sem, scope)
+
+
+def atomic_fmax(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
+    """``*ptr = max(*ptr, val)`` of Float32 at once; gives the old value. Neither may be a NaN.
+
+    The bits of floats that are not negative are in the order of integers, and those of the others in the opposite one.
+
+    >>> from tilewright import Float32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: arch.atomic_fmax(p, t - 1.5), 3, dtype=Float32, memory=[-1.0])[1]
+    [0.5]
+    """
+    return _of_floats("max", ptr, val, sem, scope)
+
+
+def atomic_fmin(
+    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+) -> Any:
+    """``*ptr = min(*ptr, val)`` of Float32 at once; gives the old value. See :func:`atomic_fmax`.
+
+    >>> from tilewright import Float32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: arch.atomic_fmin(p, 0.5 - t), 3, dtype=Float32, memory=[0.0])[1]
+    [-1.5]
+    """
+    return _of_floats("min", ptr, val, sem, scope)
+
+
+def _of_floats(kind: str, ptr: Any, val: Any, sem: str | None, scope: str | None) -> Any:
+    pointer = _pointer(ptr, f"atomic_f{kind}")
+    if pointer.dtype is not Float32:
+        raise ConstraintError(f"atomic_f{kind} takes a pointer to Float32, not {pointer}; integers by atomic_{kind}")
+    number = Float32(val) + 0.0  # -0.0 becomes 0.0, whose bits are in order
+    opposite = {"max": "min", "min": "max"}[kind]
+
+    def not_negative() -> Any:
+        bits = number.bitcast(Int32)
+        return _atomic(kind, recast_ptr(pointer, dtype=Int32), bits, None, sem, scope).bitcast(Float32)
+
+    def negative() -> Any:
+        bits = number.bitcast(Uint32)
+        return _atomic(opposite, recast_ptr(pointer, dtype=Uint32), bits, None, sem, scope).bitcast(Float32)
+
+    return if_generate(number >= 0.0, not_negative, negative)
 
 
 def atomic_and(

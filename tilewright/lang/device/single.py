@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.atoms.bits import Permute, Popc
+from tilewright.atoms.sleep import Nanosleep
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import I32, U32
 from tilewright.lang.device.calls import call
@@ -106,3 +107,14 @@ def clock(*, loc: Any = None, ip: Any = None) -> Int32:
     [1, 1]
     """
     return wrap(Builder.current().sreg("clock"))
+
+
+def nanosleep(sleep_time: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """Pause this thread for about ``sleep_time`` nanoseconds, one millisecond at most: between two looks at a flag.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.nanosleep(100), t)[1], 2)
+    [0, 1]
+    """
+    call(Nanosleep(), Uint32(sleep_time))

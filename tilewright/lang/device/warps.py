@@ -6,16 +6,17 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from tilewright.atoms.warp import ElectOne, Shuffle, Vote
+from tilewright.atoms.warp import ElectOne, Redux, Shuffle, Vote
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import BOOL, I32
 from tilewright.lang.device.barriers import FULL_MASK
 from tilewright.lang.device.calls import call, i32
 from tilewright.lang.device.threads import WARP_SIZE
-from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric, as_numeric, wrap
+from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Numeric, Uint32, as_numeric, wrap
 from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.choose import max as _max
+from tilewright.lang.tensors.choose import min as _min
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 N = TypeVar("N", bound=Numeric | TensorSSA | float)
@@ -180,6 +181,29 @@ def warp_reduction_max(val: N, *, threads_in_group: int = 32, loc: Any = None, i
     [7, 15, 23, 31]
     """
     return warp_reduction(val, _max, threads_in_group=threads_in_group)
+
+
+def warp_redux_sync(value: Any, kind: str, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
+    """One number from the lanes of ``mask``, in each of them, by one instruction (``redux.sync``): of Int32 and Uint32,
+    with ``kind`` add, min, max, and, or, xor. ``fmin`` and ``fmax`` of Float32 take shuffles here, over whole warps.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.warp_redux_sync(t, "add"))[:2]
+    [496, 496]
+    """
+    number = as_numeric(value)
+    if kind in ("fmin", "fmax"):
+        if type(number) is not Float32 or mask not in (FULL_MASK, -1):
+            given = f"{type(number).__name__} over {mask!r}"
+            raise ConstraintError(f"warp_redux_sync: {kind} takes Float32 over the whole warp, not {given}")
+        return warp_reduction(number, _max if kind == "fmax" else _min)
+    if type(number) not in (Int32, Uint32):
+        raise ConstraintError(
+            f"warp_redux_sync: {kind} takes Int32 or Uint32, not {type(number).__name__}; others by warp_reduction"
+        )
+    (result,) = call(Redux(kind), number, i32(_signed(mask)), results=(type(number).ir_type,))
+    return wrap(result)
 
 
 def _vote(kind: str, predicate: Any, mask: Any) -> Any:

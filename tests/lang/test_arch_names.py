@@ -1,0 +1,123 @@
+"""Single documented names of ``cute.arch`` and of numbers, each by what it does, on both machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tilewright import Float32, Int32, Int64, Int128, Uint32, Uint128, cute, utils
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import StagingError, TilewrightError
+
+arch = cute.arch
+FLOATS = np.array([-3.5, 2.25, -0.0, 0.0, 7.0, -7.0, 1e-30, -1e30, 1e30, -1e-30] + [0.5] * 22, np.float32)
+
+
+@cute.kernel
+def _extremes(x: cute.Tensor, places: cute.Tensor, out: cute.Tensor, words: cute.Tensor) -> None:
+    t, _, _ = arch.thread_idx()
+    for i in cutlass.range_constexpr(3):
+        arch.atomic_fmax(places.iterator + 2 * i, x[t])
+        arch.atomic_fmin(places.iterator + (2 * i + 1), x[t])
+    out[0, t] = arch.warp_redux_sync(x[t], "fmax")
+    out[1, t] = arch.warp_redux_sync(x[t], "fmin")
+    words[0, t] = arch.warp_redux_sync(Int32(t) - 20, "min")
+    words[1, t] = Int32(arch.warp_redux_sync(Uint32(1) << Uint32(t % 5), "or"))
+    arch.nanosleep(20)
+    words[2, t] = arch.warp_redux_sync(t, "add")
+
+
+@cute.jit
+def extremes(x: cute.Tensor, places: cute.Tensor, out: cute.Tensor, words: cute.Tensor) -> None:
+    _extremes(x, places, out, words).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+def fresh() -> list[np.ndarray]:
+    return [FLOATS, np.array([-5, 5, 0, 0, -1e35, 1e35], np.float32), np.zeros((2, 32), np.float32),
+            np.zeros((3, 32), np.int32)]  # fmt: skip
+
+
+def check(places: Any, out: Any, words: Any) -> None:
+    largest, least = float(FLOATS.max()), float(FLOATS.min())
+    assert np.asarray(places).tolist() == [largest, least] * 3
+    assert (np.asarray(out) == [[np.float32(largest)], [np.float32(least)]]).all()
+    assert (np.asarray(words) == [[-20], [31], [496]]).all()
+
+
+def test_extremes_of_floats_and_reductions_of_a_warp() -> None:
+    arrays = fresh()
+    extremes(*map(from_dlpack, arrays))
+    check(*arrays[1:])
+
+
+@pytest.mark.gpu
+def test_extremes_on_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    arrays = [torch.from_numpy(x).cuda() for x in fresh()]
+    extremes(*map(from_dlpack, arrays))
+    check(*[x.cpu().numpy() for x in arrays[1:]])
+
+
+def test_their_machine_code() -> None:
+    artifact = cutlass.cuda.compile(cute.compile(extremes, *map(from_dlpack, fresh())).kernels[0], "sm_90a")
+    assert artifact.spills == 0
+    assert "REDUX" in artifact.sass and "NANOSLEEP" in artifact.sass and "CAS" not in artifact.sass
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (lambda x: arch.atomic_fmax(cute.recast_tensor(x, Int32).iterator, 1), "takes a pointer to Float32"),
+        (lambda x: arch.warp_redux_sync(Int64(1), "add"), "takes Int32 or Uint32, not Int64"),
+        (lambda x: arch.warp_redux_sync(x[0], "fmax", 3), "over the whole warp, not Float32 over 3"),
+        (lambda x: arch.warp_redux_sync(Int32(1), "mul"), "no redux.sync.mul"),
+        (lambda x: arch.nanosleep(2_000_000), "sleeps 1000000 ns at most"),
+        (lambda x: Int128(x[0]), "kernels have no integers of 128 bits"),
+        (lambda x: Int128(3) + Int32(arch.thread_idx()[0]), "kernels have no integers of 128 bits"),
+        (lambda x: cute.make_rmem_tensor(2, Uint128), "128 bits"),
+        (lambda x: cute.recast_tensor(x, Int128), "128 bits"),
+    ],
+)
+def test_what_they_do_not_take(body: Any, text: str) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor) -> None:
+        body(x)
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        kernel(x).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    with pytest.raises(TilewrightError, match=text):
+        host(from_dlpack(np.zeros(32, np.float32), assumed_align=16))
+
+
+def test_integers_of_128_bits_on_the_host() -> None:
+    assert (Int128.width, Uint128.max, Int128.min) == (128, 2**128 - 1, -(2**127)) and Int128.is_integer
+    for a in (0, 1, -1, 2**127 - 1, -(2**127), 12345678901234567890123456789):
+        for b in (1, -3, 2**64, 987654321987654321):
+            x, y = Int128(a), Int128(b)
+            wrap = lambda n: (n + 2**127) % 2**128 - 2**127  # noqa: E731 - three lines below
+            assert ((x + y).value, (x * y).value, (x - y).value) == (wrap(a + b), wrap(a * b), wrap(a - b))
+            assert ((x // y).value, (x % y).value, bool(x < y)) == (wrap(a // b), a % b, a < b)
+    assert Uint128(Int32(-1)).value == 2**128 - 1 and Int32(Int128(2**32 + 5)).value == 5
+    assert Int128(-2.9).value == -2 and Int128(1e60).value == 2**127 - 1 and Float32(Int128(3)).value == 3.0
+    assert cute.size_in_bytes(Int128, cute.make_layout(3)) == 48
+    with pytest.raises(StagingError, match="no integers of 128 bits"):
+        Int128(1).ir_value()
+
+
+def test_masks_of_run_time_modes() -> None:
+    x = np.zeros((4, 8), np.float32)
+    assert (from_dlpack(x).dynamic_shapes_mask, from_dlpack(x).dynamic_strides_mask) == ((0, 0), (0, 0))
+    marked = from_dlpack(x).mark_layout_dynamic()
+    assert (marked.dynamic_shapes_mask, marked.dynamic_strides_mask) == ((1, 1), (1, 0))
+    compact = from_dlpack(x).mark_compact_shape_dynamic(1)
+    assert (compact.dynamic_shapes_mask, compact.dynamic_strides_mask) == ((0, 1), (1, 0))
+
+
+def test_older_modules() -> None:
+    assert arch.smem.map_dsmem_ptr is arch.map_dsmem_ptr
+    assert utils.static_persistent_tile_scheduler.WorkTileInfo is utils.WorkTileInfo
