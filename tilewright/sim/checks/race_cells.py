@@ -115,6 +115,8 @@ class CellCheck:
         shadow: Shadow,
     ) -> None:  # fmt: skip
         """Report the entries ``before`` that did not happen before."""
+        if self._plain(before, acting, group):
+            return
         bad = self._unordered(before, acting, group, number)
         if not bad.size:
             return
@@ -123,6 +125,28 @@ class CellCheck:
             bad = _other_values(bad, before, cells, shadow, values, self.order)
         if bad.size:
             self._found(verb, bad, before, cells, acting, number, group, shadow)
+
+    def _plain(self, before: Array, acting: Acting, group: Group) -> bool:
+        """Whether each warp has met one warp's accesses at one clock, and knows of them."""
+        clocks, warps = acting.clocks, group.warps
+        if acting.few or acting.landed or acting.mask is not None:
+            return False
+        lane = WARP.bit_length() - 1
+        by_warp = (before >> lane).reshape(warps.size, -1)
+        first = by_warp[:, 0]
+        if not (by_warp == first[:, None]).all():
+            return False
+        entries = first << lane
+        clusters, columns = np.divmod(who_of(entries) >> lane, self.order.layout.cluster)
+        met = zip(warps.tolist(), clusters.tolist(), columns.tolist(), clock_of(entries).tolist(), strict=True)
+        for warp, cluster, column, clock in met:
+            row: Array | None = clocks.clocks[warp]
+            if cluster != clocks.cluster[warp]:
+                loose = clocks.loose.get(warp)
+                row = loose.know.rows.get(cluster) if loose is not None else None
+            if clock and (row is None or row[column] < clock):
+                return False
+        return True
 
     def _unordered(self, before: Array, acting: Acting, group: Group, number: int) -> Array:
         """The numbers of the entries ``before`` that did not happen before."""
