@@ -23,9 +23,10 @@ LESS, MORE = 1 - 2.5e-7, 1 + 2.5e-7
 
 class Scratch:
     """Memory for the vectors of one estimate: ``options`` numbers each, of which Stream-K's options have those from
-    ``even`` on, and among them those that add up together those from ``together`` on."""
+    ``even`` on, and among them those that add up together those from ``together`` on; the first ``single`` give each
+    tile to one block or cluster, and ``turns`` are those of them whose warpgroups take turns."""
 
-    def __init__(self, options: int, even: int, together: int) -> None:
+    def __init__(self, options: int, even: int, together: int, single: int, turns: slice) -> None:
         self.extents: Vector = np.empty(3, np.float32)
         self.m, self.n, self.k = (self.extents[mode, ...] for mode in range(3))  # arrays of no dimension
         self.tiles = np.empty((3, options), np.float32)  # along M, N and K
@@ -36,6 +37,8 @@ class Scratch:
         self.spare = tuple(vector[even:together] for vector in (self.lines, self.columns, self.more))
         self.each_shared = self.each[even:together]
         self.joint = tuple(vector[together:] for vector in (self.time, self.waves, self.k_tiles, self.more))
+        self.whole = tuple(vector[:single] for vector in (self.time, self.more, self.lines))
+        self.in_turns = self.time[turns], self.columns[turns]
         self.alone = np.empty(len(self.joint[0]), bool)
         self.number = np.empty((), np.float32)
 
@@ -51,6 +54,7 @@ class Model(ABC):
         self.together = sum(not way.together for way in ways)
         self.single = sum(way.parts == 1 for way in ways)
         self.alone = sum(way.parts == 1 and not way.in_clusters for way in ways)
+        self.turns = slice(0, 0)
         self.unused: dict[bool, list[Scratch]] = {False: [], True: []}
 
     @abstractmethod
@@ -91,12 +95,19 @@ class Model(ABC):
         first = first if shares and first < (last or self.options) else 0
         time = scratch.time[first:last] if first or last else scratch.time
         found = int(time.argmin()) + first
-        if shares and found >= self.even:  # by the lower bound: in four of five problems no option comes so far
-            self.share(problem, scratch)
-            found = int(time.argmin()) + first
-            if found >= self.together:  # by the lower bound
+        # Of the options that share tiles, lower bounds so far: those whose bound is the least are timed, and what is
+        # the least then may be one of the others. In four of five problems no such option comes so far.
+        shared = joined = not shares
+        while found >= self.even:
+            if found >= self.together and not joined:
                 self.join(problem, scratch)
-                found = int(time.argmin()) + first
+                joined = True
+            elif found < self.together and not shared:
+                self.share(problem, scratch)
+                shared = True
+            else:
+                break
+            found = int(time.argmin()) + first
         self.unused[shares].append(scratch)
         return found
 
@@ -106,7 +117,8 @@ class Model(ABC):
         try:
             return self.unused[shares].pop()
         except IndexError:
-            return Scratch(self.options if shares else self.single, self.even, self.together)
+            options = self.options if shares else self.single
+            return Scratch(options, self.even, self.together, self.single, self.turns)
 
 
 def can_share(problem: Problem, sharing: bool) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from math import log2
 
 import numpy as np
-from numpy import add, ceil, divide, equal, floor, greater, maximum, minimum, multiply, subtract
+from numpy import add, ceil, divide, equal, floor, maximum, minimum, multiply, rint, subtract
 
 from tilewright.gemm.choice.estimate import LESS, Model, Scratch, cut, near, single
 from tilewright.gemm.choice.ways import NEVER, Limits, Problem, Vector, Way, along, rows
@@ -95,8 +95,11 @@ class HopperModel(Model):
                 self.vectors[shares, misaligned] = tuple(single(vector[:last]) for vector in vectors)
         self.turns = slice(self.alone - sum(config.pingpong for config in configs), self.alone)
         self.turn_stores = single([TURN_STORE * store_us(config) / 2 - TURN for config in configs[self.turns]])
+        # From so many k elements on, no end of a tile takes as long as half of the loop.
+        in_turns = zip(self.turn_stores, loop[self.turns], configs[self.turns], strict=True)
+        self.long_turns = max((c.tile[2] * (2.02 * store / us + 1) for store, us, c in in_turns), default=0)
         self.all_work = (1 / (np.prod(counts[:2], axis=0) * wave)).max()  # elements of D of a wave of any option
-        self.room = single(np.full(self.single, -SOME_FREE)), single(np.full(self.single, HALF_FREE + SOME_FREE))
+        self.room = np.array(-SOME_FREE, np.float32), np.array(HALF_FREE + SOME_FREE, np.float32)
         own, self.slower = slice(self.even, self.together), np.array(SHARED - 1.0, np.float32)
         self.exchange = tuple(
             single(vector[own]) for vector in (ends, begin, begin - peer, peer, np.ones(self.options))
@@ -118,40 +121,41 @@ class HopperModel(Model):
         multiply(waves, wave, waves)
         if batch != 1:
             waves *= batch
-        beside = None
-        if m * n > self.all_work:
+        several = m * n > self.all_work  # full waves, in all sizes
+        if several:
             multiply(crowded, scratch.k_tiles, time)
         else:
             minimum(waves, ones, out=time)  # of the multiprocessors that work
-            beside = self.beside(time[: self.single], scratch)
+            beside = self.beside(*scratch.whole)
             multiply(time, crowd, time)
             add(time, loads, time)
             maximum(time, loop, out=time)
             multiply(time, scratch.k_tiles, time)
         # Where warpgroups take turns, one writes while the other multiplies: two tiles take at least as long as the
         # loop and the end of one. (What follows adds the turn.)
-        in_turns, least = time[self.turns], scratch.columns[self.turns]
-        multiply(in_turns, HALF, least)
-        add(least, self.turn_stores, least)
-        maximum(in_turns, least, out=in_turns)
+        if k < self.long_turns:
+            in_turns, least = scratch.in_turns
+            multiply(in_turns, HALF, least)
+            add(least, self.turn_stores, least)
+            maximum(in_turns, least, out=in_turns)
         each = add(time, ends, scratch.each)  # of the waves
         ceil(scratch.whole_waves, scratch.whole_waves)
         multiply(each, waves, time)
-        if beside is None:
+        if several:
             add(time, begin, time)
+            if shares:  # none of a tile's blocks would share it
+                scratch.joint[0].fill(NEVER)
         else:
             add(time, saving, time)
-            add(time[: self.single], beside, time[: self.single])
+            add(scratch.whole[0], beside, scratch.whole[0])
 
-    def beside(self, busy: Vector, scratch: Scratch) -> Vector:
+    def beside(self, busy: Vector, late: Vector, over: Vector) -> Vector:
         """What options of whole tiles lose of what is saved where half of the multiprocessors stay free, and beside it,
         by the part of a wave that is ``busy``."""
         slope, most = self.room
-        late, over = scratch.more[: self.single], scratch.lines[: self.single]
         multiply(busy, slope, late)
         add(late, most, late)
-        greater(busy, HALF, out=over)
-        return multiply(late, over, late)
+        return multiply(late, rint(busy, over), late)  # a half counts as none
 
     def share(self, problem: Problem, scratch: Scratch) -> None:
         m, n, k, _ = problem
