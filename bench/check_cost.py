@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from elementwise_add import add
 
 from tilewright import cute, sim
 from tilewright.cute.runtime import from_dlpack
@@ -41,8 +42,6 @@ def _stream_k() -> Callable[[], Any]:
 
 
 def _add() -> Callable[[], Any]:
-    from sim import add
-
     a, b, c = _normal(1024, 1024), _normal(1024, 1024), np.zeros((1024, 1024), np.float32)
     tensors = [from_dlpack(x, assumed_align=16) for x in (a, b, c)]
     executor = cute.compile(add, *tensors)

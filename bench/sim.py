@@ -23,10 +23,11 @@ os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "1")  # both are read when the pac
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
 import numpy as np
+from check_cost import costs
+from elementwise_add import add
 from figures import table, write_results
 from threadpoolctl import threadpool_limits
 
-import tilewright as cutlass
 from tilewright import cute, sim
 from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm import gemm
@@ -75,40 +76,7 @@ def product(kernel: str, n: int, dtype: Any, k_major: bool = False) -> dict[str,
     return record(f"{kernel} {n}^3", seconds, **figures)
 
 
-# -- element by element: a thread-value layout of 128 threads with 16 values each --------------------------------------
-
-
-@cute.kernel
-def add_kernel(
-    gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor, cC: cute.Tensor, shape: cute.Shape, threads: cute.Layout,
-    values: cute.Layout,
-) -> None:  # fmt: skip
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    block = ((None, None), bidx)
-    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), gA.element_type)
-    thread = cute.make_tiled_copy_tv(atom, threads, values).get_slice(tidx)
-    tA, tB, tC, where = (thread.partition_S(x[block]) for x in (gA, gB, gC, cC))
-    rA, rB, rC = (cute.make_fragment_like(t) for t in (tA, tB, tC))
-    inside = cute.make_rmem_tensor(where.shape, cutlass.Boolean)
-    for i in cutlass.range_constexpr(cute.size(inside)):
-        inside[i] = cute.elem_less(where[i], shape)
-    cute.copy(atom, tA, rA, pred=inside)
-    cute.copy(atom, tB, rB, pred=inside)
-    rC.store(rA.load() + rB.load())
-    cute.copy(atom, rC, tC, pred=inside)
-
-
-@cute.jit
-def add(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor) -> None:
-    threads = cute.make_ordered_layout((4, 32), order=(1, 0))
-    values = cute.make_ordered_layout((4, 4), order=(1, 0))
-    tiler, tv = cute.make_layout_tv(threads, values)
-    gA, gB, gC = (cute.zipped_divide(x, tiler) for x in (mA, mB, mC))
-    cC = cute.zipped_divide(cute.make_identity_tensor(mC.shape), tiler=tiler)
-    add_kernel(gA, gB, gC, cC, mC.shape, threads, values).launch(
-        grid=[cute.size(gC, mode=[1]), 1, 1], block=[cute.size(tv, mode=[0]), 1, 1]
-    )
+# -- element by element ------------------------------------------------------------------------------------------------
 
 
 def elementwise(m: int, n: int, rounds: int = ROUNDS) -> dict[str, Any]:
@@ -201,8 +169,6 @@ def peers() -> list[dict[str, Any]]:
 
 
 def checks() -> None:
-    from check_cost import costs
-
     with threadpool_limits(1):
         records = costs([word for word in sys.argv[1:] if not word.startswith("--")])
     rows = [

@@ -98,15 +98,14 @@ class MissingNameError(TilewrightError, AttributeError):
 class MissingAttributeError(TilewrightError, AttributeError):
     """An object or class of the library was asked for an attribute that it does not have."""
 
-    def __init__(self, thing: Any, name: str) -> None:
+    def __init__(self, thing: Any, name: str, text: Callable[[Any, str], str]) -> None:
         AttributeError.__init__(self, name=name, obj=thing)
+        self._text = text
 
     def __str__(self) -> str:
         """Made when it is asked for: most of these errors are those of ``hasattr``."""
         if not self.args:
-            from tilewright._lazy import attribute_text
-
-            self.args = (attribute_text(self.obj, str(self.name)),)
+            self.args = (self._text(self.obj, str(self.name)),)
         return str(self.args[0])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 FONTS = Path(__file__).parent / "fonts"
 GLYPH = 0.6021  # the advance of every character of DejaVu Sans Mono, in ems
@@ -118,9 +117,3 @@ def arrow_head(segment: Segment, size: float = 4.2) -> list[tuple[float, float]]
 def rgb(colour: str) -> tuple[int, int, int]:
     """Red, green and blue of ``#rrggbb``, 0 to 255 each."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def drawn_on(canvas: Any, picture: Any) -> Any:
-    """``canvas``, after ``picture`` has drawn itself on it."""
-    picture.draw(canvas)
-    return canvas

@@ -44,11 +44,6 @@ def colours_of(what: str, count: int) -> str:
     return f"colour: {what}" + (f", modulo {DISTINCT}" if count > DISTINCT else "")
 
 
-def warp_colour(warp: int) -> str:
-    """The colour of a warp; it repeats every eight warps."""
-    return distinct(warp)
-
-
 def lane_colour(warp: int, lane: int) -> str:
     """The hue of a warp in the shade of a lane: darker from one group of four lanes to the next, paler within it."""
     light, chroma, angle = HUES[warp % len(HUES)]

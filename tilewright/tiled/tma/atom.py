@@ -34,11 +34,6 @@ class TmaCopyAtom(CopyAtom):
         self.plan = plan
         self.tensor_map = tensor_map
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes that one copy of one block brings."""
-        return self.plan.box_bytes
-
     # Named options only.
     def stage_copy(self, src: Tensor, dst: Tensor, **options: Any) -> None:  # type: ignore[override]
         """``cute.copy`` with this atom."""
