@@ -79,7 +79,12 @@ def E(mode: int | list[int] | tuple[int, ...]) -> ScaledBasis:
 
 
 def basis_value(e: Any) -> Any:
-    """The scale of a basis stride; other leaves are their own value."""
+    """The scale of a basis stride; other leaves are their own value.
+
+    >>> from tilewright.layout import make_identity_layout
+    >>> basis_value(make_identity_layout((4, 8)).stride[1]), basis_value(7)
+    (1, 7)
+    """
     return e.value if isinstance(e, ScaledBasis) else e
 
 

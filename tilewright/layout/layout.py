@@ -187,12 +187,21 @@ def _has_none(c: tuple[Any, ...]) -> bool:
 
 
 def has_underscore(a: Any) -> bool:
-    """Whether ``a`` contains None, the placeholder that CuTe writes ``_``."""
+    """Whether ``a`` contains None, the placeholder that CuTe writes ``_``.
+
+    >>> has_underscore((3, (None, 2))), has_underscore((3, 2))
+    (True, False)
+    """
     return a is None or (isinstance(a, tuple) and _has_none(a))
 
 
 def has_scaled_basis(a: Any) -> bool:
-    """Whether the tree or layout ``a`` contains basis strides."""
+    """Whether the tree or layout ``a`` contains basis strides.
+
+    >>> from tilewright.layout import make_identity_layout
+    >>> has_scaled_basis(make_identity_layout((4, 8))), has_scaled_basis(Layout((4, 8)))
+    (True, False)
+    """
     a = getattr(a, "stride", a)
     return isinstance(a, ScaledBasis) or (isinstance(a, tuple) and any(map(has_scaled_basis, a)))
 

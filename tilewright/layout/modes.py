@@ -105,12 +105,20 @@ def prepend(input: Any, elem: Any = None, up_to_rank: int | None = None) -> Any:
 
 
 def append_ones(t: Any, up_to_rank: int | None = None) -> Any:
-    """:func:`append` of size-1 modes."""
+    """:func:`append` of size-1 modes.
+
+    >>> append_ones((4, 8), 3)
+    (4, 8, 1)
+    """
     return append(t, None, up_to_rank)
 
 
 def prepend_ones(t: Any, up_to_rank: int | None = None) -> Any:
-    """:func:`prepend` of size-1 modes."""
+    """:func:`prepend` of size-1 modes.
+
+    >>> prepend_ones((4, 8), 3)
+    (1, 4, 8)
+    """
     return prepend(t, None, up_to_rank)
 
 
@@ -141,12 +149,21 @@ def _as_shape(a: Any) -> Any:
 
 
 def shape(input: Any, *, mode: Any = None) -> Any:
-    """The shape of a layout or tree, or of one of its modes."""
+    """The shape of a layout or tree, or of one of its modes.
+
+    >>> shape((2, (3, 4)), mode=[1])
+    (3, 4)
+    """
     return get(_as_shape(input), mode)
 
 
 def stride(input: Any, *, mode: Any = None) -> Any:
-    """The stride of a layout, or of one of its modes."""
+    """The stride of a layout, or of one of its modes.
+
+    >>> from tilewright.layout import Layout
+    >>> stride(Layout((2, (3, 4)), (12, (4, 1))), mode=[1, 0])
+    4
+    """
     if not hasattr(input, "stride"):
         lifted(input, "stride", stride)
     return get(input.stride, mode)
@@ -162,13 +179,21 @@ def size(a: Any, mode: Any = None) -> Any:
 
 
 def rank(a: Any, mode: Any = None) -> int:
-    """Number of top-level modes (1 for a scalar)."""
+    """Number of top-level modes (1 for a scalar).
+
+    >>> rank((2, (3, 4))), rank((2, (3, 4)), [1]), rank(7)
+    (2, 2, 1)
+    """
     t = get(_as_shape(a), mode)
     return len(t) if isinstance(t, tuple) else 1
 
 
 def depth(a: Any, mode: Any = None) -> int:
-    """Nesting depth: 0 for a scalar, 1 for a flat tuple."""
+    """Nesting depth: 0 for a scalar, 1 for a flat tuple.
+
+    >>> depth(7), depth((2, 3)), depth((2, (3, 4)))
+    (0, 1, 2)
+    """
     t = get(_as_shape(a), mode)
     return 1 + max(map(depth, t)) if isinstance(t, tuple) else 0
 

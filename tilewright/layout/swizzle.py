@@ -152,11 +152,21 @@ def compose_swizzle(lhs: Any, rhs: Swizzle) -> ComposedLayout:
 
 
 def get_swizzle_portion(layout: Any) -> Swizzle:
-    """The swizzle of a swizzled layout; the identity ``Sw<0,4,3>`` for a plain one."""
+    """The swizzle of a swizzled layout; the identity ``Sw<0,4,3>`` for a plain one.
+
+    >>> from tilewright.layout import Layout
+    >>> get_swizzle_portion(Layout((4, 8)))
+    Sw<0,4,3>
+    """
     inner = getattr(layout, "inner", None)
     return inner if isinstance(inner, Swizzle) else Swizzle(0, 4, 3)
 
 
 def get_nonswizzle_portion(layout: Any) -> Any:
-    """The layout below the swizzle."""
+    """The layout below the swizzle.
+
+    >>> from tilewright.layout import Layout, make_composed_layout, make_swizzle
+    >>> get_nonswizzle_portion(make_composed_layout(make_swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))))
+    (8,64):(64,1)
+    """
     return layout.outer if isinstance(layout, ComposedLayout) else layout

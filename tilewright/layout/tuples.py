@@ -176,7 +176,11 @@ def transform_leaf(f: Callable[..., Any], *args: Any) -> Any:
 
 
 def transform_apply(*args: Any, f: Callable[..., Any], g: Callable[..., Any]) -> Any:
-    """``g(f(a0, b0), f(a1, b1), ...)`` over the modes of the arguments."""
+    """``g(f(a0, b0), f(a1, b1), ...)`` over the modes of the arguments.
+
+    >>> transform_apply((1, 2), (3, 4), f=lambda a, b: a * b, g=lambda *products: sum(products))
+    11
+    """
     if isinstance(args[0], tuple):
         return g(*[f(*parts) for parts in zip(*args, strict=True)])
     return g(f(*args))
@@ -199,7 +203,11 @@ def repeat(x: Any, n: int) -> Any:
 
 
 def repeat_as_tuple(x: Any, n: int) -> tuple[Any, ...]:
-    """A tuple of ``n`` of ``x``."""
+    """A tuple of ``n`` of ``x``.
+
+    >>> repeat_as_tuple(5, 3)
+    (5, 5, 5)
+    """
     if n < 1:
         raise LayoutError(f"repeat: n must be at least 1, not {n}")
     return (x,) * checked_rank(n, "repeat")
@@ -215,7 +223,11 @@ def repeat_like(x: Any, target: Any) -> Any:
 
 
 def tuple_cat(*tuples: Any) -> tuple[Any, ...]:
-    """All tuples one after another; an int counts as a 1-tuple."""
+    """All tuples one after another; an int counts as a 1-tuple.
+
+    >>> tuple_cat((1, 2), 3, ((4, 5),))
+    (1, 2, 3, (4, 5))
+    """
     return tuple(x for t in tuples for x in (t if isinstance(t, tuple) else (t,)))
 
 
@@ -357,5 +369,9 @@ def find_if(t: Any, pred_fn: Callable[[Any, tuple[int, ...]], bool]) -> int | tu
 
 
 def find(t: Any, x: IntLike) -> int | tuple[int, ...] | None:
-    """Position of the first leaf equal to ``x``, or None."""
+    """Position of the first leaf equal to ``x``, or None.
+
+    >>> find((4, (8, 2)), 2), find((4, 8), 4), find((4, 8), 3)
+    ((1, 1), 0, None)
+    """
     return find_if(t, lambda leaf, _: same_int(leaf, x))

@@ -279,7 +279,15 @@ _exposed: dict[int, tuple[int, int]] = {}
 
 def expose(array: np.ndarray) -> np.ndarray:
     """Let kernels reach ``array`` through addresses that they find in memory (arrays of pointers). Keep it alive
-    and call :func:`conceal` when done."""
+    and call :func:`conceal` when done.
+
+    Raises nothing: an address outside of all arrays that are known is an error of the launch that uses it.
+
+    >>> data = np.arange(4.0)
+    >>> expose(data) is data  # its address may now stand in an array of pointers
+    True
+    >>> conceal(data)
+    """
     start = array.__array_interface__["data"][0]
     moves = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
     low, high = start + sum(m for m in moves if m < 0), start + sum(m for m in moves if m > 0) + array.itemsize
@@ -290,6 +298,10 @@ def expose(array: np.ndarray) -> np.ndarray:
 
 
 def conceal(array: np.ndarray) -> None:
+    """Kernels no longer reach ``array`` through addresses in memory. No error where it was not exposed.
+
+    >>> conceal(expose(np.zeros(4)))
+    """
     _exposed.pop(id(array), None)
 
 

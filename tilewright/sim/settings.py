@@ -92,7 +92,12 @@ _current: Options | None = None
 
 
 def current_options() -> Options:
-    """The options that the next launch takes."""
+    """The options that the next launch takes.
+
+    >>> with options(sms=8):
+    ...     current_options().sms
+    8
+    """
     global _current
     if _current is None:
         _current = _from_environment()
@@ -108,7 +113,16 @@ def _changed(**changes: object) -> Options:
 
 
 def set_options(**changes: object) -> None:
-    """Change options (the fields of :class:`Options`) for the rest of the process."""
+    """Change options (the fields of :class:`Options`) for the rest of the process.
+
+    Raises ArgumentError for an option that there is not, or a value that it cannot have.
+
+    >>> before = current_options().seed
+    >>> set_options(seed=7)
+    >>> current_options().seed
+    7
+    >>> set_options(seed=before)
+    """
     global _current
     _current = _changed(**changes)
 

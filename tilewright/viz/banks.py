@@ -28,6 +28,10 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
     Raises:
         ArgumentError: ``vector`` does not divide the row, or its elements do not lie side by side in memory.
         LayoutError: ``access`` reaches outside the tile, or its vectors are not neighbours in memory.
+
+    >>> from tilewright.layout import Layout
+    >>> len(bank_figure(Layout((8, 32), (32, 1)), 32).panels)
+    1
     """
     require_static(layout)
     notes: tuple[str, ...] = ()

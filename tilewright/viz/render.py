@@ -66,7 +66,16 @@ def figure_of(thing: Any) -> Figure:
 def render_layout_svg(
     layout: AnyLayout, output_file: FilePath, flatten_hierarchical: bool = True, *, color_by: ColorBy = "offset"
 ) -> None:  # fmt: skip
-    """Draw a layout: its offset at every coordinate (see :func:`~tilewright.viz.layout_figure`)."""
+    """Draw a layout: its offset at every coordinate (see :func:`~tilewright.viz.layout_figure`).
+
+    Raises ArgumentError for run-time integers, or a file that cannot be written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_layout_svg(Layout((4, 8)), f"{folder}/tile.svg")
+    ...     Path(f"{folder}/tile.svg").read_text()[:4]
+    '<svg'
+    """
     layout_figure(layout, color_by=color_by, flatten_hierarchical=flatten_hierarchical).save(output_file)
 
 
@@ -78,14 +87,29 @@ def render_layout_slice_svg(
 
 
 def render_swizzle_layout_svg(layout: ComposedLayout, output_file: FilePath) -> None:
-    """Draw a swizzled layout before and after its swizzle (see :func:`~tilewright.viz.swizzle_figure`)."""
+    """Draw a swizzled layout before and after its swizzle (see :func:`~tilewright.viz.swizzle_figure`).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from tilewright.layout import make_composed_layout
+    >>> with TemporaryDirectory() as folder:
+    ...     render_swizzle_layout_svg(make_composed_layout(Swizzle(1, 0, 2), 0, Layout((4, 4))), f"{folder}/swizzle.svg")
+    ...     Path(f"{folder}/swizzle.svg").read_text()[:4]
+    '<svg'
+    """
     swizzle_figure(layout).save(output_file)
 
 
 def render_tv_layout_svg(
     layout: AnyLayout, tile_mn: Any, output_file: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
 ) -> None:  # fmt: skip
-    """Draw a thread-value layout on a tile (see :func:`~tilewright.viz.tv_figure`)."""
+    """Draw a thread-value layout on a tile (see :func:`~tilewright.viz.tv_figure`).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_tv_layout_svg(Layout((2, 2), (1, 2)), (2, 2), f"{folder}/tv.svg")
+    ...     Path(f"{folder}/tv.svg").read_text()[:4]
+    '<svg'
+    """
     tv_figure(layout, tile_mn, thread=thread, color_by=color_by).save(output_file)
 
 
@@ -125,7 +149,15 @@ def render_mma_from_layouts(
 
 
 def render_mma_atom_svg(atom: Any, output_file: FilePath, *, color_by: ColorBy = "thread") -> None:
-    """Draw A, B and C of an MMA atom."""
+    """Draw A, B and C of an MMA atom.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> with TemporaryDirectory() as folder:
+    ...     render_mma_atom_svg(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"), f"{folder}/mma.svg")
+    ...     Path(f"{folder}/mma.svg").read_text()[:4]
+    '<svg'
+    """
     mma_atom_figure(atom, color_by=color_by).save(output_file)
 
 
@@ -153,7 +185,15 @@ def tidfrg_S(tiled_copy: Any, tile_mn: Any) -> Any:
 
 
 def tidfrg_D(tiled_copy: Any, tile_mn: Any) -> Any:
-    """The destination's thread-value layout of a tiled copy, as a tensor: (thread, value) to the coordinate (m, n)."""
+    """The destination's thread-value layout of a tiled copy, as a tensor: (thread, value) to the coordinate (m, n).
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> from tilewright.ir.types import F32
+    >>> from tilewright.tiled import make_copy_atom, make_tiled_copy_tv
+    >>> atom = make_copy_atom(copy_by_name("UniversalCopy<uint32_t>"), F32)
+    >>> tidfrg_D(make_tiled_copy_tv(atom, Layout((2, 2)), Layout((1, 2))), (2, 4))[3, 1]
+    (1, 3)
+    """
     return _coordinates(tiled_copy.layout_dst_tv_tiled, tiled_copy, tile_mn)
 
 
@@ -184,7 +224,11 @@ def display_svg(file_path: FilePath) -> SvgText:
 
 
 def display_layout(layout: AnyLayout, flatten_hierarchical: bool = True, *, color_by: ColorBy = "offset") -> Figure:
-    """The picture of a layout, swizzled or not, for a notebook."""
+    """The picture of a layout, swizzled or not, for a notebook.
+
+    >>> display_layout(Layout((2, 2))).title
+    '(2,2):(1,2)'
+    """
     if isinstance(layout, ComposedLayout) and color_by == "offset":
         return figure_of(layout)
     return layout_figure(layout, color_by=color_by, flatten_hierarchical=flatten_hierarchical)
@@ -228,7 +272,12 @@ def display_mma_layout(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
 
 
 def display_tensor(tensor: Any, *, color_by: ColorBy = "value") -> Figure:
-    """The picture of a tensor of the host program, for a notebook."""
+    """The picture of a tensor of the host program, for a notebook.
+
+    >>> import numpy as np
+    >>> type(display_tensor(np.arange(6).reshape(2, 3))).__name__
+    'Figure'
+    """
     return tensor_figure(tensor, color_by=color_by)
 
 

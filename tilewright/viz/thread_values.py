@@ -75,7 +75,12 @@ def mma_figure(
 
 
 def mma_atom_figure(atom: Any, *, thread: int | None = None, color_by: ColorBy = "thread") -> Figure:
-    """Draw an MMA atom: who holds what of A, B and C."""
+    """Draw an MMA atom: who holds what of A, B and C.
+
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> len(mma_atom_figure(mma_by_name("SM80_16x8x8_F32F16F16F32_TN")).panels)  # A, B and C
+    3
+    """
     a, b, c = _attributes(atom, ("tv_layout_A", "tv_layout_B", "tv_layout_C"), ("layout_a", "layout_b", "layout_c"))
     return mma_figure(a, b, c, atom.shape_mnk, title=_name(atom), thread=thread, color_by=color_by)
 
@@ -102,6 +107,10 @@ def copy_atom_figure(
 
     The values of one source thread make a row. A bare instruction knows bits only: ``value_bits`` of them are
     then drawn as one element.
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> len(copy_atom_figure(copy_by_name("SM75_U32x4_LDSM_N")).panels)  # source and destination
+    2
     """
     source, destination = _attributes(atom, ("layout_src_tv", "layout_dst_tv"), ("src_bits", "dst_bits"))
     if not hasattr(atom, "layout_src_tv"):

@@ -216,7 +216,11 @@ KERNELS = {
 
 
 def kernels() -> dict[str, KernelEntry]:
-    """All kernels by name."""
+    """All kernels by name.
+
+    >>> kernels()["tensorop_f16"].title
+    'fp16 tensor cores: mma.sync, ldmatrix, cp.async multistage'
+    """
     return dict(KERNELS)
 
 

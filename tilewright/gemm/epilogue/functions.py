@@ -47,7 +47,15 @@ def partitionable(function: Any) -> bool:
 
 @dataclass(frozen=True)
 class LinearCombination:
-    """acc = alpha * acc + beta * C. C is read only where ``beta`` is not 0."""
+    """acc = alpha * acc + beta * C. C is read only where ``beta`` is not 0.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import gemm
+    >>> a = np.full((32, 32), 1, np.float16)
+    >>> epilogue = LinearCombination(cutlass.Float32(0.5), cutlass.Float32(2))
+    >>> float(gemm(a, a, a, epilogue=epilogue).d[0, 0])  # 0.5 * 32 + 2 * 1
+    18.0
+    """
 
     alpha: cutlass.Numeric
     beta: cutlass.Numeric
@@ -65,7 +73,15 @@ class LinearCombination:
 
 @dataclass(frozen=True)
 class Bias:
-    """acc += vector[n]."""
+    """acc += vector[n].
+
+    >>> import numpy as np
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> from tilewright.gemm import gemm
+    >>> a, vector = np.ones((32, 32), np.float16), np.arange(32, dtype=np.float32)
+    >>> gemm(a, a, epilogue=Bias(from_dlpack(vector))).d[0, :3].tolist()
+    [32.0, 33.0, 34.0]
+    """
 
     vector: cute.Tensor
 
@@ -84,7 +100,14 @@ class Bias:
 
 @dataclass(frozen=True)
 class Relu:
-    """acc = max(acc, 0)."""
+    """acc = max(acc, 0).
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import gemm
+    >>> a = np.ones((32, 32), np.float16)
+    >>> float(gemm(a, -a, epilogue=Relu()).d.max())
+    0.0
+    """
 
     def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
         return OnLast(self, k + 1 == partitions)
@@ -97,7 +120,16 @@ class Relu:
 
 @dataclass(frozen=True)
 class Chain:
-    """Several functions, one after the other."""
+    """Several functions, one after the other.
+
+    >>> import numpy as np
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> from tilewright.gemm import gemm
+    >>> a, vector = np.ones((32, 32), np.float16), np.full(32, -30, np.float32)
+    >>> both = Chain((Bias(from_dlpack(vector)), Relu()))
+    >>> float(gemm(a, a, epilogue=both).d[0, 0])  # 32 - 30
+    2.0
+    """
 
     functions: tuple[Any, ...]
 

@@ -80,6 +80,12 @@ def gemm(
     they share none); one that is named is for decompositions that share tiles (:class:`GemmUniversal`).
     ``check``: which of the simulator's checks run (docs/checking.md), "default" unless it is told otherwise.
     Raises ArgumentError for operands that do not fit together.
+
+    >>> import numpy as np
+    >>> a = np.eye(32, dtype=np.float16)
+    >>> report = gemm(a, 2 * a, a, alpha=3, beta=1)
+    >>> float(report.d[0, 0]), report.machine
+    (7.0, 'cpu')
     """
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress must be called with a fraction of the work, got {progress!r}")
@@ -115,6 +121,13 @@ def launcher(
     All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays
     must stay alive, and so must the callable while a graph has captured it; extents must not be 0. Launches of one
     callable must not overlap: blocks that share or draw tiles do so through the callable's workspace.
+
+    >>> import numpy as np
+    >>> a, out = np.eye(32, dtype=np.float16), np.empty((32, 32), np.float16)
+    >>> launch = launcher(a, a, out)
+    >>> launch()
+    >>> bool((out == a).all())
+    True
     """
     problem = Problem.of(a, b, c, out)
     ready = GemmUniversal(kernel, decomposition, reduction).ready(problem, alpha, beta, epilogue, problem.machine)

@@ -25,6 +25,10 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel", reduction: st
 
     ``decomposition``: "data_parallel", "stream_k" for the kernel whose blocks share tiles and add up as ``reduction``
     says (None: "mixed"), or "dynamic" for the one whose blocks draw them. ArgumentError for what the kernel cannot do.
+
+    >>> from tilewright.gemm import kernels
+    >>> stage(kernels()["simt_f32"].config).kind
+    'kernel'
     """
     check(config, decomposition, reduction)
     bM, bN, bK = config.tile

@@ -28,6 +28,15 @@ class SplitK:
     parallel    each has an output of its own in the workspace, which another kernel adds up
     cluster     the blocks are a cluster, and add up through each other's shared memory (Hopper, at most 8)
     ==========  ====================================================================================================
+
+    Raises ArgumentError for another mode, or fewer than one part.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import gemm
+    >>> a = np.ones((32, 256), np.float16)
+    >>> report = gemm(a, a.T, decomposition=SplitK(2))
+    >>> float(report.d[0, 0]), report.decomposition
+    (256.0, 'split_k')
     """
 
     slices: int

@@ -22,17 +22,29 @@ from tilewright.layout.tuples import is_static
 
 
 def max_common_layout(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Layout:
-    """The longest layout of elements that both layouts (or tensors) keep contiguous and in order."""
+    """The longest layout of elements that both layouts (or tensors) keep contiguous and in order.
+
+    >>> max_common_layout(Layout((4, 8)), Layout((4, 8), (1, 8)))
+    4:1
+    """
     return _layout.max_common_layout(*(getattr(x, "layout", x) for x in (a, b)))
 
 
 def max_common_vector(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> int:
-    """How many elements both layouts (or tensors) keep contiguous and in order."""
+    """How many elements both layouts (or tensors) keep contiguous and in order.
+
+    >>> max_common_vector(Layout((4, 8)), Layout((4, 8), (1, 8)))
+    4
+    """
     return _layout.max_common_vector(*(getattr(x, "layout", x) for x in (a, b)))
 
 
 def is_congruent(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> bool:
-    """Whether two trees, layouts or tensors have the same profile."""
+    """Whether two trees, layouts or tensors have the same profile.
+
+    >>> is_congruent(Layout((2, (3, 4))), (0, (0, 0))), is_congruent((2, 3), 6)
+    (True, False)
+    """
     return _layout.is_congruent(a, b)
 
 
@@ -60,7 +72,11 @@ def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, *, loc: Any = No
 
 
 def slice_(src: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The modes of ``src`` (tensor, layout or tree) where ``coord`` has None; a tensor also moves to the slice."""
+    """The modes of ``src`` (tensor, layout or tree) where ``coord`` has None; a tensor also moves to the slice.
+
+    >>> slice_(Layout((4, 8, 2)), (None, 3, None))
+    (4,2):(1,32)
+    """
     return src[coord] if isinstance(src, Tensor) else _layout.slice_(src, unwrap_tree(coord))
 
 
@@ -71,7 +87,11 @@ def dice(src: Layout, dicer: Any, *, loc: Any = None, ip: Any = None) -> Layout:
 @overload
 def dice(src: Any, dicer: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def dice(src: Any, dicer: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The modes of ``src`` where ``dicer`` has a number."""
+    """The modes of ``src`` where ``dicer`` has a number.
+
+    >>> dice(Layout((4, 8, 2)), (None, 3, None))
+    (8):(4)
+    """
     return src.with_layout(_layout.dice(src.linear, dicer)) if isinstance(src, Tensor) else _layout.dice(src, dicer)
 
 
@@ -82,7 +102,11 @@ def domain_offset(coord: Any, tensor: Layout, *, loc: Any = None, ip: Any = None
 @overload
 def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The tensor (or layout) whose origin is at ``coord``."""
+    """The tensor (or layout) whose origin is at ``coord``.
+
+    >>> domain_offset((1, 2), Layout((4, 8)))
+    ((4,8):(1,4), 9)
+    """
     coord = unwrap_tree(coord)
     if not isinstance(tensor, Tensor):
         return _layout.domain_offset(coord, tensor)
@@ -104,6 +128,9 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any
 
     ``proj`` has 1 for the modes of ``tiler`` and ``coord`` that this tensor has, None for the others, so that one
     (M, N, K) tiler serves A, B and C.
+
+    >>> local_tile(Layout((64, 32)), (16, 8), (None, 1))
+    (16,8,4):(1,64,16)
     """
     tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
     if not isinstance(input, Tensor):
@@ -122,7 +149,11 @@ def local_partition(
 @overload
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None) -> Any: ...
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None) -> Any:
-    """The elements of thread ``index`` when the thread layout ``tiler`` is repeated over the tensor."""
+    """The elements of thread ``index`` when the thread layout ``tiler`` is repeated over the tensor.
+
+    >>> local_partition(Layout((64, 32)), Layout((8, 4)), 5)
+    (8,8):(8,256)
+    """
     tiler, index = unwrap_tree(tiler), unwrap_tree(index)
     if not isinstance(target, Tensor):
         return _layout.local_partition(target, tiler, index, proj)[0]
@@ -136,7 +167,11 @@ def inner_partition(input: Layout, tiler: Any, coord: Any, *, loc: Any = None, i
 @overload
 def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The tile at ``coord`` among the tiles."""
+    """The tile at ``coord`` among the tiles.
+
+    >>> inner_partition(Layout((64, 32)), (16, 8), (1, 2))
+    (16,8):(1,64)
+    """
     return _partition(_layout.inner_partition, input, tiler, coord)
 
 
@@ -147,7 +182,11 @@ def outer_partition(input: Layout, tiler: Any, coord: Any, *, loc: Any = None, i
 @overload
 def outer_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def outer_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """Element ``coord`` of every tile."""
+    """Element ``coord`` of every tile.
+
+    >>> outer_partition(Layout((64, 32)), (16, 8), (1, 2))
+    (4,4):(16,512)
+    """
     return _partition(_layout.outer_partition, input, tiler, coord)
 
 
