@@ -21,7 +21,7 @@ LATER = "yet: the CuTe DSL has it, Tilewright does not"
 OUTSIDE = [
     (TENSOR, "layuot", "HostTensor has no attribute 'layuot'; did you mean 'layout'?"),
     (TENSOR, "nonsense", "HostTensor has no attribute 'nonsense'$"),
-    (TENSOR, "dynamic_shapes_mask", f"HostTensor has no 'dynamic_shapes_mask' {LATER}"),
+    (TENSOR, "size_in_bytes", f"HostTensor has no 'size_in_bytes' {LATER}"),
     (LAYOUT, "shap", "Layout has no attribute 'shap'; did you mean 'shape'?"),
     (cute.make_composed_layout(cute.make_swizzle(2, 4, 3), 0, LAYOUT), "outter", "did you mean 'outer'?"),
     (cutlass.Int32, "widht", "Int32 has no attribute 'widht'; did you mean 'width'?"),
