@@ -91,8 +91,9 @@ def render_swizzle_layout_svg(layout: ComposedLayout, output_file: FilePath) -> 
 
     >>> from tempfile import TemporaryDirectory
     >>> from tilewright.layout import make_composed_layout
+    >>> tile = make_composed_layout(Swizzle(1, 0, 2), 0, Layout((4, 4)))
     >>> with TemporaryDirectory() as folder:
-    ...     render_swizzle_layout_svg(make_composed_layout(Swizzle(1, 0, 2), 0, Layout((4, 4))), f"{folder}/swizzle.svg")
+    ...     render_swizzle_layout_svg(tile, f"{folder}/swizzle.svg")
     ...     Path(f"{folder}/swizzle.svg").read_text()[:4]
     '<svg'
     """
