@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _shape(shape_mnk: Any) -> Shape3:
-    if len(shape_mnk) != 3:
+    if not isinstance(shape_mnk, (tuple, list)) or len(shape_mnk) != 3:
         raise ConstraintError(f"shape_mnk has three extents (M, N, K), not {shape_mnk}")
     return cast(Shape3, tuple(int(x) for x in shape_mnk))
 
