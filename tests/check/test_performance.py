@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+import tilewright as cutlass
 from tests.check.pairs import launch, numbers
 from tilewright import Float32, cute, sim
 from tilewright.sim.checks.collect import collecting
@@ -50,3 +53,25 @@ def test_a_nearly_empty_wave() -> None:
     with collecting() as report, sim.options(check="performance", sms=8):
         launch(kernel, numbers(17 * 1024), grid=17, block=1024)
     assert report.rules == ["partial-wave"]
+
+
+def test_each_block_of_a_cluster_has_banks_of_its_own() -> None:
+    """Lane i writes one word of block i: words that lie in different blocks, not in one bank."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor, apart: cutlass.Constexpr[int]):
+        t, rank = cute.arch.thread_idx()[0], cute.arch.block_idx_in_cluster()
+        s = cute.make_tensor(cute.arch.alloc_smem(Float32, 32 * 32), cute.make_layout(32 * 32))
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        if t < 4:
+            to = cute.arch.mapa(s.iterator + rank * 128 + t * apart, t if cutlass.const_expr(apart == 0) else rank ^ 1)
+            cute.arch.store(to, Float32(t))
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        y[rank, t] = s[t] if t < 4 else Float32(0)
+
+    for apart, expected in ((0, []), (32, ["bank-conflict"])):
+        with collecting() as report, sim.options(check="performance"):
+            launch(partial(kernel, apart=apart), np.zeros((4, 32), np.float32), grid=4, block=32, cluster=4)
+        assert report.rules == expected

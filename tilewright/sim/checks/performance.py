@@ -18,7 +18,7 @@ from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.residency import resident
 from tilewright.sim.checks.sites import facts
 from tilewright.sim.geometry import WARP
-from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -68,7 +68,8 @@ class Performance(Checker):
         for start in range(0, off.size, per):
             part = off[start : start + per]
             words = np.unique((part[:, None] + np.arange(0, max(size, 1), WORD)).reshape(-1) // WORD)
-            worst = max(worst, int(np.bincount(words % BANKS).max()))
+            block = words * WORD >> RANK_SHIFT  # each block of a cluster has banks of its own
+            worst = max(worst, int(np.unique(block * BANKS + words % BANKS, return_counts=True)[1].max()))
         if worst > 1:
             self._note("bank-conflict", f"a shared-memory access of {size} bytes a thread takes {worst} times as long: "
                        "lanes name different words of one bank", [Party(verb, group.lanes.op, warp_of(group, row))],
