@@ -69,6 +69,8 @@ limitations                 | lists take no run-time index                      
 limitations                 | types are promoted                                   | lang/host/test_documented.py::test_types_are_promoted
 limitations                 | state of objects in loops                            | lang/host/test_documented.py::test_object_state_that_the_documentation_warns_of
 wmma_programming            | the whole GEMM                                       | compat/programs/tensorop_gemm.py::kernel
+wgmma_programming           | operations, shapes of partitions and fragments       | documentation/test_wgmma_guide.py::test_partitions_and_fragments
+wgmma_programming           | a permutation of the tile                            | documentation/test_wgmma_guide.py::test_a_permutation_gives_each_warpgroup_more_values
 iket_profiling              | marks are asked for                                  | documentation/test_caching_and_options.py::test_marks_in_kernels_are_asked_for
 cute (API)                  | TensorSSA: operators, reductions, broadcasts         | documentation/test_tensors_and_layouts.py::test_broadcasts
 cute (API)                  | the layout algebra                                   | documentation/test_tensors_and_layouts.py::test_the_layout_algebra_in_a_jit_function
