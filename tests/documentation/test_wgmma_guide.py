@@ -45,12 +45,8 @@ def test_partitions_and_fragments(tile: Any, atoms: Any, n: int, shapes: list[st
     """(MMA_M, MMA_K, PIPE), (MMA_N, MMA_K, PIPE) and (MMA_M, MMA_N), of partitions and of fragments alike."""
     found: list[list[str]] = []
     tiled_mma = cute.make_tiled_mma(cute.make_mma_atom(f16(n)), atom_layout_mnk=atoms)
-    layouts = [
-        cute.tile_to_shape(
-            warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, Float16), (rows, tile[2], 4), (0, 1, 2)
-        )
-        for rows in tile[:2]
-    ]
+    swizzled = warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, Float16)
+    layouts = [cute.tile_to_shape(swizzled, (rows, tile[2], 4), (0, 1, 2)) for rows in tile[:2]]
 
     def text(*tensors: Any) -> list[str]:
         return [f"({','.join(str(cute.size(t, mode=[i])) for i in range(1, cute.rank(t)))})" for t in tensors]
