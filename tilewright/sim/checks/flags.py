@@ -8,6 +8,7 @@ fence after it for a flag that another thread has read before: so CUDA programs 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from tilewright.ir.effects import SCOPES, Ordering
 from tilewright.sim.checks.clocks import Clocks, Layout
 from tilewright.sim.checks.knowledge import Know
 from tilewright.sim.checks.sites import Site
+from tilewright.sim.checks.versions import Versions
 from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class Flags:
         self.places: dict[tuple[int, int], dict[tuple[int, int], Know]] = {}
         self.fenced: dict[Clocks, dict[int, dict[int | None, Fenced]]] = {}
         self.seen: dict[Clocks, dict[int, list[Seen]]] = {}
+        self.versions: Versions | None = None
 
     def covers(self, one: int, other: int) -> int:
         """The scope that two blocks (numbers in the launch) need to be ordered."""
@@ -58,16 +61,22 @@ class Flags:
         return CLUSTER if one // size == other // size else GPU
 
     def access(
-        self, clocks: Clocks, group: Group, verb: str, site: Site, memory: int, at: Array, rows: Array, lanes: Array
-    ) -> None:
-        """A strong access: lanes ``lanes`` of the group's warps ``rows`` at the bytes ``at`` of a memory."""
+        self, clocks: Clocks, group: Group, verb: str, site: Site, memory: int, at: Array, rows: Array, lanes: Array,
+        holds: Callable[[int], Any] | None = None,
+    ) -> None:  # fmt: skip
+        """A strong access: lanes ``lanes`` of the group's warps ``rows`` at the bytes ``at`` of a memory. ``holds``:
+        what stands there now, for those who ask which of several values a loop has waited for."""
         releases = site.order in ("release", "acq_rel") and verb != "load"
         if not self.places and (verb == "load" or not (releases or self.fenced.get(clocks))):
             return
-        for warp, place, lane in _acting(clocks, group, at, rows, lanes):
+        written: set[int] = set()  # by this instruction: nobody knows what stands there between its lanes
+        apart = self.versions is not None and verb == "load" and self.versions.apart(site.op, group)
+        for warp, place, lane in _acting(clocks, group, at, rows, lanes, apart):
             block = clocks.first + warp // self.layout.warps
             key = (memory, place)
             found = self.places.get(key)
+            if self.versions is not None and holds is not None and found and site.op is not None and verb == "load":
+                found = self.versions.acquired(site.op, key, holds(place), found, clocks, group, warp, lane)
             if verb != "store" and found:
                 self._read(clocks, warp, lane, block, site, found)
             if verb == "load":
@@ -85,6 +94,10 @@ class Flags:
                 if before is not None:
                     know.join(before)
                 entries[block, level] = know
+            if self.versions is not None and holds is not None:
+                held = None if place in written else holds(place)
+                written.add(place)
+                self.versions.written(key, held, self.places.get(key, {}), clocks, warp, lane)
         if releases:
             clocks.step(np.unique(group.warps[rows]))
 
@@ -161,13 +174,15 @@ class Flags:
                     clocks.learn(warp, item.know, lane)
 
 
-def _acting(clocks: Clocks, group: Group, at: Array, rows: Array, lanes: Array) -> list[tuple[int, int, int | None]]:
-    """(warp, place, lane) of the lanes that act; lane None where a whole warp names one place."""
+def _acting(
+    clocks: Clocks, group: Group, at: Array, rows: Array, lanes: Array, apart: bool
+) -> list[tuple[int, int, int | None]]:
+    """(warp, place, lane) of the lanes that act; lane None where a whole warp names one place (unless ``apart``)."""
     found: list[tuple[int, int, int | None]] = []
     for row in np.unique(rows):
         mine = rows == row
         where, warp = at[mine], int(group.warps[row])
-        if mine.sum() == clocks.exists[warp].sum() and (where == where[0]).all():
+        if not apart and mine.sum() == clocks.exists[warp].sum() and (where == where[0]).all():
             found.append((warp, int(where[0]), None))
         else:
             found += [(warp, int(p), int(n)) for p, n in zip(where, lanes[mine], strict=True)]

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import operator
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from tilewright.atoms.atomic import Atomic
-from tilewright.ir.core import Constant, Op
+from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
 
+# By opcode: how what is read compares with a bound on its right, and on its left.
+COMPARISONS = {
+    "lt": (operator.lt, operator.gt), "gt": (operator.gt, operator.lt), "le": (operator.le, operator.ge),
+    "ge": (operator.ge, operator.le), "eq": (operator.eq, operator.eq), "ne": (operator.ne, operator.ne),
+}  # fmt: skip
 SIGNED = ("add", "sub", "mul", "neg", "shl", "abs", "div", "floordiv")
 
 
@@ -24,6 +34,32 @@ def concerned(op: Op) -> bool:
 
 def is_signed(elem: ScalarType) -> bool:
     return elem.kind == "int" and elem.width in (32, 64)
+
+
+class Wait(NamedTuple):
+    """A while loop that turns as long as ``holds(what it reads, bound)``, and does nothing else with what it reads."""
+
+    holds: Callable[[Any, Any], Any]
+    bound: Value
+
+
+def waits(ops: list[Op]) -> dict[Op, Wait]:
+    """The loads of such loops, of which nobody learns more than that the loop has ended."""
+    found = {}
+    uses = Counter(operand for op in ops for operand in op.operands)
+    for loop in ops:
+        end = loop.regions[0].ops[-1] if loop.opcode == "while" else loop
+        asked = end.operands[0].op if end.opcode == "condition" and len(end.operands) == 1 else None
+        if asked is None or asked.opcode not in COMPARISONS or uses[asked.result] > 1:
+            continue
+        inside = {value for op in loop.walk() for value in op.results}
+        for read, bound, holds in zip(asked.operands, asked.operands[::-1], COMPARISONS[asked.opcode], strict=True):
+            op = read.op
+            if op is None or op.opcode != "call" or read not in inside or bound in inside or uses[read] > 1:
+                continue
+            if op in loop.regions[0].ops and any(a.reads and not a.writes for a in op.attrs["atom"].accesses):
+                found[op] = Wait(holds, bound)
+    return found
 
 
 def polls(ops: list[Op]) -> set[Op]:

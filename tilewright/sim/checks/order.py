@@ -20,6 +20,7 @@ from tilewright.sim.checks.knowledge import Know
 from tilewright.sim.checks.meetings import BarrierMeetings, ClusterMeetings, MbarrierMeetings
 from tilewright.sim.checks.shadow import NEVER
 from tilewright.sim.checks.sites import facts
+from tilewright.sim.checks.versions import Versions
 from tilewright.sim.events import Observer
 from tilewright.sim.geometry import WARP
 
@@ -107,6 +108,8 @@ class HappensBefore(Observer):
         self.sites, self.unheeded = known.sites, known.unheeded
         self.layout = Layout(launch.geometry, known.agents, known.mbarriers)
         self.flags = Flags(self.layout)
+        if known.waits:
+            self.flags.versions = Versions(self.layout, known.waits, launch.program.slots)
         self.issuing: tuple[int, int, Snapshot] | None = None
 
     def wave(self, wave: Wave) -> None:

@@ -10,6 +10,7 @@ What is plainly apart from all before it is only noted (:mod:`.pending`); the re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 BUDGET = 1 << 18  # cells of memory that the default checks look at one by one in one launch: some 30 ms
+WAVE_SHIFT = 40  # of the wave in places of flags in shared memory
 STEP = 64  # beside two for each lane, the cells that an access counts as which is kept
 LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands for all memory
 
@@ -110,7 +112,8 @@ class Races(Checker):
         if site.scope != THREAD:
             lanes = lanes_of(group, mask)
             clocks = self.order.waves[group.wave]
-            self.order.flags.access(clocks, group, verb, site, id(buffer), off, lanes // WARP, lanes % WARP)
+            holds = None if self.order.flags.versions is None else _held(buffer, access)
+            self.order.flags.access(clocks, group, verb, site, id(buffer), off, lanes // WARP, lanes % WARP, holds)
         shadow = self._shadow(buffer)
         if shadow is None or access.nbytes & ((1 << shadow.shift) - 1):
             return
@@ -129,8 +132,9 @@ class Races(Checker):
         site, pending = self.order.sites[number], self.pending[group.wave]
         if site.scope != THREAD:
             clocks, lanes = self.order.waves[group.wave], lanes_of(group, mask)
-            where = reach.flat() + (clocks.first // self.order.layout.warps << 40)
-            self.order.flags.access(clocks, group, verb, site, 0, where, lanes // WARP, lanes % WARP)
+            where = reach.flat() + (clocks.first // self.order.layout.warps << WAVE_SHIFT)
+            holds = None if self.order.flags.versions is None else _held(buffer, access)
+            self.order.flags.access(clocks, group, verb, site, 0, where, lanes // WARP, lanes % WARP, holds)
         elif verb == "load" and not site.agent:
             self.plain[id(op)] = number
         if access.nbytes & ((1 << pending.shadow.shift) - 1):
@@ -286,6 +290,16 @@ class Races(Checker):
         assert group.events is not None
         others = [o for o in group.events.observers if isinstance(o, Checker) and o is not self and o.asks_order()]
         group.events.dismiss([self] if others else [self, self.order])
+
+
+def _held(buffer: Any, access: Any) -> Callable[[int], Any]:
+    """What stands at an offset (in shared memory: below the number of its wave)."""
+
+    def holds(at: int) -> Any:
+        start = at & ((1 << WAVE_SHIFT) - 1)
+        return buffer.bytes[start : start + access.elem.bytes].view(access.dtype)[0]
+
+    return holds
 
 
 def _active(values: Any, mask: Array | None) -> Any:

@@ -1,0 +1,116 @@
+"""Waits for too few: by the time of the poll more has come than was waited for, in this schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilewright as cutlass
+from tests.check.pairs import launch, numbers, pair, shared
+from tilewright import cute
+
+I32 = np.int32
+
+
+@pair("data-race", "ring[i * 32 + t] = x[i * 32 + t]", "y[i * 32 + t] = ring[i * 32 + t]")
+def the_head_of_a_queue_one_too_early(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, ring: cute.Tensor, head: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if b == 0:
+            for i in cutlass.range(4):
+                ring[i * 32 + t] = x[i * 32 + t]
+                cute.arch.sync_warp()
+                if t == 0:
+                    cute.arch.store(head.iterator, i + 1, sem="release", scope="gpu")
+        else:
+            for i in cutlass.range(4):
+                least = i if cutlass.const_expr(bug) else i + 1
+                if t == 0:
+                    while cute.arch.load(head.iterator, sem="acquire", scope="gpu") < least:
+                        pass
+                cute.arch.sync_warp()
+                y[i * 32 + t] = ring[i * 32 + t]
+
+    launch(kernel, numbers(128), numbers(128), np.zeros(1, I32), numbers(128), grid=2, block=32)
+
+
+@pair("data-race", "s[i * 32 + lane] = x[i * 32 + lane]", "y[i * 32 + lane] = s[i * 32 + 31 - lane]")
+def a_relaxed_poll_and_a_fence_in_shared_memory(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        lane = t % 32
+        s, made = shared(96), shared(1, cutlass.Int32)
+        if t == 0:
+            made[0] = 0
+        cute.arch.sync_threads()
+        if t < 32:
+            for i in cutlass.range(3):
+                s[i * 32 + lane] = x[i * 32 + lane]
+                cute.arch.sync_warp()
+                if lane == 0:
+                    cute.arch.atomic_add(made.iterator, 1, sem="release", scope="cta")
+        else:
+            least = cutlass.Int32(2 if cutlass.const_expr(bug) else 3)
+            while least > cute.arch.load(made.iterator, sem="relaxed", scope="cta"):
+                pass
+            cute.arch.fence_acq_rel_cta()
+            for i in cutlass.range(3):
+                y[i * 32 + lane] = s[i * 32 + 31 - lane]
+
+    launch(kernel, numbers(96), numbers(96))
+
+
+@pair("data-race", "ring[i] = x[i]", "y[t] = ring[t]")
+def each_lane_waits_for_a_count_of_its_own(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, ring: cute.Tensor, head: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if b == 0:
+            if t == 0:
+                for i in cutlass.range(32):
+                    ring[i] = x[i]
+                    cute.arch.store(head.iterator, i + 1, sem="release", scope="gpu")
+        else:
+            least = t if cutlass.const_expr(bug) else t + 1
+            while cute.arch.load(head.iterator, sem="acquire", scope="gpu") < least:
+                pass
+            y[t] = ring[t]
+
+    launch(kernel, numbers(32), numbers(32), np.zeros(1, I32), numbers(32), grid=2, block=32)
+
+
+@pair("data-race", "data[t] = x[t] + i", "y[i * 32 + t] = data[t]")
+def the_flag_of_a_round_before(bug: bool) -> None:
+    """The twin raises and lowers one flag several times: whoever has lowered it cannot read the value before that."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, data: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        for i in cutlass.range(3):
+            if b == 0:
+                if t == 0:
+                    while cute.arch.load(flag.iterator, sem="acquire", scope="gpu") != 0:
+                        pass
+                cute.arch.sync_warp()
+                data[t] = x[t] + i
+                cute.arch.sync_warp()
+                if t == 0:
+                    cute.arch.store(flag.iterator, 1, sem="release", scope="gpu")
+            else:
+                if t == 0:
+                    while cute.arch.load(flag.iterator, sem="acquire", scope="gpu") != 1:
+                        pass
+                    if cutlass.const_expr(bug):
+                        cute.arch.store(flag.iterator, 0, sem="release", scope="gpu")
+                cute.arch.sync_warp()
+                y[i * 32 + t] = data[t]
+                cute.arch.sync_warp()
+                if cutlass.const_expr(not bug):
+                    if t == 0:
+                        cute.arch.store(flag.iterator, 0, sem="release", scope="gpu")
+
+    launch(kernel, numbers(32), numbers(32), np.zeros(1, I32), numbers(96), grid=2, block=32)
