@@ -33,8 +33,12 @@ def autotune_jit(
         raise ArgumentError("autotune_jit: prune_configs leaves no configuration to try")
 
     def choose(run: Callable[[dict[str, Any]], Callable[[], Any]], args: Any, kwargs: Any) -> dict[str, Any]:
+        # ``run`` has the call's arguments already; ``tune`` passes them once more, since it finds the device by them.
+        def make(*_: Any, config: dict[str, Any], **__: Any) -> Callable[[], Any]:
+            return run(config)
+
         found: dict[str, Any] = tune(
-            lambda *_, config, **__: run(config), {"config": tried}, JitArguments(*args, **kwargs),
+            make, {"config": tried}, JitArguments(*args, **kwargs),
             warmup_iterations=warmup_iterations, iterations=iterations,
         )["config"]  # fmt: skip
         return found
