@@ -119,7 +119,7 @@ def test_any_plan_on_ampere(
     rng = np.random.default_rng(m * n * k)
     a, b = integers(rng, (m, k), np.float16, a_turned), integers(rng, (k, n), np.float16, b_turned)
     shares = plan((m, n, k), AMPERE, multiprocessors=sms, occupancy=occupancy, split=split, fragments=2)
-    check(a, b, AMPERE, decomposition=shares, reduction=reduction if shares.cuts_tiles else None)
+    check(a, b, AMPERE, decomposition=shares, reduction=reduction if shares.sk_tiles else None)
 
 
 @settings(max_examples=12, deadline=None)
@@ -130,7 +130,7 @@ def test_any_plan_on_ampere(
 def test_any_plan_on_hopper(m: int, n: int, k: int, sms: int, split: int, reduction: str) -> None:
     a, b = operands("hopper_f16", 8 * m, 8 * n, 8 * k)
     shares = plan((8 * m, 8 * n, 8 * k), HOPPER, multiprocessors=sms, occupancy=2, split=split, fragments=2)
-    check(a, b, HOPPER, decomposition=shares, reduction=reduction if shares.cuts_tiles else None)
+    check(a, b, HOPPER, decomposition=shares, reduction=reduction if shares.sk_tiles else None)
 
 
 @settings(max_examples=12, deadline=None)

@@ -82,7 +82,8 @@ class Plan:
                     entry, shares = best(for_simulator(suited, problem.shape, where), how, problem.shape, where)
                 else:
                     entry, shares = best(suited, decomposition, problem.shape, where, reduction)
-                if reduction not in (None, "none") and not (shares is not None and shares.cuts_tiles):
+                found = shares is not None and (shares.cuts_tiles or decomposition != "stream_k")
+                if reduction not in (None, "none") and not found:
                     raise ArgumentError(no_tile_shared(entry, problem, reduction, split, available))
                 if may_pack and passed_over and not numbers:
                     others = [e for e in entries if e.name in passed_over]

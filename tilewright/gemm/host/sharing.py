@@ -49,7 +49,7 @@ def check_named(decomposition: Any, reduction: str, batch: int) -> None:
         rule = OWN_RULES[decomposition.mode]
         raise ArgumentError(f"{asked}split-K of mode {decomposition.mode!r} has a rule of its own ({rule}): leave it "
                             f"out; {TAKERS}")  # fmt: skip
-    if isinstance(decomposition, StreamK) and not decomposition.cuts_tiles:
+    if isinstance(decomposition, StreamK) and not decomposition.sk_tiles:
         raise ArgumentError(f"{asked}the blocks of this plan share none: leave it out; {TAKERS}")
     if isinstance(decomposition, StreamKScheduleSm90):
         if not shares_tiles(decomposition):
