@@ -25,9 +25,9 @@ class Late:
 
     @cute.jit
     def __call__(self, c: cute.Tensor):
-        major = OperandMajorMode.K
+        half, major = cutlass.Float16, OperandMajorMode.K
         tiled_mma = hopper_helpers.make_trivial_tiled_mma(
-            cutlass.Float16, cutlass.Float16, major, major, cutlass.Float32, atom_layout_mnk=(1, 1, 1), tiler_mn=(64, 64)
+            half, half, major, major, cutlass.Float32, atom_layout_mnk=(1, 1, 1), tiler_mn=(64, 64)
         )
         self.kernel(c, tiled_mma).launch(grid=(1, 1, 1), block=(256, 1, 1))
 

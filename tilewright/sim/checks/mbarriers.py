@@ -6,6 +6,7 @@ simulator (``atoms/mbarrier_state.py``); here stands what depends on who knows w
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,6 @@ class MbarrierRules(SharedChecker):
         self.span: dict[Wave, tuple[int, int]] = {}  # the bytes of a block between the first and the last mbarrier
         self.counted: dict[int, bool] = {}  # by an op's id: whether what it brings counts at an mbarrier
         self.passed: dict[Wave, Array] = {}  # for each warp the phase of the cluster's barrier it waited for last
-        self.issued: dict[int, tuple[Effect, Array, Array]] = {}  # with the phases complete, and passed, at the issue
 
     def wave(self, wave: Wave) -> None:
         self.known[wave] = {}
@@ -143,8 +143,8 @@ class MbarrierRules(SharedChecker):
             return True
         if known is not None and known.knows(cluster, columns, identity, barrier.clock):
             return True
-        issued = self.issued.get(id(effect))
-        return issued is None or (barrier.fenced and 0 <= barrier.phase <= int(issued[2][row]))
+        phases = snapshot.phases
+        return phases is None or (barrier.fenced and 0 <= barrier.phase <= int(phases[1][row]))
 
     def _unseen(self, group: Group, op: Op, barrier: Barrier, place: int, lane: int) -> None:
         wave, per = group.wave, group.wave.geometry.warps
@@ -192,12 +192,15 @@ class MbarrierRules(SharedChecker):
         if counted is None:
             counted = any(a.role == "mbarrier" for a in effect.op.attrs["atom"].accesses)
             self.counted[id(effect.op)] = counted
-        if table is not None and counted:
-            self.issued[id(effect)] = effect, table.completed.copy(), self.passed[group.wave][group.warps]
-
-    def land(self, effect: Effect, begins: bool) -> None:
-        if not begins:
-            self.issued.pop(id(effect), None)
+        if table is None or not counted:
+            return
+        completed, passed = table.completed, self.passed[group.wave][group.warps]
+        known = effect.notes.phases  # what is issued together has one snapshot
+        if known is not None and not (np.array_equal(known[0], completed) and np.array_equal(known[1], passed)):
+            effect.notes, known = copy(effect.notes), None
+            self.order.snapshots.add(effect.notes)
+        if known is None:
+            effect.notes.phases = completed.copy(), passed
 
     def _bytes_come(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
         wave, table = group.wave, group.wave.kept[Mbarriers]
@@ -240,11 +243,11 @@ class MbarrierRules(SharedChecker):
         self, wave: Wave, table: Mbarriers, effect: Effect, op: Op, barrier: Barrier, place: int, row: int
     ) -> None:
         """Bytes that come when the phase in which they were asked for is over."""
-        known = self.issued.get(id(effect))
-        if known is None or row < 0 or row >= known[1].size:
+        known = effect.notes.phases
+        if known is None or row < 0 or row >= known[0].size:
             return
         # ``settle`` has counted this arrival of bytes already: a phase that it completed was open until now.
-        before = int(known[1][row])
+        before = int(known[0][row])
         if int(table.bytes[row]) < 0 and int(table.completed[row]) > before:
             why = "the phase was complete before all the bytes came: fewer were announced than copies bring"
             self._bytes(wave, barrier, place, op, why)

@@ -36,7 +36,7 @@ Array = np.ndarray[Any, Any]
 class Snapshot:
     """What a group knew when it issued an asynchronous effect, which may act at any time after."""
 
-    __slots__ = ("clocks", "warps", "rows", "now", "open", "waited", "loose", "floors", "tick", "__weakref__")
+    __slots__ = ("clocks", "warps", "rows", "now", "open", "waited", "loose", "floors", "tick", "phases", "__weakref__")
 
     def __init__(self, clocks: Clocks, group: Group) -> None:
         warps = group.warps
@@ -46,6 +46,7 @@ class Snapshot:
         self.waited = [waited[warps] for waited in clocks.waited]
         self.loose = LooseThen(clocks, group) if clocks.loose else NOTHING
         self.floors, self.tick = clocks.floors(group), clocks.layout.tick
+        self.phases: tuple[Array, Array] | None = None  # that were complete then: see mbarriers.py
 
     def waited_by(self, row: int, agent: int, lane: int) -> int:
         """As :meth:`Clocks.waited_by`, of a row of the group."""
