@@ -306,7 +306,7 @@ class _Product:
         for found, units, rows in told.values():
 
             def tell(lanes: Lanes = found.lanes, units: list[int] = units, rows: list[int] = rows) -> None:
-                every = len(units) == len(self.steps)
+                every = units == list(range(len(self.steps)))
                 for address in reads:
                     lanes.reads_shared(address if every else address[units], np.array(rows))
 
