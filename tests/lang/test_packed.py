@@ -12,9 +12,21 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
-from tilewright import Float4E2M1FN, Float6E2M3FN, Float6E3M2FN, Float16, Float32, Int32, Uint8, Uint32, cute, utils
+from tilewright import (
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
+    Float16,
+    Float32,
+    Int32,
+    Uint8,
+    Uint32,
+    cute,
+    sim,
+    utils,
+)
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError, ConstraintError, TilewrightError
+from tilewright.errors import ArgumentError, ConstraintError, SimulationError, TilewrightError
 
 NUMPY = {Float4E2M1FN: "float4_e2m1fn", Float6E2M3FN: "float6_e2m3fn", Float6E3M2FN: "float6_e3m2fn"}
 KINDS = pytest.mark.parametrize("kind", list(NUMPY), ids=str)
@@ -435,3 +447,33 @@ def test_a_run_time_index_into_a_loaded_vector_and_its_text(capfd: pytest.Captur
     np.testing.assert_array_equal(out, values)
     text = capfd.readouterr().out
     assert "f6E3M2FN, gmem" in text and f"{values[5]:.6f}(0x03)" in text  # bit 30 lies in byte 3
+
+
+@KINDS
+def test_the_checks_find_nothing_in_right_programs(kind: Any) -> None:
+    with sim.options(check="all"):
+        test_every_number_widens(simulated, kind, Float32)
+        test_numbers_round_to_the_nearest_even_and_saturate(simulated, kind)
+        test_single_elements_at_run_time_places(simulated, kind)
+        test_registers_hold_them_without_gaps(simulated, kind)
+        if kind is Float4E2M1FN:
+            test_copies_through_shared_memory(simulated, True)
+            test_bulk_copies_count_bytes(simulated)
+
+
+def test_the_checks_find_bytes_that_nobody_has_written() -> None:
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        tile = utils.SmemAllocator().allocate_tensor(Float4E2M1FN, cute.make_layout(64))
+        t, _, _ = cute.arch.thread_idx()
+        if t == 0:
+            cute.local_tile(tile, (32,), (0,)).fill(1.0)
+        cute.arch.sync_threads()
+        out[t] = Float32(tile[2 * t])
+
+    @cute.jit
+    def host(out: cute.Tensor) -> None:
+        kernel(out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    with sim.options(check="all"), pytest.raises(SimulationError, match="uninitialised"):
+        host(from_dlpack(np.zeros(32, np.float32)))

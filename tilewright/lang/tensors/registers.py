@@ -173,5 +173,10 @@ def alloc(dtype: Any, count: int, hint: str | None = None) -> Registers:
     """Fresh registers: ``count`` elements of ``dtype``, undefined; those of fewer than 8 bits lie in bytes."""
     if is_packed(dtype):
         size = -(-count * dtype.width // 24) * 3 if dtype.width == 6 else -(-count * dtype.width // 8)
-        return Registers(Builder.current().frag_alloc(U8, size, hint), dtype)
+        builder = Builder.current()
+        bytes_ = builder.frag_alloc(U8, size, hint)
+        # Zero: a part of a byte is written by reading the whole of it, which the simulator would take for the use of a
+        # value that nobody has written. Of registers that are written whole the compiler leaves this out.
+        builder.frag_store(bytes_, builder.splat(builder.constant(U8, 0), size), list(range(size)))
+        return Registers(bytes_, dtype)
     return Registers(Builder.current().frag_alloc(dtype.ir_type, count, hint), dtype)
