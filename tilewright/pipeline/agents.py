@@ -10,7 +10,11 @@ from tilewright.lang.device.threads import WARP_SIZE, block_dim
 
 
 class Agent(Enum):
-    """What the size of a group counts: threads, warps, blocks (with all their threads), clusters."""
+    """What the size of a group counts: threads, warps, blocks (with all their threads), clusters.
+
+    >>> Agent.Warp.name
+    'Warp'
+    """
 
     Thread = 1
     Warp = 2
@@ -44,6 +48,10 @@ class CooperativeGroup:
     """``size`` agents that act together: all of them commit, or all of them release.
 
     ``alignment``: ``size`` must be a multiple of it.
+
+    >>> from tilewright import pipeline
+    >>> pipeline.CooperativeGroup(pipeline.Agent.Thread, 128)
+    CooperativeGroup(Thread, 128)
     """
 
     __slots__ = ("agent", "alignment", "size")

@@ -40,7 +40,13 @@ def sync(barrier_id: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
 
 
 class NamedBarrier(SyncObject):
-    """Barrier ``barrier_id`` (0 to 15) for ``num_threads`` threads: whole warps, those that only arrive included."""
+    """Barrier ``barrier_id`` (0 to 15) for ``num_threads`` threads: whole warps, those that only arrive included.
+
+    Raises ConstraintError for other ids, or threads that are no whole warps.
+
+    >>> NamedBarrier(1, 64)  # of two warps; then barrier.arrive_and_wait() in each of them
+    NamedBarrier(1, 64)
+    """
 
     __slots__ = ("barrier_id", "num_threads")
 

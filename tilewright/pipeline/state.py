@@ -14,7 +14,12 @@ from tilewright.pipeline.agents import PipelineUserType
 
 class PipelineState:
     """``index``: the stage, 0 to ``stages - 1``. ``phase``: the parity to wait for, flipped each time round.
-    ``count``: calls of ``advance``."""
+    ``count``: calls of ``advance``.
+
+    >>> from tilewright import pipeline
+    >>> pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 3)
+    PipelineState(3 stages, count 0, index 0, phase 0)
+    """
 
     __slots__ = ("_count", "_index", "_phase", "_stages")
 

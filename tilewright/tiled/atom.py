@@ -229,7 +229,14 @@ def make_atom(op: Any, value_type: Any = None, *, num_bits_per_copy: int = 0, lo
 
 
 def make_mma_atom(op: Any, *, loc: Any = None, ip: Any = None) -> MmaAtom:
-    """The atom of an MMA operation."""
+    """The atom of an MMA operation.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    >>> make_mma_atom(op).shape_mnk
+    (16, 8, 16)
+    """
     return op if isinstance(op, MmaAtom) else MmaAtom(op)
 
 
@@ -240,6 +247,11 @@ def make_copy_atom(
 
     ``num_bits_per_copy`` is what one instruction of one thread moves; when left out, the universal copy moves one
     element and ``cute.copy`` widens it as far as layouts and alignment allow.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16, num_bits_per_copy=128).layout_src_tv
+    (1,8):(0,1)
     """
     width = bits_in_memory(_scalar(copy_internal_type))
     if num_bits_per_copy and num_bits_per_copy % width:

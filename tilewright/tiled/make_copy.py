@@ -62,17 +62,41 @@ def make_tiled_copy_tv(
 
 
 def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
-    """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for A."""
+    """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for A.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
+    >>> make_tiled_copy_A(atom, cute.make_tiled_mma(op)).size  # threads
+    32
+    """
     return _for_operand(atom, tiled_mma, "A")
 
 
 def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
-    """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for B."""
+    """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for B.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
+    >>> make_tiled_copy_B(atom, cute.make_tiled_mma(op)).size  # threads
+    32
+    """
     return _for_operand(atom, tiled_mma, "B")
 
 
 def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
-    """A tiled copy into (or out of) the accumulators of ``tiled_mma``."""
+    """A tiled copy into (or out of) the accumulators of ``tiled_mma``.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
+    >>> make_tiled_copy_C(atom, cute.make_tiled_mma(op)).size  # threads
+    32
+    """
     return _for_operand(atom, tiled_mma, "C")
 
 
@@ -85,14 +109,30 @@ def _for_operand(atom: CopyAtom, mma: TiledMma, operand: str) -> TiledCopy:
 
 
 def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None, ip: Any = None) -> TiledCopy:
-    """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s source threads hold."""
+    """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s source threads hold.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
+    >>> copy = cute.make_tiled_copy_tv(atom, cute.make_layout((8, 4)), cute.make_layout((1, 2)))
+    >>> make_tiled_copy_S(atom, copy).tiler_mn == copy.tiler_mn
+    True
+    """
     need("make_tiled_copy_S", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_S", tiled_copy, TiledCopy, "a tiled copy")
     return TiledCopy(atom, tiled_copy.layout_src_tv_tiled, tiled_copy.tiler_mn)
 
 
 def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None, ip: Any = None) -> TiledCopy:
-    """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s destination threads hold."""
+    """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s destination threads hold.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
+    >>> copy = cute.make_tiled_copy_tv(atom, cute.make_layout((8, 4)), cute.make_layout((1, 2)))
+    >>> make_tiled_copy_D(atom, copy).tiler_mn == copy.tiler_mn
+    True
+    """
     need("make_tiled_copy_D", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_D", tiled_copy, TiledCopy, "a tiled copy")
     return TiledCopy(atom, tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler_mn)

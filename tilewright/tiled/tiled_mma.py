@@ -307,6 +307,13 @@ def make_tiled_mma(
     """A TiledMma from an MMA operation (or atom), the layout of atoms, and the tile (ints, layouts, or None by mode).
 
     Raises ConstraintError when a permutation is not a multiple of what the atoms cover.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    >>> mma = make_tiled_mma(op, (2, 2, 1))
+    >>> mma.size, mma.get_tile_size(0), mma.get_tile_size(1)
+    (128, 32, 16)
     """
     atom = make_mma_atom(op_or_atom)
     layout = atom_layout_mnk if isinstance(atom_layout_mnk, Layout) else make_layout(atom_layout_mnk)

@@ -9,7 +9,13 @@ from tilewright.errors import ArgumentError
 
 
 class LayoutEnum(Enum):
-    """``ROW_MAJOR``: the second mode has stride 1; ``COL_MAJOR``: the first has."""
+    """``ROW_MAJOR``: the second mode has stride 1; ``COL_MAJOR``: the first has.
+
+    >>> import numpy as np
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> LayoutEnum.from_tensor(from_dlpack(np.zeros((8, 4)))), LayoutEnum.ROW_MAJOR.is_k_major_a()
+    (<LayoutEnum.ROW_MAJOR: 'row_major'>, True)
+    """
 
     ROW_MAJOR = "row_major"
     COL_MAJOR = "col_major"

@@ -10,14 +10,28 @@ from tilewright.lang.numbers.numeric import Float8E4M3FN, Float8E5M2
 
 
 def is_fp8_dtype(dtype: Any) -> bool:
-    """Whether ``dtype`` is one of the 8-bit floats."""
+    """Whether ``dtype`` is one of the 8-bit floats.
+
+    >>> import tilewright as cutlass
+    >>> is_fp8_dtype(cutlass.Float8E4M3FN), is_fp8_dtype(cutlass.Float16)
+    (True, False)
+    """
     return dtype in (Float8E4M3FN, Float8E5M2)
 
 
 def create_cute_tensor_for_fp8(
     storage_tensor: Any, dtype: Any, leading_dim: int | None = None, source_f32_tensor: Any = None
 ) -> HostTensor:
-    """``storage_tensor`` (uint8) as a tensor of ``dtype`` with a dynamic layout, filled from the source if given."""
+    """``storage_tensor`` (uint8) as a tensor of ``dtype`` with a dynamic layout, filled from the source if given.
+
+    Raises ArgumentError where the two have different shapes.
+
+    >>> import numpy as np
+    >>> storage = np.zeros((2, 4), np.uint8)
+    >>> tensor = create_cute_tensor_for_fp8(storage, Float8E4M3FN, 1, np.ones((2, 4), np.float32))
+    >>> storage[0].tolist()  # 1.0 in e4m3
+    [56, 56, 56, 56]
+    """
     tensor = from_dlpack(storage_tensor, assumed_align=16)
     if is_fp8_dtype(dtype):
         tensor.element_type = dtype

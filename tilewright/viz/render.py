@@ -82,7 +82,14 @@ def render_layout_svg(
 def render_layout_slice_svg(
     layout: AnyLayout, slice_spec: Any, output_file: FilePath, flatten_hierarchical: bool = True
 ) -> None:  # fmt: skip
-    """Draw a layout in which a slice has colour (see :func:`~tilewright.viz.layout_slice_figure`)."""
+    """Draw a layout in which a slice has colour (see :func:`~tilewright.viz.layout_slice_figure`).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_layout_slice_svg(Layout((4, 8)), (None, 3), f"{folder}/slice.svg")
+    ...     Path(f"{folder}/slice.svg").read_text()[:4]
+    '<svg'
+    """
     layout_slice_figure(layout, slice_spec, flatten_hierarchical=flatten_hierarchical).save(output_file)
 
 
@@ -119,26 +126,65 @@ def render_copy_layout_svg(
     color_by: ColorBy = "thread",
 ) -> None:  # fmt: skip
     """Draw the source and destination of a copy, from their thread-value layouts or from ``tidfrg_S`` and ``tidfrg_D``
-    (see :func:`~tilewright.viz.copy_figure`)."""
+    (see :func:`~tilewright.viz.copy_figure`).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_copy_layout_svg(Layout((2, 2)), Layout((2, 2), (2, 1)), (2, 2), f"{folder}/copy.svg")
+    ...     Path(f"{folder}/copy.svg").read_text()[:4]
+    '<svg'
+    """
     copy_figure(layout_s, layout_d, tile_mn, thread=thread, color_by=color_by).save(output_file)
 
 
 def render_tiled_copy_svg(
     tiled_copy: Any, tile_mn: Any, output_path: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
 ) -> None:  # fmt: skip
-    """Draw the source and destination of a tiled copy (see :func:`~tilewright.viz.tiled_copy_figure`)."""
+    """Draw the source and destination of a tiled copy (see :func:`~tilewright.viz.tiled_copy_figure`).
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> from tilewright.ir.types import F32
+    >>> from tilewright.tiled import make_copy_atom, make_tiled_copy_tv
+    >>> atom = make_copy_atom(copy_by_name("UniversalCopy<uint32_t>"), F32)
+    >>> copy = make_tiled_copy_tv(atom, Layout((2, 2)), Layout((1, 2)))
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_tiled_copy_svg(copy, (2, 4), f"{folder}/copy.svg")
+    ...     Path(f"{folder}/copy.svg").read_text()[:4]
+    '<svg'
+    """
     tiled_copy_figure(tiled_copy, tile_mn, thread=thread, color_by=color_by).save(output_path)
 
 
 def render_tiled_mma_svg(
     tiled_mma: Any, tile_mnk: Any, output_path: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
 ) -> None:  # fmt: skip
-    """Draw A, B and C of a tiled MMA (see :func:`~tilewright.viz.tiled_mma_figure`)."""
+    """Draw A, B and C of a tiled MMA (see :func:`~tilewright.viz.tiled_mma_figure`).
+
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> from tilewright.tiled import make_tiled_mma
+    >>> mma = make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_tiled_mma_svg(mma, (16, 8, 8), f"{folder}/mma.svg")
+    ...     Path(f"{folder}/mma.svg").read_text()[:4]
+    '<svg'
+    """
     tiled_mma_figure(tiled_mma, tile_mnk, thread=thread, color_by=color_by).save(output_path)
 
 
 def render_mma_layout_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath) -> None:
-    """Draw A, B and C of a tiled MMA: :func:`render_tiled_mma_svg` by its other name."""
+    """Draw A, B and C of a tiled MMA: :func:`render_tiled_mma_svg` by its other name.
+
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> from tilewright.tiled import make_tiled_mma
+    >>> mma = make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_mma_layout_svg(mma, (16, 8, 8), f"{folder}/mma.svg")
+    ...     Path(f"{folder}/mma.svg").read_text()[:4]
+    '<svg'
+    """
     render_tiled_mma_svg(tiled_mma, tile_mnk, output_file)
 
 
@@ -163,12 +209,28 @@ def render_mma_atom_svg(atom: Any, output_file: FilePath, *, color_by: ColorBy =
 
 
 def render_copy_atom_svg(atom: Any, output_file: FilePath, *, color_by: ColorBy = "thread") -> None:
-    """Draw the source and destination of a copy atom."""
+    """Draw the source and destination of a copy atom.
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_copy_atom_svg(copy_by_name("SM75_U32x4_LDSM_N"), f"{folder}/copy.svg")
+    ...     Path(f"{folder}/copy.svg").read_text()[:4]
+    '<svg'
+    """
     copy_atom_figure(atom, color_by=color_by).save(output_file)
 
 
 def render_tensor_svg(tensor: Any, output_file: FilePath, *, color_by: ColorBy = "value") -> None:
-    """Draw the numbers of a tensor of the host program (see :func:`~tilewright.viz.tensor_figure`)."""
+    """Draw the numbers of a tensor of the host program (see :func:`~tilewright.viz.tensor_figure`).
+
+    >>> import numpy as np
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render_tensor_svg(np.arange(6).reshape(2, 3), f"{folder}/tensor.svg")
+    ...     Path(f"{folder}/tensor.svg").read_text()[:4]
+    '<svg'
+    """
     tensor_figure(tensor, color_by=color_by).save(output_file)
 
 
@@ -236,39 +298,80 @@ def display_layout(layout: AnyLayout, flatten_hierarchical: bool = True, *, colo
 
 
 def display_layout_slice(layout: AnyLayout, slice_spec: Any, flatten_hierarchical: bool = True) -> Figure:
-    """The picture of a layout in which a slice has colour, for a notebook."""
+    """The picture of a layout in which a slice has colour, for a notebook.
+
+    >>> len(display_layout_slice(Layout((4, 8)), (None, 3)).panels)
+    1
+    """
     return layout_slice_figure(layout, slice_spec, flatten_hierarchical=flatten_hierarchical)
 
 
 def display_swizzle_layout(layout: ComposedLayout) -> Figure:
-    """The picture of a swizzled layout, for a notebook."""
+    """The picture of a swizzled layout, for a notebook.
+
+    >>> from tilewright.layout import make_composed_layout
+    >>> tile = make_composed_layout(Swizzle(1, 0, 2), 0, Layout((4, 4)))
+    >>> len(display_swizzle_layout(tile).panels)  # before and after
+    2
+    """
     return swizzle_figure(layout)
 
 
 def display_tv_layout(layout: AnyLayout, tile_mn: Any, *, color_by: ColorBy = "thread") -> Figure:
-    """The picture of a thread-value layout, for a notebook."""
+    """The picture of a thread-value layout, for a notebook.
+
+    >>> len(display_tv_layout(Layout((2, 2), (1, 2)), (2, 2)).panels)
+    1
+    """
     return tv_figure(layout, tile_mn, color_by=color_by)
 
 
 def display_copy_layout(
     layout_s: AnyLayout, layout_d: AnyLayout, tile_mn: Any, *, color_by: ColorBy = "thread"
 ) -> Figure:  # fmt: skip
-    """The picture of a copy, from two thread-value layouts, for a notebook."""
+    """The picture of a copy, from two thread-value layouts, for a notebook.
+
+    >>> len(display_copy_layout(Layout((2, 2)), Layout((2, 2), (2, 1)), (2, 2)).panels)
+    2
+    """
     return copy_figure(layout_s, layout_d, tile_mn, color_by=color_by)
 
 
 def display_tiled_copy(tiled_copy: Any, tile_mn: Any = None, *, color_by: ColorBy = "thread") -> Figure:
-    """The picture of a tiled copy, for a notebook."""
+    """The picture of a tiled copy, for a notebook.
+
+    >>> from tilewright.atoms.names import copy_by_name
+    >>> from tilewright.ir.types import F32
+    >>> from tilewright.tiled import make_copy_atom, make_tiled_copy_tv
+    >>> atom = make_copy_atom(copy_by_name("UniversalCopy<uint32_t>"), F32)
+    >>> copy = make_tiled_copy_tv(atom, Layout((2, 2)), Layout((1, 2)))
+    >>> len(display_tiled_copy(copy).panels)
+    2
+    """
     return tiled_copy_figure(tiled_copy, tile_mn, color_by=color_by)
 
 
 def display_tiled_mma(tiled_mma: Any, tile_mnk: Any = None, *, color_by: ColorBy = "thread") -> Figure:
-    """The picture of a tiled MMA, for a notebook."""
+    """The picture of a tiled MMA, for a notebook.
+
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> from tilewright.tiled import make_tiled_mma
+    >>> mma = make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))
+    >>> len(display_tiled_mma(mma).panels)  # A, B and C
+    3
+    """
     return tiled_mma_figure(tiled_mma, tile_mnk, color_by=color_by)
 
 
 def display_mma_layout(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
-    """The picture of a tiled MMA: :func:`display_tiled_mma` by its other name."""
+    """The picture of a tiled MMA: :func:`display_tiled_mma` by its other name.
+
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> from tilewright.tiled import make_tiled_mma
+    >>> mma = make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))
+    >>> len(display_mma_layout(mma).panels)  # A, B and C
+    3
+    """
     return tiled_mma_figure(tiled_mma, tile_mnk)
 
 
@@ -283,7 +386,12 @@ def display_tensor(tensor: Any, *, color_by: ColorBy = "value") -> Figure:
 
 
 def print_latex(thing: Any) -> None:
-    """Print what :func:`figure_of` draws as a LaTeX document."""
+    """Print what :func:`figure_of` draws as a LaTeX document.
+
+    >>> print_latex(Layout((2, 2)))  # doctest: +ELLIPSIS
+    \\documentclass{standalone}
+    ...
+    """
     print(figure_of(thing).tex())
 
 

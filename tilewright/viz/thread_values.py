@@ -88,7 +88,13 @@ def mma_atom_figure(atom: Any, *, thread: int | None = None, color_by: ColorBy =
 def tiled_mma_figure(
     tiled_mma: Any, tile_mnk: Any = None, *, thread: int | None = None, color_by: ColorBy = "thread"
 ) -> Figure:  # fmt: skip
-    """Draw a tiled MMA: its own tile, or that repeated over ``tile_mnk``; of all threads, or of one."""
+    """Draw a tiled MMA: its own tile, or that repeated over ``tile_mnk``; of all threads, or of one.
+
+    >>> from tilewright.atoms.names import mma_by_name
+    >>> from tilewright.tiled import make_tiled_mma
+    >>> len(tiled_mma_figure(make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))).panels)  # A, B and C
+    3
+    """
     names = ("tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled")
     a, b, c = _attributes(tiled_mma, names)
     single = tuple(getattr(tiled_mma, name.removesuffix("_tiled"), None) for name in names)
@@ -167,7 +173,12 @@ def tiled_copy_figure(
 def copy_figure(
     layout_s: AnyLayout, layout_d: AnyLayout, tile_mn: Any, *, thread: int | None = None, color_by: ColorBy = "thread"
 ) -> Figure:  # fmt: skip
-    """Draw who reads and who writes each element of a tile, from two thread-value layouts."""
+    """Draw who reads and who writes each element of a tile, from two thread-value layouts.
+
+    >>> from tilewright.layout import Layout
+    >>> len(copy_figure(Layout((2, 2)), Layout((2, 2), (2, 1)), (2, 2)).panels)
+    2
+    """
     extents = _two(extents_of_tile(tile_mn))
     title = f"copy on {_sides(extents)}"
     return _source_and_destination(title, layout_s, layout_d, extents, thread=thread, color_by=color_by)

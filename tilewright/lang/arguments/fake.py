@@ -103,12 +103,20 @@ def sym_int(width: int = 32, *, divisibility: int = 1) -> SymInt:
 
 
 def sym_int32(divisibility: int = 1) -> SymInt:
-    """A :class:`SymInt` of 32 bits."""
+    """A :class:`SymInt` of 32 bits.
+
+    >>> sym_int32(divisibility=8)
+    ?{i32 div=8}
+    """
     return SymInt(32, divisibility=divisibility)
 
 
 def sym_int64(divisibility: int = 1) -> SymInt:
-    """A :class:`SymInt` of 64 bits: strides of arrays with more elements than 32 bits count."""
+    """A :class:`SymInt` of 64 bits: strides of arrays with more elements than 32 bits count.
+
+    >>> sym_int64(divisibility=16)
+    ?{i64 div=16}
+    """
     return SymInt(64, divisibility=divisibility)
 
 

@@ -351,7 +351,11 @@ def empty_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) ->
 
 
 def where(cond: Any, x: Any, y: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """``x`` where ``cond``, else ``y``; numbers broadcast. With three numbers: a choice without a branch."""
+    """``x`` where ``cond``, else ``y``; numbers broadcast. With three numbers: a choice without a branch.
+
+    >>> where(True, 1, 2)
+    1
+    """
     cond, x, y = (v.load() if isinstance(v, Held) else v for v in (cond, x, y))
     tensors = [t for t in (cond, x, y) if isinstance(t, TensorSSA)]
     if not tensors:
