@@ -173,7 +173,11 @@ def with_shape(layout: Any, shape: Any, *, loc: Any=None, ip: Any=None) -> Any:
     ...
 @overload
 def append_ones(t: Tensor, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=None) -> Tensor:
-    """:func:`append` of size-1 modes."""
+    """:func:`append` of size-1 modes.
+
+    >>> append_ones((4, 8), 3)
+    (4, 8, 1)
+    """
     ...
 @overload
 def append_ones(t: Layout, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=None) -> Layout:
@@ -186,7 +190,11 @@ def append_ones(t: Any, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=N
     ...
 @overload
 def prepend_ones(t: Tensor, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=None) -> Tensor:
-    """:func:`prepend` of size-1 modes."""
+    """:func:`prepend` of size-1 modes.
+
+    >>> prepend_ones((4, 8), 3)
+    (1, 4, 8)
+    """
     ...
 @overload
 def prepend_ones(t: Layout, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=None) -> Layout:
@@ -474,16 +482,33 @@ def size(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> Any:
     """
     ...
 def rank(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> int:
-    """Number of top-level modes (1 for a scalar)."""
+    """Number of top-level modes (1 for a scalar).
+
+    >>> rank((2, (3, 4))), rank((2, (3, 4)), [1]), rank(7)
+    (2, 2, 1)
+    """
     ...
 def depth(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> int:
-    """Nesting depth: 0 for a scalar, 1 for a flat tuple."""
+    """Nesting depth: 0 for a scalar, 1 for a flat tuple.
+
+    >>> depth(7), depth((2, 3)), depth((2, (3, 4)))
+    (0, 1, 2)
+    """
     ...
 def shape(input: Any, *, mode: Any=None, loc: Any=None, ip: Any=None) -> Any:
-    """The shape of a layout or tree, or of one of its modes."""
+    """The shape of a layout or tree, or of one of its modes.
+
+    >>> shape((2, (3, 4)), mode=[1])
+    (3, 4)
+    """
     ...
 def stride(input: Any, *, mode: Any=None, loc: Any=None, ip: Any=None) -> Any:
-    """The stride of a layout, or of one of its modes."""
+    """The stride of a layout, or of one of its modes.
+
+    >>> from tilewright.layout import Layout
+    >>> stride(Layout((2, (3, 4)), (12, (4, 1))), mode=[1, 0])
+    4
+    """
     ...
 def cosize(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> Any:
     """Size of the codomain: the largest offset plus one. Of a composed layout, that of the layout below its swizzle,
@@ -708,7 +733,11 @@ def elem_less(lhs: Any, rhs: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """
     ...
 def find(t: Any, x: IntLike, *, loc: Any=None, ip: Any=None) -> int | tuple[int, ...] | None:
-    """Position of the first leaf equal to ``x``, or None."""
+    """Position of the first leaf equal to ``x``, or None.
+
+    >>> find((4, (8, 2)), 2), find((4, 8), 4), find((4, 8), 3)
+    ((1, 1), 0, None)
+    """
     ...
 def find_if(t: Any, pred_fn: Callable[[Any, tuple[int, ...]], bool], *, loc: Any=None, ip: Any=None) -> int | tuple[int, ...] | None:
     """Position of the first leaf that satisfies ``pred_fn(leaf, position)``; nested positions are tuples.

@@ -18,7 +18,13 @@ from tilewright.lang.numbers.operators import unary_float_type
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, broadcast_operand
 
 
-def _unary(opcode: str, text: str) -> Callable[..., Any]:
+def _shown(opcode: str, example: str) -> str:
+    """``"3.0 -> 8.0"`` as an example that doctest runs."""
+    given, _, found = example.partition(" -> ")
+    return f">>> {opcode}({given})\n{found}"
+
+
+def _unary(opcode: str, text: str, example: str) -> Callable[..., Any]:
     def function(a: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         attrs = {"fastmath": True} if fastmath else {}
         if isinstance(a, TensorSSA):
@@ -33,32 +39,32 @@ def _unary(opcode: str, text: str) -> Callable[..., Any]:
         return cls(result) if isinstance(a, Numeric) else result
 
     function.__name__ = function.__qualname__ = opcode
-    function.__doc__ = f"{text} of every element; ``fastmath`` allows an approximation."
+    function.__doc__ = f"{text} of every element; ``fastmath`` allows an approximation.\n\n{_shown(opcode, example)}"
     return function
 
 
-exp = _unary("exp", "e to the power")
-exp2 = _unary("exp2", "2 to the power")
-log = _unary("log", "Natural logarithm")
-log2 = _unary("log2", "Logarithm to base 2")
-log10 = _unary("log10", "Logarithm to base 10")
-sin = _unary("sin", "Sine")
-cos = _unary("cos", "Cosine")
-tan = _unary("tan", "Tangent")
-asin = _unary("asin", "Arc sine")
-acos = _unary("acos", "Arc cosine")
-atan = _unary("atan", "Arc tangent")
-tanh = _unary("tanh", "Hyperbolic tangent")
-sqrt = _unary("sqrt", "Square root")
-rsqrt = _unary("rsqrt", "Reciprocal square root")
-erf = _unary("erf", "Error function")
-floor = _unary("floor", "Greatest integer not above")
-ceil = _unary("ceil", "Least integer not below")
-round = _unary("round", "Nearest integer, ties to even,")
-trunc = _unary("trunc", "Integer part")
+exp = _unary("exp", "e to the power", "0.0 -> 1.0")
+exp2 = _unary("exp2", "2 to the power", "3.0 -> 8.0")
+log = _unary("log", "Natural logarithm", "1.0 -> 0.0")
+log2 = _unary("log2", "Logarithm to base 2", "8.0 -> 3.0")
+log10 = _unary("log10", "Logarithm to base 10", "1.0 -> 0.0")
+sin = _unary("sin", "Sine (of radians)", "0.0 -> 0.0")
+cos = _unary("cos", "Cosine (of radians)", "0.0 -> 1.0")
+tan = _unary("tan", "Tangent (of radians)", "0.0 -> 0.0")
+asin = _unary("asin", "Arc sine (in radians)", "0.0 -> 0.0")
+acos = _unary("acos", "Arc cosine (in radians)", "1.0 -> 0.0")
+atan = _unary("atan", "Arc tangent (in radians)", "0.0 -> 0.0")
+tanh = _unary("tanh", "Hyperbolic tangent", "0.0 -> 0.0")
+sqrt = _unary("sqrt", "Square root", "9.0 -> 3.0")
+rsqrt = _unary("rsqrt", "Reciprocal square root", "4.0 -> 0.5")
+erf = _unary("erf", "Error function", "0.0 -> 0.0")
+floor = _unary("floor", "Greatest integer not above", "-1.5 -> -2.0")
+ceil = _unary("ceil", "Least integer not below", "-1.5 -> -1.0")
+round = _unary("round", "Nearest integer, ties to even,", "2.5 -> 2.0")
+trunc = _unary("trunc", "Integer part", "-1.5 -> -1.0")
 
 
-def _binary(opcode: str, text: str) -> Callable[..., Any]:
+def _binary(opcode: str, text: str, example: str) -> Callable[..., Any]:
     def function(a: Any, b: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         tensor = next((x for x in (a, b) if isinstance(x, TensorSSA)), None)
         if tensor is not None:
@@ -69,13 +75,13 @@ def _binary(opcode: str, text: str) -> Callable[..., Any]:
         return result if isinstance(a, Numeric) or isinstance(b, Numeric) else result.value
 
     function.__name__ = function.__qualname__ = opcode
-    function.__doc__ = f"{text}, element by element."
+    function.__doc__ = f"{text}, element by element.\n\n{_shown(opcode, example)}"
     return function
 
 
-atan2 = _binary("atan2", "The angle of the point (b, a)")
-copysign = _binary("copysign", "The magnitude of a with the sign of b")
-pow = _binary("pow", "a to the power b")
+atan2 = _binary("atan2", "The angle, in radians, of the point (b, a)", "0.0, 1.0 -> 0.0")
+copysign = _binary("copysign", "The magnitude of a with the sign of b", "3.0, -1.0 -> -3.0")
+pow = _binary("pow", "a to the power b", "2.0, 10.0 -> 1024.0")
 
 
 def absf(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
@@ -84,7 +90,11 @@ def absf(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
 
 
 def fma(a: Any, b: Any, c: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """``a * b + c`` with one rounding."""
+    """``a * b + c`` with one rounding.
+
+    >>> fma(2.0, 3.0, 1.0).value
+    7.0
+    """
     tensors = [x for x in (a, b, c) if isinstance(x, TensorSSA)]
     if tensors:
         shape, cls = tensors[0].shape, tensors[0].dtype
