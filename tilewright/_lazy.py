@@ -9,8 +9,6 @@ from importlib.machinery import PathFinder
 from types import FrameType
 from typing import Any, TypeVar
 
-from tilewright.errors import MissingAttributeError, MissingImportError, MissingNameError, nearest
-
 Getter = Callable[[str], Any]
 
 
@@ -69,6 +67,8 @@ def missing(module: str, name: str, known: Iterable[str], asker: FrameType) -> E
     """
     if name.startswith("__"):  # Python asks modules for such names itself
         return AttributeError(f"module {module!r} has no attribute {name!r}")
+    from tilewright.errors import MissingImportError, MissingNameError, nearest
+
     def text() -> str:
         if _is_documented(f"{module}.{name}".partition(".")[2]):
             return f"module {module!r} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
@@ -91,6 +91,8 @@ def explained(cls: T) -> T:
     def refuse(self: Any, name: str) -> Any:
         if name.startswith("_"):  # Python and other libraries ask for such names
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from tilewright.errors import MissingAttributeError
+
         raise MissingAttributeError(self, name, attribute_text)
 
     cls.__getattr__ = refuse  # type: ignore[attr-defined]  # see above: not in the text of the class
@@ -104,6 +106,8 @@ def attribute_text(thing: Any, name: str) -> str:
     classes = {module.rpartition(".")[2]: names for module, names in _documented() if _is_class(module)}
     if any(name in classes.get(base.__name__, ()) for base in cls.__mro__):
         return f"{cls.__name__} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
+    from tilewright.errors import nearest
+
     return f"{cls.__name__} has no attribute {name!r}{nearest(name, known)}"
 
 
@@ -113,6 +117,8 @@ class _DocumentedModules:  # no importlib.abc.MetaPathFinder: importing that tak
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> None:
         package, _, name = fullname.partition(".")
         if package == __name__.partition(".")[0] and _is_documented(name) and not _is_here(fullname):
+            from tilewright.errors import MissingImportError
+
             raise MissingImportError(
                 f"there is no module {fullname!r} yet: the CuTe DSL has it, Tilewright does not", name=fullname
             )
