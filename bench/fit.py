@@ -36,8 +36,9 @@ TIMINGS = Path(__file__).parent / "results" / "timings_h200_2026-11-22.json"
 H200: Limits = (132, 232448)
 FITTED = (
     "FLOPS_PER_US", "INSTRUCTION", "TURNS", "ALONE", "BYTES_PER_US", "CROWD", "MISALIGNED", "SHARERS", "MEMORY_PER_US",
-    "L2_BYTES", "LATENCY", "FURTHER", "PART", "STORE", "TURN", "TURN_STORE", "LAST_PART", "SHARED", "SHARING",
-    "PEER_ELEMENT", "JOINING", "JOIN_ELEMENT", "SLICING", "SLICE_ELEMENT", "CLUSTER", "HALF_FREE", "SOME_FREE",
+    "L2_BYTES", "LATENCY", "FURTHER", "PART", "STORE", "PARTIAL", "TURN", "TURN_STORE", "LAST_PART", "SHARED",
+    "SHARING", "PEER_ELEMENT", "JOINING", "JOIN_ELEMENT", "SLICING", "SLICE_ELEMENT", "CLUSTER", "HALF_FREE",
+    "SOME_FREE",
 )  # fmt: skip
 OTHERS = {"launch": 0.8, "memory": 6e6, "power": 9e8}
 """What all options of a product have in common: microseconds, bytes a microsecond, FLOPs a microsecond."""

@@ -34,6 +34,7 @@ def hopper_us(way: Way, problem: Problem) -> float:
     c, (m, n, k, batch) = way.config, problem
     assert isinstance(c, HopperConfig)
     parts, bytes_in = max(1, way.parts), c.a.dtype.width / 8
+    partial = n * c.c.dtype.width // 8 % hopper_cost.SECTOR != 0
     m, n = along(c, (m, n))
     (bM, bN, bK), (cM, cN) = c.tile, c.cluster
     k_tiles = ceil(k / (bK * c.cluster_k * parts))
@@ -42,11 +43,11 @@ def hopper_us(way: Way, problem: Problem) -> float:
     loads = hopper_cost.loads_us(c) * crowd * (hopper_cost.MISALIGNED if k * bytes_in % 128 else 1.0)
     loop, peer = hopper_cost.loop_us(c), hopper_cost.PEER_ELEMENT * bM * bN
     tile = k_tiles * max(loads, loop)
-    ends, begin = hopper_cost.ends_us(c), hopper_cost.begin_us(c)
+    ends, begin = hopper_cost.ends_us(c, partial), hopper_cost.begin_us(c)
     if way.parts == 1:
         whole = tile + ends
         if c.pingpong:
-            whole = max(whole, (tile + hopper_cost.TURN_STORE * hopper_cost.store_us(c)) / 2)
+            whole = max(whole, (tile + hopper_cost.TURN_STORE * hopper_cost.store_us(c, partial)) / 2)
         lost = hopper_cost.SOME_FREE * (1 - min(waves, 1.0)) if waves > 0.5 else -hopper_cost.HALF_FREE
         return ceil(waves) * whole + begin + lost
     if way.together:

@@ -11,6 +11,7 @@ choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import log2
 
 import numpy as np
@@ -21,28 +22,29 @@ from tilewright.gemm.choice.ways import NEVER, Limits, Problem, Vector, Way, alo
 from tilewright.gemm.config import HopperConfig
 from tilewright.lang.tools.hardware import clusters_at_once
 
-FLOPS_PER_US = 7.88e6  # of one multiprocessor at its full clock, 16-bit operands
-INSTRUCTION = 36.0  # columns that one wgmma costs beside its own
+FLOPS_PER_US = 7.73e6  # of one multiprocessor at its full clock, 16-bit operands
+INSTRUCTION = 36.5  # columns that one wgmma costs beside its own
 TURNS = 1.11  # what a k tile costs warpgroups that take turns, beside its FLOPs: one issues while the other waits
-ALONE = 1.06  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
-BYTES_PER_US = 7.02e4  # from L2 to one multiprocessor when all of them load
-CROWD = 2.18  # how much faster one alone is
-MISALIGNED = 1.26  # how much slower rows are that do not begin at multiples of 128 bytes
-SHARERS = 0.62  # n blocks that share an operand load it as if each had 1 / n^0.62 of it
-MEMORY_PER_US = 4.61e6  # bytes from memory
+ALONE = 1.08  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
+BYTES_PER_US = 6.84e4  # from L2 to one multiprocessor when all of them load
+CROWD = 1.96  # how much faster one alone is
+MISALIGNED = 1.27  # how much slower rows are that do not begin at multiples of 128 bytes
+SHARERS = 0.609  # n blocks that share an operand load it as if each had 1 / n^0.6 of it
+MEMORY_PER_US = 4.46e6  # bytes from memory
 L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
-LATENCY, FURTHER = 0.596, 0.611  # of a load; more for each doubling of a cluster whose blocks wait for each other
-PART, STORE = 0.0588, 9.95e-5  # the end of a tile: for each part and for each element of it
-TURN = 0.185  # from one turn to the next
-TURN_STORE = 1.05  # how much slower the end of a tile is beside the other warpgroup's loop
-LAST_PART = 0.632  # the end of the last tile, which nothing hides: a part
+LATENCY, FURTHER = 0.596, 0.632  # of a load; more for each doubling of a cluster whose blocks wait for each other
+PART, STORE = 0.0526, 8.62e-5  # the end of a tile: for each part and for each element of it
+PARTIAL, SECTOR = 1.27e-3, 32  # for each sector of 32 bytes that two stores write: one at each end of a row of a part
+TURN = 0.2  # from one turn to the next
+TURN_STORE = 1.03  # how much slower the end of a tile is beside the other warpgroup's loop
+LAST_PART = 0.708  # the end of the last tile, which nothing hides: a part
 SHARED = 1.16  # how much slower the shared loop is
-SHARING, PEER_ELEMENT = 4.09, 7.18e-5  # exchanging sums: once, and for each element of each block of a tile
-JOINING, JOIN_ELEMENT = 3.25, 3.93e-4  # where all blocks of a tile add up: once, and for each element of a tile
-SLICING, SLICE_ELEMENT = 2.62e-4, 1.59e-4  # the same inside of a cluster
-CLUSTER = 0.078  # the start of a cluster, for each doubling
-HALF_FREE = 0.121  # saved where the next launch finds room for all of its blocks beside this one's
-SOME_FREE = 1.02  # lost where it finds room for some, for each part of a wave that is free: those begin early, next to
+SHARING, PEER_ELEMENT = 3.96, 6.95e-5  # exchanging sums: once, and for each element of each block of a tile
+JOINING, JOIN_ELEMENT = 2.27, 4.58e-4  # where all blocks of a tile add up: once, and for each element of a tile
+SLICING, SLICE_ELEMENT = 0.02, 2.79e-4  # the same inside of a cluster
+CLUSTER = 0.0805  # the start of a cluster, for each doubling
+HALF_FREE = 0.132  # saved where the next launch finds room for all of its blocks beside this one's
+SOME_FREE = 0.716  # lost where it finds room for some, for each part of a wave that is free: those begin early, next to
 # each other, and have more than their share of the way to L2
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
 
@@ -56,7 +58,7 @@ class HopperModel(Model):
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
         super().__init__(ways)
         configs: list[HopperConfig] = [way.config for way in ways]  # type: ignore[misc]  # of one kernel
-        self.bytes_in = configs[0].a.dtype.width / 8
+        self.bytes_in, self.bytes_out = configs[0].a.dtype.width / 8, configs[0].c.dtype.width / 8
         # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
         extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))
                    for c, way in zip(configs, ways, strict=True)]  # fmt: skip
@@ -71,7 +73,9 @@ class HopperModel(Model):
         even = slice(self.even, None)
         loads[even], crowd[even] = crowded[even], 0.0  # all multiprocessors work
         # Where blocks add up together, the end of a tile is part of that.
-        ends = np.array([0.0 if way.together else ends_us(way.config) for way in ways])  # type: ignore[arg-type]
+        ends = {partial: np.array([0.0 if way.together else ends_us(config, partial)
+                                   for config, way in zip(configs, ways, strict=True)])
+                for partial in (False, True)}  # fmt: skip
         peer = np.array([0.0 if way.together else PEER_ELEMENT * way.config.tile[0] * way.config.tile[1]
                          for way in ways])  # fmt: skip
         # For Stream-K's options a lower bound, as everything in fill: a tile has at least one block.
@@ -79,31 +83,35 @@ class HopperModel(Model):
         begin = sharing * (SHARING + peer * peers) + [begin_us(config) for config in configs]
         begin[self.together :] = [joining_us(config) for config in configs[self.together :]]
 
-        # By whether options may share tiles, and whether rows are misaligned: what a call needs of each option. To cut
-        # and to scale vectors in each call would take as long as the arithmetic.
-        self.vectors: dict[tuple[bool, bool], tuple[Vector, ...]] = {}
+        # By whether options may share tiles, whether rows of operands are misaligned, and rows of D: what a call needs
+        # of each option. To cut and to scale vectors in each call would take as long as the arithmetic.
+        self.vectors: dict[tuple[bool, bool, bool], tuple[Vector, ...]] = {}
         self.joining: dict[bool, tuple[Vector, ...]] = {}
         joint, ones = slice(self.together, None), np.ones(self.options)
         for misaligned in (False, True):
             rate = MISALIGNED if misaligned else 1.0
             most = np.maximum((loads + crowd) * rate, loop)
             self.joining[misaligned] = tuple(single(vector[joint]) for vector in (most, begin, ones))
-            for shares in (False, True):
+            for shares, partial in product((False, True), repeat=2):
                 saving = np.where(np.arange(self.options) < self.single, begin - HALF_FREE, begin)
-                vectors = *counts, wave, crowd * rate, loads * rate, loop, most, ends, begin, saving, ones
+                vectors = *counts, wave, crowd * rate, loads * rate, loop, most, ends[partial], begin, saving, ones
                 last = self.options if shares else self.single
-                self.vectors[shares, misaligned] = tuple(single(vector[:last]) for vector in vectors)
+                self.vectors[shares, misaligned, partial] = tuple(single(vector[:last]) for vector in vectors)
         self.turns = slice(self.alone - sum(config.pingpong for config in configs), self.alone)
-        self.turn_stores = single([TURN_STORE * store_us(config) / 2 - TURN for config in configs[self.turns]])
+        self.turn_stores = {
+            partial: single([TURN_STORE * store_us(config, partial) / 2 - TURN for config in configs[self.turns]])
+            for partial in (False, True)
+        }
         # From so many k elements on, no end of a tile takes as long as half of the loop.
-        in_turns = zip(self.turn_stores, loop[self.turns], configs[self.turns], strict=True)
+        in_turns = zip(self.turn_stores[True], loop[self.turns], configs[self.turns], strict=True)
         self.long_turns = max((c.tile[2] * (2.02 * store / us + 1) for store, us, c in in_turns), default=0)
         self.all_work = (1 / (np.prod(counts[:2], axis=0) * wave)).max()  # elements of D of a wave of any option
         self.room = np.array(-SOME_FREE, np.float32), np.array(HALF_FREE + SOME_FREE, np.float32)
         own, self.slower = slice(self.even, self.together), np.array(SHARED - 1.0, np.float32)
-        self.exchange = tuple(
-            single(vector[own]) for vector in (ends, begin, begin - peer, peer, np.ones(self.options))
-        )
+        self.exchange = {
+            partial: tuple(single(vector[own]) for vector in (ends[partial], begin, begin - peer, peer, ones))
+            for partial in (False, True)
+        }
         # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
         # their columns of B, from memory.
         each = self.bytes_in * limits[0] / MEMORY_PER_US
@@ -113,7 +121,7 @@ class HopperModel(Model):
     def fill(self, problem: Problem, shares: bool, scratch: Scratch) -> None:
         m, n, k, batch = problem
         by_m, by_n, by_k, wave, crowd, loads, loop, crowded, ends, begin, saving, ones = self.vectors[
-            shares, k * self.bytes_in % 128 != 0
+            shares, k * self.bytes_in % 128 != 0, n * self.bytes_out % SECTOR != 0
         ]
         cut(problem, by_m, by_n, by_k, scratch)
         waves, time = scratch.waves, scratch.time
@@ -136,7 +144,7 @@ class HopperModel(Model):
         if k < self.long_turns:
             in_turns, least = scratch.in_turns
             multiply(in_turns, HALF, least)
-            add(least, self.turn_stores, least)
+            add(least, self.turn_stores[n * self.bytes_out % SECTOR != 0], least)
             maximum(in_turns, least, out=in_turns)
         each = add(time, ends, scratch.each)  # of the waves
         ceil(scratch.whole_waves, scratch.whole_waves)
@@ -159,7 +167,7 @@ class HopperModel(Model):
 
     def share(self, problem: Problem, scratch: Scratch) -> None:
         m, n, k, _ = problem
-        ends, least_once, begin, peer, ones = self.exchange
+        ends, least_once, begin, peer, ones = self.exchange[n * self.bytes_out % SECTOR != 0]
         time, waves, _ = scratch.shared
         once, slower, late = scratch.spare
         several = m * n > self.all_work  # full waves, in all sizes
@@ -230,15 +238,20 @@ def loads_us(config: HopperConfig) -> float:
     return (bM / cN**SHARERS + bN / cM**SHARERS) * bK * config.a.dtype.width / 8 / BYTES_PER_US
 
 
-def ends_us(config: HopperConfig) -> float:
+def ends_us(config: HopperConfig, partial: bool) -> float:
     """Microseconds from a tile's last k tile to the next one's first: where warpgroups take turns, one writes its tile
-    while the other multiplies."""
-    return TURN if config.pingpong else store_us(config)
+    while the other multiplies. ``partial``: rows of D begin between sectors."""
+    return TURN if config.pingpong else store_us(config, partial)
 
 
-def store_us(config: HopperConfig) -> float:
-    """Microseconds in which a tile is written."""
-    return STORE * config.tile[0] * config.tile[1] + PART * config.parts
+def store_us(config: HopperConfig, partial: bool) -> float:
+    """Microseconds in which a tile is written, part by part. A sector of which a part has only some bytes is written
+    twice, and merged: all of them where a part's rows are shorter than a sector. Blocks that share k tiles share the
+    parts, too."""
+    elements = config.tile[0] * config.tile[1]
+    row = config.part[0] if config.transposed else config.epilogue_columns  # of a part, in D
+    sectors = elements / row if partial or row * config.c.dtype.width < 8 * SECTOR else 0.0
+    return (STORE * elements + PART * config.parts + PARTIAL * sectors) / config.cluster_k
 
 
 def begin_us(config: HopperConfig) -> float:

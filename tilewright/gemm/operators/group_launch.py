@@ -199,7 +199,7 @@ def time_of(size: AnyConfig, extents: Any, where: tuple[int, int]) -> float:
     if isinstance(size, HopperConfig):
         busy = min(1.0, float(tiles.sum()) / where[0])
         each = max(loop_us(size), loads_us(size) * (1 + (CROWD - 1) * busy) / CROWD)
-        ends = ends_us(size)
+        ends = ends_us(size, partial=False)
     else:
         at_once = min(2, size.blocks_at_once(where[1]))
         each, ends = k_tile_us(size, where[1])[0] / at_once, 2.0 + 2.5 * bM * bN / LARGEST
