@@ -99,3 +99,14 @@ def test_a_launch_that_cannot_go_on_is_a_finding(tmp_path: Path) -> None:
     assert found.exit_code == 1 and "out of bounds" in found.output, found.output
     rules = [finding["rule"] for finding in json.loads(listed.read_text())["findings"]]
     assert "simulation-error" in rules or "bounds" in rules, rules
+
+
+@pytest.mark.parametrize(("source", "hinted"), [("1 / 0", False), ('raise RuntimeError("cuda")', True)])
+def test_run_speaks_of_a_missing_gpu_where_the_script_wants_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, hinted: bool
+) -> None:
+    monkeypatch.setattr("tilewright.cli.run.has_gpu", lambda: False)
+    script = tmp_path / "wrong.py"
+    script.write_text(source)
+    found = CliRunner().invoke(app, ["run", str(script)])
+    assert found.exit_code == 1 and ("no GPU here" in found.output) is hinted, found.output

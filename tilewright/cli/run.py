@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from tilewright import compat
 from tilewright.compat.notebook import has_gpu
@@ -16,9 +17,13 @@ def run(script: str, arguments: list[str], cpu: bool, replace: bool) -> int:
         code = run_script(script, arguments)
         if cpu and (said := compat.served()):
             print(f"tilewright: no GPU was used: {said}", file=sys.stderr)
-        if code == 1 and not cpu and not has_gpu():
+        if code == 1 and not cpu and "cuda" in _text(script) and not has_gpu():
             print("tilewright: there is no GPU here; `tilewright run --cpu` lets the CPU serve programs that say "
                   "\"cuda\"", file=sys.stderr)  # fmt: skip
     finally:
         compat.uninstall()
     return code
+
+
+def _text(script: str) -> str:
+    return Path(script).read_text(encoding="utf-8", errors="replace")
