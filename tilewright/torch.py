@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.streams import current_stream, default_stream
+from tilewright.lang.numbers.numeric_class import numeric_type
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +23,7 @@ __all__ = [
 
 def dtype(ty: Any) -> torch.dtype:
     """The PyTorch dtype of a numeric class (of its bits, where PyTorch has no such type)."""
-    return ty.torch_dtype  # type: ignore[no-any-return]
+    return numeric_type("cutlass.torch.dtype", ty).torch_dtype  # type: ignore[no-any-return]
 
 
 class TensorInitType(Enum):
@@ -98,7 +99,7 @@ def matrix(
 
     shape = (l, mode1, mode0) if is_mode0_major else (l, mode0, mode1)
     order = (2, 1, 0) if is_mode0_major else (1, 2, 0)
-    kept = torch.float32 if cutlass_dtype.is_float else cutlass_dtype.torch_dtype
+    kept = torch.float32 if numeric_type("cutlass.torch.matrix", cutlass_dtype).is_float else cutlass_dtype.torch_dtype
     return create_and_permute_torch_tensor(shape, kept, order, init_type, init_config, device)
 
 
@@ -111,6 +112,7 @@ def cute_tensor_like(
     """
     import torch
 
+    numeric_type("cutlass.torch.cute_tensor_like", cutlass_dtype)
     device = "cuda" if torch.cuda.is_available() else data_ref.device
     shape, stride = tuple(data_ref.shape), data_ref.stride()
     storage = torch.empty_strided(shape, stride, dtype=cutlass_dtype.torch_dtype, device=device)

@@ -226,6 +226,25 @@ def test_a_kernel_that_is_never_launched(refused):
     refused("called but never launched", lambda: host(floats(4)), "add_kernel(x, x)")
 
 
+def test_types_of_other_libraries(refused):
+    wanted = "a numeric type such as Float32 or Int8 is wanted, not torch.float16"
+    refused(f"matrix: {wanted}", lambda: cutlass.torch.matrix(1, 4, 8, False, torch.float16))
+    refused(f"dtype: {wanted}", lambda: cutlass.torch.dtype(torch.float16))
+    refused(f"like: {wanted}", lambda: cutlass.torch.cute_tensor_like(torch.zeros(2, 2), torch.float16, True))
+    space = cute.AddressSpace.gmem
+    refused(f"make_ptr: {wanted}", lambda: cute.runtime.make_ptr(torch.float16, 64, space, assumed_align=16))
+    refused("not 64", lambda: cute.runtime.make_ptr(64, cutlass.Float16, space))
+    refused("give the address of the Tensor", lambda: cute.runtime.make_ptr(cutlass.Float32, torch.zeros(4), space))
+
+
+def test_arguments_of_what_is_timed(refused):
+    function, given = cute.compile(add, floats(4), floats(4)), (floats(4), floats(4))
+    refused("JitArguments.*, not tuple", lambda: cute.testing.benchmark(function, kernel_arguments=given))
+    refused("JitArguments.*, not tuple", lambda: cute.testing.benchmark(function, workspace_generator=lambda: given))
+    refused("JitArguments.*, not tuple", lambda: cute.testing.tune(add, {"n": [1]}, kernel_arguments=given))
+    refused("options is a text", lambda: cute.compile(add, floats(4), floats(4), options={"opt-level": 2}))
+
+
 def test_a_kernel_is_no_table(refused):
     @cute.jit
     def host(x: cute.Tensor):

@@ -63,6 +63,11 @@ def test_one_number_counts_a_mode_of_several(a, b) -> None:
     np.testing.assert_array_equal(c, -x)
 
 
+def test_elements_one_after_another() -> None:
+    x, c = run(lambda x: cute.full((1,), sum(x) + len([v for v in x]), Float32), (2, 3), out=((1,), np.float32))
+    assert c[0] == x.sum() + 6
+
+
 @pytest.mark.parametrize("op", ["ADD", "MUL", "MAX", "MIN"])
 def test_reduce_rows(op) -> None:
     kind = getattr(cute.ReductionOp, op)

@@ -123,6 +123,8 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
     >>> parse(CompileOptions(), "--opt-level 2 --keep-ptx").opt_level
     2
     """
+    if not isinstance(text, str):
+        raise ArgumentError(f"options is a text such as '--opt-level 2', or cute.compile[OptLevel(2)], not {text!r}")
     known = {f.name.replace("_", "-"): f for f in fields(CompileOptions)}
     try:
         words = shlex.split(text)

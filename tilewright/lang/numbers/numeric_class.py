@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright._lazy import explained
-from tilewright.errors import MachineError, StagingError
+from tilewright.errors import ArgumentError, MachineError, StagingError
 from tilewright.ir import types as ir
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers import operators
@@ -15,6 +15,16 @@ _TORCH = {
     "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32",
     "f64": "float64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2",
 }  # fmt: skip
+
+
+def numeric_type(what: str, dtype: Any) -> Any:
+    """``dtype``, which must be a numeric class; ArgumentError of ``what`` otherwise."""
+    if not isinstance(dtype, NumericMeta):
+        raise ArgumentError(
+            f"{what}: a numeric type such as Float32 or Int8 is wanted, not {dtype!r} "
+            "(cutlass.dtype(...) finds that of a PyTorch or NumPy dtype)"
+        )
+    return dtype
 
 
 @explained

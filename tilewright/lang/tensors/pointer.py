@@ -21,6 +21,7 @@ from tilewright.ir.types import I64, SUBBYTE, U8, MemSpace, PtrType, ScalarType,
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
 from tilewright.lang.numbers.numeric import Held, Int32, Integer, class_of, is_number, unwrap, wrap
+from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.tensors.swizzled import Bits, bits_of, split
 
 
@@ -387,6 +388,9 @@ def make_ptr(dtype: Any, value: Any, mem_space: AddressSpace = AddressSpace.gene
     >>> make_ptr(class_of(Int32.ir_type), 0x1000, AddressSpace.gmem, assumed_align=16)
     ptr<i32, gmem, align<16>>
     """
+    numeric_type("make_ptr", dtype)
+    if hasattr(value, "__dlpack__") or hasattr(value, "data_ptr"):
+        raise ArgumentError(f"make_ptr: give the address of the {type(value).__name__} (data_ptr()), not itself")
     align = assumed_align or element_bytes(dtype)
     if align & (align - 1):
         raise ArgumentError(f"make_ptr: an alignment is a power of two, not {align}")

@@ -7,6 +7,7 @@ tensor's 1-D coordinates. A TensorSSA is immutable; a tensor's ``load()`` makes 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,11 @@ class TensorSSA:
     __repr__ = __str__
 
     # -- elements ------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Any]:
+        """The elements one after another, the first mode fastest, as those of a tensor."""
+        for i in range(self.numel):
+            yield self[i]
 
     def __getitem__(self, coord: Any) -> Any:
         """An element as a numeric, or a slice (None keeps a mode) as a TensorSSA."""

@@ -50,6 +50,9 @@ def benchmark(
         sets = [kernel_arguments or JitArguments()] * workspace_count
     else:
         sets = [workspace_generator() for _ in range(workspace_count)]
+    for chosen in sets:
+        if not isinstance(chosen, JitArguments):
+            raise ArgumentError(f"the arguments of what is timed are JitArguments(...), not {type(chosen).__name__}")
     turn = 0
 
     def calls(count: int) -> None:

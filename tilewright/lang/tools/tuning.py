@@ -29,6 +29,8 @@ def tune(
     all of them with their reasons. If none is left, a CantImplementError lists them.
     """
     arguments = kernel_arguments or JitArguments()
+    if not isinstance(arguments, JitArguments):
+        raise ArgumentError(f"tune: kernel_arguments is JitArguments(...), not {type(arguments).__name__}")
     best: tuple[float, dict[str, Any]] | None = None
     skipped: list[tuple[dict[str, Any], Exception]] = []
     for parameters in configurations(params_dict or {}):
