@@ -79,7 +79,7 @@ def test_torch_and_numpy_meet_in_one_executor():
         (lambda x, y: (x.double(), y, 1.0), "argument 'x': expected .*f32.*, got .*f64"),
         (lambda x, y: (x, y.reshape(5, 10), 1.0), r"argument 'y': expected .*\(\?\):\(1\).*, got .*\(\?,\?\)"),
         (lambda x, y: (x[::2], y, 1.0), r"argument 'x': expected .*\(\?\):\(1\).*, got .*\(\?\):\(\?\)"),
-        (lambda x, y: (x, y, "fast"), "argument 'factor': expected a number .Float32., got fast"),
+        (lambda x, y: (x, y, "fast"), "argument 'factor': expected a number .Float32., got 'fast'"),
         (lambda x, y: (x, y, None), "argument 'factor': expected a number .Float32., got None"),
         (lambda x, y: (x, 7, 1.0), "argument 'y': "),
     ],
