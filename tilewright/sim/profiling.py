@@ -236,7 +236,16 @@ def wavefronts(offsets: np.ndarray, width: int) -> tuple[int, int]:
 
 @contextmanager
 def profile(progress: Callable[[float], None] | None = None) -> Iterator[SimProfile]:
-    """Gather a profile of the launches inside the block; ``progress`` hears the fraction done of each launch."""
+    """Gather a profile of the launches inside the block; ``progress`` hears the fraction done of each launch.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import gemm
+    >>> a = np.eye(32, dtype=np.float16)
+    >>> with profile() as report:
+    ...     _ = gemm(a, a, machine="cpu")
+    >>> len(report.kernels), report.bank_conflicts
+    (1, 0)
+    """
     report = SimProfile(progress=progress)
     with observing(lambda name, config: Watch([report], name, config)):
         yield report
