@@ -124,7 +124,7 @@ class PtrType(Type):
 
 
 def _whole_bytes(elem: ScalarType) -> None:
-    if elem.width > 64:
+    if elem.width > 64 and elem.kind in ("int", "uint"):  # complex numbers are two or three of 64 bits
         raise ConstraintError(
             f"kernels have no numbers of {elem.width} bits ({elem}): move the bits as four Uint32, or by 128-bit copies"
         )

@@ -113,6 +113,7 @@ def marking_empty_arrays(on: bool = True) -> Iterator[None]:
     ``torch.empty`` and their like make count as uninitialised until they are written: ``check="uninitialised"`` reports
     a kernel that uses what nobody wrote. Without ``on`` nothing is done.
 
+    >>> __name__ = "__main__"  # as in a program: what libraries make does not count
     >>> with marking_empty_arrays():
     ...     x = np.empty(3, np.float32)
     ...     x[:2] = 0
