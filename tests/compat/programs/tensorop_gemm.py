@@ -5,6 +5,7 @@ import argparse
 import math
 from typing import Callable, Tuple, Type
 
+import cuda.bindings.driver as cuda
 import torch
 import cutlass
 import cutlass.cute as cute
@@ -14,16 +15,18 @@ from cutlass.cute.runtime import make_ptr
 
 
 class TensorOpGemm:
-    def __init__(self, ab_dtype: Type[cutlass.Numeric], c_dtype, acc_dtype, atom_layout_mnk: Tuple[int, int, int]):
+    def __init__(self, ab_dtype: Type[cutlass.Numeric], c_dtype, acc_dtype, atom_layout_mnk: Tuple[int, int, int],
+                 cta_tiler: Tuple[int, int, int] = (64, 64, 32)):
         self.ab_dtype, self.c_dtype, self.acc_dtype = ab_dtype, c_dtype, acc_dtype
-        self.cta_tiler, self.num_stages = (64, 64, 32), 3
+        self.cta_tiler, self.num_stages = cta_tiler, 3
         self.atom_layout_mnk, self.mma_inst_shape = atom_layout_mnk, (16, 8, 16)
         self.num_threads = math.prod(atom_layout_mnk) * 32
         self.bM, self.bN, self.bK = self.cta_tiler
 
     @cute.jit
     def __call__(self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor,
-                 epilogue_op: cutlass.Constexpr[Callable] = lambda x: x):
+                 epilogue_op: cutlass.Constexpr[Callable] = lambda x: x,
+                 stream: cuda.CUstream = cuda.CUstream(cuda.CUstream_flags.CU_STREAM_DEFAULT)):
         self.a_major_mode, self.b_major_mode, self.c_major_mode = (utils.LayoutEnum.from_tensor(t) for t in (mA, mB, mC))
         ab_copy_bits = 128
         sA_layout, sA_swizzle = self._make_smem_layout_AB(
@@ -69,7 +72,8 @@ class TensorOpGemm:
         )
         self.kernel(mA, mB, mC, sA_layout, sA_swizzle, sB_layout, sB_swizzle, sC_layout, sC_swizzle, SharedStorageAB,
                     SharedStorageC, tiled_copy_A, tiled_copy_B, tiled_copy_C, tiled_mma, raster_factor, epilogue_op,
-                    ).launch(grid=rasterization_remap_grid_dim, block=[self.num_threads, 1, 1], smem=smem_size)
+                    ).launch(grid=rasterization_remap_grid_dim, block=[self.num_threads, 1, 1], smem=smem_size,
+                             stream=stream)
 
     def _make_smem_layout_AB(self, dtype, major_mode, copy_bits, smem_tiler):
         major_mode_size = smem_tiler[1] if major_mode == utils.LayoutEnum.ROW_MAJOR else smem_tiler[0]
