@@ -6,6 +6,7 @@ import datetime
 import importlib.metadata
 import json
 import platform
+import re
 import statistics
 import sys
 import time
@@ -67,6 +68,14 @@ def gpu_facts() -> dict[str, str]:
         "driver": driver.stdout.strip().splitlines()[0],
         "cuda": str(torch.version.cuda),
     }
+
+
+def gpu_model() -> str:
+    """The GPU's model as file names have it: "h200" of "NVIDIA H200", "h100" of "NVIDIA H100 80GB HBM3"."""
+    import torch
+
+    found = re.search(r"[A-Z]+\d+", torch.cuda.get_device_name())
+    return found[0].lower() if found else "gpu"
 
 
 def write_results(what: str, where: str, records: list[dict[str, Any]], directory: Path = RESULTS) -> Path:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from figures import table, write_results
+from figures import gpu_model, table, write_results
 from gemm_gpu import rotation
 from sides import Run, Side, cublas, interleaved, ours
 
@@ -139,7 +139,7 @@ def main() -> None:
         heads = ("accumulators", "m x n x k", "inputs", "TFLOP/s", "of cuBLAS", "MHz", "W", "error")
         table(f"fp16 GEMM with mma.sync, {regime}", rows, heads)
     if args.write:
-        name = "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
+        name = gpu_model()
         print(write_results("gemm_ampere", name, records, args.write))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from figures import table, write_results
+from figures import gpu_model, table, write_results
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 ROUNDS = 9
@@ -147,7 +147,7 @@ def main() -> None:
     ]
     table("GEMM on the GPU", rows, ("kernel", "m x n x k", "us", "TFLOP/s", "cuBLAS TFLOP/s", "ratio", "error"))
     if args.write:
-        print(write_results("gemm", "h200" if "H200" in torch.cuda.get_device_name() else "gpu", records, args.write))
+        print(write_results("gemm", gpu_model(), records, args.write))
 
 
 if __name__ == "__main__":

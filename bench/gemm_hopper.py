@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from figures import table, write_results
+from figures import gpu_model, table, write_results
 from gemm_gpu import DTYPES, rotation
 from sides import Sets, Side, cublas, interleaved, ours
 
@@ -115,7 +115,7 @@ def main() -> None:
                 rows.append((name, dtype, b_major, f"{mean:.3f}", f"{min(ratios):.3f}", f"{max(ratios):.3f}"))
     table("speed of cuBLAS reached", rows, ("set", "dtype", "B along", "geometric mean", "worst", "best"))
     if args.write:
-        where = "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
+        where = gpu_model()
         print(write_results("gemm_hopper", where, records, args.write))
 
 

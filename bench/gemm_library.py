@@ -39,7 +39,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from figures import table, write_results
+from figures import gpu_model, table, write_results
 from library_jobs import (
     CHOICE,
     CUBLAS,
@@ -173,7 +173,7 @@ class Run:
         self.records += answer.records
         self.say(answer.text)
         if self.args.write and not job.dry:  # after each shape, so that a run that is cut short leaves what it has
-            self.path = write_results("gemm_library", where(), self.records, self.args.write)
+            self.path = write_results("gemm_library", gpu_model(), self.records, self.args.write)
 
     def note_failure(self, job: Job, reason: str) -> None:
         if job.kind != "coarse":
@@ -183,12 +183,6 @@ class Run:
 
     def say(self, text: str) -> None:
         print(f"[{self.done}/{len(self.jobs)} {time.monotonic() - self.began:4.0f} s] {text}", flush=True)
-
-
-def where() -> str:
-    import torch
-
-    return "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
 
 
 def ratios(records: list[Record]) -> Iterator[tuple[tuple[str, ...], float]]:

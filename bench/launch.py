@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from figures import table, write_results
+from figures import gpu_model, table, write_results
 
 from tilewright import cute
 
@@ -63,7 +63,7 @@ def main() -> None:
         print(
             write_results(
                 "launch",
-                "h200" if "H200" in torch.cuda.get_device_name() else "gpu",
+                gpu_model(),
                 records,
                 Path(sys.argv[sys.argv.index("--write") + 1]),
             )

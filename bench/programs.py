@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from figures import table, write_results
+from figures import gpu_model, table, write_results
 
 PROGRAMS = Path(__file__).parents[1] / "tests" / "compat" / "programs"
 
@@ -197,7 +197,7 @@ def main(given: list[str] | None = None) -> int:
     header = ("n", "program", "us", "of cuBLAS", "CuTe DSL us", "of its cuBLAS", "speed against it")
     table("programs in the CuTe DSL's style", rows_of(records), header)
     if args.write:
-        where = "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
+        where = gpu_model()
         print(write_results("programs", where, records, args.write))
     return 0
 

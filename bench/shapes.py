@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from figures import table, write_results
+from figures import gpu_model, table, write_results
 from gemm_ampere import cutlass
 from gemm_gpu import rotation
 from sides import Side, cublas, interleaved, ours
@@ -61,7 +61,7 @@ def main() -> None:
         print(*rows[-1], flush=True)
     table("speed against cuBLAS", [(*row, *[""] * (5 - len(row))) for row in rows], ("set", "shapes", "", "", ""))
     if args.write:
-        name = "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
+        name = gpu_model()
         print(write_results("shapes", name, records, args.write))
 
 
