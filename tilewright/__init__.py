@@ -25,11 +25,17 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.arguments.protocol": "register_jit_arg_adapter",
         "tilewright.lang.numbers.dtypes": "dtype",
         "tilewright.lang.staging.generate_loops": "for_generate while_generate yield_out",
+        "tilewright.cuda_version": "CUDA_VERSION",
+        "builtins": "int",
+        "tilewright.top_level_only": (
+            "Array Float4E2M1FNx2 Float6E3M2FNx4 Float8E4M3B11FNUZ Float8E8M0FNU GridConstant Int4 Swizzle Vector full "
+            "inttoptr make_array_view print_nd_vector target_version vector"
+        ),
         "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
     (
-        "base_dsl", "compat", "cuda", "cute", "cutlass_dsl", "errors", "gemm", "jax", "layout", "pipeline", "sim",
-        "testing", "torch", "utils", "viz",
+        "base_dsl", "compat", "cuda", "cute", "cutlass_dsl", "errors", "experimental", "gemm", "jax", "layout", "pipeline",
+        "sim", "testing", "torch", "utils", "viz",
     ),  # fmt: skip
 )
 

@@ -6,12 +6,14 @@ One kernel source runs on a checking simulator on the CPU and on NVIDIA GPUs. Th
 documentation: a program written to it runs with ``import tilewright as cutlass`` and ``from tilewright import cute``.
 """
 
+from builtins import int as int
 from tilewright import base_dsl as base_dsl
 from tilewright import compat as compat
 from tilewright import cuda as cuda
 from tilewright import cute as cute
 from tilewright import cutlass_dsl as cutlass_dsl
 from tilewright import errors as errors
+from tilewright import experimental as experimental
 from tilewright import gemm as gemm
 from tilewright import jax as jax
 from tilewright import layout as layout
@@ -21,6 +23,7 @@ from tilewright import testing as testing
 from tilewright import torch as torch
 from tilewright import utils as utils
 from tilewright import viz as viz
+from tilewright.cuda_version import CUDA_VERSION as CUDA_VERSION
 from tilewright.lang.arguments.protocol import register_jit_arg_adapter as register_jit_arg_adapter
 from tilewright.lang.arguments.signature import Constexpr as Constexpr
 from tilewright.lang.numbers.dtypes import dtype as dtype
@@ -65,6 +68,21 @@ from tilewright.lang.tensors.choose import max as max
 from tilewright.lang.tensors.choose import min as min
 from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
 from tilewright.lang.tensors.pointer import Pointer as Pointer
+from tilewright.top_level_only import Array as Array
+from tilewright.top_level_only import Float4E2M1FNx2 as Float4E2M1FNx2
+from tilewright.top_level_only import Float6E3M2FNx4 as Float6E3M2FNx4
+from tilewright.top_level_only import Float8E4M3B11FNUZ as Float8E4M3B11FNUZ
+from tilewright.top_level_only import Float8E8M0FNU as Float8E8M0FNU
+from tilewright.top_level_only import GridConstant as GridConstant
+from tilewright.top_level_only import Int4 as Int4
+from tilewright.top_level_only import Swizzle as Swizzle
+from tilewright.top_level_only import Vector as Vector
+from tilewright.top_level_only import full as full
+from tilewright.top_level_only import inttoptr as inttoptr
+from tilewright.top_level_only import make_array_view as make_array_view
+from tilewright.top_level_only import print_nd_vector as print_nd_vector
+from tilewright.top_level_only import target_version as target_version
+from tilewright.top_level_only import vector as vector
 
 __version__: str
 

@@ -16,5 +16,6 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.staging.generate_loops": "for_generate while_generate yield_out",
         "tilewright.errors": "DSLCudaRuntimeError=MachineError DSLRuntimeError=TilewrightError",
         "tilewright._mlir.ir": "T",
+        "tilewright.base_dsl.later": "BaseDSL",
     },
 )

@@ -29,6 +29,7 @@ from tilewright import new_from_mlir_values as new_from_mlir_values
 from tilewright import range as range
 from tilewright import range_constexpr as range_constexpr
 from tilewright._mlir.ir import T as T
+from tilewright.base_dsl.later import BaseDSL as BaseDSL
 from tilewright.errors import MachineError as DSLCudaRuntimeError
 from tilewright.errors import TilewrightError as DSLRuntimeError
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilewright.cute.later import add_tensor_init_args, validate_tensor_init_args
 from tilewright.cute.testing import (
     CantImplementError,
     JitArguments,
@@ -20,6 +21,7 @@ from tilewright.cute.testing import (
 __all__ = [
     "CantImplementError",
     "JitArguments",
+    "add_tensor_init_args",
     "assert_",
     "autotune_jit",
     "autotune_suite",
@@ -28,6 +30,7 @@ __all__ = [
     "get_workspace_count",
     "per_thread",
     "tune",
+    "validate_tensor_init_args",
 ]
 
 

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "tilewright"
 HEAD = "# Made by `python tools/stubs.py` from {source}; do not edit.\n# ruff: noqa: E501, F401, F403, I001, UP\n"
 METHODS = {"lang/numbers/operator_types.py"}  # where aliases of methods are written out: mypy needs their types early
 NOT_HERE = '''class {name}(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""'''
+    """Not here yet: using it is an error that says why."""'''
 
 
 def stubs() -> dict[Path, str]:
@@ -65,7 +65,7 @@ def _table(node: ast.stmt) -> ast.Call | None:
 
 
 def _shown(module: str, call: ast.Call) -> Iterator[str]:
-    """A statement for each name that ``lazily``, ``names_of`` or ``sm100.names`` gives ``module``."""
+    """A statement for each name that ``lazily``, ``names_of`` or ``stand_ins.names`` gives ``module``."""
     match ast.unparse(call.func):
         case "lazily":
             table, *rest = map(ast.literal_eval, call.args[1:])
@@ -77,9 +77,9 @@ def _shown(module: str, call: ast.Call) -> Iterator[str]:
                 yield f"from {module} import {child} as {child}"
         case "names_of":
             yield f"from {ast.literal_eval(call.args[0])} import *"
-        case "sm100.names":
+        case "stand_ins.names":
             for name in ast.literal_eval(call.args[1]).split():
-                yield NOT_HERE.format(name=name)
+                yield NOT_HERE.format(name=name.partition("(")[0])
         case other:
             raise SystemExit(f"stubs: {module} takes its names from {other}(...), which is not known here")
 

@@ -4,5 +4,8 @@ from tilewright._lazy import lazily
 
 __getattr__, __dir__, __all__ = lazily(
     __name__,
-    {"tilewright.lang.staging.protocol": "extract_mlir_values new_from_mlir_values"},
+    {
+        "tilewright.lang.staging.protocol": "extract_mlir_values new_from_mlir_values",
+        "tilewright.base_dsl.later": "BaseDSL debug_print_mlir_values set_dynamic_debug",
+    },
 )

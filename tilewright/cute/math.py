@@ -1,6 +1,7 @@
 """``cute.math``: elementary functions of numerics and TensorSSAs."""
 
 from tilewright._lazy import unknown_names
+from tilewright.lang.tensors.choose import max, min
 from tilewright.lang.tensors.math import (
     absf,
     acos,
@@ -21,6 +22,7 @@ from tilewright.lang.tensors.math import (
     log2,
     log10,
     pow,
+    rcp,
     round,
     rsqrt,
     sin,
@@ -32,7 +34,8 @@ from tilewright.lang.tensors.math import (
 
 __all__ = [
     "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "fma", "isinf",
-    "isnan", "log", "log10", "log2", "pow", "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",
+    "isnan", "log", "log10", "log2", "max", "min", "pow", "rcp", "round", "rsqrt", "sin", "sqrt", "tan", "tanh",
+    "trunc",
 ]  # fmt: skip
 
 unknown_names(__name__)

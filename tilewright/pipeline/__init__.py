@@ -5,7 +5,7 @@ from tilewright._lazy import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "tilewright.pipeline.agents": "Agent CooperativeGroup PipelineOp PipelineUserType",
+        "tilewright.pipeline.agents": "Agent CooperativeGroup MbarrierLayout PipelineOp PipelineUserType",
         "tilewright.pipeline.named_barrier": (
             "NamedBarrier arrive arrive_and_wait arrive_unaligned sync wait wait_unaligned"
         ),

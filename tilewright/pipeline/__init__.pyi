@@ -4,6 +4,7 @@
 
 from tilewright.pipeline.agents import Agent as Agent
 from tilewright.pipeline.agents import CooperativeGroup as CooperativeGroup
+from tilewright.pipeline.agents import MbarrierLayout as MbarrierLayout
 from tilewright.pipeline.agents import PipelineOp as PipelineOp
 from tilewright.pipeline.agents import PipelineUserType as PipelineUserType
 from tilewright.pipeline.initialise import agent_sync as agent_sync

@@ -22,6 +22,12 @@ class Agent(Enum):
     ThreadBlockCluster = 4
 
 
+class MbarrierLayout(Enum):
+    """The layouts of a pipeline's mbarriers in memory: the full ones of all stages, then the empty ones."""
+
+    V0 = 1
+
+
 class PipelineUserType(Enum):
     """The two sides of a pipeline, and who is both."""
 

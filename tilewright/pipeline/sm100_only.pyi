@@ -5,13 +5,13 @@
 from typing import Any
 
 class PipelineAsyncUmma(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class PipelineClcFetchAsync(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class PipelineTmaUmma(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class PipelineUmmaAsync(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""

@@ -18,12 +18,14 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.utils.persistent_schedule": "PersistentScheduleSm90",
         "tilewright.utils.sm100_only": (
             "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator "
-            "compute_epilogue_tile_shape get_num_tmem_alloc_cols"
+            "get_num_tmem_alloc_cols"
         ),
+        "tilewright.utils.blackwell_helpers": "compute_epilogue_tile_shape",
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },
     (
-        "blackwell_helpers", "blockscaled_layout", "hardware_info", "hopper_helpers", "layout_enum", "sm100", "sm90",
+        "blackwell_helpers", "blockscaled_layout", "distributed", "gemm", "hardware_info", "hopper_helpers",
+        "layout_enum", "mixed_input_helpers", "sm100", "sm90",
         "static_persistent_tile_scheduler", "tensor_helpers", "tensormap_manager", "tile_scheduler",
     ),  # fmt: skip
 )

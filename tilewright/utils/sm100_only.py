@@ -1,10 +1,9 @@
 """Tensor memory and cluster launch control, which are not here yet."""
 
-from tilewright import sm100
+from tilewright import stand_ins
 
-__getattr__, __all__ = sm100.names(
+__getattr__, __all__ = stand_ins.names(
     __name__,
-    "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator "
-    "compute_epilogue_tile_shape get_num_tmem_alloc_cols",
+    "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams TmemAllocator get_num_tmem_alloc_cols",
     public="utils",
 )

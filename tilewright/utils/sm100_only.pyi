@@ -5,16 +5,13 @@
 from typing import Any
 
 class ClcDynamicPersistentTileScheduler(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class ClcDynamicPersistentTileSchedulerParams(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class TmemAllocator(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
-
-class compute_epilogue_tile_shape(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class get_num_tmem_alloc_cols(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""

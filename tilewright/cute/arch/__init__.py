@@ -43,6 +43,8 @@ __getattr__, __dir__, __all__ = lazily(
         ),
         "tilewright.lang.device.smem": "get_dyn_smem get_dyn_smem_size dynamic_smem_size alloc_smem",
         "tilewright.lang.tensors.pointer": "AddressSpace",
+        "tilewright.base_dsl.arch": "Arch",
+        "tilewright.cute.arch.later": "prefetch sext_unpacked_i4_i8_intrinsic",
         "tilewright.cute.arch.sm100_only": (
             "alloc_tmem dealloc_tmem fence_view_async_tmem_load fence_view_async_tmem_store get_max_tmem_alloc_cols "
             "get_min_tmem_alloc_cols relinquish_tmem_alloc_permit retrieve_tmem_ptr"

@@ -2,8 +2,11 @@
 # ruff: noqa: E501, F401, F403, I001, UP
 """``cute.arch``: indices of threads and blocks, synchronisation, warp exchange, atomics, single instructions."""
 
+from tilewright.base_dsl.arch import Arch as Arch
 from tilewright.cute.arch import nvvm_wrappers as nvvm_wrappers
 from tilewright.cute.arch import smem as smem
+from tilewright.cute.arch.later import prefetch as prefetch
+from tilewright.cute.arch.later import sext_unpacked_i4_i8_intrinsic as sext_unpacked_i4_i8_intrinsic
 from tilewright.cute.arch.sm100_only import alloc_tmem as alloc_tmem
 from tilewright.cute.arch.sm100_only import dealloc_tmem as dealloc_tmem
 from tilewright.cute.arch.sm100_only import fence_view_async_tmem_load as fence_view_async_tmem_load

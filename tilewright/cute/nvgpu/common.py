@@ -10,19 +10,44 @@ from tilewright._lazy import unknown_names
 from tilewright.atoms.cp_async import LoadCacheMode
 from tilewright.atoms.fma import UniversalFma
 from tilewright.atoms.universal import UniversalCopy
+from tilewright.cute.nvgpu.copies_only import CopyG2ROp, CopyR2GOp
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, scalar_of
 
-__all__ = ["CacheEvictionPriority", "CopyUniversalOp", "LoadCacheMode", "MmaUniversalOp", "OperandMajorMode"]
+__all__ = [
+    "CacheEvictionPriority", "CopyG2ROp", "CopyR2GOp", "CopyUniversalOp", "LoadCacheMode", "MemoryOrder", "MemoryScope",
+    "MmaUniversalOp", "OperandMajorMode",
+]  # fmt: skip
 
 
 class CacheEvictionPriority(Enum):
     """How long the lines of a copy by TMA stay in the L2 cache (``cute.copy(..., cache_policy=...)``): evicted first,
-    last, or in their turn."""
+    last, or in their turn. ``NO_ALLOCATE`` (no line at all) is a priority of L1, which copies by TMA do not use."""
 
     EVICT_NORMAL = "normal"
     EVICT_FIRST = "first"
     EVICT_LAST = "last"
+    NO_ALLOCATE = "no_allocate"
+
+
+class MemoryOrder(Enum):
+    """How an access is ordered with those of other threads, by the names of PTX (``sem=`` of ``cute.arch.load``)."""
+
+    WEAK = "weak"
+    RELAXED = "relaxed"
+    ACQUIRE = "acquire"
+    RELEASE = "release"
+    ACQ_REL = "acq_rel"
+    VOLATILE = "volatile"
+
+
+class MemoryScope(Enum):
+    """Among which threads an access is ordered, by the names of PTX (``scope=`` of ``cute.arch.load``)."""
+
+    CTA = "cta"
+    CLUSTER = "cluster"
+    GPU = "gpu"
+    SYS = "sys"
 
 
 class OperandMajorMode(Enum):

@@ -9,6 +9,7 @@ from tilewright._lazy import unknown_names
 from tilewright.atoms.bulk_copy import BulkCopy, BulkLoad, BulkStore
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
+from tilewright.cute.nvgpu.copies_only import CopyBulkTensorTileG2SNonExecTrait, CopyDsmemStoreOp
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
 from tilewright.lang.tensors.tensor_ssa import ReductionOp
@@ -26,7 +27,8 @@ from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partit
 
 __all__ = [
     "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
-    "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyG2SOp", "CopyReduceBulkS2GOp",
+    "CopyBulkTensorTileG2SNonExecTrait", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyDsmemStoreOp",
+    "CopyG2SOp", "CopyReduceBulkS2GOp",
     "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "TmaInfo", "copy_tensormap", "cp_fence_tma_desc_release",
     "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release", "make_tiled_tma_atom",
     "prefetch_descriptor", "tma_partition", "update_tma_descriptor",

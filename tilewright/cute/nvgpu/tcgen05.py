@@ -1,12 +1,15 @@
-"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Their enumerations are here, their instructions not yet."""
+"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Enumerations and layouts are here, instructions not yet."""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
-from tilewright import sm100
+from tilewright import stand_ins
 from tilewright.cute.nvgpu.common import OperandMajorMode as OperandMajorMode
 from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind as SmemLayoutAtomKind
+from tilewright.cute.nvgpu.warpgroup import make_smem_layout_atom as make_smem_layout_atom
+from tilewright.layout import product_each, tile_to_shape, tiled_divide
 
 
 class CtaGroup(Enum):
@@ -49,27 +52,42 @@ class Repetition(Enum):
 class Pack(Enum):
     """Whether a load from tensor memory packs two 16-bit numbers into a register."""
 
-    NONE = "none"
-    PACK_16b_IN_32b = "pack_16b_in_32b"
+    NONE = 1
+    PACK_16b_IN_32b = 2
 
 
 class Unpack(Enum):
     """Whether a store to tensor memory unpacks a register into two 16-bit numbers."""
 
-    NONE = "none"
-    UNPACK_32b_IN_16b = "unpack_32b_in_16b"
+    NONE = 1
+    UNPACK_32b_IN_16b = 2
 
 
-_ENUMERATIONS = (
+def tile_to_mma_shape(atom: Any, mma_tile_shape: Any, order: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
+    """A layout atom (M or N, K) tiled to ``((MMA_M, MMA_K), M_MMAs, K_MMAs, ...)``: the tile of one MMA, and how many
+    there are along each mode. ``order`` is that in which atoms fill the modes (M or N, K, ...).
+
+    >>> from tilewright.cute import Float16
+    >>> atom = make_smem_layout_atom(SmemLayoutAtomKind.K_SW128, Float16)
+    >>> tile_to_mma_shape(atom, ((128, 16), 1, 4, 2))
+    Sw<3,4,3> o 0 o ((128,16),1,4,(1,2)):((64,1),0,16,(0,8192))
+    """
+    (mma, rows, columns, *rest) = mma_tile_shape
+    whole = ((mma[0], rows), (mma[1], columns), *rest)
+    return tiled_divide(tile_to_shape(atom, whole, order), product_each(mma))
+
+
+_HERE = (
     "CtaGroup", "Field", "OperandMajorMode", "OperandSource", "Pack", "Repetition", "SmemLayoutAtomKind", "Unpack",
+    "make_smem_layout_atom", "tile_to_mma_shape",
 )  # fmt: skip
-__getattr__, __all__ = sm100.names(
+__getattr__, __all__ = stand_ins.names(
     __name__,
     "Cp128x256bOp Cp128x128bOp Cp4x256bOp Cp4x32x128bOp Cp2x64x128b0213Op Cp2x64x128b0123Op Ld16x128bOp Ld16x256bOp "
     "Ld16x32bx2Op Ld16x64bOp Ld32x32bOp LdRed32x32bOp LdRed16x32bx2Op MmaF16BF16Op MmaF16BF16SparseOp MmaFP8Op MmaI8Op "
     "MmaMXF4NVF4Op MmaMXF4Op MmaMXF8Op MmaTF32Op SM103MmaMXF4NVF4Op SM103MmaMXF4Op St16x128bOp St16x256bOp "
     "St16x32bx2Op St16x64bOp St32x32bOp TmemLoadRedOp commit copy find_tmem_tensor_col_offset get_s2t_smem_desc_tensor "
-    "get_tmem_copy_properties is_tmem_load is_tmem_store make_s2t_copy make_smem_layout_atom make_tmem_copy "
-    "make_umma_smem_desc mma tile_to_mma_shape",
-    _ENUMERATIONS,
+    "get_tmem_copy_properties is_tmem_load is_tmem_store make_s2t_copy make_tmem_copy "
+    "make_umma_smem_desc mma",
+    _HERE,
 )

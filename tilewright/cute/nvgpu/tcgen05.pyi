@@ -1,137 +1,132 @@
 # Made by `python tools/stubs.py` from tilewright/cute/nvgpu/tcgen05.py; do not edit.
 # ruff: noqa: E501, F401, F403, I001, UP
-"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Their enumerations are here, their instructions not yet."""
+"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Enumerations and layouts are here, instructions not yet."""
 
 from enum import Enum
+from typing import Any
 from tilewright.cute.nvgpu.common import OperandMajorMode as OperandMajorMode
 from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind as SmemLayoutAtomKind
-from typing import Any
+from tilewright.cute.nvgpu.warpgroup import make_smem_layout_atom as make_smem_layout_atom
 
 class Cp128x128bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Cp128x256bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Cp2x64x128b0123Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Cp2x64x128b0213Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Cp4x256bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Cp4x32x128bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Ld16x128bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Ld16x256bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Ld16x32bx2Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Ld16x64bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class Ld32x32bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class LdRed16x32bx2Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class LdRed32x32bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class MmaF16BF16Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class MmaF16BF16SparseOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class MmaFP8Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class MmaI8Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class MmaMXF4NVF4Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class MmaMXF4Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class MmaMXF8Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class MmaTF32Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class SM103MmaMXF4NVF4Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class SM103MmaMXF4Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class St16x128bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class St16x256bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class St16x32bx2Op(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class St16x64bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class St32x32bOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class TmemLoadRedOp(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class commit(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class copy(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class find_tmem_tensor_col_offset(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class get_s2t_smem_desc_tensor(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class get_tmem_copy_properties(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class is_tmem_load(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class is_tmem_store(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class make_s2t_copy(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
-
-class make_smem_layout_atom(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class make_tmem_copy(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class make_umma_smem_desc(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class mma(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
-
-class tile_to_mma_shape(Any):  # type: ignore[misc]
-    """Not here yet: it belongs to the instructions of sm_100."""
+    """Not here yet: using it is an error that says why."""
 
 class CtaGroup(Enum):
     """How many blocks work on one MMA."""
@@ -164,10 +159,21 @@ class Repetition(Enum):
 
 class Pack(Enum):
     """Whether a load from tensor memory packs two 16-bit numbers into a register."""
-    NONE = "none"
-    PACK_16b_IN_32b = "pack_16b_in_32b"
+    NONE = 1
+    PACK_16b_IN_32b = 2
 
 class Unpack(Enum):
     """Whether a store to tensor memory unpacks a register into two 16-bit numbers."""
-    NONE = "none"
-    UNPACK_32b_IN_16b = "unpack_32b_in_16b"
+    NONE = 1
+    UNPACK_32b_IN_16b = 2
+
+def tile_to_mma_shape(atom: Any, mma_tile_shape: Any, order: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
+    """A layout atom (M or N, K) tiled to ``((MMA_M, MMA_K), M_MMAs, K_MMAs, ...)``: the tile of one MMA, and how many
+    there are along each mode. ``order`` is that in which atoms fill the modes (M or N, K, ...).
+
+    >>> from tilewright.cute import Float16
+    >>> atom = make_smem_layout_atom(SmemLayoutAtomKind.K_SW128, Float16)
+    >>> tile_to_mma_shape(atom, ((128, 16), 1, 4, 2))
+    Sw<3,4,3> o 0 o ((128,16),1,4,(1,2)):((64,1),0,16,(0,8192))
+    """
+    ...

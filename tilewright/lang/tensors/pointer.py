@@ -33,12 +33,16 @@ class AddressSpace(Enum):
     smem = "smem"
     dsmem = "dsmem"
     rmem = "rmem"
+    tmem = "tmem"
+    """Tensor memory, of sm_100: a name only, no pointer of Tilewright's points there."""
 
     def __str__(self) -> str:
         return self.value
 
 
-_SPACES = {space: MemSpace(space.value) for space in AddressSpace}
+_SPACES: dict[AddressSpace, MemSpace] = {
+    space: MemSpace(space.value) for space in AddressSpace if space is not AddressSpace.tmem
+}
 
 
 def element_bytes(dtype: Any) -> int:
@@ -394,7 +398,12 @@ def make_ptr(dtype: Any, value: Any, mem_space: AddressSpace = AddressSpace.gene
     align = assumed_align or element_bytes(dtype)
     if align & (align - 1):
         raise ArgumentError(f"make_ptr: an alignment is a power of two, not {align}")
-    space = _SPACES[mem_space]
+    space = _SPACES.get(mem_space)
+    if space is None:
+        raise ConstraintError(
+            f"make_ptr: mem_space={mem_space!r}: pointers point to {', '.join(map(str, _SPACES))}"
+            + ("; tensor memory needs sm_100, which is not here yet" if mem_space is AddressSpace.tmem else "")
+        )
     if isinstance(unwrap(value), Integer):
         kind = PtrType(storage(dtype), space, align)
         number = value.to(class_of(I64)).ir_value()

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, cast
 
 from tilewright._lazy import unknown_names
 from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
 from tilewright.atoms.stmatrix import StMatrix
+from tilewright.cute.nvgpu.warp.sm120_only import (
+    LdMatrix16x16x8bOp,
+    MmaMXF4NVF4Op,
+    MmaMXF4Op,
+    MmaMXF8F6F4Op,
+    MmaMXF8Op,
+)
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
 
 __all__ = [
-    "LdMatrix8x16x8bOp",
-    "LdMatrix8x8x16bOp",
-    "MmaF16BF16Op",
-    "MmaF64Op",
-    "MmaFP8Op",
-    "MmaI8Op",
-    "MmaTF32Op",
-    "StMatrix8x8x16bOp",
-]
+    "Field", "LdMatrix16x16x8bOp", "LdMatrix8x16x8bOp", "LdMatrix8x8x16bOp", "MmaF16BF16Op", "MmaF64Op", "MmaFP8Op",
+    "MmaI8Op", "MmaMXF4NVF4Op", "MmaMXF4Op", "MmaMXF8F6F4Op", "MmaMXF8Op", "MmaTF32Op", "StMatrix8x8x16bOp",
+]  # fmt: skip
+
+
+class Field(Enum):
+    """Fields of an MMA atom that ``set`` changes at run time; scale factors (SFA, SFB) belong to sm_120."""
+
+    ACCUMULATE = "accum_c"
+    SFA = "sf_a"
+    SFB = "sf_b"
 
 
 def _shape(shape_mnk: Any) -> Shape3:

@@ -1,0 +1,81 @@
+"""Names that are documented and not here yet: they are imported, and their first use says why and what to use."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import numpy as np
+import pytest
+
+from tests.compat.test_names import GROUPS, find
+from tilewright import cute, stand_ins
+from tilewright.errors import ConstraintError, MissingNameError, TilewrightError
+from tilewright.stand_ins import NotHereYet
+
+NOT_HERE = sorted({name for names in GROUPS.values() for name in names if isinstance(find(name), NotHereYet)})
+
+
+def test_there_are_some() -> None:
+    assert len(NOT_HERE) > 250
+
+
+@pytest.mark.parametrize("name", NOT_HERE)
+def test_the_first_use_is_one_line_that_says_what_to_use(name: str) -> None:
+    with pytest.raises(ConstraintError) as caught:
+        find(name)(1, width=2)
+    text = str(caught.value)
+    assert re.match(r"cutlass\.[\w.]+ is not here yet: ", text) and "\n" not in text
+    assert re.search(r"\b([Uu]se|Tilewright has|Write|Allocate|Tilewright's kernels)\b", text), text
+
+
+def test_what_takes_their_place_exists() -> None:
+    """Every `cute.x` and `utils.x` that a stand-in tells to use is there."""
+    named = set()
+    for name in NOT_HERE:
+        named |= set(re.findall(r"\b(?:cute|utils|cutlass|cpasync)\.[\w.]*\w", find(name).why.partition(" ")[2]))
+    assert len(named) > 40
+    roots = {"cpasync": "cutlass.cute.nvgpu.cpasync", "cute": "cutlass.cute", "utils": "cutlass.utils"}
+    for place in named:
+        root, _, rest = place.partition(".")
+        find(f"{roots.get(root, root)}.{rest}")
+
+
+def test_they_serve_in_annotations_and_base_classes() -> None:
+    cutlass = importlib.import_module("tilewright")
+    primitives = importlib.import_module("tilewright.experimental.primitives")
+    resources = importlib.import_module("tilewright.experimental.task_scheduling.resources")
+    tensor_map = importlib.import_module("tilewright.experimental.cuda").TensorMap
+
+    class Mine(resources.MemoryResource):
+        def work(self, x: cutlass.GridConstant[tensor_map] | None = None) -> cutlass.Array:
+            return x
+
+    with pytest.raises(ConstraintError, match=r"resources.MemoryResource is not here yet: .*cutlass.pipeline"):
+        Mine()
+    assert primitives.CTAGroup.CTA_1 is primitives.CTAGroup.CTA_1 != primitives.CTAGroup.CTA_2
+    with pytest.raises(MissingNameError, match=r"CTAGroup has no attribute 'CTA_3'; did you mean 'CTA_\d'"):
+        primitives.CTAGroup.CTA_3  # noqa: B018  # an attribute that is not there
+
+
+def test_one_in_a_kernel_names_the_line() -> None:
+    cutlass = importlib.import_module("tilewright")
+
+    @cute.kernel
+    def kernel(x: cute.Tensor) -> None:
+        x[0] = cutlass.inttoptr(3)  # here
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        kernel(x).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    words = r"cutlass.inttoptr is not here yet: .*; use cute.make_ptr\n  at .*py:\d+"
+    with pytest.raises(TilewrightError, match=words):
+        host(np.zeros(1, np.float32))
+
+
+def test_the_reason_of_a_module_is_that_of_its_names() -> None:
+    assert "sm_100" in find("cutlass.cute.nvgpu.tcgen05.MmaF16BF16Op").why
+    assert "sm_120" in find("cutlass.cute.nvgpu.warp.MmaMXF4Op").why
+    assert find("cutlass.vector.broadcast_to").path == "cutlass.vector.broadcast_to"
+    assert stand_ins.named("cutlass.x", "y", ("A",)) is stand_ins.named("cutlass.x", "y", ("A",))
