@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tilewright.stand_ins import NotHereYet
 
 DATA = Path(__file__).parents[1] / "data"
 GROUPS: dict[str, dict[str, int]] = {
@@ -47,15 +44,6 @@ def test_the_names_of_a_group_are_here(group: str) -> None:
     if group == "tutorials":
         pytest.importorskip("jax")
     assert not lacking(group)
-
-
-def test_how_many_names_of_a_group_are_stand_ins() -> None:
-    """What docs/compatibility.md says."""
-    page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text(encoding="utf-8")
-    for group, names in GROUPS.items():
-        stand_ins = sum(isinstance(find(name), NotHereYet) for name in names)
-        row = next(line for line in page.splitlines() if re.match(rf"\| {group}\b", line))
-        assert row.split("|")[2:5] == [f" {len(names) - stand_ins} ", f" {stand_ins} ", f" {len(names)} "], row
 
 
 def test_the_check_can_fail() -> None:
