@@ -95,7 +95,7 @@ def distinct_seconds(function: Callable[..., Any], calls: list[tuple[Any, ...]],
 def records() -> list[dict[str, Any]]:
     """One record an operation, in microseconds."""
     try:
-        import pycute  # type: ignore[import-not-found]
+        import pycute
     except ImportError:
         pycute = None
     found = []

@@ -128,7 +128,7 @@ def triton_matmul(n: int) -> Callable[[], Any]:
     import triton.language as tl
 
     @triton.jit
-    def kernel(a, b, c, N, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    def kernel(a, b, c, N, BLOCK: tl.constexpr):
         rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         k = tl.arange(0, BLOCK)

@@ -13,7 +13,7 @@ from tilewright.utils.persistent_schedule import PersistentScheduleSm90
 def _schedule(line: dict[str, Any]) -> dict[str, Any]:
     args, wanted = line["args"], line["result"]
     shapes = [tuple(parse(args[key])) for key in ("problem_mnl", "cta_tile_mn", "cluster")]
-    made = PersistentScheduleSm90.create(*shapes, args["max_swizzle"], args["raster"])  # type: ignore[arg-type]
+    made = PersistentScheduleSm90.create(*shapes, args["max_swizzle"], args["raster"])
     grid = made.grid_shape(args["sm_count"], args["max_active_clusters"])
     blocks = [tuple(map(int, key.split(","))) for key in wanted["work"]]
     return {

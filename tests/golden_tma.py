@@ -178,7 +178,7 @@ def _tma_reject(line: dict[str, Any]) -> dict[str, Any]:
         Case(line["args"]).make()
     except (ArgumentError, ConstraintError) as error:
         violated = line["result"]["violated"]
-        what, mode, rule = re.fullmatch(r"(.*TMA mode (?=\d))(\d)(.*)", violated).groups()  # type: ignore[union-attr]
+        what, mode, rule = re.fullmatch(r"(.*TMA mode (?=\d))(\d)(.*)", violated).groups()
         told = str(error)  # which names the mode of the tensor, too, between the two halves
         found = f"{what}{mode} (" in told and f"){rule}" in told
         return {"result": {"violated": violated if found else told}}

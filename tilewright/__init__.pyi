@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """Tilewright: CuTe in open Python.
 
 One kernel source runs on a checking simulator on the CPU and on NVIDIA GPUs. The names are those of the CuTe DSL's

@@ -130,7 +130,7 @@ def _is_here(fullname: str) -> bool:
     return PathFinder.find_spec(fullname, getattr(parent, "__path__", [])) is not None
 
 
-sys.meta_path.append(_DocumentedModules())  # type: ignore[arg-type]  # it has what finders need, without the base class
+sys.meta_path.append(_DocumentedModules())
 
 
 def _is_documented(path: str) -> bool:

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cutlass_dsl.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.cutlass_dsl``: the older module of the types and of the value protocol as functions."""
 
 from tilewright import BFloat16 as BFloat16

@@ -23,7 +23,7 @@ __all__ = [
 
 def dtype(ty: Any) -> torch.dtype:
     """The PyTorch dtype of a numeric class (of its bits, where PyTorch has no such type)."""
-    return numeric_type("cutlass.torch.dtype", ty).torch_dtype  # type: ignore[no-any-return]
+    return numeric_type("cutlass.torch.dtype", ty).torch_dtype
 
 
 class TensorInitType(Enum):

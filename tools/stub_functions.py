@@ -69,7 +69,7 @@ def made_functions(kinds: dict[str, tuple[Types, ...]], tree: ast.Module, root: 
                 made = list(_from_maker(tree, name, str(text), kinds[kind], kind))
                 needed |= _imported(made, tree, "")
             case ast.FunctionDef(name=name) if not name.startswith("_"):
-                made = [_stripped(node, ast.get_docstring(node, clean=False))]
+                made = [_stripped(node, ast.get_docstring(node, clean=False), Types())]
                 needed |= _imported(made, tree, "")
             case _:
                 continue
@@ -119,7 +119,7 @@ def _from_maker(
         yield _overload(made, len(kinds))
 
 
-def _stripped(function: ast.FunctionDef, doc: str | None, types: Types = Types()) -> ast.FunctionDef:  # noqa: B008
+def _stripped(function: ast.FunctionDef, doc: str | None, types: Types) -> ast.FunctionDef:
     """A copy with other types and the text alone for its body."""
     made = ast.parse(ast.unparse(function)).body[0]
     assert isinstance(made, ast.FunctionDef)

@@ -18,9 +18,9 @@ from stub_functions import MADE, imports, made_functions
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tilewright"
-HEAD = "# Made by `python tools/stubs.py` from {source}; do not edit.\n# ruff: noqa: E501, F401, F403, I001, UP\n"
+HEAD = "# Made by `python tools/stubs.py` from {source}; do not edit.\n"
 METHODS = {"lang/numbers/operator_types.py"}  # where aliases of methods are written out: mypy needs their types early
-NOT_HERE = '''class {name}(Any):  # type: ignore[misc]
+NOT_HERE = '''class {name}(Any):
     """Not here yet: using it is an error that says why."""'''
 
 

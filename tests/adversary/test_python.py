@@ -191,7 +191,7 @@ def test_run_time_conditions_where_python_decides(run, refused):
 
     @cute.kernel
     def function(x: cute.Tensor):
-        absolute = lambda v: v if v > 0 else -v  # noqa: E731
+        absolute = lambda v: v if v > 0 else -v  # noqa: E731 - a lambda is what is tested
         x[0] = absolute(x[1])
 
     @cute.kernel
@@ -267,7 +267,7 @@ def test_python_that_just_works(run):
                 r = b
             return r
 
-        double = lambda v: v * scale  # noqa: E731
+        double = lambda v: v * scale  # noqa: E731 - a lambda is what is tested
         with contextlib.nullcontext():
             total = sum(v for v in (x[i] for i in range(4)))
         total = double(total)

@@ -253,7 +253,7 @@ def test_mistakes() -> None:
     with pytest.raises(ArgumentError, match="must be memory"):
         analyse_copy(tiled, None, None)
     with pytest.raises(ArgumentError, match="takes a TiledCopy"):
-        analyse_copy(CopyAtom(copy_by_name("UniversalCopy<uint32_t>"), TYPES[16]), gmem(row_major))  # type: ignore[arg-type]
+        analyse_copy(CopyAtom(copy_by_name("UniversalCopy<uint32_t>"), TYPES[16]), gmem(row_major))
     with pytest.raises(ConstraintError, match="do not divide"):
         analyse_copy(tiled, gmem(Layout((60, 64), (64, 1))))
     with pytest.raises(ConstraintError, match="only at run time"):

@@ -49,7 +49,7 @@ class FakeLanes:
         memory.values[index[mask, None] + np.arange(values.shape[1])] = values[mask]
 
     def move(self, *repetitions: Any) -> None:
-        move_each(self, *repetitions)  # type: ignore[arg-type]
+        move_each(self, *repetitions)
 
     def defer(self, agent: str, effect: Callable[[], None]) -> None:
         assert agent == "cp.async"

@@ -111,13 +111,13 @@ def test_complex_numbers_by_three_products() -> None:
     held["f0"], held["f2"] = c.real, c.real + c.imag
     sides = (("d", held, atom.layout_c, atom.type_d), ("a", a, atom.layout_a, C64), ("b", b, atom.layout_b, C64))
     d, left, right = (
-        scatter(x, tv, op.attrs[f"{name}_layout"], atom.thr_id, type_, op.operands[i].type.n)  # type: ignore[attr-defined]
+        scatter(x, tv, op.attrs[f"{name}_layout"], atom.thr_id, type_, op.operands[i].type.n)
         for i, (name, x, tv, type_) in enumerate(sides)
     )
     before = d.copy()
     atom.simulate(FakeLanes(1), op, [d, left, right])
     wanted = scatter(
-        reference(a, b, c, ""), atom.layout_c, op.attrs["d_layout"], atom.thr_id, C64, op.operands[0].type.n  # type: ignore[attr-defined]
+        reference(a, b, c, ""), atom.layout_c, op.attrs["d_layout"], atom.thr_id, C64, op.operands[0].type.n
     )  # fmt: skip
     np.testing.assert_array_equal(d["f0"] - d["f1"] + 1j * (d["f2"] - d["f0"] - d["f1"]), wanted)
     idle = before.copy()

@@ -37,7 +37,7 @@ def copy_calls(atom: CopyInstruction) -> list[Op]:
         apart = [tuple(range(n)), tuple(range(0, 2 * n, 2))]
         types = [FragType(U8, 2 * n), pointer_type(U8, MemSpace.GMEM), BOOL]
         return [call(atom, types, registers=(r,), store=s, predicated=True) for r in apart for s in (False, True)]
-    n = 2 * atom.num_matrices  # type: ignore[attr-defined]
+    n = 2 * atom.num_matrices
     types = [FragType(F16, n), pointer_type(F16)]
     return [call(atom, types, registers=(tuple(range(n)),), store=isinstance(atom, StMatrix), predicated=False)]
 
@@ -60,7 +60,7 @@ def program(ops: list[Op], arch: int) -> str:
                 declared.append(f"auto* {name} = reinterpret_cast<{kind.elem.cuda}*>(out);")
             else:
                 declared.append(f"bool {name} = threadIdx.x < 7;")
-        out = FakeEmitter(names, arch)  # type: ignore[arg-type]
+        out = FakeEmitter(names, arch)
         op.attrs["atom"].emit(out, op)
         helpers |= out.helpers
         frag = next((names[v] for v in op.operands if isinstance(v.type, FragType)), None)

@@ -12,7 +12,7 @@ I32, I64 = np.int32, np.int64
 RULE = "overflow"
 
 
-def compute(function, dtype: type = I32, values: tuple[float, ...] = (1.0,)) -> None:  # type: ignore[no-untyped-def]
+def compute(function, dtype: type = I32, values: tuple[float, ...] = (1.0,)) -> None:
     """``y[t] = function(t, x[0])`` in one warp."""
 
     @cute.kernel
@@ -25,7 +25,7 @@ def compute(function, dtype: type = I32, values: tuple[float, ...] = (1.0,)) -> 
 
 @pair(RULE, "return cutlass.Int64(n * n)")
 def a_product_that_leaves_32_bits(bug: bool) -> None:
-    def function(t, x):  # type: ignore[no-untyped-def]
+    def function(t, x):
         n = t + 100_000
         if cutlass.const_expr(bug):
             return cutlass.Int64(n * n)
@@ -81,7 +81,7 @@ def the_least_integer_divided_by_minus_one(bug: bool) -> None:
 
 @pair(RULE, "return n * n")
 def a_product_that_leaves_64_bits(bug: bool) -> None:
-    def function(t, x):  # type: ignore[no-untyped-def]
+    def function(t, x):
         n = cutlass.Int64(t) + (1 << (33 if bug else 30))
         return n * n
 

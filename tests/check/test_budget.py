@@ -38,7 +38,7 @@ def test_the_others_go_on(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wave(self: HappensBefore, wave: object) -> None:
         waves.append(wave)
-        begin(self, wave)  # type: ignore[arg-type]
+        begin(self, wave)
 
     monkeypatch.setattr(HappensBefore, "wave", wave)
     y = np.zeros(640, np.float32)

@@ -62,7 +62,7 @@ def test_the_command_line_turns_them_off(tmp_path: Path) -> None:
     assert "did you mean 'races'" in out + err, out + err
 
 
-def test_the_fixture(tilewright_check) -> None:  # type: ignore[no-untyped-def]
+def test_the_fixture(tilewright_check) -> None:
     with tilewright_check("all") as report:
         reversed_without_a_barrier(True)
         reversed_without_a_barrier(True)

@@ -40,7 +40,7 @@ def test_a_missing_barrier_is_reported_by_default() -> None:
 
 @pytest.mark.parametrize("how", ["keyword", "text", "type"])
 def test_a_compiled_function_has_its_own(how: str) -> None:
-    def compiled(check: str):  # type: ignore[no-untyped-def]
+    def compiled(check: str):
         if how == "keyword":
             return cute.compile(run, X, Y, check=check)
         if how == "text":
@@ -77,4 +77,4 @@ def test_a_gemm_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_has_none() -> None:
     with pytest.raises(MachineError, match="checked in the simulator"):
-        CudaMachine.checking(None, "all")  # type: ignore[arg-type]
+        CudaMachine.checking(None, "all")

@@ -39,7 +39,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], N
 
     def use(function: Callable[..., Any]) -> None:
         module = types.ModuleType("tilewright.gemm")
-        module.gemm = function  # type: ignore[attr-defined]
+        module.gemm = function
         monkeypatch.setitem(sys.modules, "tilewright.gemm", module)
         monkeypatch.setattr("tilewright.gemm", module, raising=False)
 

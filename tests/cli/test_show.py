@@ -33,7 +33,7 @@ class Entry:
 @pytest.fixture(autouse=True)
 def library(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("tilewright.gemm")
-    module.kernels = lambda: {"tensorop_f16": Entry("fp16 tensor cores"), "simt_f32": Entry("fp32 FMA")}  # type: ignore[attr-defined]
+    module.kernels = lambda: {"tensorop_f16": Entry("fp16 tensor cores"), "simt_f32": Entry("fp32 FMA")}
     monkeypatch.setitem(sys.modules, "tilewright.gemm", module)
 
 

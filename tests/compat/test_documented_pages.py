@@ -74,7 +74,7 @@ wgmma_programming           | a permutation of the tile                         
 iket_profiling              | marks are asked for                                  | documentation/test_caching_and_options.py::test_marks_in_kernels_are_asked_for
 cute (API)                  | TensorSSA: operators, reductions, broadcasts         | documentation/test_tensors_and_layouts.py::test_broadcasts
 cute (API)                  | the layout algebra                                   | documentation/test_tensors_and_layouts.py::test_the_layout_algebra_in_a_jit_function
-"""  # noqa: E501
+"""  # noqa: E501 - a table
 ROWS = [tuple(part.strip() for part in line.split("|")) for line in PAGES.strip().splitlines()]
 
 

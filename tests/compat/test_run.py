@@ -117,7 +117,7 @@ def test_python_m_tilewright(program: str) -> None:
 def test_both_names_give_one_module(installed: None) -> None:
     import cutlass.cute as theirs
     import cutlass.cute.nvgpu.cpasync as copies
-    import cutlass.utils.hopper_helpers  # noqa: F401
+    import cutlass.utils.hopper_helpers  # noqa: F401 - it binds `cutlass`
 
     from tilewright import cute as ours
     from tilewright.cute.nvgpu import cpasync

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch: Any = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from tilewright import compat, cute  # noqa: E402
-from tilewright.cute.runtime import from_dlpack  # noqa: E402
-from tilewright.lang.arguments.streams import current_stream  # noqa: E402
+import torch
+
+from tilewright import compat, cute
+from tilewright.cute.runtime import from_dlpack
+from tilewright.lang.arguments.streams import current_stream
 
 
 @pytest.fixture(autouse=True)

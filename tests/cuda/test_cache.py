@@ -28,7 +28,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     real = nvrtc.compile_source
 
-    def spy(source, arch, lineinfo=False, extra=()):  # type: ignore[no-untyped-def]
+    def spy(source, arch, lineinfo=False, extra=()):
         asked.append(arch)
         return real(source, arch, lineinfo, extra)
 

@@ -297,8 +297,11 @@ def test_branches_nested_in_loops() -> None:
 
     def step(i: Value, n: Value, count: Value) -> tuple[Value, Value]:
         even = k.compare("eq", k.binary("and", n, k.number(1)), k.number(0))
-        odd_next = lambda: (k.binary("add", k.binary("mul", n, k.number(3)), k.number(1)),)  # noqa: E731
-        (after,) = branch(k, even, lambda: (k.binary("shr", n, k.number(1)),), odd_next)
+        (after,) = branch(
+            k, even,
+            lambda: (k.binary("shr", n, k.number(1)),),
+            lambda: (k.binary("add", k.binary("mul", n, k.number(3)), k.number(1)),),
+        )  # fmt: skip
         done = k.compare("eq", n, k.number(1))
         after, count = branch(k, done, lambda: (n, count), lambda: (after, k.binary("add", count, k.number(1))))
         return after, count

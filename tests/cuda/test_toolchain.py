@@ -67,7 +67,7 @@ class Computer:
 
 @pytest.fixture
 def computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Computer]:
-    yield lambda platform: Computer(tmp_path, monkeypatch, platform)  # type: ignore[misc]
+    yield lambda platform: Computer(tmp_path, monkeypatch, platform)
     monkeypatch.undo()
     toolchain.installed.cache_clear()
 

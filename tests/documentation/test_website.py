@@ -9,10 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-griffe = pytest.importorskip("griffe")
+pytest.importorskip("griffe")
 
-from tools.website import api, build, commands, gallery, links  # noqa: E402
-from tools.website.docstrings import markdown  # noqa: E402
+
+from tools.website import api, build, commands, gallery, links
+from tools.website.docstrings import markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 NAVIGATION = re.findall(r'"([\w/]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))

@@ -51,12 +51,12 @@ class Program:
         self.calls: list[str] = []
 
     def add(self, op: Op, names: list[str], operands: list[tuple[Any, ...]]) -> None:
-        kind, result = (C_TYPES[v.type.name] for v in (op.operands[0], op.result))  # type: ignore[attr-defined]
+        kind, result = (C_TYPES[v.type.name] for v in (op.operands[0], op.result))
         name = f"f{len(self.functions)}"
         given = ", ".join(f"{kind} {n}" for n in names)
         text = scalar(op, names, self.helpers)
         self.functions.append(f"static {result} {name}({given}) {{ return {text}; }}")
-        rows = (", ".join(literal(op.operands[0].type, x) for x in row) for row in operands)  # type: ignore[arg-type]
+        rows = (", ".join(literal(op.operands[0].type, x) for x in row) for row in operands)
         table = f"static const {kind} in[][{len(names)}] = {{{', '.join(f'{{{row}}}' for row in rows)}}};"
         args = ", ".join(f"in[i][{k}]" for k in range(len(names)))
         loop = f"for (i = 0; i < {len(operands)}; ++i) {{ const {result} r = {name}({args}); show(&r, sizeof r); }}"

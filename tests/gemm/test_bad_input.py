@@ -242,7 +242,7 @@ def test_arrays_of_many_and_of_few_elements_have_kernels_of_their_own(monkeypatc
     b = np.ones((64, 24), F16)
     many = np.zeros((3, 5000), F16)[:, :64]
     many[...] = few
-    reach = Array.is_wide.fget  # type: ignore[attr-defined]
+    reach = Array.is_wide.fget
     wide = property(lambda self: reach(self) or self.shape[0] > 1 and abs(self.stride[0]) >= 5000)
     monkeypatch.setattr(Array, "is_wide", wide)
     for name in ("tensorop_f16", "hopper_f16"):

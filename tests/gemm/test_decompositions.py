@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import golden, golden_decompositions  # noqa: F401, the second registers its handlers
+from tests import golden, golden_decompositions  # noqa: F401 - the second registers its handlers
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm.schedule import sm90_streamk
 from tilewright.gemm.schedule.identity import GemmIdentityThreadblockSwizzle, gemm_k_size

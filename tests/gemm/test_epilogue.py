@@ -69,4 +69,4 @@ def test_wrong_epilogues() -> None:
     with pytest.raises(ArgumentError, match=r"Bias: a vector of 8 elements, one for each column of D, is wanted"):
         gemm(a, a.copy(), epilogue=Chain((Relu(), Bias(vector(np.zeros(7, np.float32), "cpu")))))
     with pytest.raises(ArgumentError, match="epilogue must be called"):
-        gemm(a, a.copy(), epilogue="relu")  # type: ignore[arg-type]
+        gemm(a, a.copy(), epilogue="relu")

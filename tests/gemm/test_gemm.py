@@ -122,7 +122,7 @@ def test_empty_output() -> None:
 def configured(name: str, **changes: object) -> KernelEntry:
     """A kernel of the library with other parameters."""
     entry = kernels()[name]
-    return entry.only(replace(entry.config, **changes))  # type: ignore[arg-type]
+    return entry.only(replace(entry.config, **changes))
 
 
 VARIANTS = {
@@ -213,4 +213,4 @@ bytes_ = np.zeros((8, 8), np.int8)
 )
 def test_bad_input_is_one_clear_error(call: object, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        call()  # type: ignore[operator]
+        call()

@@ -35,7 +35,7 @@ def by_index(dtype: Any = np.float16, orders: str = "CCC", **more: Any) -> Any:
     """Arguments whose rows are all told by index, and D as it must become."""
     a, b = numbers(ROWS, K, dtype=dtype, order=orders[0]), numbers(K, COLUMNS, dtype=dtype, order=orders[1], seed=1)
     c = numbers(RESULTS, N, dtype=dtype, order=orders[2], seed=2)
-    d = np.full((RESULTS, N), 77, dtype, order=orders[2])  # type: ignore[call-overload]
+    d = np.full((RESULTS, N), 77, dtype, order=orders[2])
     ga, gb, sd = indices(ROWS, M), indices(COLUMNS, N, 1), permuted(RESULTS, M)
     given = {"A": a, "B": b, "C": c, "D": d, "beta": 2.0, "gather_A_indices": ga, "gather_B_indices": gb,
              "scatter_D_indices": sd}  # fmt: skip
@@ -135,7 +135,7 @@ def test_lists_of_matrices(orders: str) -> None:
     A = [numbers(M, K, order=orders[0], seed=i) for i in batches]
     B = [numbers(K, N, order=orders[1], seed=10 + i) for i in batches]
     C = [numbers(M, N, order=orders[2], seed=20 + i) for i in batches]
-    D = [np.zeros((M, N), np.float16, order=orders[2]) for _ in batches]  # type: ignore[call-overload]
+    D = [np.zeros((M, N), np.float16, order=orders[2]) for _ in batches]
     GemmUniversal()(Arguments(A=A, B=B, C=C, D=D, beta=3.0, mode="array", batch_count=3))
     for a, b, c, d in zip(A, B, C, D, strict=True):
         np.testing.assert_array_equal(d, (product(a, b) + 3 * c).astype(np.float16))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewright as cutlass
-from tests import golden, golden_decompositions  # noqa: F401, the second registers its handlers
+from tests import golden, golden_decompositions  # noqa: F401 - the second registers its handlers
 from tilewright import cute
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm.schedule import streamk, streamk_blocks

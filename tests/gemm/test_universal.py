@@ -193,7 +193,7 @@ def test_torch_tensors_whose_bits_stand_for_other_numbers() -> None:
 def test_progress_is_called() -> None:
     a, b = operands("hopper_f16", M, N, K)
     with pytest.raises(ArgumentError, match="progress must be called with a fraction"):
-        gemm(a, b, progress=3)  # type: ignore[arg-type]
+        gemm(a, b, progress=3)
 
 
 WAYS = [*PLANS, SplitK(3), SplitK(3, "parallel")]

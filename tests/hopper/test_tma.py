@@ -17,7 +17,7 @@ from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind, make_smem_layout
 from tilewright.errors import ConstraintError
 from tilewright.layout import make_smem_atom, tile_to_shape
 
-import tests.golden_tma  # isort: skip  # noqa: F401  (registers its handlers)
+import tests.golden_tma  # isort: skip  # noqa: F401 - registers its handlers
 
 RNG = np.random.default_rng(4)
 OPS = ("tma_copy", "tma_partition", "tma_reject", "multicast_mask")

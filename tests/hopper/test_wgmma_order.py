@@ -340,7 +340,7 @@ def test_a_warpgroup_that_is_not_together() -> None:
 def test_wait_counts() -> None:
     for count in (-1, 8, None):
         with pytest.raises(ConstraintError, match="0 to 7"):
-            warpgroup.wait_group(count)  # type: ignore[arg-type]
+            warpgroup.wait_group(count)
 
 
 @pytest.mark.parametrize(

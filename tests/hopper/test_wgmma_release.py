@@ -67,7 +67,7 @@ def run(kind: type[Mainloop], check: str = "none", seed: int = 0) -> tuple[np.nd
     a, b = (np.ascontiguousarray(x) for x in operands("hopper_f16", 128, 128, 512))  # A K-major, B MN-major
     d = np.zeros((128, 128), np.float16)
     kernel = kernel_of(config)
-    kernel.mainloop = kind(config, kernel.math)  # type: ignore[assignment,union-attr]
+    kernel.mainloop = kind(config, kernel.math)
     tensors = [
         Matrix.of(name, array).tensor(operand)
         for name, array, operand in (("A", a, config.a), ("B", b.T, config.b), ("C", d, config.c), ("D", d, config.c))

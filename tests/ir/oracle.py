@@ -106,8 +106,7 @@ def floating(opcode: str, elem: ScalarType, a: float, b: float, c: float) -> Any
     if opcode in ("min", "max"):
         if math.isnan(a) or math.isnan(b):
             return b if math.isnan(a) else a
-        key = lambda x: (x, math.copysign(1, x))  # noqa: E731
-        return min(a, b, key=key) if opcode == "min" else max(a, b, key=key)
+        return (min if opcode == "min" else max)(a, b, key=lambda x: (x, math.copysign(1, x)))
     finite = all(map(math.isfinite, (a, b, c)))
     if opcode in ("add", "sub", "mul", "fma"):
         plain = {"add": a + b, "sub": a - b, "mul": a * b, "fma": a * b + c}[opcode]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -235,10 +235,9 @@ def test_an_instruction_checks_its_own_operands() -> None:
 def test_every_rule_has_a_malformed_op() -> None:
     """Each ``need`` of the rules fails for some case above, so that taking it out fails a test."""
     tree = ast.parse(Path(ops.__file__).read_text())
-    calls: Callable[[ast.AST], bool] = lambda n: (  # noqa: E731
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("need", "_carried", "_terminator")
-    )
-    written = {n.lineno for f in tree.body if isinstance(f, ast.FunctionDef) for n in ast.walk(f) if calls(n)}
+    calls = (n for f in tree.body if isinstance(f, ast.FunctionDef) for n in ast.walk(f) if isinstance(n, ast.Call))
+    rules = ("need", "_carried", "_terminator")
+    written = {n.lineno for n in calls if isinstance(n.func, ast.Name) and n.func.id in rules}
     reached: set[int] = set()
     for name in [*MALFORMED, *HOST]:
         frames = traceback.extract_tb(refusal(name).__traceback__)

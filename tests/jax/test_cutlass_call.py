@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-jax: Any = pytest.importorskip("jax")
-jnp: Any = pytest.importorskip("jax.numpy")
+pytest.importorskip("jax")
 
-import tilewright as cutlass  # noqa: E402
-from tilewright import cute  # noqa: E402
-from tilewright.errors import ArgumentError, StagingError  # noqa: E402
-from tilewright.jax import TensorSpec, cutlass_call, cutlass_to_jax_dtype, jax_to_cutlass_dtype  # noqa: E402
-from tilewright.jax import get_export_disabled_safety_checks as disabled_checks  # noqa: E402
-from tilewright.jax.testing import create_tensor  # noqa: E402
+import jax
+import jax.numpy as jnp
+
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.errors import ArgumentError, StagingError
+from tilewright.jax import TensorSpec, cutlass_call, cutlass_to_jax_dtype, jax_to_cutlass_dtype
+from tilewright.jax import get_export_disabled_safety_checks as disabled_checks
+from tilewright.jax.testing import create_tensor
 
 
 @cute.kernel

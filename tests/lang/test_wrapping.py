@@ -139,7 +139,10 @@ def test_hashes_and_shifted_ones_wrap_around() -> None:
 
     out = np.zeros((32, 8), np.int32)
     run(out)
-    wrap = lambda number: normalise(cutlass.Int32.ir_type, number)  # noqa: E731
+
+    def wrap(number: int) -> int:
+        return normalise(cutlass.Int32.ir_type, number)
+
     for thread in range(32):
         one, h = wrap(1 << thread), wrap(thread * 1103515245 + 12345)
         wide = wrap(h * 64)

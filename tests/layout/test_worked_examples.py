@@ -36,7 +36,7 @@ from tilewright.layout import (
 
 
 def row(layout: object) -> list[object]:
-    return [layout(i) for i in range(size(layout))]  # type: ignore[operator]
+    return [layout(i) for i in range(size(layout))]
 
 
 def test_layouts_are_functions() -> None:

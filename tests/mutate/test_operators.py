@@ -17,7 +17,7 @@ from tilewright.sim.mutation import mutants
 def hopper(**changes: object) -> Function:
     entry = kernels()["hopper_f16"]
     config = next(c for c in (entry.config, *entry.small) if c.tile[:2] == (128, 128) and not c.transposed)
-    function: Function = stage(replace(config, stages=2, **changes))  # type: ignore[arg-type]
+    function: Function = stage(replace(config, stages=2, **changes))
     return function
 
 

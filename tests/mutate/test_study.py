@@ -15,7 +15,7 @@ from tilewright.sim.mutation import Known, KnownList, Study, as_json, study, tab
 
 
 def of(act: Callable[[], object], **options: object) -> Study:
-    return study(act, **options)  # type: ignore[arg-type]
+    return study(act, **options)
 
 
 def verdicts(found: Study) -> dict[tuple[str, str], tuple[str, str]]:

@@ -110,7 +110,7 @@ def test_on_a_gpu(shape, cluster) -> None:
 
 
 def test_the_golden_lines_of_the_persistent_schedule() -> None:
-    import tests.golden_schedule  # noqa: F401  (registers its handler)
+    import tests.golden_schedule  # noqa: F401 - registers its handler
     from tests.golden import DATA, check, read
 
     lines = [line for line in read(DATA / "hopper.jsonl") if line["op"] == "sm90_schedule"]

@@ -57,7 +57,7 @@ def test_what_is_no_pipeline_of_stores() -> None:
     with pytest.raises(ConstraintError, match="a Python int of at least 1"):
         pipeline.PipelineTmaStore.create(num_stages=0)
     with pytest.raises(TilewrightError, match="no CooperativeGroup"):
-        pipeline.PipelineTmaStore.create(num_stages=2, producer_group=128)  # type: ignore[arg-type]
+        pipeline.PipelineTmaStore.create(num_stages=2, producer_group=128)
 
 
 def test_what_they_compile_to() -> None:

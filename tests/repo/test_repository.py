@@ -1,11 +1,15 @@
-"""The repository keeps its promises: quick imports, honest metadata, a help line per target."""
+"""Rules of the whole repository: quick imports, readable files, reasons beside marks, a help line per target."""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import subprocess
 import sys
+import tokenize
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,16 +31,49 @@ def test_every_source_file_is_of_readable_length() -> None:
     assert {name: n for name, n in lengths.items() if n > 500} == {}
 
 
-def test_what_checkers_are_told_to_ignore_has_its_reason() -> None:
-    """Beside it or in the line above; but for values that come out of what has no types (no-any-return)."""
-    bare = re.compile(r"# (type: ignore(?!\[no-any-return\])(\[[a-z, -]+\])?|noqa: ?[A-Z0-9, ]+?)$")
+MARK = re.compile(r"# *(type: *ignore|noqa|(?:ruff|flake8): *noqa|pyright: *ignore)(?: *\[[^]]*\]|: *[A-Z0-9, ]+)?(.*)")
+SKIP = re.compile(r"pytest(?:\.mark)?\.(?:skip|skipif|xfail)")
+
+
+def marks_without_a_reason(source: str, types_are_checked: bool) -> Iterator[tuple[int, str]]:
+    """The marks (line, text) that have no reason behind them in their line, and those that nothing reads."""
+    if MARK.search(source):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT and (mark := MARK.search(token.string)):
+                if not re.search(r"\w", mark[2]) or (mark[1].startswith("type") and not types_are_checked):
+                    yield token.start[0], token.string
+    if SKIP.search(source):
+        for node in ast.walk(ast.parse(source)):
+            for mark in getattr(node, "decorator_list", ()):
+                if not isinstance(mark, ast.Call) and SKIP.fullmatch(ast.unparse(mark)):
+                    yield mark.lineno, ast.unparse(mark)
+            if isinstance(node, ast.Call) and SKIP.fullmatch(name := ast.unparse(node.func)):
+                own = [] if "mark" in name else node.args[:1]
+                reasons = [*own, *(word.value for word in node.keywords if word.arg == "reason")]
+                if not reasons or (isinstance(reasons[0], ast.Constant) and not reasons[0].value):
+                    yield node.lineno, ast.unparse(node)
+
+
+@pytest.mark.parametrize(("line", "refused"), [
+    ("x = 1  # noqa: E731", True), ("x = 1  # noqa: E731 - a lambda is tested", False), ("x = 1  # noqa", True),
+    ("# ruff: noqa: E501", True), ("x = y  # type: ignore[misc]", True), ("x = y  # type: ignore", True),
+    ("x = y  # type: ignore[misc]  # a wrong argument", False), ("x = '# noqa: E731'", False),
+    ("pytest.skip()", True), ("pytest.skip('')", True), ("pytest.skip('no compiler')", False),
+    ("@pytest.mark.skipif(True)\ndef f(): pass", True), ("@pytest.mark.skip\ndef f(): pass", True),
+    ("@pytest.mark.xfail(reason='not yet')\ndef f(): pass", False),
+])  # fmt: skip
+def test_marks_without_a_reason_are_found(line: str, refused: bool) -> None:
+    assert bool(list(marks_without_a_reason(line + "\n", True))) == refused
+
+
+def test_every_mark_has_its_reason() -> None:
+    """Nothing checks types outside the package, so that a ``type: ignore`` has no effect there."""
     found = []
-    for path in sorted((ROOT / "tilewright").rglob("*.py")):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines):
-            told = bare.search(line) and not lines[number - 1].lstrip().startswith("#")
-            if told and not (path.name == "operator_types.py" and "[misc]" in line):  # all for one reason
-                found.append(f"{path.relative_to(ROOT)}:{number + 1}: {line.strip()}")
+    for folder in ("tilewright", "tests", "tools", "bench", "examples"):
+        for path in sorted((ROOT / folder).rglob("*.py*")):
+            if path.suffix in (".py", ".pyi"):
+                marks = marks_without_a_reason(path.read_text(encoding="utf-8"), folder == "tilewright")
+                found += [f"{path.relative_to(ROOT)}:{number}: {mark}" for number, mark in marks]
     assert found == []
 
 

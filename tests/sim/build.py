@@ -38,7 +38,7 @@ class Kernel(Builder):
     def emit(self, *args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
         while frame.f_code.co_filename in (__file__, builder.__file__, contextlib.__file__):
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         self.loc = Location(frame.f_code.co_filename, frame.f_lineno)
         return super().emit(*args, **kwargs)
 

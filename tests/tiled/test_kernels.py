@@ -103,11 +103,11 @@ def _simt(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor):
     mma = cute.make_tiled_mma(cute.nvgpu.MmaUniversalOp(cutlass.Float32), cute.make_layout((8, 4, 1)))
     thread = mma.get_slice(tidx)
     parts = thread.partition_A(mA), thread.partition_B(mB), thread.partition_C(mC)
-    rA, rB, rC = (make(x) for make, x in zip((mma.make_fragment_A, mma.make_fragment_B, mma.make_fragment_C), parts))  # noqa: B905
+    rA, rB, rC = mma.make_fragment_A(parts[0]), mma.make_fragment_B(parts[1]), mma.make_fragment_C(parts[2])
     start = cute.make_rmem_tensor(rC.layout, cutlass.Float32)
     start.fill(1)
-    for part, registers in zip(parts[:2], (rA, rB)):  # noqa: B905
-        cute.basic_copy(part, registers)
+    cute.basic_copy(parts[0], rA)
+    cute.basic_copy(parts[1], rB)
     cute.gemm(mma, rC, rA, rB, start)
     cute.basic_copy(rC, parts[2])
 

@@ -48,11 +48,11 @@ class Drawing:
 def read_svg(text: str) -> Drawing:
     root = ET.fromstring(text)
     style = root.findtext(f"{NS}style") or ""
-    font = float(re.search(r"\.c text\{font-size:([\d.]+)px", style).group(1))  # type: ignore[union-attr]
+    font = float(re.search(r"\.c text\{font-size:([\d.]+)px", style).group(1))
     groups = root.findall(f"{NS}g")
     panels = [_panel(group) for group in groups if group.get("class") == "panel"]
     legend = {
-        group.findtext(f"{NS}text") or "": group.find(f"{NS}rect").get("fill")  # type: ignore[union-attr, misc]
+        group.findtext(f"{NS}text") or "": group.find(f"{NS}rect").get("fill")
         for group in groups
         if group.get("class") == "legend"
     }
@@ -66,7 +66,7 @@ def _lines(group: ET.Element) -> dict[str, set[Segment]]:
     found: dict[str, set[Segment]] = {}
     for path in group.findall(f"{NS}path"):
         numbers = re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", path.get("d") or "")
-        found.setdefault(path.get("class") or "", set()).update(tuple(map(float, n)) for n in numbers)  # type: ignore[misc]
+        found.setdefault(path.get("class") or "", set()).update(tuple(map(float, n)) for n in numbers)
     return found
 
 
@@ -81,7 +81,7 @@ def _panel(group: ET.Element) -> DrawnPanel:
         panel.cells[place] = DrawnCell(
             [element.text or "" for element in texts],
             rect.get("fill") or "",
-            tuple(float(rect.get(name) or 0) for name in ("x", "y", "width", "height")),  # type: ignore[arg-type]
+            tuple(float(rect.get(name) or 0) for name in ("x", "y", "width", "height")),
             [(float(element.get("x") or 0), float(element.get("y") or 0)) for element in texts],
             cell.findtext(f"{NS}title") or "",
         )

@@ -54,7 +54,7 @@ def test_a_large_png_is_smaller_than_a_screen_of_pixels_allows() -> None:
 
 def strings(data: bytes) -> list[str]:
     """The texts of a PDF's page, by its own encoding."""
-    page = zlib.decompress(re.search(rb"stream\n(.*?)\nendstream", data, re.DOTALL).group(1)).decode()  # type: ignore[union-attr]
+    page = zlib.decompress(re.search(rb"stream\n(.*?)\nendstream", data, re.DOTALL).group(1)).decode()
     differences = re.search(rb"/Differences \[128 ([^\]]*)\]", data)
     names = differences.group(1).decode().split() if differences else []
     found = []
@@ -81,7 +81,7 @@ def test_the_font_of_the_package_has_every_character_that_pictures_use() -> None
 def test_a_pdf_is_well_formed() -> None:
     data = picture("slices").pdf()
     assert data.startswith(b"%PDF-1.4") and data.endswith(b"%%EOF\n")
-    table = int(re.search(rb"startxref\n(\d+)", data).group(1))  # type: ignore[union-attr]
+    table = int(re.search(rb"startxref\n(\d+)", data).group(1))
     assert data[table:].startswith(b"xref\n")
     starts = re.findall(rb"(\d{10}) 00000 n", data[table:])
     for number, start in enumerate(starts, 1):
@@ -110,7 +110,7 @@ def test_without_pillow_the_error_says_what_to_install(monkeypatch: pytest.Monke
     ],
 )
 def test_a_notebook_embeds_a_megabyte_at_most_and_says_what_is_left_out(thing: object) -> None:
-    svg = thing._repr_svg_()  # type: ignore[attr-defined]
+    svg = thing._repr_svg_()
     assert 60_000 < len(svg) <= MOST_BYTES
     captions = read_svg(svg).captions
     assert any(caption.startswith("left out") for caption in captions)
@@ -127,7 +127,7 @@ def test_corners_are_what_is_shown_of_a_large_layout() -> None:
     assert panel.numbers() == {(i, j): layout((i, j)) for i in rows for j in columns}
     (sentence,) = [caption for caption in drawing.captions if caption.startswith("left out")]
     for what, drawn, extent in (("rows", rows, 1024), ("columns", columns, 2048)):
-        first, last = map(int, re.search(rf"{what} (\d+) to (\d+) of {extent}", sentence).groups())  # type: ignore[union-attr]
+        first, last = map(int, re.search(rf"{what} (\d+) to (\d+) of {extent}", sentence).groups())
         assert set(range(extent)) - drawn == set(range(first, last + 1))
 
 

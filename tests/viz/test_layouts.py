@@ -119,8 +119,8 @@ def test_what_cannot_be_drawn_says_why() -> None:
     with pytest.raises(ArgumentError, match="run-time integers"):
         layout_figure(Layout((4, SymbolicInt("n"))))
     with pytest.raises(ArgumentError, match="not a layout"):
-        layout_figure((4, 8))  # type: ignore[arg-type]
+        layout_figure((4, 8))
     with pytest.raises(ArgumentError, match="render_layout_svg"):
-        swizzle_figure(Layout((4, 8)))  # type: ignore[arg-type]
+        swizzle_figure(Layout((4, 8)))
     with pytest.raises(ArgumentError, match="offset, index, coordinate"):
         layout_figure(Layout(4), show="colour")

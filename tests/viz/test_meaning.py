@@ -48,7 +48,7 @@ def named(remark: str) -> set[tuple[int, int]]:
     """The (thread, value) pairs that a remark names, ranges written out."""
     found = set()
     for part in remark.partition(": ")[2].split(", "):
-        first, last, value = re.fullmatch(r"T(\d+)(?: to T(\d+))? V(\d+)", part).groups()  # type: ignore[union-attr]
+        first, last, value = re.fullmatch(r"T(\d+)(?: to T(\d+))? V(\d+)", part).groups()
         found |= {(t, int(value)) for t in range(int(first), int(last or first) + 1)}
     return found
 
@@ -117,7 +117,7 @@ def test_the_legend_of_a_swizzle_is_true(bits: int) -> None:
     (sentence,) = [caption for caption in drawing.captions if caption.startswith("colour:")]
     divisor, modulus, again = re.search(
         r"\(offset / (\d+) modulo (\d+)(?:; colours repeat after (\d+))?\)", sentence
-    ).groups()  # type: ignore[union-attr]
+    ).groups()
     assert int(modulus) == 1 << bits
     for panel in drawing.panels:
         by_residue = defaultdict(set)

@@ -79,7 +79,7 @@ def test_latex_has_a_node_for_every_cell(figure: Figure) -> None:
     texts = {at: words.split(r" \\ ") for at, words in re.findall(r"\\node at (\(\S+\)) \{(.*)\};", tex)}
     for cell, (_, row, column) in zip(cells, boxes, strict=True):
         assert texts.get(f"({float(row) + 0.5:g},{float(column) + 0.5:g})", []) == list(cell.lines)
-    width = float(re.search(r"y=\{\(([\d.]+)cm", tex).group(1))  # type: ignore[union-attr]
+    width = float(re.search(r"y=\{\(([\d.]+)cm", tex).group(1))
     assert all(len(line) * 0.525 * 7 / 28.45 < width for cell in cells for line in cell.lines)  # 7 pt typewriter
     stripped = re.sub(r"\\[{}\\]", "", tex)
     assert stripped.count("{") == stripped.count("}")

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/analysis/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """What a copy and a kernel cost, before anything runs: bank conflicts, sectors, registers, occupancy.
 
 >>> from tilewright.analysis import occupancy

@@ -89,7 +89,7 @@ def _function_of(kernel: Any) -> Function | None:
         if len(staged) != 1:
             names = ", ".join(f.name for f in staged) or "none"
             raise ArgumentError(f"analyse_kernel takes one kernel, not {len(staged)} ({names}): pass .kernels[i]")
-        return staged[0]  # type: ignore[no-any-return]
+        return staged[0]
     if hasattr(kernel, "cubin") and hasattr(kernel, "dynamic_smem"):
         return None
     raise ArgumentError(f"analyse_kernel takes a staged or compiled kernel, not {kernel!r}")

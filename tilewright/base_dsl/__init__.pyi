@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/base_dsl/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.base_dsl``: the modules beneath the CuTe DSL, of which programs import a few names."""
 
 from tilewright.base_dsl import arch as arch

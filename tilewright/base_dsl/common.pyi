@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/base_dsl/common.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.base_dsl.common``: the errors of the DSL."""
 
 from tilewright.errors import MachineError as DSLCudaRuntimeError

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/base_dsl/dsl.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.base_dsl.dsl``: the value protocol as functions."""
 
 from tilewright.base_dsl.later import BaseDSL as BaseDSL

@@ -1,14 +1,13 @@
 # Made by `python tools/stubs.py` from tilewright/base_dsl/later.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """The compiler's own class, and its debugging, which are not here."""
 
 from typing import Any
 
-class BaseDSL(Any):  # type: ignore[misc]
+class BaseDSL(Any):
     """Not here yet: using it is an error that says why."""
 
-class debug_print_mlir_values(Any):  # type: ignore[misc]
+class debug_print_mlir_values(Any):
     """Not here yet: using it is an error that says why."""
 
-class set_dynamic_debug(Any):  # type: ignore[misc]
+class set_dynamic_debug(Any):
     """Not here yet: using it is an error that says why."""

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/base_dsl/typing.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.base_dsl.typing``: numeric types, and the protocols of arguments."""
 
 from tilewright import BFloat16 as BFloat16

@@ -147,7 +147,7 @@ def cuGetErrorString(error: Any) -> tuple[CUresult, bytes]:
 
 
 def cuPointerGetAttribute(attribute: Any, pointer: Any) -> tuple[CUresult, int]:
-    return _OK, CUmemorytype.CU_MEMORYTYPE_HOST  # type: ignore[attr-defined, no-any-return]  # made of a table
+    return _OK, CUmemorytype.CU_MEMORYTYPE_HOST
 
 
 # -- contexts ---------------------------------------------------------------------------------------------------------

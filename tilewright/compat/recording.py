@@ -5,6 +5,7 @@ A captured launch does not run; it runs at each launch of the graph, as on a GPU
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -66,13 +67,12 @@ class RecordingMachine:
                 counts.launches[name] = counts.launches.get(name, 0) + 1
                 kernel(config, args)
             else:
-                # mypy does not infer the defaults of a lambda.
-                counts.capture.steps.append(lambda given=list(args): run(config, given))  # type: ignore[misc]
+                counts.capture.steps.append(functools.partial(run, config, list(args)))
 
         return run
 
     def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:
-        return self.simulator.profile(progress)  # type: ignore[no-any-return]
+        return self.simulator.profile(progress)
 
     def upload(self, array: Any) -> Any:
         return self.simulator.upload(array)

@@ -19,9 +19,9 @@ _MARK = SERVED
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
 _GETTERS: dict[Any, Callable[[Any], Any]] = {
-    torch.Tensor.device.__get__: lambda _: _CUDA,  # type: ignore[attr-defined]  # a slot wrapper
-    torch.Tensor.is_cuda.__get__: lambda _: True,  # type: ignore[attr-defined]  # a slot wrapper
-    torch.Tensor.is_cpu.__get__: lambda _: False,  # type: ignore[attr-defined]  # a slot wrapper
+    torch.Tensor.device.__get__: lambda _: _CUDA,
+    torch.Tensor.is_cuda.__get__: lambda _: True,
+    torch.Tensor.is_cpu.__get__: lambda _: False,
     torch.Tensor.get_device: lambda _: 0,
 }
 _NOT_THE_PROGRAM = ("torch", "tilewright", "numpy", "jax")
@@ -128,7 +128,7 @@ class CudaOnCpu(TorchFunctionMode):
         if _marked(x) == to_cuda:
             return x
         copy = x.to("cpu", copy=True, **form)
-        return _mark(copy) if to_cuda else _unmarked(copy)  # type: ignore[no-any-return]
+        return _mark(copy) if to_cuda else _unmarked(copy)
 
     def to(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         """``x.to(device)``, ``x.to(dtype)``, ``x.to(device, dtype)``, ``x.to(other)``."""
@@ -148,7 +148,7 @@ class CudaOnCpu(TorchFunctionMode):
             moved = x.to("cpu", copy=True)
         if moved is x:
             return x
-        return _mark(moved) if to_cuda else _unmarked(moved)  # type: ignore[no-any-return]
+        return _mark(moved) if to_cuda else _unmarked(moved)
 
 
 def _asked_by_the_program(up: int = 2) -> bool:

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cuda/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """The GPU machine: kernels printed as CUDA C++, compiled by NVRTC, launched through the driver.
 
 Compiling needs neither a CUDA toolkit nor a GPU.

@@ -135,14 +135,18 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
             e.assign_new(operand, e.expr(operand))
     parts = [recipe(e, v) for v in op.operands]
     reads = [read for part in parts for read in part.reads]
-    pair: Recipe | None = None
     row = TABLE.get(op.opcode)
     paired = row is not None and row.real is not None and row.real.paired
-    if paired and all(part.pair is not None for part in parts) and _count(op.result) % 2 == 0:
-        # A name for one argument of the call below.
-        pair = lambda i: elementwise(op, [part.pair(i) for part in parts if part.pair], op.operands, False)  # noqa: E731
+    paired = paired and all(part.pair is not None for part in parts) and _count(op.result) % 2 == 0
     wraps = op.result in e.wrapping
-    lazy = Lazy(lambda i: elementwise(op, [part.element(i) for part in parts], op.operands, wraps), pair, reads)
+
+    def element(i: str) -> Expr:
+        return elementwise(op, [part.element(i) for part in parts], op.operands, wraps)
+
+    def pair(i: str) -> Expr:
+        return elementwise(op, [part.pair(i) for part in parts if part.pair], op.operands, False)
+
+    lazy = Lazy(element, pair if paired else None, reads)
     define_vector(e, op.result, lazy)
 
 
@@ -309,10 +313,12 @@ def _frag_load(e: KernelEmitter, op: Op) -> None:
     if not isinstance(op.result.type, VecType):
         e.assign_new(op.result, Expr(f"{name}[{_sum(index, offsets[0])}]"))
         return
-    pair: Recipe | None = None
-    if not index and _pairs(op.result, offsets):
-        pair = lambda i: Expr(f"tw::two({name}[{formula(offsets, i)}])")  # noqa: E731 - passed on as it is
-    lazy = Lazy(picked(e, name, offsets, index), pair, [(fragment, offsets)])
+
+    def pair(i: str) -> Expr:
+        return Expr(f"tw::two({name}[{formula(offsets, i)}])")
+
+    paired = not index and _pairs(op.result, offsets)
+    lazy = Lazy(picked(e, name, offsets, index), pair if paired else None, [(fragment, offsets)])
     define_vector(e, op.result, lazy)
 
 

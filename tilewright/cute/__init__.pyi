@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cute/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute``: layouts, tensors, atoms, tiled operations, jit and kernel, under the CuTe DSL's documented names."""
 
 from tilewright.cute import arch as arch

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cute/core.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute.core``: the older module of names that ``cute`` has."""
 
 from typing import Any

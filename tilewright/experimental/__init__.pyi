@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/experimental/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.experimental``: modules whose names can be imported; using one is an error that says what to use."""
 
 from tilewright.experimental import cuda as cuda

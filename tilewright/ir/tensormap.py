@@ -173,9 +173,7 @@ class TensorMapTemplate:
 
     def make(self, pointer: DevicePointer | int, values: Sequence[int]) -> tuple[Any, ...]:
         """The same, made anew."""
-        on_gpu = not isinstance(pointer, int) and pointer.device != "cpu"
-        # On a GPU a pointer is a DevicePointer.
-        kept = pointer._replace(owner=None) if on_gpu else pointer  # type: ignore[union-attr]
+        kept = pointer if isinstance(pointer, int) or pointer.device == "cpu" else pointer._replace(owner=None)
         dims, strides = self.dims_and_strides(values)
         # Nothing steps along an extent of 1, whose stride DLPack sets to 1.
         strides[1:] = [16 if n == 1 and d % 16 else d for n, d in zip(dims[1:], strides[1:], strict=True)]

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/jax/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.jax``: kernels as JAX operations, on the CPU through the simulator and on NVIDIA GPUs."""
 
 from tilewright.jax import testing as testing

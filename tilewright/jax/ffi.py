@@ -139,7 +139,7 @@ def _handle(frame: Any, has_stream: bool) -> int | None:
         if not type(error).__module__.startswith("tilewright"):
             text += "\n" + traceback.format_exc()
         given = _ErrorArguments(ctypes.sizeof(_ErrorArguments), None, text.encode(), _INVALID_ARGUMENT)
-        return frame.api[0].error_create(ctypes.byref(given))  # type: ignore[no-any-return]
+        return frame.api[0].error_create(ctypes.byref(given))
     return None
 
 

@@ -146,7 +146,8 @@ def _vectors(layout: Any, access: Any, element_bits: int, vector: int) -> np.nda
             f"thread {thread} cannot access values {index * vector}..{(index + 1) * vector - 1} as one vector of "
             f"{vector}: {layout} places them at {format_tree(element[thread, index].tolist())}"
         )
-    return element[:, :, 0] * element_bits // 8  # type: ignore[no-any-return]
+    first: np.ndarray[Any, Any] = element[:, :, 0]
+    return first * element_bits // 8
 
 
 def bank_conflicts(layout: Any, access: Any, element_bits: int, vector: int = 1) -> AccessReport:

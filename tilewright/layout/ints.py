@@ -161,4 +161,4 @@ def assume(n: I, divby: int = 1) -> I:
     with_divisibility = getattr(n, "with_divisibility", None)
     if with_divisibility is None:
         raise LayoutError(f"assume: {type(n).__name__} cannot carry a divisor")
-    return with_divisibility(divby)  # type: ignore[no-any-return]
+    return with_divisibility(divby)  # type: ignore[no-any-return]  # a method of the given type

@@ -144,7 +144,7 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
         return complement_of(layout, cotarget)[0]
     memo = layout._memo
     if memo is not None and cotarget in memo:
-        return memo[cotarget]  # type: ignore[no-any-return]
+        return memo[cotarget]  # type: ignore[no-any-return]  # what kept() put there: a Layout
     return kept(layout, cotarget, complement_of(layout, cotarget)[0])
 
 

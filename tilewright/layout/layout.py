@@ -88,7 +88,7 @@ class Layout(Drawn):
     def __getitem__(self, mode: int | tuple[int, ...]) -> Layout:
         from tilewright.layout.modes import get
 
-        return get(self, mode)  # type: ignore[no-any-return]
+        return get(self, mode)  # type: ignore[no-any-return]  # a Layout of a Layout
 
     def __len__(self) -> int:
         return len(self.shape) if isinstance(self.shape, tuple) else 1
@@ -139,7 +139,7 @@ class Layout(Drawn):
         """The same elements in the same order under another shape (see the free function of the same name)."""
         from tilewright.layout.compose import with_shape
 
-        return with_shape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[no-any-return]
+        return with_shape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[no-any-return]  # a Layout
 
     def is_static(self) -> bool:
         return self._hash is not None or (is_static(self.shape) and is_static(self.stride))

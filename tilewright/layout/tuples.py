@@ -46,14 +46,15 @@ def as_int_tuple(x: Any, what: str = "shape") -> IntTuple:
 
 def extent_of_tiler(x: Any, text: str) -> IntLike:
     """A scalar tiler, which must be a positive int; ``text`` names the operation and its operands."""
-    if not isinstance(x, RuntimeInt):
-        try:
-            x = int(index(x))
-        except TypeError:
-            raise LayoutError(f"{text}: a tiler is a layout, an int, None or a tuple of them") from None
-        if x < 1:
-            raise LayoutError(f"{text}: a tile of extent {x} is empty")
-    return x  # type: ignore[no-any-return]
+    if isinstance(x, RuntimeInt):
+        return x
+    try:
+        extent = int(index(x))
+    except TypeError:
+        raise LayoutError(f"{text}: a tiler is a layout, an int, None or a tuple of them") from None
+    if extent < 1:
+        raise LayoutError(f"{text}: a tile of extent {extent} is empty")
+    return extent
 
 
 def as_tiler(x: Any) -> Any:

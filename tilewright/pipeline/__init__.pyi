@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/pipeline/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.pipeline``: rings of shared-memory stages between threads that produce and threads that consume."""
 
 from tilewright.pipeline.agents import Agent as Agent

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/sim/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """The CPU machine: an interpreter of kernels over NumPy lanes that checks them while it runs them.
 
 >>> from tilewright import sim

@@ -147,7 +147,7 @@ class Launch:
         """Whose turn it is of those who can go on: (wave, tag)."""
         keys = [key for key in keys if key not in self.held_back] or keys
         if self.current in keys:
-            return self.current  # type: ignore[return-value]  # set before a turn
+            return self.current
         # At first the set of warp 0 comes last: it often prepares data that the others must wait for.
         self.turns += 1
         return keys[-1] if self.turns <= TAGS else self.choice.choice(keys)

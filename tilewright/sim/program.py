@@ -24,8 +24,8 @@ def flows(
     closure: Closure, decides: Sequence[int] = (), sources: Sequence[int] = (), targets: Sequence[int] = ()
 ) -> Closure:
     """``closure`` with its :class:`Flow`."""
-    # Functions take attributes.
-    closure.flow = Flow(tuple(decides), tuple(zip(sources, targets, strict=True)))  # type: ignore[attr-defined]
+    moves = tuple(zip(sources, targets, strict=True))
+    closure.flow = Flow(tuple(decides), moves)  # type: ignore[attr-defined]  # functions take attributes
     return closure
 
 

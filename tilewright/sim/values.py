@@ -145,7 +145,7 @@ def _take_root(root: Offsets, rows: Any, memo: dict[int, Any]) -> Offsets:
     found = memo.get(id(root))
     if found is None:
         found = memo[id(root)] = Offsets(root.array[rows])
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def join_rows(
@@ -189,7 +189,7 @@ def _join_pointers(
     if any(v.add != first.add for v in values):
         values = [Ptr(v.buf, v.off) if v.root is not None else v for v in values]
     elif all(v.root is None for v in values):
-        return first  # type: ignore[no-any-return]
+        return first
     elif all(v.root is not None for v in values):
         key = tuple(id(v.root) for v in values)
         root = memo.get(key)

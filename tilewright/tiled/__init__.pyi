@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/tiled/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """Atoms over many threads: TiledCopy, TiledMma, partitioning, retile, ``cute.copy`` and ``cute.gemm``.
 
 ``views``, ``atom``, ``tiled_mma``, ``tiled_copy``, ``make_copy`` and ``retile`` are layout algebra and act on plain

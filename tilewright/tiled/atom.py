@@ -33,7 +33,7 @@ class Atom(Static, Drawn):
 
     def __eq__(self, other: object) -> bool:
         # `other` is of the same class.
-        return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._key()))
@@ -260,5 +260,5 @@ def make_copy_atom(
         )
     special = getattr(op, "copy_atom", None)  # operations whose copies are staged in a way of their own
     if special is not None:
-        return special(copy_internal_type, num_bits_per_copy)  # type: ignore[no-any-return]
+        return special(copy_internal_type, num_bits_per_copy)
     return CopyAtom(op, copy_internal_type, num_bits_per_copy)

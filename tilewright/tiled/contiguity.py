@@ -175,8 +175,7 @@ def _contiguous_layout(origin: Partition, at: list[str]) -> Layout | None:
     strides = {mode: product(tuple(flat[m] for m in order[:i])) for i, mode in enumerate(order)}
     made = Layout(numbers.shape, unflatten([strides[m] for m in range(len(flat))], numbers.shape))
     found = _indices(origin, len(at), made)
-    # There are numbers in `found` where `made` is there.
-    return made if found == list(range(found[0], found[0] + len(at))) else None  # type: ignore[index]
+    return made if found and found == list(range(found[0], found[0] + len(at))) else None
 
 
 def _digits(index: int, extents: tuple[int, ...]) -> Iterator[int]:

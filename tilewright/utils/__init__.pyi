@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/utils/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.utils``: shared memory, matrix orders, the hardware, tile schedulers."""
 
 from tilewright.lang.device.smem import SmemAllocator as SmemAllocator

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/utils/blackwell_helpers.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.utils.blackwell_helpers``: choices for sm_100 kernels. What is plain arithmetic and layouts works; what
 makes an operation of tcgen05 is not here yet.
 
@@ -13,58 +12,58 @@ from tilewright.cute.nvgpu.cpasync import CopyBulkTensorTileG2SOp
 from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind
 from tilewright.utils.layout_enum import LayoutEnum
 
-class check_gemm_tma_alignment(Any):  # type: ignore[misc]
+class check_gemm_tma_alignment(Any):
     """Not here yet: using it is an error that says why."""
 
-class cluster_shape_to_tma_atom_SFB(Any):  # type: ignore[misc]
+class cluster_shape_to_tma_atom_SFB(Any):
     """Not here yet: using it is an error that says why."""
 
-class get_layoutSFA_TV(Any):  # type: ignore[misc]
+class get_layoutSFA_TV(Any):
     """Not here yet: using it is an error that says why."""
 
-class get_layoutSFB_TV(Any):  # type: ignore[misc]
+class get_layoutSFB_TV(Any):
     """Not here yet: using it is an error that says why."""
 
-class get_permutation_mnk(Any):  # type: ignore[misc]
+class get_permutation_mnk(Any):
     """Not here yet: using it is an error that says why."""
 
-class get_smem_store_op(Any):  # type: ignore[misc]
+class get_smem_store_op(Any):
     """Not here yet: using it is an error that says why."""
 
-class get_tmem_load_op(Any):  # type: ignore[misc]
+class get_tmem_load_op(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_blockscaled_trivial_tiled_mma(Any):  # type: ignore[misc]
+class make_blockscaled_trivial_tiled_mma(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_smem_layout(Any):  # type: ignore[misc]
+class make_smem_layout(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_smem_layout_a(Any):  # type: ignore[misc]
+class make_smem_layout_a(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_smem_layout_atom(Any):  # type: ignore[misc]
+class make_smem_layout_atom(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_smem_layout_b(Any):  # type: ignore[misc]
+class make_smem_layout_b(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_trivial_tiled_mma(Any):  # type: ignore[misc]
+class make_trivial_tiled_mma(Any):
     """Not here yet: using it is an error that says why."""
 
-class partition_fragment_SFA(Any):  # type: ignore[misc]
+class partition_fragment_SFA(Any):
     """Not here yet: using it is an error that says why."""
 
-class partition_fragment_SFB(Any):  # type: ignore[misc]
+class partition_fragment_SFB(Any):
     """Not here yet: using it is an error that says why."""
 
-class sm120_get_smem_store_op(Any):  # type: ignore[misc]
+class sm120_get_smem_store_op(Any):
     """Not here yet: using it is an error that says why."""
 
-class thrfrg_SFA(Any):  # type: ignore[misc]
+class thrfrg_SFA(Any):
     """Not here yet: using it is an error that says why."""
 
-class thrfrg_SFB(Any):  # type: ignore[misc]
+class thrfrg_SFB(Any):
     """Not here yet: using it is an error that says why."""
 
 DATAPATHS: int

@@ -48,7 +48,7 @@ def tile_atom_to_shape_SF(Tensor_Shape: Any, sf_vec_size: int, *, loc: Any = Non
     (((32,4),2),((16,4),2),(1,1)):(((16,4),1024),((0,1),512),(0,0))
     """
     order = (2, 1, 3)[: len(Tensor_Shape)]
-    return tile_to_shape(BlockScaledBasicChunk(sf_vec_size).layout, tuple(Tensor_Shape), order)  # type: ignore[no-any-return]
+    return tile_to_shape(BlockScaledBasicChunk(sf_vec_size).layout, tuple(Tensor_Shape), order)
 
 
 __getattr__, __all__ = stand_ins.names(

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/utils/blockscaled_layout.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.utils.blockscaled_layout``: layouts of scale factors of block-scaled MMAs; those of sm_100's operands in
 shared and tensor memory are not here yet.
 
@@ -11,22 +10,22 @@ from typing import Any
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.layout import Layout
 
-class make_smem_layout_sfa(Any):  # type: ignore[misc]
+class make_smem_layout_sfa(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_smem_layout_sfb(Any):  # type: ignore[misc]
+class make_smem_layout_sfb(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_tmem_layout_sfa(Any):  # type: ignore[misc]
+class make_tmem_layout_sfa(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_tmem_layout_sfb(Any):  # type: ignore[misc]
+class make_tmem_layout_sfb(Any):
     """Not here yet: using it is an error that says why."""
 
-class sm120_make_smem_layout_sfa(Any):  # type: ignore[misc]
+class sm120_make_smem_layout_sfa(Any):
     """Not here yet: using it is an error that says why."""
 
-class sm120_make_smem_layout_sfb(Any):  # type: ignore[misc]
+class sm120_make_smem_layout_sfb(Any):
     """Not here yet: using it is an error that says why."""
 
 @dataclass(frozen=True)

@@ -108,10 +108,8 @@ class GroupedGemmTileSchedulerHelper:
 
     def __new_from_mlir_values__(self, values: list[Value]) -> GroupedGemmTileSchedulerHelper:
         state = GroupedGemmGroupSearchState(*map(wrap, values))
-        return GroupedGemmTileSchedulerHelper(
-            # The shape is that of the helper that this one follows.
-            self.group_count, self.tile_sched_params, self.cluster_tile_shape_mnk, state  # type: ignore[arg-type]
-        )
+        m, n, k = self.cluster_tile_shape_mnk
+        return GroupedGemmTileSchedulerHelper(self.group_count, self.tile_sched_params, (m, n, k), state)
 
 
 @jit
@@ -173,8 +171,9 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
             params, grid_dim[2], z, (x % a, y % b, 0), 0, helper, problem_shape_mnkl
         )
 
-    # Another kind of tile, as documented.
-    def get_current_work(self, *, loc: Any = None, ip: Any = None) -> GroupedWorkTileInfo:  # type: ignore[override]
+    def get_current_work(  # type: ignore[override]  # another kind of tile, as documented
+        self, *, loc: Any = None, ip: Any = None
+    ) -> GroupedWorkTileInfo:
         """The tile that is this block's turn."""
         plain = super().get_current_work()
         found = self.helper.delinearize_z((*self.cta_id_in_cluster[:2], plain.tile_idx[2]), self.problem_shape_mnkl)
@@ -182,8 +181,9 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
         valid = valid & self.helper.search_state.found
         return GroupedWorkTileInfo(plain.tile_idx, valid, found)
 
-    # Another kind of tile, as documented.
-    def initial_work_tile_info(self, *, loc: Any = None, ip: Any = None) -> GroupedWorkTileInfo:  # type: ignore[override]
+    def initial_work_tile_info(  # type: ignore[override]  # another kind of tile, as documented
+        self, *, loc: Any = None, ip: Any = None
+    ) -> GroupedWorkTileInfo:
         """The first tile of this block."""
         return self.get_current_work()
 
@@ -204,7 +204,7 @@ class StaticPersistentRuntimeTileScheduler(StaticPersistentTileScheduler):
     in number are neighbours."""
 
     @staticmethod
-    def create(  # type: ignore[override]  # other parameters, as documented
+    def create(
         params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, inner_mode: int = 1, *,
         loc: Any = None, ip: Any = None,
     ) -> StaticPersistentTileScheduler:  # fmt: skip

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/utils/hopper_helpers.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.utils.hopper_helpers``: the older name of :mod:`tilewright.utils.sm90`."""
 
 from tilewright.utils.sm90 import compute_tile_shape_or_override as compute_tile_shape_or_override

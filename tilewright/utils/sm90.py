@@ -132,7 +132,7 @@ def compute_tile_shape_or_override(
     (128, 32)
     """
     if epi_tile_override is not None:
-        return epi_tile_override  # type: ignore[no-any-return]
+        return epi_tile_override
     m, n = int(size(tile_shape_mnk[0])), int(size(tile_shape_mnk[1]))
     if is_cooperative:
         return min(128, m), math.gcd(min(32, n), n)

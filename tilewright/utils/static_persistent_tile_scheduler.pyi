@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/utils/static_persistent_tile_scheduler.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.utils.static_persistent_tile_scheduler``: the older module of what ``cutlass.utils`` has for tiles."""
 
 from tilewright.utils.tile_scheduler import PersistentTileSchedulerParams as PersistentTileSchedulerParams

@@ -27,7 +27,7 @@ def without_swizzle(layout: ComposedLayout) -> AnyLayout:
     (2,2):(1,2)
     """
     if isinstance(layout.offset, int) and layout.offset == 0:
-        return layout.outer  # type: ignore[no-any-return]
+        return layout.outer  # type: ignore[no-any-return]  # a layout, where nothing is added
     return ComposedLayout(_unchanged, layout.offset, layout.outer)
 
 

@@ -86,13 +86,13 @@ def _tensor(tensor: Any) -> Any:
 
 def _layout(tensor: Any) -> AnyLayout:
     """The layout with numbers in place of extents that compiled functions take at run time."""
-    layout = tensor.layout
+    layout: AnyLayout = tensor.layout
     array = getattr(tensor, "array", None)
     if array is not None and isinstance(layout, Layout) and not (is_static(layout.shape) and is_static(layout.stride)):
         layout = Layout(tuple(array.shape), tuple(array.stride))
     if not layout.is_static():
         raise ArgumentError(f"cannot draw the tensor {tensor}: its extents are known only when the kernel runs")
-    return layout  # type: ignore[no-any-return]
+    return layout
 
 
 def _number(tensor: Any, layout: AnyLayout, index: int) -> Any:

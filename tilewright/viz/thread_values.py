@@ -97,13 +97,13 @@ def tiled_mma_figure(
     """
     names = ("tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled")
     a, b, c = _attributes(tiled_mma, names)
-    single = tuple(getattr(tiled_mma, name.removesuffix("_tiled"), None) for name in names)
-    atoms = None if None in single else single
-    own = tuple(int(tiled_mma.get_tile_size(mode)) for mode in range(3))
+    one_a, one_b, one_c = (getattr(tiled_mma, name.removesuffix("_tiled"), None) for name in names)
+    atoms = None if one_a is None or one_b is None or one_c is None else (one_a, one_b, one_c)
+    m, n, k = (int(tiled_mma.get_tile_size(mode)) for mode in range(3))
+    own = (m, n, k)
     shown = own if tile_mnk is None else extents_of_tile(tile_mnk)
     title = f"tiled MMA of {_name(tiled_mma)}: {_sides(own)} on {_sides(shown)}"
-    # mypy does not see that there are three of each.
-    return mma_figure(a, b, c, own, title=title, shown=shown, thread=thread, color_by=color_by, atoms=atoms)  # type: ignore[arg-type]
+    return mma_figure(a, b, c, own, title=title, shown=shown, thread=thread, color_by=color_by, atoms=atoms)
 
 
 def copy_atom_figure(

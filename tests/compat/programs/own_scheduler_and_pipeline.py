@@ -24,7 +24,7 @@ from cutlass.pipeline import (
 )
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "helpers"))
-from rows_scheduler import RowsParams, RowsScheduler  # noqa: E402
+from rows_scheduler import RowsParams, RowsScheduler
 
 
 @dataclass(frozen=True)

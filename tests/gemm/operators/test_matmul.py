@@ -126,7 +126,7 @@ x, y = np.ones((8, 16), np.float16), np.ones((16, 8), np.float16)
 )
 def test_errors_come_before_anything_runs(call: object, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        call()  # type: ignore[operator]
+        call()
 
 
 @pytest.mark.parametrize("same", [False, True])
@@ -168,8 +168,8 @@ JaxArray.__module__ = "jaxlib.fake"
 
 def test_jax_arrays_are_read_and_made_but_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("jax.numpy")
-    module.zeros = lambda shape, dtype, device: np.zeros(shape, dtype).view(JaxArray)  # type: ignore[attr-defined]
-    module.broadcast_to = np.broadcast_to  # type: ignore[attr-defined]
+    module.zeros = lambda shape, dtype, device: np.zeros(shape, dtype).view(JaxArray)
+    module.broadcast_to = np.broadcast_to
     monkeypatch.setitem(sys.modules, "jax.numpy", module)
     a, b = integers(0, 2, 3, 5, 16), integers(1, 16, 8)
     d = matmul(a.view(JaxArray), b.view(JaxArray))
@@ -227,7 +227,7 @@ def test_kept_workspaces_do_not_come_from_pytorch(monkeypatch: pytest.MonkeyPatc
         assert torch.equal(found.double(), a.double() @ b.double())
     assert prepared.WORKSPACES.buffers and not made
     machine = types.SimpleNamespace(zeros=lambda *what: what)
-    zeros = prepared.zeros_apart(machine, types.SimpleNamespace(device="cuda:1", source=a))  # type: ignore[arg-type]
+    zeros = prepared.zeros_apart(machine, types.SimpleNamespace(device="cuda:1", source=a))
     assert zeros(7, Int32) == (7, np.dtype(np.int32), "cuda:1") and not made
 
 

@@ -98,7 +98,7 @@ def test_candidates_are_the_models_best_and_can_be_written_down() -> None:
         assert again == way and again.entry.config == way.entry.config
         plan = way.decomposition((512, 512, 1024, 1), 132, 232448)
         assert (plan == "data_parallel") == (way.shares is None)
-        assert way.shares is None or (plan.sk_tiles, plan.sk_blocks) == way.shares  # type: ignore[union-attr]
+        assert way.shares is None or (plan.sk_tiles, plan.sk_blocks) == way.shares
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_mistakes(remembered: Path) -> None:
         ((512, 512, 512), {"dtype": "complex64"}, "complex64"), ((512, 512, 512), {"candidates": 0}, "candidates"),
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=message):
-            tune(shape, progress=False, **words)  # type: ignore[arg-type]
+            tune(shape, progress=False, **words)
     with pytest.raises(MachineError, match="exit code 7"):
         tune((512, 512, 512), progress=False, command=[sys.executable, "-c", "raise SystemExit(7)"])
 

@@ -17,9 +17,9 @@ def body(x: cute.Tensor, n: cutlass.Int32):
         unread = unread * 2.0
         chained = chained + step
         step = step + chained
-        last = x[i]  # noqa: F841
+        last = x[i]  # noqa: F841 - never read: what is tested
         if i > 3:
-            spare = total * 2.0  # noqa: F841
+            spare = total * 2.0  # noqa: F841 - never read: what is tested
     for _ in range(n):
         unread += 1.0
     x[0] = total

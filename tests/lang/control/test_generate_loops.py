@@ -26,7 +26,7 @@ def run(body: Any, *numbers: int) -> list[int]:
 
     out = np.zeros(8, np.int32)
     host(out, *numbers)
-    return out.tolist()  # type: ignore[no-any-return]
+    return out.tolist()
 
 
 def test_a_loop_without_values() -> None:
@@ -41,7 +41,7 @@ def test_a_loop_without_values() -> None:
 def test_one_value_is_carried() -> None:
     def body(out: Any, a: Any, b: Any) -> None:
         total = None
-        for i, x, total in for_generate(0, b, 1, [a]):  # noqa: B007
+        for i, x, total in for_generate(0, b, 1, [a]):  # noqa: B007 - read after the loop
             yield_out([x + i])
         out[0] = total
 
@@ -51,7 +51,7 @@ def test_one_value_is_carried() -> None:
 
 def test_several_values_are_carried() -> None:
     def body(out: Any, a: Any, b: Any) -> None:
-        for _, (x, y), result in for_generate(0, b, iter_args=[a, cutlass.Int32(1)]):  # noqa: B007
+        for _, (x, y), result in for_generate(0, b, iter_args=[a, cutlass.Int32(1)]):  # noqa: B007 - read after the loop
             yield_out([y, x + y])
         out[0], out[1] = result
 
@@ -75,7 +75,7 @@ def test_while_loops() -> None:
 def test_loops_nest() -> None:
     def body(out: Any, a: Any, b: Any) -> None:
         for i in for_generate(a):
-            for j, x, total in for_generate(0, b, 1, [cutlass.Int32(0)]):  # noqa: B007
+            for j, x, total in for_generate(0, b, 1, [cutlass.Int32(0)]):  # noqa: B007 - read after the loop
                 yield_out([x + i * j])
             out[i] = total
             yield_out()

@@ -41,7 +41,7 @@ def element_behind_a_closure(n):
 
 def element_behind_a_lambda(n):
     box = [0]
-    put = lambda x: box.__setitem__(0, x)  # noqa: E731
+    put = lambda x: box.__setitem__(0, x)  # noqa: E731 - a lambda is what is tested
     if n > 0:
         put(5)
     return box[0]

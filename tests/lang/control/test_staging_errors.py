@@ -142,7 +142,7 @@ def test_use_of_a_variable_of_a_loop_body(staged):
 def test_use_before_assignment(staged):
     def program(n):
         if n > 3:
-            y = y + 1  # noqa: F821 # here
+            y = y + 1  # noqa: F821 - no such name: what is tested # here
         y = n
         return y
 
@@ -446,7 +446,7 @@ def test_variables_that_outlive_the_program(staged):
     def of_the_module_in_a_function(n):
         def count():
             global counted  # here
-            for counted in range(3):  # noqa: B007
+            for counted in range(3):  # noqa: B007 - a global target is what is tested
                 pass
 
         count()
@@ -545,7 +545,7 @@ def test_try(staged):
 
 def test_run_time_conditions_in_a_lambda_or_a_comprehension(staged):
     def in_a_lambda(n):
-        positive = lambda x: x if x > 0 else -x  # noqa: E731 # here
+        positive = lambda x: x if x > 0 else -x  # noqa: E731 - a lambda is what is tested # here
         return positive(n)
 
     def in_a_comprehension(n):

@@ -159,8 +159,11 @@ def test_host_arithmetic_is_that_of_the_machine():
 
     compiled = cute.compile(arithmetic, 1, 1, 1.0)
     f32 = np.float32
+
+    def wrap(v: int, to: type = np.int32) -> int:
+        return int(np.array(v & ((1 << 64) - 1), np.uint64).astype(to))
+
     for a, b, x in ((7, 3, 2.5), (-7, 3, 0.1), (2_000_000_011, -5, 1e-3), (-200, 7, 9.0)):
-        wrap = lambda v, t=np.int32: int(np.array(v & ((1 << 64) - 1), np.uint64).astype(t))  # noqa: E731
         expected = (
             a // b, a % b, wrap(a + b), wrap(a * b), wrap(a << 3), a >> 1, a & b, a | b, a ^ b, -a, ~a, abs(a), min(a,
             b), max(a, b), wrap(a, np.int8), wrap(a, np.uint8), a * b, float(f32(x) * f32(x)), float(f32(x) / f32(3)),

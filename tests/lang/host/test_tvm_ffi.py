@@ -155,7 +155,7 @@ def by_name(given: Device) -> None:
 
 
 @cute.jit
-def by_position(a: cute.Tensor, b: cute.Tensor, /, c: cutlass.Float32 = cutlass.Float32(1)) -> None:  # noqa: B008
+def by_position(a: cute.Tensor, b: cute.Tensor, /, c: cutlass.Float32 = cutlass.Float32(1)) -> None:  # noqa: B008 - immutable
     one_kernel(a, b, c).launch(grid=(1, 1, 1), block=(32, 1, 1))
 
 

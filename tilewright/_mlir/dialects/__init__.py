@@ -9,7 +9,7 @@ NAMES = (
     "_cute_ir", "_cute_nvgpu_ir", "arith", "builtin", "cf", "cuda", "cute", "cute_nvgpu", "func", "gpu", "llvm", "math",
     "memref", "nvgpu", "nvvm", "scf", "vector",
 )  # fmt: skip
-__all__ = list(NAMES)  # noqa: PLE0605 - names of a table
+__all__ = list(NAMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -23,7 +23,7 @@ from tilewright.ir.casts import cast
 from tilewright.ir.types import BOOL, I32, SCALARS, U32
 
 
-class Unknown(Exception):  # noqa: N818 - says what is not simulated
+class Unknown(Exception):
     """The simulator has no action for this opcode."""
 
 
@@ -267,8 +267,8 @@ def _lop3(step: Step) -> None:
 def _prmt(step: Step) -> None:
     step.only()
     words = [step.read(i, Kind(U32)) for i in (1, 2, 3)]
-    # `simulate` reads nothing of the op.
-    step.write(Permute().simulate(step.registers.lanes, None, words)[0], Kind(U32))  # type: ignore[arg-type]
+    (word,) = Permute().simulate(step.registers.lanes, None, words)  # type: ignore[arg-type]  # it reads nothing of the op
+    step.write(word, Kind(U32))
 
 
 @known("popc", "clz", "brev", "bfind")
@@ -401,8 +401,8 @@ def _shfl(step: Step) -> None:
     shuffle, lanes = Shuffle(step.modifiers[-1]), step.registers.lanes
     given = step.operands[0]
     value, offset, control, mask = step.read(1), *(step.read(i, Kind(I32)) for i in (2, 3, 4))
-    # `simulate` reads nothing of the op.
-    (moved,) = shuffle.simulate(lanes, SimpleNamespace(), [value, offset, mask, control])  # type: ignore[arg-type]
+    operands = [value, offset, mask, control]
+    (moved,) = shuffle.simulate(lanes, None, operands)  # type: ignore[arg-type]  # it reads nothing of the op
     target, *valid = given if isinstance(given, tuple) else (given,)
     step.registers.write(target, moved, step.kind, None)
     if valid:
@@ -421,8 +421,7 @@ def _vote(step: Step) -> None:
     kind = step.modifiers[-1]
     op = SimpleNamespace(result=SimpleNamespace(type=U32))
     operands = [step.read(1, Kind(BOOL)), step.read(2, Kind(I32))]
-    # `simulate` reads the attributes alone.
-    (found,) = Vote(kind).simulate(step.registers.lanes, op, operands)  # type: ignore[arg-type]
+    (found,) = Vote(kind).simulate(step.registers.lanes, op, operands)  # type: ignore[arg-type]  # it reads attrs alone
     step.write(found, Kind(U32) if kind == "ballot" else Kind(BOOL))
 
 
@@ -431,8 +430,8 @@ def _redux(step: Step) -> None:
     _whole_warp(step)
     step.only("sync", "add", "min", "max", "and", "or", "xor")
     operands = [step.read(1), step.read(2, Kind(I32))]
-    # `simulate` reads nothing of the op.
-    (found,) = Redux(step.modifiers[-1]).simulate(step.registers.lanes, SimpleNamespace(), operands)  # type: ignore[arg-type]
+    redux = Redux(step.modifiers[-1])
+    (found,) = redux.simulate(step.registers.lanes, None, operands)  # type: ignore[arg-type]  # it reads nothing of the op
     step.write(found)
 
 

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cute/arch/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute.arch``: indices of threads and blocks, synchronisation, warp exchange, atomics, single instructions."""
 
 from tilewright.base_dsl.arch import Arch as Arch

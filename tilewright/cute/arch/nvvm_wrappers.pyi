@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cute/arch/nvvm_wrappers.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute.arch.nvvm_wrappers``: the older module of names that ``cute.arch`` has."""
 
 from tilewright.cute.arch import *

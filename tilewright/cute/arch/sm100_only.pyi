@@ -1,25 +1,24 @@
 # Made by `python tools/stubs.py` from tilewright/cute/arch/sm100_only.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """Tensor memory: how much there is; its instructions are not here yet."""
 
 from typing import Any
 
-class alloc_tmem(Any):  # type: ignore[misc]
+class alloc_tmem(Any):
     """Not here yet: using it is an error that says why."""
 
-class dealloc_tmem(Any):  # type: ignore[misc]
+class dealloc_tmem(Any):
     """Not here yet: using it is an error that says why."""
 
-class fence_view_async_tmem_load(Any):  # type: ignore[misc]
+class fence_view_async_tmem_load(Any):
     """Not here yet: using it is an error that says why."""
 
-class fence_view_async_tmem_store(Any):  # type: ignore[misc]
+class fence_view_async_tmem_store(Any):
     """Not here yet: using it is an error that says why."""
 
-class relinquish_tmem_alloc_permit(Any):  # type: ignore[misc]
+class relinquish_tmem_alloc_permit(Any):
     """Not here yet: using it is an error that says why."""
 
-class retrieve_tmem_ptr(Any):  # type: ignore[misc]
+class retrieve_tmem_ptr(Any):
     """Not here yet: using it is an error that says why."""
 
 def get_max_tmem_alloc_cols(compute_capability: str) -> int:

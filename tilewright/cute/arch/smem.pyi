@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cute/arch/smem.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute.arch.smem``: the older module of what ``cute.arch`` has for shared memory."""
 
 from tilewright.lang.device.clusters import map_dsmem_ptr as map_dsmem_ptr

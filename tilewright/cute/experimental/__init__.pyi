@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cute/experimental/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute.experimental``: kernels whose copies leave out by themselves what lies outside the arguments.
 
 Tensor arguments of an ``@experimental.kernel`` remember the coordinates of their elements through divisions, tiles and

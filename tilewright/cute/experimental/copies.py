@@ -44,7 +44,7 @@ def partition(
     """
     tiles = zipped_divide(tensor, tiler)  # (tile, rest)
     of_threads = tiles.through(lambda layout: make_layout(composition(layout[0], layout_tv), layout[1]))
-    return of_threads[(thr_idx, None), None]  # type: ignore[no-any-return]
+    return of_threads[(thr_idx, None), None]
 
 
 def copy(

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cute/nvgpu/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute.nvgpu``: the operations of NVIDIA GPUs, by architecture level."""
 
 from tilewright.cute.nvgpu import common as common

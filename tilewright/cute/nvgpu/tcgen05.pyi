@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/cute/nvgpu/tcgen05.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Enumerations and layouts are here, instructions not yet."""
 
 from enum import Enum
@@ -8,124 +7,124 @@ from tilewright.cute.nvgpu.common import OperandMajorMode as OperandMajorMode
 from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind as SmemLayoutAtomKind
 from tilewright.cute.nvgpu.warpgroup import make_smem_layout_atom as make_smem_layout_atom
 
-class Cp128x128bOp(Any):  # type: ignore[misc]
+class Cp128x128bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class Cp128x256bOp(Any):  # type: ignore[misc]
+class Cp128x256bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class Cp2x64x128b0123Op(Any):  # type: ignore[misc]
+class Cp2x64x128b0123Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class Cp2x64x128b0213Op(Any):  # type: ignore[misc]
+class Cp2x64x128b0213Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class Cp4x256bOp(Any):  # type: ignore[misc]
+class Cp4x256bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class Cp4x32x128bOp(Any):  # type: ignore[misc]
+class Cp4x32x128bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class Ld16x128bOp(Any):  # type: ignore[misc]
+class Ld16x128bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class Ld16x256bOp(Any):  # type: ignore[misc]
+class Ld16x256bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class Ld16x32bx2Op(Any):  # type: ignore[misc]
+class Ld16x32bx2Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class Ld16x64bOp(Any):  # type: ignore[misc]
+class Ld16x64bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class Ld32x32bOp(Any):  # type: ignore[misc]
+class Ld32x32bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class LdRed16x32bx2Op(Any):  # type: ignore[misc]
+class LdRed16x32bx2Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class LdRed32x32bOp(Any):  # type: ignore[misc]
+class LdRed32x32bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class MmaF16BF16Op(Any):  # type: ignore[misc]
+class MmaF16BF16Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class MmaF16BF16SparseOp(Any):  # type: ignore[misc]
+class MmaF16BF16SparseOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class MmaFP8Op(Any):  # type: ignore[misc]
+class MmaFP8Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class MmaI8Op(Any):  # type: ignore[misc]
+class MmaI8Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class MmaMXF4NVF4Op(Any):  # type: ignore[misc]
+class MmaMXF4NVF4Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class MmaMXF4Op(Any):  # type: ignore[misc]
+class MmaMXF4Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class MmaMXF8Op(Any):  # type: ignore[misc]
+class MmaMXF8Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class MmaTF32Op(Any):  # type: ignore[misc]
+class MmaTF32Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class SM103MmaMXF4NVF4Op(Any):  # type: ignore[misc]
+class SM103MmaMXF4NVF4Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class SM103MmaMXF4Op(Any):  # type: ignore[misc]
+class SM103MmaMXF4Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class St16x128bOp(Any):  # type: ignore[misc]
+class St16x128bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class St16x256bOp(Any):  # type: ignore[misc]
+class St16x256bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class St16x32bx2Op(Any):  # type: ignore[misc]
+class St16x32bx2Op(Any):
     """Not here yet: using it is an error that says why."""
 
-class St16x64bOp(Any):  # type: ignore[misc]
+class St16x64bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class St32x32bOp(Any):  # type: ignore[misc]
+class St32x32bOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class TmemLoadRedOp(Any):  # type: ignore[misc]
+class TmemLoadRedOp(Any):
     """Not here yet: using it is an error that says why."""
 
-class commit(Any):  # type: ignore[misc]
+class commit(Any):
     """Not here yet: using it is an error that says why."""
 
-class copy(Any):  # type: ignore[misc]
+class copy(Any):
     """Not here yet: using it is an error that says why."""
 
-class find_tmem_tensor_col_offset(Any):  # type: ignore[misc]
+class find_tmem_tensor_col_offset(Any):
     """Not here yet: using it is an error that says why."""
 
-class get_s2t_smem_desc_tensor(Any):  # type: ignore[misc]
+class get_s2t_smem_desc_tensor(Any):
     """Not here yet: using it is an error that says why."""
 
-class get_tmem_copy_properties(Any):  # type: ignore[misc]
+class get_tmem_copy_properties(Any):
     """Not here yet: using it is an error that says why."""
 
-class is_tmem_load(Any):  # type: ignore[misc]
+class is_tmem_load(Any):
     """Not here yet: using it is an error that says why."""
 
-class is_tmem_store(Any):  # type: ignore[misc]
+class is_tmem_store(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_s2t_copy(Any):  # type: ignore[misc]
+class make_s2t_copy(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_tmem_copy(Any):  # type: ignore[misc]
+class make_tmem_copy(Any):
     """Not here yet: using it is an error that says why."""
 
-class make_umma_smem_desc(Any):  # type: ignore[misc]
+class make_umma_smem_desc(Any):
     """Not here yet: using it is an error that says why."""
 
-class mma(Any):  # type: ignore[misc]
+class mma(Any):
     """Not here yet: using it is an error that says why."""
 
 class CtaGroup(Enum):

@@ -102,10 +102,10 @@ def _atom(op: Any, types: tuple[ScalarType, ScalarType, ScalarType], majors: tup
     for name, major in zip(("a_major_mode", "b_major_mode"), majors, strict=True):
         if not isinstance(major, OperandMajorMode):
             raise ConstraintError(f"{type(op).__name__}: {name} is an OperandMajorMode, not {major!r}")
-    names = tuple("K" if m is OperandMajorMode.K else "MN" for m in majors)
+    a_major, b_major = ("K" if m is OperandMajorMode.K else "MN" for m in majors)
     source = "SS" if op.a_src is OperandSource.SMEM else "RS"
-    # mypy does not see that there are three numbers.
-    return check_known(WgmmaAtom(tuple(shape), *types, source, names, **more))  # type: ignore[arg-type]
+    m, n, k = shape
+    return check_known(WgmmaAtom((m, n, k), *types, source, (a_major, b_major), **more))
 
 
 def _need(op: Any, name: str, given: Any, known: tuple[ScalarType, ...]) -> ScalarType:

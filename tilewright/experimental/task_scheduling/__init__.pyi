@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/experimental/task_scheduling/__init__.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cutlass.experimental.task_scheduling``: enumerations; tasks and their resources are not here yet."""
 
 from tilewright.experimental.task_scheduling import enums as enums

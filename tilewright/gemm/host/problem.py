@@ -169,7 +169,7 @@ class Problem:
                     one_by_one(x) if each else x for x, each in zip(found, by_index, strict=True)
                 )
             known[transposed, dtype, whole] = found
-        return found  # type: ignore[return-value]  # four of them
+        return found
 
     def transposed(self) -> Problem:
         """D^T = f(B^T A^T, C^T)."""

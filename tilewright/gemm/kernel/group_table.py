@@ -43,7 +43,7 @@ def matrices(table: cute.Tensor, problem: Any, config: AnyConfig) -> tuple[Any, 
     """A (M, K), B (N, K), C and D (M, N) of a problem."""
     m, n, k = (table[problem, EXTENT + mode].to(Int32) for mode in (0, 1, 2))
     shapes = (((m, k), config.a), ((n, k), config.b), ((m, n), config.c), ((m, n), config.c))
-    return tuple(  # type: ignore[return-value]  # four of them
+    return tuple(
         matrix(table[problem, ADDRESS + i], table[problem, PITCH + i].to(Int32), shape, operand)
         for i, (shape, operand) in enumerate(shapes)
     )

@@ -104,8 +104,7 @@ class SmallMGemm:
         dtype, groups = self.config.a.dtype, self.groups
         a = cute.make_layout(((2, 2, 2), 1, (2, steps)), stride=((1, VECTOR, 2), 0, (4, 2 * VECTOR)))
         b = cute.make_layout(((2, 2), groups, (2, steps)), stride=((1, 2), VECTOR, (4, groups * VECTOR)))
-        # mypy does not see that there are two of them.
-        return tuple(cute.make_rmem_tensor(layout, dtype) for layout in (a, b))  # type: ignore[return-value]
+        return cute.make_rmem_tensor(a, dtype), cute.make_rmem_tensor(b, dtype)
 
     def load(self, row: Any, k: Any, fragment: Any, at: int) -> None:
         """16 bytes of a row from ``k`` on into the registers from ``at`` on."""

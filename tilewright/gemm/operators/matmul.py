@@ -261,8 +261,8 @@ class Request:
             return None, False
         if tuple(x.shape) != seen.shape:
             raise ArgumentError(f"{name} must have the shape of the result, {seen.shape}, not {tuple(x.shape)}")
-        # Where out_dtype is given, the entry is not looked at.
-        if name == "out" and self.out_dtype is not None and array_of(x).dtype is not self.result_dtype(None):  # type: ignore[arg-type]
+        asked = None if self.out_dtype is None else numeric_class(self.out_dtype)
+        if name == "out" and asked is not None and array_of(x).dtype is not asked:
             raise ArgumentError(f"out is {array_of(x).dtype}, and out_dtype {self.out_dtype}: give one of them")
         view = view_of(x, seen.stack)
         return (view, False) if view is not None else (x.reshape(seen.stack), True)

@@ -53,7 +53,7 @@ class Candidate:
             if name not in known or not same_kind(known[name], value):
                 raise ArgumentError(f"kernel {self.kernel} has no size with {name} = {value!r}")
         # The size holds names and values of fields.
-        config: AnyConfig = replace(entry.config, **dict(self.size))  # type: ignore[arg-type]
+        config: AnyConfig = replace(entry.config, **dict(self.size))
         config.check()
         return entry.only(config)
 

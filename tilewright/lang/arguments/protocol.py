@@ -117,7 +117,7 @@ class Protocol(Argument):
         if place % kind.align:
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{place:#x}")
         found: Any = make_ptr(self.template.dtype, place, AddressSpace(kind.space.value), kind.align)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _read_array(self, value: Any) -> list[Any]:
         """A plain array for a parameter that was compiled with a tensor: it must be what the tensor's layout says."""

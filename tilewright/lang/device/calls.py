@@ -21,7 +21,7 @@ def operand(x: Any) -> Value:
         return x
     if isinstance(x, Pointer):
         return x.value()
-    return as_numeric(x).ir_value()  # type: ignore[no-any-return]
+    return as_numeric(x).ir_value()
 
 
 def i32(x: Any) -> Value:

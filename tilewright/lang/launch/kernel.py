@@ -184,16 +184,22 @@ def _attributes(asked: dict[str, Any], name: str) -> tuple[str, ...]:
 
 def _most_threads(asked: Any, block: tuple[int | None, ...], name: str) -> int | None:
     """The bound on the threads of a block that the kernel is compiled for."""
-    threads = None if None in block else math.prod(block)  # type: ignore[arg-type]  # no None in it
+    threads = _product(block)
     if asked is None:
         return threads
     extents = [_known(x) for x in asked] if isinstance(asked, (tuple, list)) else [_known(asked)]
-    # mypy does not see that None is excluded.
-    if None in extents or not 1 <= (most := math.prod(extents)) <= MOST_THREADS:  # type: ignore[arg-type]
+    most = _product(extents)
+    if most is None or not 1 <= most <= MOST_THREADS:
         raise fail(f"launch of {name}: max_number_threads={asked!r}; ints whose product is 1 to {MOST_THREADS}")
     if threads is not None and threads > most:
         raise fail(f"launch of {name}: a block of {threads} threads, but max_number_threads={asked!r}")
     return most if threads is None else threads
+
+
+def _product(extents: Sequence[int | None]) -> int | None:
+    """None where an extent is known only when the kernel is launched."""
+    known = [n for n in extents if n is not None]
+    return math.prod(known) if len(known) == len(extents) else None
 
 
 def _check_cluster(known: dict[str, tuple[int | None, ...]], attributes: tuple[str, ...], name: str) -> None:
@@ -213,7 +219,7 @@ def _smem(smem: Any, needed: int, name: str) -> Value:
         raise fail(f"launch of {name}: smem = {smem!r} is no number of bytes")
     known = _known(smem)
     if known is None:
-        return Int32(smem).ir_value()  # type: ignore[no-any-return]
+        return Int32(smem).ir_value()
     size = max(known, needed)
     if size > MOST_SMEM:
         raise fail(f"launch of {name}: {size} bytes of shared memory; a block has {MOST_SMEM} at most")
@@ -223,7 +229,7 @@ def _smem(smem: Any, needed: int, name: str) -> Value:
 def _stream(stream: Any) -> Value:
     values = getattr(stream, "__extract_mlir_values__", None)
     if values is not None:
-        return values()[0]  # type: ignore[no-any-return]
+        return values()[0]
     handle = stream_handle(stream)
     if handle is None:
         raise fail(f"launch: {stream!r} is no CUDA stream")

@@ -326,7 +326,7 @@ class Integer(Numeric, RuntimeInt, IntegerOperators):
         return made.learn(self.facts) if values[0] is self.value else made
 
     def __invert__(self) -> Self:
-        return operators.unary("not", self)  # type: ignore[no-any-return]
+        return operators.unary("not", self)
 
 
 _install(Integer, BITWISE)

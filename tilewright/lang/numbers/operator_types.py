@@ -33,7 +33,8 @@ Narrow = Boolean | Int8 | Int16 | Int32 | Uint8 | Uint16 | Uint32
 Wide = Int64 | Uint64
 F = TypeVar("F", bound=Float)
 
-# Ignored as `misc`: a self type is a class that these operators are put into, which is no subclass of this one.
+# mypy does not report `misc` here (pyproject.toml): a self type is a class that these operators are put into, which is
+# no subclass of this one.
 
 
 class NumericOperators:
@@ -41,17 +42,17 @@ class NumericOperators:
     Two numerics of different types meet in a type that depends on both: Any here."""
 
     @overload
-    def __add__(self: Boolean, other: Boolean | int) -> Int32: ...  # type: ignore[misc]
+    def __add__(self: Boolean, other: Boolean | int) -> Int32: ...
     @overload
-    def __add__(self: Storage, other: Storage | float | Integer) -> Float32: ...  # type: ignore[misc]
+    def __add__(self: Storage, other: Storage | float | Integer) -> Float32: ...
     @overload
-    def __add__(self: F, other: float | Integer) -> F: ...  # type: ignore[misc]
+    def __add__(self: F, other: float | Integer) -> F: ...
     @overload
     def __add__(self, other: Self | int) -> Self: ...
     @overload
-    def __add__(self: Integer, other: float) -> Float32: ...  # type: ignore[misc]
+    def __add__(self: Integer, other: float) -> Float32: ...
     @overload
-    def __add__(self: Integer, other: F) -> F: ...  # type: ignore[misc]
+    def __add__(self: Integer, other: F) -> F: ...
     @overload
     def __add__(self, other: Any) -> Any: ...
     def __add__(self, other: Any) -> Any:
@@ -61,17 +62,17 @@ class NumericOperators:
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __add__
 
     @overload
-    def __truediv__(self: Wide, other: Integer | int) -> Float64: ...  # type: ignore[misc]
+    def __truediv__(self: Wide, other: Integer | int) -> Float64: ...
     @overload
-    def __truediv__(self: Wide, other: float) -> Float32: ...  # type: ignore[misc]
+    def __truediv__(self: Wide, other: float) -> Float32: ...
     @overload
-    def __truediv__(self: Narrow, other: Narrow | float) -> Float32: ...  # type: ignore[misc]
+    def __truediv__(self: Narrow, other: Narrow | float) -> Float32: ...
     @overload
-    def __truediv__(self: Narrow, other: Wide) -> Float64: ...  # type: ignore[misc]
+    def __truediv__(self: Narrow, other: Wide) -> Float64: ...
     @overload
-    def __truediv__(self: Storage, other: Storage | float | Integer) -> Float32: ...  # type: ignore[misc]
+    def __truediv__(self: Storage, other: Storage | float | Integer) -> Float32: ...
     @overload
-    def __truediv__(self: F, other: float | Integer) -> F: ...  # type: ignore[misc]
+    def __truediv__(self: F, other: float | Integer) -> F: ...
     @overload
     def __truediv__(self, other: Self) -> Self: ...
     @overload
@@ -82,9 +83,9 @@ class NumericOperators:
     __rtruediv__ = __truediv__
 
     @overload
-    def __neg__(self: Boolean) -> Int32: ...  # type: ignore[misc]
+    def __neg__(self: Boolean) -> Int32: ...
     @overload
-    def __neg__(self: Storage) -> Float32: ...  # type: ignore[misc]
+    def __neg__(self: Storage) -> Float32: ...
     @overload
     def __neg__(self) -> Self: ...
     def __neg__(self) -> Any:
@@ -108,20 +109,20 @@ class IntegerOperators:
     """The bitwise operators, which integers alone have; of Booleans they are the logical ones."""
 
     @overload
-    def __and__(self: Boolean, other: Boolean | bool) -> Boolean: ...  # type: ignore[misc]
+    def __and__(self: Boolean, other: Boolean | bool) -> Boolean: ...
     @overload
-    def __and__(self: Boolean, other: int) -> Int32: ...  # type: ignore[misc]
+    def __and__(self: Boolean, other: int) -> Int32: ...
     @overload
     def __and__(self, other: Self | int) -> Self: ...
     @overload
-    def __and__(self, other: Integer) -> Any: ...  # type: ignore[overload-cannot-match]  # the last resort
+    def __and__(self, other: Integer) -> Any: ...  # the last resort
     def __and__(self, other: Any) -> Any:
         raise NotImplementedError
 
     __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __and__
 
     @overload
-    def __lshift__(self: Boolean, other: Integer | int) -> Int32: ...  # type: ignore[misc]
+    def __lshift__(self: Boolean, other: Integer | int) -> Int32: ...
     @overload
     def __lshift__(self, other: Integer | int) -> Self: ...
     def __lshift__(self, other: Any) -> Any:

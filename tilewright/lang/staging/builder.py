@@ -23,7 +23,7 @@ class StagingBuilder(Builder):
         self.block_shape = block_shape
 
     @property
-    def loc(self) -> Location | None:  # type: ignore[override]  # a place that is set, or else where the user is
+    def loc(self) -> Location | None:
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:  # every op asks: the look-up of `counts_as_user` is written out
             code = frame.f_code

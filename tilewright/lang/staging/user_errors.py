@@ -103,7 +103,7 @@ def _keywords_of(function: str) -> Iterable[str]:
             found = getattr(found, attribute, None)
         code = getattr(found, "__code__", None)
         if code is not None and found.__module__ == name:
-            return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # type: ignore[no-any-return]
+            return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return ()
 
 

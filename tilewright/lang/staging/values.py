@@ -223,7 +223,7 @@ class Protocol(Spec):
         for i, (want, v) in enumerate(zip(self.type_list, value.__extract_mlir_values__(), strict=False)):
             if _same_but_for_alignment(want, v.type):
                 # Types that differ in their alignment alone are those of pointers.
-                self.type_list[i] = PtrType(want.elem, want.space, math.gcd(want.align, v.type.align))  # type: ignore
+                self.type_list[i] = PtrType(want.elem, want.space, math.gcd(want.align, v.type.align))
         return not same_static((static_part(self.template), self.type_list), before)
 
     def rebuild(self, values: Values) -> Any:

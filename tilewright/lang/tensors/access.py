@@ -174,7 +174,7 @@ def _chunks(pointer: Pointer, where: Sequence[Place]) -> Iterator[tuple[Pointer,
 def load_memory(pointer: Pointer, where: Sequence[Place]) -> Value:
     """All elements as one vector, in the order of ``where``."""
     if is_packed(pointer.dtype):
-        return pointer.load_places(where)  # type: ignore[attr-defined,no-any-return]  # PackedPointer's
+        return pointer.load_places(where)  # type: ignore[attr-defined]  # PackedPointer's
     builder = Builder.current()
     parts, order = [], []
     for at, offset, members in _chunks(pointer, where):
@@ -188,7 +188,7 @@ def load_memory(pointer: Pointer, where: Sequence[Place]) -> Value:
 def store_memory(pointer: Pointer, where: Sequence[Place], value: Value) -> None:
     """Write the elements of the vector ``value`` to ``where``."""
     if is_packed(pointer.dtype):
-        return pointer.store_places(where, value)  # type: ignore[attr-defined,no-any-return]  # PackedPointer's
+        return pointer.store_places(where, value)  # type: ignore[attr-defined]  # PackedPointer's
     builder = Builder.current()
     assert isinstance(value.type, VecType)
     for at, offset, members in _chunks(pointer, where):

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/lang/tensors/layout_functions.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """The functions of :mod:`tilewright.layout` on tensors, too, and with ``loc`` and ``ip``, as documented functions have.
 
 Their parameters and texts are those of their namesakes. Type checkers read ``layout_functions.pyi``, which

@@ -1,5 +1,4 @@
 # Made by `python tools/stubs.py` from tilewright/lang/tensors/math.py; do not edit.
-# ruff: noqa: E501, F401, F403, I001, UP
 """``cute.math``: elementary functions of numerics, TensorSSAs and Python numbers.
 
 ``fastmath=True`` allows the approximate hardware instructions. Integers compute in Float32; the 8-bit floats and

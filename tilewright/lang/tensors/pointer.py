@@ -46,7 +46,7 @@ _SPACES: dict[AddressSpace, MemSpace] = {
 
 
 def element_bytes(dtype: Any) -> int:
-    return dtype.ir_type.bytes  # type: ignore[no-any-return]
+    return dtype.ir_type.bytes
 
 
 def element_bits(dtype: Any) -> int:
@@ -61,7 +61,7 @@ def is_packed(dtype: Any) -> bool:
 
 def storage(dtype: Any) -> ScalarType:
     """What pointers to elements of ``dtype`` point to in the IR."""
-    return U8 if is_packed(dtype) else dtype.ir_type  # type: ignore[no-any-return]
+    return U8 if is_packed(dtype) else dtype.ir_type
 
 
 def pointer_to(dtype: Any, base: Value, wide: bool = False) -> Pointer:
@@ -311,7 +311,7 @@ class HostPointer(Pointer):
     def _with(self, **changes: Any) -> Pointer:
         made: Any = super()._with(**changes)
         made._kind, made.on_cpu = self._kind, self.on_cpu
-        return made  # type: ignore[no-any-return]
+        return made
 
     @property
     def _type(self) -> PtrType:
@@ -486,7 +486,7 @@ def _recast(ptr: Any, dtype: Any) -> Pointer:
         under: Pointer = ptr.bytes()
         return _packed(under, dtype) if is_packed(dtype) else _recast(under, dtype)
     if dtype is ptr.dtype:
-        return ptr  # type: ignore[no-any-return]
+        return ptr
     old, new = element_bytes(ptr.dtype), element_bytes(dtype)
     const_bytes = ptr.const * old
     pending = unwrap(ptr.pending)
@@ -496,5 +496,5 @@ def _recast(ptr: Any, dtype: Any) -> Pointer:
         raise ConstraintError(f"recast_ptr: {ptr} is not known to be aligned to {dtype} ({new} bytes)")
     kind = ptr._type
     # The base of a pointer in a kernel is a value.
-    base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))  # type: ignore[arg-type]
+    base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))
     return Pointer(base, dtype, const_bytes // new, pending, ptr.swizzle, ptr.wide, ptr.of_layout)

@@ -125,7 +125,7 @@ class Tensor(Drawn):
         found = getattr(self.engine, "memspace", None)
         if found is None:
             raise ConstraintError(f"{self} is a coordinate tensor: it lies in no memory")
-        return found  # type: ignore[no-any-return]
+        return found
 
     @property
     def is_coordinate(self) -> bool:

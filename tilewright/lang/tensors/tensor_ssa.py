@@ -321,7 +321,7 @@ def _start(init: Any, dtype: Any, kind: str) -> Value | None:
         return None
     if number.is_static and number.value == 0 and kind == "add":
         return None
-    return dtype(number).ir_value()  # type: ignore[no-any-return]
+    return dtype(number).ir_value()
 
 
 def _as_vector(result: Value, count: int) -> Value:

@@ -167,7 +167,7 @@ def _operand(value: Any) -> Value:
     if isinstance(value, Pointer):
         return value.value()
     number = as_numeric(value)
-    return _printable(number).ir_value()  # type: ignore[no-any-return]
+    return _printable(number).ir_value()
 
 
 def _number(value: Any) -> Any:

@@ -60,7 +60,7 @@ class ShadowLanes:
         self._write(pointer, undefined(values), self._both(mask))
 
     def move(self, *repetitions: Any) -> None:
-        move_each(self, *repetitions)  # type: ignore[arg-type]  # all that it asks of lanes is here
+        move_each(self, *repetitions)
 
     def defer(self, agent: str, effect: Callable[[], None]) -> None:
         effect()

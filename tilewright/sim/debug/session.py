@@ -129,7 +129,7 @@ class Session:
             self._act()
         except _Abandoned:
             return
-        except BaseException as error:  # noqa: BLE001 - raised again where the session waits
+        except BaseException as error:
             self._told.put(error)
         else:
             self._told.put(None)

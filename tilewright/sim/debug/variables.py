@@ -23,7 +23,7 @@ from tilewright.sim.steps import STEPS
 from tilewright.sim.values import Ptr
 
 
-class Missing(Exception):  # noqa: N818 - says why a value cannot be shown
+class Missing(Exception):
     """The machine does not hold the value here."""
 
 

@@ -17,7 +17,7 @@ Agent = tuple[int, int]
 """A warp ``(number, -1)``, or an asynchronous copy ``(warp that issued it, number of its copies)``."""
 
 
-class Redundant(Exception):  # noqa: N818 - no error: ends a run that would repeat another
+class Redundant(Exception):
     """Whatever goes on from here has been run in another order."""
 
 

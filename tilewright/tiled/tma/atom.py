@@ -35,7 +35,7 @@ class TmaCopyAtom(CopyAtom):
         self.tensor_map = tensor_map
 
     # Named options only.
-    def stage_copy(self, src: Tensor, dst: Tensor, **options: Any) -> None:  # type: ignore[override]
+    def stage_copy(self, src: Tensor, dst: Tensor, **options: Any) -> None:
         """``cute.copy`` with this atom."""
         stage_copy(self, src, dst, **options)
 
@@ -58,8 +58,8 @@ class TmaCopyAtom(CopyAtom):
         return [TENSOR_MAP]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> Any:
-        # The one value is that of the tensor map.
-        return TmaCopyAtom(self.instruction, self.value_type, self.plan, values[0])  # type: ignore[arg-type]
+        (tensor_map,) = values
+        return TmaCopyAtom(self.instruction, self.value_type, self.plan, tensor_map)  # type: ignore[arg-type]  # a TmaCopy
 
     def _lines(self) -> list[str]:
         return [*super()._lines(), f"  Box:             {format_tree(self.plan.box)}"]
@@ -164,7 +164,7 @@ def _make_for_mma(
                 "the tile "
                 f"{format_tree(tiler)}: TMA fills shared memory for all at once; use make_tiled_tma_atom with the tile"
             )
-        return found  # type: ignore[no-any-return]
+        return found
 
     return _make(what, op, gmem_tensor, smem_layout, values, tiler, shared, internal_type)
 

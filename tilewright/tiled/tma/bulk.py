@@ -27,7 +27,7 @@ class BulkCopyAtom(CopyAtom):
     def _key(self) -> Any:
         return (*super()._key(), self.num_bits_per_copy)
 
-    def stage_copy(  # type: ignore[override]  # named options only
+    def stage_copy(
         self, src: Tensor, dst: Tensor, *, pred: Any = None, mbar_ptr: Any = None, mcast_mask: Any = None,
         cache_policy: Any = None, **options: Any,
     ) -> None:  # fmt: skip

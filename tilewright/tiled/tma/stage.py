@@ -164,7 +164,7 @@ def cache_policy_value(policy: Any) -> Value:
         if name not in CACHE_POLICIES:
             raise ConstraintError(f"TMA has the cache policies {', '.join(CACHE_POLICIES)}, not {name}")
         policy = CACHE_POLICIES[name]
-    return Int64(policy).ir_value()  # type: ignore[no-any-return]
+    return Int64(policy).ir_value()
 
 
 def _boxes(atom: TmaCopyAtom, tensor: Tensor, side: str) -> list[Any]:
