@@ -65,6 +65,7 @@ class Launch:
         self.held_back: set[tuple[int, int]] = set()  # (wave, tag)
         self.asked = False  # whether those that spin have had a turn since anybody else changed something
         self.idle = 0
+        self.epoch = 0  # grows whenever somebody gets on (progress.py)
         self.started = 0
         self.turns = 0
         self.ended = 0
@@ -205,6 +206,15 @@ class Launch:
         if group.spins > self.options.turns:
             raise SimulationError(hangs.endless(self, group), None, *hangs.where([group]))
 
+    def waits(self, group: Group, turns: int) -> None:
+        """A group has used up its turns in a loop whose condition nothing has changed meanwhile."""
+        # What nobody has had to wait for so far may still change it: an effect under way, a block that has not begun.
+        if self.later:
+            self.later.pop(0).land()
+        elif not self._admit():
+            raise SimulationError(hangs.waits(self, group, turns), None, *hangs.where([group]))
+        self.epoch += 1
+
     def _admit(self) -> bool:
         """Start as many waves again as there have been: a wait for the last block must not take a round a wave."""
         return any([self._start_wave() for _ in range(max(1, self.started))])
@@ -214,6 +224,7 @@ class Launch:
         if coords is None:
             return False
         self.started += 1
+        self.epoch += 1
         wave = Wave(self, coords)
         if self.events is not None:
             self.events.wave(wave)
@@ -248,6 +259,7 @@ class Launch:
         elif outcome == DONE:
             self._replace([group], [])
             group.wave.leave(group)
+            self.epoch += 1
             self.ended += group.warps.size
             if self.events is not None:
                 self.events.left(group)

@@ -45,6 +45,17 @@ def hang(launch: Launch, spinning: list[Group]) -> str:
     ))  # fmt: skip
 
 
+def waits(launch: Launch, group: Group, turns: int) -> str:
+    """A loop turns and writes memory, but what its condition is computed from stays as it is."""
+    return "\n  ".join((
+        f"kernel {launch.program.name!r} hangs: a while loop has turned {turns} times, and nothing has changed what "
+        "its condition is computed from",
+        block(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
+        "to fix: let a turn of the loop, or another warp, change what the condition reads; a loop that does so later "
+        "needs a higher tilewright.sim.options(idle_turns=...)",
+    ))  # fmt: skip
+
+
 def endless(launch: Launch, group: Group) -> str:
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",

@@ -22,6 +22,7 @@ from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Part
 from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
+from tilewright.sim.progress import ended, idle_turns
 from tilewright.sim.spins import Spin
 from tilewright.sim.values import blend
 
@@ -205,11 +206,11 @@ def lower_while(low: Lowering, op: Op) -> None:
     around = [Enclosing(end, saved, None), *reversed(low.enclosing)]
     states = [slot for e in around for slot in (e.saved, e.taken) if slot is not None]
     targets = (head, *(e.exit for e in around))
-    seen = [slot for _, slot, _ in spin.reads]
+    seen = [slot for _, slot, _ in spin.reads] + spin.inputs.registers
     again = flows(_again(yielded, carried, around, head, spin), (), yielded, carried)
     low.control(again, op, (*yielded, *results, *states, *seen), carried, targets)
     end.pc = low.here()
-    low.step(_leave, op, (), ())
+    low.step(_leave(op), op, (), ())
     join(low, op)
 
 
@@ -250,8 +251,13 @@ def _seen(ask: Closure, end: Label) -> Closure:
     return control
 
 
-def _leave(g: Any, s: list[Any]) -> None:
-    g.still = False
+def _leave(op: Op) -> Closure:
+    def leave(g: Any, s: list[Any]) -> None:
+        g.still = False
+        if g.wave.turning:
+            ended(g, op)
+
+    return leave
 
 
 def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head: Label, spin: Spin) -> Closure:
@@ -266,6 +272,7 @@ def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head
         # now and then: comparing costs more than turning.
         g.spins += 1
         due = not g.spins % PATIENCE
+        changed = g.changed
         g.still = (polls or due) and spin.still(g, [s[c] for c in carried], fresh)
         for c, v in zip(carried, fresh, strict=True):
             s[c] = v
@@ -274,6 +281,9 @@ def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head
         g.yielded, g.spin = True, spin
         if due:
             g.wave.launch.bounded(g)
+            idle = 0 if g.still else idle_turns(spin.inputs, g, s, carried, spin.op, changed)
+            if idle:
+                g.wave.launch.waits(g, idle)
         if g.mask is not None:
             # Warps that rest may be the very ones that this loop waits for: as groups of their own they can go on.
             g.parts = _apart(g, s, around, head)

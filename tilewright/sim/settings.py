@@ -20,7 +20,8 @@ class Options:
     """``seed``: of the schedule's random choices. ``schedule``: ``"seeded"`` (warps of a block run apart, in random
     order) or ``"lockstep"`` (all warps together; fastest). ``checks``: bounds and alignment of memory accesses.
     ``lanes``: about how many threads are resident at once; blocks beyond them run in waves. ``turns``: of while loops
-    that a warp may make before it counts as hung. ``check``: what to look for (docs/checking.md): ``"default"`` (data
+    that a warp may make before it counts as hung; ``idle_turns``: of those that write memory, while nothing that their
+    conditions are computed from changes. ``check``: what to look for (docs/checking.md): ``"default"`` (data
     races and their like, as far as that costs little), ``"all"``, ``"none"``, or names of checkers with commas between
     them. ``sms``: multiprocessors of the simulated GPU: a block must not wait for one that need not be resident.
     ``arch``: the architecture that kernels are meant for (``"sm_80"``): instructions that it has not are errors;
@@ -32,6 +33,7 @@ class Options:
     checks: bool = True
     lanes: int = 16384
     turns: int = 1 << 21
+    idle_turns: int = 1 << 18
     check: str = "default"
     sms: int = 132
     arch: str = ""
@@ -43,7 +45,8 @@ class Options:
         if self.sizes not in SIZES:
             raise ArgumentError(f"sizes={self.sizes!r}; it is one of {', '.join(map(repr, SIZES))}")
         chosen(self.check)
-        for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int), ("sms", int)):
+        for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int), ("idle_turns", int),
+                           ("sms", int)):  # fmt: skip
             value = getattr(self, name)
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
                 raise ArgumentError(f"{name}={value!r}; it is {'True or False' if kind is bool else 'an int'}")
@@ -53,13 +56,14 @@ class Options:
             raise ArgumentError(f"sms={self.sms}; a GPU has at least one multiprocessor")
         if self.arch:
             architecture(self.arch, bare=True)
-        if self.turns < 1:
-            raise ArgumentError(f"turns={self.turns}; a loop needs at least one turn")
+        for name in ("turns", "idle_turns"):
+            if getattr(self, name) < 1:
+                raise ArgumentError(f"{name}={getattr(self, name)}; a loop needs at least one turn")
 
 
 def _from_environment() -> Options:
-    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _CHECK (none, default, all), _SMS, _ARCH,
-    _SIZES."""
+    """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _IDLE_TURNS, _CHECK (none, default, all),
+    _SMS, _ARCH, _SIZES."""
     found: dict[str, object] = {}
     readers: dict[str, Callable[[str], object]] = {
         "seed": int,
@@ -67,6 +71,7 @@ def _from_environment() -> Options:
         "checks": _switch,
         "lanes": int,
         "turns": int,
+        "idle_turns": int,
         "check": str,
         "sms": int,
         "arch": str,

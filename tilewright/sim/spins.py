@@ -19,6 +19,7 @@ from tilewright.ir.core import Op, Value
 from tilewright.ir.types import PtrType
 from tilewright.sim.access import Access
 from tilewright.sim.memory import Anywhere
+from tilewright.sim.progress import Inputs
 from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.values import Ptr
 
@@ -31,14 +32,15 @@ WRITES = frozenset(("store", "frag.store", "printf", "launch"))
 
 class Spin:
     """One while loop. ``reads``: the pointers that its turns look at, their registers, and whether an mbarrier is
-    there."""
+    there. ``inputs``: what its condition is computed from."""
 
-    __slots__ = ("op", "quiet", "reads")
+    __slots__ = ("op", "quiet", "reads", "inputs")
 
     def __init__(self, low: Lowering, op: Op) -> None:
         # Quiet: repeating the turn with the same memory and the same carried values changes nothing. The clock differs
         # at each reading, and an instruction says itself whether it is quiet.
         self.op = op
+        self.inputs = Inputs(low, op)
         self.quiet = True
         self.reads: list[tuple[Value, int, bool]] = []
         for inner in op.walk():
@@ -61,12 +63,14 @@ class Spin:
         return self.quiet and not changed and all(map(_same, old, new))
 
     def describe(self, group: Group, row: int) -> str:
-        """What the first active lane of the warp in ``row`` reads: each place and what it holds."""
+        """What the first active lane of the warp in ``row`` reads, for its condition if that reads memory: each place
+        and what it holds."""
         mask = group.mask
         lanes = np.arange(row * 32, row * 32 + 32)
         active = lanes if mask is None else lanes[mask[lanes]]
         lane = int(active[0]) if active.size else int(lanes[0])
-        found = [_place(group, lane, *read) for read in self.reads]
+        mine = [read for read in self.reads if read[0] in self.inputs.pointers] or self.reads
+        found = [_place(group, lane, *read) for read in mine]
         return ", ".join(dict.fromkeys(text for text in found if text))
 
 

@@ -17,6 +17,7 @@ from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
+    from tilewright.sim.progress import Turning
 
 TAGS = 4  # at most so many sets of warps does the seeded schedule run apart; the cost of a launch grows with them
 
@@ -35,6 +36,7 @@ class Wave:
         self.remaining = np.full(len(coords), self.geometry.warps)  # warps of each block that have not ended
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
         self.kept: dict[Any, Any] = {}  # what families of instructions keep beside shared memory
+        self.turning: dict[Any, Turning] = {}  # loops in which warps have turned for long: (op, first warp)
         self.clock = 0
         self.left: list[Queues] = []  # what warps that have ended did not wait for
 

@@ -1,6 +1,10 @@
-"""Registers of ``wgmma``: accumulators, and A in registers, between its issue and the wait for its group.
+"""``wgmma``: registers between its issue and the wait for its group, and instructions that four warps execute together.
 
-Meanwhile others may not touch them (PTX ISA, "wgmma.wait_group"); wgmma itself may add to its accumulators.
+Accumulators, and A in registers, others may not touch meanwhile (PTX ISA, "wgmma.wait_group"); wgmma itself may add to
+its accumulators. Fences, commits and waits are ``.aligned``, like wgmma: the four warps of a warpgroup execute the same
+ones in the same order. A group of wgmma belongs to the warpgroup (PTX ISA, "wgmma.commit_group"), so that a warp which
+has waited for it knows that the operands of all four have been read, and may release their buffer for the others. That
+holds only if all four do wait: a wait that one warp executes alone says nothing.
 """
 
 from __future__ import annotations
@@ -9,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tilewright.atoms.warpgroups import WARPS
 from tilewright.atoms.wgmma import WgmmaAtom
-from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaWait
+from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
 from tilewright.ir.core import Op, Value
 from tilewright.ir.types import FragType
-from tilewright.sim.checks.actors import warp_of
+from tilewright.sim.checks.actors import Actor, actor, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.initialised import touched
@@ -24,6 +29,7 @@ from tilewright.sim.geometry import WARP
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
 
 
 class Flight(NamedTuple):
@@ -34,10 +40,40 @@ class Flight(NamedTuple):
     writes: bool
 
 
-class Flights:
-    """Of one warp: what is in flight, in the open group and in those that were committed (oldest first)."""
+KEPT = 64  # instructions of a warpgroup that are kept before those that all four warps have executed are dropped
+
+
+class Together:
+    """Of one warpgroup: the fences, commits and waits that its warps (``members``) execute, each with the warp that was
+    the first. ``first``: the number of the first of ``ops``; ``torn``: its warps have executed different ones."""
 
     def __init__(self) -> None:
+        self.ops: list[tuple[Op, Actor]] = []
+        self.first = 0
+        self.members: list[Flights] = []
+        self.torn = False
+
+    def takes(self, op: Op, flights: Flights) -> bool:
+        """A warp executes ``op``; False if another one has executed something else in its place."""
+        at = flights.aligned - self.first
+        flights.aligned += 1
+        if at < len(self.ops):
+            return self.ops[at][0] is op
+        self.ops.append((op, flights.warp))
+        if len(self.ops) > KEPT:
+            over = min(member.aligned for member in self.members) - self.first
+            del self.ops[:over]
+            self.first += over
+        return True
+
+
+class Flights:
+    """Of one warp: what is in flight, in the open group and in those that were committed (oldest first). ``aligned``:
+    how many instructions it has executed that the warps of ``together`` execute together."""
+
+    def __init__(self, warp: Actor, together: Together) -> None:
+        self.warp, self.together, self.aligned = warp, together, 0
+        together.members.append(self)
         self.open: dict[Value, dict[int, Flight]] = {}  # by the id of what is in flight: an op's is made once
         self.committed: list[dict[Value, dict[int, Flight]]] = []
 
@@ -60,7 +96,7 @@ class Flying(Checker):
         return any(isinstance(op.attrs["atom"], WgmmaAtom) for op in known.calls)
 
     def begin(self, launch: Launch) -> None:
-        self.flights: dict[tuple[int, int], Flights] = {}
+        self.flights: dict[tuple[Wave, int], Flights] = {}
         self.issued: dict[Op, list[tuple[Value, Flight]]] = {}  # what a wgmma puts in flight
         self.touches: dict[Op, tuple[list[tuple[Value, frozenset[int]]], list[tuple[Value, frozenset[int]]]]] = {}
 
@@ -69,22 +105,58 @@ class Flying(Checker):
         the same time."""
         found: list[tuple[int, Flights]] | None = group.registers.get("check.flights")
         if found is None:
-            wave = id(group.wave)
-            found = [(row, self.flights.setdefault((wave, w), Flights())) for row, w in enumerate(group.warps.tolist())]
+            found = [(row, self._flights(group, row, warp)) for row, warp in enumerate(group.warps.tolist())]
             group.registers["check.flights"] = found
         if group.mask is None:
             return found
         there = group.mask.reshape(-1, WARP).any(1)
         return found if there.all() else [found[row] for row in np.flatnonzero(there).tolist()]
 
+    def _flights(self, group: Group, row: int, warp: int) -> Flights:
+        """Those of a warp of the group, with the others of its warpgroup."""
+        wave, per = group.wave, group.wave.geometry.warps
+        if (wave, warp) not in self.flights:
+            block, within = divmod(warp, per)
+            together = Together()
+            for k in range(within // WARPS * WARPS, min(within // WARPS * WARPS + WARPS, per)):
+                who = actor(wave.launch, wave.coords[block], k)
+                self.flights[wave, block * per + k] = Flights(who, together)
+        return self.flights[wave, warp]
+
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
-        if isinstance(atom, (WgmmaCommit, WgmmaWait)):
-            for _, flights in self._of(group):
-                if isinstance(atom, WgmmaCommit):
-                    flights.commit()
-                else:
-                    flights.wait(atom.pending)
+        if not isinstance(atom, (WgmmaFence, WgmmaCommit, WgmmaWait)):
+            return
+        for _, flights in self._of(group):
+            together = flights.together
+            if not together.torn and not together.takes(op, flights):
+                self._torn(together, Party("executes", op, flights.warp), flights.aligned - 1)
+            if isinstance(atom, WgmmaCommit):
+                flights.commit()
+            elif isinstance(atom, WgmmaWait):
+                flights.wait(atom.pending)
+
+    def end(self, launch: Launch) -> None:
+        for together in dict.fromkeys(flights.together for flights in self.flights.values()):
+            least = min(together.members, key=lambda member: member.aligned)
+            if not together.torn and least.aligned < together.first + len(together.ops):
+                op, _ = together.ops[least.aligned - together.first]
+                self._torn(together, Party("does not execute it", op, least.warp), least.aligned)
+
+    def _torn(self, together: Together, other: Party, number: int) -> None:
+        """The warps of a warpgroup do not all execute the same as the ``number``-th instruction."""
+        together.torn = True  # what follows is the same mistake
+        op, who = together.ops[number - together.first]
+        self.findings.add(
+            Finding(
+                "wgmma-aligned", "the four warps of a warpgroup do not execute the same fences, commits and waits",
+                [Party("executes", op, who), other], None,
+                "they are .aligned (PTX ISA): all four warps execute the same ones in the same order; a wait by some "
+                "of them does not say that the operands of all have been read",
+                "move the instruction out of the branch, or branch by warpgroup (warp_idx // 4); after a wait that all "
+                "four execute, one warp may release the buffer for all",
+            )
+        )  # fmt: skip
 
     def fragment(self, group: Group, op: Op) -> None:
         known = self.touches.get(op)

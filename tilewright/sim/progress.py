@@ -1,0 +1,158 @@
+"""While loops that turn and write memory: whether they come nearer to their end.
+
+A loop that changes nothing is recognised at once (:mod:`.spins`). One that writes in each turn is not, and may wait for
+ever all the same: ``while load(flag) == 0: count += 1``. What can end it is what its condition is computed from: memory
+and carried values, traced back through the loop. As long as these stay as they are, the loop *waits*, whatever else it
+does; if all that it carries and writes stays as well, it *repeats* itself.
+
+Neither is proof: a later turn may write what the condition reads. So turns are counted, ``options(idle_turns=...)`` of
+waiting, a sixteenth of it of repeating, and only while nobody else gets on either: the count begins again when a
+condition's values change anywhere in the launch, a loop that has turned for long ends, warps end or blocks begin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.ir.core import Op, Value
+from tilewright.ir.types import FragType, PtrType, VecType
+from tilewright.sim.memory import Anywhere
+from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.values import Ptr
+
+if TYPE_CHECKING:
+    from tilewright.sim.group import Group
+    from tilewright.sim.lowering import Lowering
+
+REPEATS = 16  # a loop that repeats itself gets so many times fewer turns
+PLACES = 8  # stores of a loop whose places are compared; a loop with more of them is never said to repeat itself
+STATE = frozenset(("load", "frag.load", "call"))  # what gives other results for the same operands
+Sample = tuple[list[Any], list[Any] | None]  # the condition's values; the rest, where all of it can be seen
+
+
+class Inputs:
+    """What a while loop's condition is computed from: ``carried``, the numbers of carried values, and ``slots``, the
+    registers of what memory (or a clock) gave. ``pointers``: of the loads among them. ``places``: the pointers that the
+    loop stores through, with their registers, None where it changes what cannot be compared."""
+
+    __slots__ = ("carried", "slots", "pointers", "places")
+
+    def __init__(self, low: Lowering, loop: Op) -> None:
+        before, after = loop.regions
+        inside = {value for op in loop.walk() for value in op.results}
+        number = {value: k for k, value in enumerate(before.args)}
+        passed = {value: k for k, value in enumerate(after.args)}
+        owner = {arg: op for op in loop.walk() if op is not loop for region in op.regions for arg in region.args}
+        self.carried: list[int] = []
+        self.slots: list[int] = []
+        self.pointers: set[Value] = set()
+        seen: set[Value] = set()
+        todo = [before.ops[-1].operands[0]]
+        while todo:
+            value = todo.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value in number:
+                self.carried.append(number[value])
+                todo.append(after.ops[-1].operands[number[value]])
+            elif value in passed:
+                todo.append(before.ops[-1].operands[1 + passed[value]])
+            elif value in inside or value in owner:
+                op = value.op or owner[value]
+                todo += op.operands
+                if op.opcode in STATE or (op.opcode == "sreg" and op.attrs["name"] == "clock"):
+                    self.slots.append(low.slot(value))
+                    self.pointers.update(v for v in op.operands if isinstance(v.type, PtrType))
+                for region in op.regions:  # a branch or a loop: what its ends pass on
+                    todo += region.ops[-1].operands
+        self.places = self._places(low, loop)
+
+    @staticmethod
+    def _places(low: Lowering, loop: Op) -> list[tuple[PtrType, int, int]] | None:
+        found: list[tuple[PtrType, int, int]] = []
+        for op in loop.walk():
+            if op.opcode == "store":
+                kind, stored = (v.type for v in op.operands)
+                assert isinstance(kind, PtrType)
+                found.append((kind, stored.n if isinstance(stored, VecType) else 1, low.slot(op.operands[0])))
+            elif op.opcode == "frag.store" or any(isinstance(v.type, FragType) for v in op.operands):
+                return None
+            elif op.opcode == "call" and not op.attrs["atom"].quiet:
+                return None
+        return found if len(found) <= PLACES else None
+
+    @property
+    def registers(self) -> list[int]:
+        """Those that must be alive at the end of a turn."""
+        return [*self.slots, *(slot for *_, slot in self.places or ())]
+
+    def sample(self, group: Group, slots: list[Any], carried: list[int], changed: bool) -> Sample:
+        """What can be compared with a later turn. ``changed``: an atomic has changed its place."""
+        own = [_frozen(slots[carried[k]]) for k in self.carried] + [_frozen(slots[slot]) for slot in self.slots]
+        if self.places is None or changed:
+            return own, None
+        rest = [_frozen(slots[c]) for c in carried]
+        for kind, count, slot in self.places:
+            rest += [_frozen(slots[slot]), _held(group, kind, count, slots[slot])]
+        return own, rest
+
+
+class Turning:
+    """One loop of one group: the last sample, and the group's count of turns when its own values, and when all of it,
+    became what they are; ``epoch``: of the launch then."""
+
+    __slots__ = ("sample", "own", "all", "epoch")
+
+    def __init__(self, sample: Sample, turns: int, epoch: int) -> None:
+        self.sample, self.own, self.all, self.epoch = sample, turns, turns, epoch
+
+
+def idle_turns(inputs: Inputs, group: Group, slots: list[Any], carried: list[int], op: Op, changed: bool) -> int:
+    """0 as long as a loop gets on, or may yet; else how often it has turned since it did, which is too often."""
+    wave = group.wave
+    launch, key = wave.launch, (op, int(group.warps[0]))
+    sample, known = inputs.sample(group, slots, carried, changed), wave.turning.get(key)
+    if known is None or sample[0] != known.sample[0]:
+        launch.epoch += 1
+        wave.turning[key] = Turning(sample, group.spins, launch.epoch)
+        return 0
+    if known.epoch != launch.epoch:
+        known.own = known.all = group.spins
+        known.epoch = launch.epoch
+    elif sample[1] is None or sample[1] != known.sample[1]:
+        known.all = group.spins
+    known.sample = sample
+    waits, repeats, most = group.spins - known.own, group.spins - known.all, launch.options.idle_turns
+    return waits if waits > most or repeats > max(1, most // REPEATS) else 0
+
+
+def ended(group: Group, op: Op) -> None:
+    """Warps of the group have left a loop: who has turned in it for long has got on."""
+    turning = group.wave.turning
+    for key in [key for key in turning if key[0] is op and key[1] in group.warps]:
+        del turning[key]
+        group.wave.launch.epoch += 1
+
+
+def _frozen(value: Any) -> Any:
+    """What a register holds, as what can be kept and compared."""
+    if isinstance(value, Ptr):
+        return id(value.buf), _frozen(value.off)
+    return value if value is None or isinstance(value, int) else (np.shape(value), np.asarray(value).tobytes())
+
+
+def _held(group: Group, kind: PtrType, count: int, pointer: Any) -> Any:
+    """The bytes where lanes store ``count`` elements; something that equals nothing where they cannot be found."""
+    if pointer is None:
+        return None
+    buffer, nbytes = pointer.buf, kind.elem.bytes * count
+    off = np.array(np.broadcast_to(np.asarray(pointer.off, np.int64), group.lanes_count))
+    off = off if group.mask is None else off[group.mask]
+    if isinstance(buffer, Anywhere) or (off.size and (off.min() < buffer.low or off.max() + nbytes > buffer.high)):
+        return object()
+    if isinstance(buffer, SharedBuffer):
+        off += group.smem_base if group.mask is None or type(group.smem_base) is int else group.smem_base[group.mask]
+    return buffer.bytes[off[:, None] + np.arange(nbytes)].tobytes()
