@@ -150,5 +150,10 @@ def test_a_long_trace_is_shortened_in_a_notebook() -> None:
 
 def test_tex_refuses_what_its_memory_cannot_hold() -> None:
     assert raster_figure("along_m", (64, 64)).tex()
-    with pytest.raises(ArgumentError, match=r"TeX's memory takes about 4096: save it as .pdf"):
-        layout_figure(Layout((65, 64))).tex()
+    with pytest.raises(ArgumentError, match=r"takes 6.8 million words of TeX's memory of 5 million: save it as .pdf"):
+        layout_figure(Layout((1024, 1024))).tex()
+
+
+def test_tex_refuses_what_is_longer_than_its_longest_length() -> None:
+    with pytest.raises(ArgumentError, match=r"is 6.4 m long, and TeX knows no length above 5.7 m: save it as .pdf"):
+        layout_figure(Layout((1, 256), (1, 10**10))).tex()

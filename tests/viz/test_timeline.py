@@ -69,7 +69,11 @@ def test_text_and_tex() -> None:
     assert row.count(".") == pytest.approx(320 / 500 * 96, abs=2)
     assert row.count("=") == pytest.approx(180 / 500 * 96, abs=2)
     tex = timeline(trace(), blocks=(3,)).tex()
-    assert tex.count(r"\fill") == 6 and tex.count(r"\draw[->") == 1 and r"\end{document}" in tex
+    bars = re.findall(r"^\\cell\{.*?\}\{.*?\}\{(.*?)\}\{.*?\}", tex, re.MULTILINE)
+    assert float(bars[0]) == pytest.approx(320 / 500 * WIDTH, abs=0.2)
+    assert len(bars) == 6 + len(timeline(trace(), blocks=(3,)).legend)
+    assert len(re.findall(r"^\\head", tex, re.MULTILINE)) == 1 and r"\end{document}" in tex
+    assert r"{\captionfont}{cycles}" in tex and r"{\titlefont}{kernel}" in tex
 
 
 def test_bad_input() -> None:

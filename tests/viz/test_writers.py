@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.viz.kinds import picture
 from tests.viz.reading import read_svg
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, Swizzle, parse
@@ -24,6 +25,9 @@ from tilewright.viz import (
     swizzle_figure,
     tv_figure,
 )
+from tilewright.viz.colour import distinct
+from tilewright.viz.picture import Picture
+from tilewright.viz.tikz import MOST_WORDS, TikzCanvas, escape
 
 ADVANCE = 0.602  # of DejaVu Sans Mono, in ems
 
@@ -70,17 +74,25 @@ def test_cells_do_not_overlap(figure: Figure) -> None:
             assert below is None or below.box[1] == pytest.approx(cell.box[1] + cell.box[3], abs=0.01)
 
 
-def test_latex_has_a_node_for_every_cell(figure: Figure) -> None:
-    tex = figure.tex()
-    cells = [cell for panel in figure.panels for cell in panel.cells]
-    boxes = re.findall(r"\\filldraw\[.*,fill=c([0-9a-f]{6})\] \((\S+),(\S+)\) rectangle \+\+\(1,1\);", tex)
-    assert [fill for fill, _, _ in boxes] == [cell.fill[1:] for cell in cells]
-    assert len({(row, column) for _, row, column in boxes}) == len(cells)
-    texts = {at: words.split(r" \\ ") for at, words in re.findall(r"\\node at (\(\S+\)) \{(.*)\};", tex)}
-    for cell, (_, row, column) in zip(cells, boxes, strict=True):
-        assert texts.get(f"({float(row) + 0.5:g},{float(column) + 0.5:g})", []) == list(cell.lines)
-    width = float(re.search(r"y=\{\(([\d.]+)cm", tex).group(1))
-    assert all(len(line) * 0.525 * 7 / 28.45 < width for cell in cells for line in cell.lines)  # 7 pt typewriter
+def test_latex_draws_what_the_svg_draws(figure: Figure) -> None:
+    drawing, tex = read_svg(figure.svg()), figure.tex()
+    cells = [cell for panel in drawing.panels for cell in panel.cells.values()]
+    boxes = [
+        (fill, tuple(map(float, numbers)))
+        for *numbers, fill in re.findall(r"^\\cell\{(.*?)\}\{(.*?)\}\{(.*?)\}\{(.*?)\}\{c(.*?)\}$", tex, re.MULTILINE)
+    ]
+    assert boxes[: len(cells)] == [(cell.fill[1:], cell.box) for cell in cells]
+    texts = {(float(x), float(y)): word for x, y, word in re.findall(r"\\textat\{(.*?)\}\{(.*?)\}\{.*?\}\{(.*)\}", tex)}
+    for cell in cells:
+        assert [texts[at] for at in cell.text_at] == [escape(line) for line in cell.lines]
+        assert all(len(line) * 0.531 * 8 / 0.7528 < cell.box[2] for line in cell.lines)  # 8 pt typewriter
+    for panel in drawing.panels:
+        for kind, segments in panel.lines.items():
+            drawn = "".join(re.findall(rf"\\draw\[{kind}\](.*);", tex))
+            numbers = re.findall(r"\(([^,]+),([^)]+)\) -- \(([^,]+),([^)]+)\)", drawn)
+            assert segments <= {tuple(map(float, n)) for n in numbers}
+    for words in (figure.title, *figure.all_notes()):
+        assert all(escape(word) in tex for word in words.split())
     stripped = re.sub(r"\\[{}\\]", "", tex)
     assert stripped.count("{") == stripped.count("}")
     assert tex.startswith(r"\documentclass") and tex.rstrip().endswith(r"\end{document}")
@@ -139,13 +151,39 @@ def test_notebooks_show_the_svg() -> None:
 ENGINE = next((name for name in ("pdflatex", "lualatex", "xelatex", "tectonic") if shutil.which(name)), None)
 
 
-@pytest.mark.skipif(ENGINE is None, reason="no TeX engine is installed")
-@pytest.mark.parametrize("name", FIGURES)
-def test_tex_compiles(name: str, tmp_path: Path) -> None:
-    FIGURES[name].save(tmp_path / "x.tex")
+def compiled(picture: Picture, folder: Path) -> str:
+    """What TeX writes of its work."""
+    picture.save(folder / "x.tex")
     command = [str(ENGINE), *(["-interaction=nonstopmode", "-halt-on-error"] if ENGINE != "tectonic" else []), "x.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=120)
     if "standalone.cls' not found" in done.stdout or "tikz.sty' not found" in done.stdout:
         pytest.skip("this TeX has no standalone class or no TikZ")
     assert done.returncode == 0, done.stdout[-2000:]
-    assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+    assert (folder / "x.pdf").read_bytes().startswith(b"%PDF")
+    log = folder / "x.log"
+    return log.read_text(errors="replace") if log.exists() else done.stdout
+
+
+@pytest.mark.skipif(ENGINE is None, reason="no TeX engine is installed")
+@pytest.mark.parametrize("name", [*FIGURES, "timeline", "schedules", "tiled copy"])
+def test_tex_compiles(name: str, tmp_path: Path) -> None:
+    log = compiled(FIGURES.get(name) or picture(name), tmp_path)
+    assert "Missing character" not in log and "Overfull" not in log
+
+
+@pytest.mark.skipif(ENGINE != "pdflatex", reason="pdflatex is not installed")
+@pytest.mark.parametrize("lines", [1, 3])
+def test_the_largest_picture_that_is_written_compiles(lines: int, tmp_path: Path) -> None:
+    side = {1: 150, 3: 110}[lines]
+    words = ("T127", "V15", "+3")[:lines]
+    cells = tuple(Cell(i, j, words, distinct(i + j)) for i in range(side) for j in range(side))
+    figure = Figure("large", (Panel("", side, side, cells),))
+    canvas = TikzCanvas()
+    figure.draw(canvas)
+    assert 0.9 * MOST_WORDS < canvas.words() < MOST_WORDS
+    used, memory = map(int, re.findall(r"(\d+) words of memory out of (\d+)", compiled(figure, tmp_path))[0])
+    assert memory > 5_000_000 or abs(used - canvas.words()) < 5_000_000 - MOST_WORDS
+
+
+def test_accents_and_signs_that_latex_lacks() -> None:
+    assert escape("Größe → 3 µs") == r"Größe $\to$ 3 ?s"

@@ -1,7 +1,7 @@
 """What every drawing is made of: framed rectangles, text, lines and arrows, on a sheet that grows with them.
 
-:mod:`~tilewright.viz.svg`, :mod:`~tilewright.viz.png` and :mod:`~tilewright.viz.pdf` each are a canvas, so one drawing
-function serves the three formats. Lengths are in pixels, y runs down.
+:mod:`~tilewright.viz.svg`, :mod:`~tilewright.viz.png`, :mod:`~tilewright.viz.pdf` and :mod:`~tilewright.viz.tikz` each
+are a canvas, so one drawing function serves the four formats. Lengths are in pixels, y runs down.
 """
 
 from __future__ import annotations
@@ -117,3 +117,12 @@ def arrow_head(segment: Segment, size: float = 4.2) -> list[tuple[float, float]]
 def rgb(colour: str) -> tuple[int, int, int]:
     """Red, green and blue of ``#rrggbb``, 0 to 255 each."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def short(value: float) -> str:
+    """A length with two decimals at most, and no more than it needs.
+
+    >>> short(3.0), short(2.504999)
+    ('3', '2.5')
+    """
+    return f"{round(value, 2):g}" if abs(value) < 1e5 else f"{value:.0f}"

@@ -1,7 +1,7 @@
 """A picture as data: panels of cells, a legend, notes. How it looks on paper is the business of the writers.
 
-What draws grids builds a :class:`Figure`; :mod:`~tilewright.viz.svg`, :mod:`~tilewright.viz.tikz` and
-:mod:`~tilewright.viz.terminal` each write any figure.
+What draws grids builds a :class:`Figure`; :mod:`~tilewright.viz.figure_drawing` draws any figure on a canvas, and
+:mod:`~tilewright.viz.terminal` writes it as text.
 """
 
 from __future__ import annotations
@@ -134,16 +134,6 @@ class Figure(Picture):
         from tilewright.viz.figure_drawing import draw_figure
 
         draw_figure(canvas, self)
-
-    def tex(self) -> str:
-        """The picture as a LaTeX document of its own (TikZ, class ``standalone``).
-
-        Raises:
-            ArgumentError: more cells than TeX's memory takes.
-        """
-        from tilewright.viz.tikz import figure_to_tikz
-
-        return figure_to_tikz(self)
 
     def text(self) -> str:
         """The picture as plain text; ``rich.print(figure)`` shows it in colour."""

@@ -12,7 +12,7 @@ from tilewright.viz.windows import MOST_BYTES
 
 
 class Picture:
-    """A picture that can draw itself on a canvas, and write itself as LaTeX and text."""
+    """A picture that can draw itself on a canvas, and write itself as text."""
 
     __slots__ = ()
 
@@ -20,10 +20,6 @@ class Picture:
 
     def draw(self, canvas: Canvas) -> None:
         """Draw the picture on a canvas."""
-        raise NotImplementedError
-
-    def tex(self) -> str:
-        """The picture as a LaTeX document of its own (TikZ, class ``standalone``)."""
         raise NotImplementedError
 
     def text(self) -> str:
@@ -59,6 +55,18 @@ class Picture:
         from tilewright.viz.pdf import PdfCanvas
 
         canvas = PdfCanvas()
+        self.draw(canvas)
+        return canvas.document(self.title)
+
+    def tex(self) -> str:
+        """The picture as a LaTeX document of its own (TikZ, class ``standalone``).
+
+        Raises:
+            ArgumentError: more than TeX's memory takes.
+        """
+        from tilewright.viz.tikz import TikzCanvas
+
+        canvas = TikzCanvas()
         self.draw(canvas)
         return canvas.document(self.title)
 

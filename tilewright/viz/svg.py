@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
-from tilewright.viz.canvas import FRAME, LINES, MARGIN, TEXTS, Canvas, Segment, TextStyle
+from tilewright.viz.canvas import FRAME, LINES, MARGIN, TEXTS, Canvas, Segment, TextStyle, short
 
 
 def _css(kind: str, style: TextStyle) -> str:
@@ -47,7 +47,7 @@ class SvgCanvas(Canvas):
     def rect(self, x: float, y: float, width: float, height: float, fill: str, frame: bool = True) -> None:
         kind = "" if frame else ' class="n"'
         self._parts.append(
-            f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" fill="{fill}"{kind}/>'
+            f'<rect x="{short(x)}" y="{short(y)}" width="{short(width)}" height="{short(height)}" fill="{fill}"{kind}/>'
         )
         self.reach(x + width, y + height)
 
@@ -55,16 +55,16 @@ class SvgCanvas(Canvas):
         # A style sheet is stronger than an attribute, so a colour of one's own has to be a style.
         colour = f' style="fill:{ink}"' if ink and ink != TEXTS[kind].colour else ""
         which = "" if kind == "cell" else f' class="{kind}"'
-        self._parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{which}{colour}>{escape(content)}</text>')
+        self._parts.append(f'<text x="{short(x)}" y="{short(y)}"{which}{colour}>{escape(content)}</text>')
 
     def lines(self, segments: Iterable[Segment], kind: str) -> None:
-        path = "".join(f"M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}" for x1, y1, x2, y2 in segments)
+        path = "".join(f"M{short(x1)} {short(y1)}L{short(x2)} {short(y2)}" for x1, y1, x2, y2 in segments)
         if path:
             self._parts.append(f'<path class="{kind}" d="{path}"/>')
 
     def arrow(self, segment: Segment) -> None:
         self._arrows = True
-        x1, y1, x2, y2 = map(_n, segment)
+        x1, y1, x2, y2 = map(short, segment)
         self._parts.append(f'<path class="arrow" d="M{x1} {y1}L{x2} {y2}" marker-end="url(#tilewright-head)"/>')
 
     def open_group(self, kind: str, at: tuple[int, int] | None = None, remark: str = "") -> None:
@@ -76,7 +76,7 @@ class SvgCanvas(Canvas):
 
     def document(self, title: str) -> str:
         """The whole file, on a white sheet with a margin to the right and below."""
-        width, height = _n(self.width + MARGIN), _n(self.height + MARGIN)
+        width, height = short(self.width + MARGIN), short(self.height + MARGIN)
         return "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" class="tilewright" width="{width}" height="{height}" '
@@ -88,12 +88,3 @@ class SvgCanvas(Canvas):
                 "</svg>\n",
             ]
         )
-
-
-def _n(value: float) -> str:
-    """A length with two decimals at most, and no more than it needs.
-
-    >>> _n(3.0), _n(2.504999)
-    ('3', '2.5')
-    """
-    return f"{round(value, 2):g}" if abs(value) < 1e5 else f"{value:.0f}"

@@ -1,161 +1,165 @@
-"""Figures as LaTeX: a filled rectangle and a node of text for each cell on an integer grid, like CuTe's print_latex.
+r"""Drawings as LaTeX: a document of class ``standalone`` with one TikZ picture.
 
-pdfTeX keeps a page in a memory of five million words, of which a cell takes some hundred: larger figures are refused
-with a word on what to use in TeX's place.
+pdfTeX keeps a page in a memory of five million words until it is written, and a node of TikZ takes about 500 of them.
+So rectangles and texts are macros on the lower layers of PGF and TeX, which the document defines itself: each takes
+about 100. What is too large all the same is refused, with a word on what to use in TeX's place.
 """
 
 from __future__ import annotations
 
-from tilewright.errors import ArgumentError
-from tilewright.viz.canvas import LINES
-from tilewright.viz.colour import text_colour
-from tilewright.viz.figure import Border, Figure, Panel
-from tilewright.viz.windows import positions
+from collections.abc import Iterable
 
-GLYPH, LINE = 0.14, 0.3  # width and height in centimetres of a character in \ttfamily\scriptsize
-TITLE_CELL = 7  # characters of a title that go on the width of a cell
-MOST_CELLS = 4096  # with a rectangle and a text each
+from tilewright.errors import ArgumentError
+from tilewright.viz.canvas import FRAME, LINES, MARGIN, TEXTS, Canvas, Segment, arrow_head, short
+
+PIXEL = 0.75  # of the drawing, in big points of 1/72 inch
+LARGEST = 16_000 / PIXEL  # pixels: TeX knows no length above 16383 pt
+# Fonts by the size of a text in pixels: Computer Modern's typewriter, in sizes in which it is narrower than our font.
+SIZES = ((14.0, 10), (12.0, 9), (0.0, 8))  # in points
+FONTS = {10: r"\titlefont", 9: r"\captionfont", 8: r"\cellfont"}
+ANCHORS = {"start": "textfrom", "middle": "textat", "end": "textto"}
+# Words of pdfTeX's memory: of nodes, and of tokens and characters. Measured with TeX Live 2022, with the copy that the
+# class standalone makes of the picture; FREE_TOKENS of the words that loading TikZ takes are free again for tokens.
+RECTANGLE, TEXT, INK, COMMAND, SEGMENT, HEAD = (30, 77), (63, 0), (18, 22), (54, 62), (24, 53), (43, 80)
+CHARACTER, SPACE, SIGN = (0, 3), (13, 0), (28, 3)  # in addition to TEXT
+FREE_TOKENS, LOADED, MOST_WORDS = 1_280_000, 1_850_000, 4_800_000  # of 5,000,000
+TOGETHER = 64  # segments that one command draws
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": r"\^{}", "&": r"\&", "%": r"\%", "#": r"\#",
     "$": r"\$", "~": r"\~{}", "·": r"$\cdot$", "→": r"$\to$", "×": r"$\times$", "⊕": r"$\oplus$",
     "⋯": r"$\cdots$", "⋮": r"$\vdots$", "∘": r"$\circ$", "…": r"\dots{}",
 }  # fmt: skip
+ACCENTED = "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ"  # letters of every LaTeX font
+MACROS = r"""\newdimen\px \px=0.75bp % the unit of all lengths below; y runs down
+% \cell and \block {x}{y}{width}{height}{colour}: a rectangle, with a frame and without
+\newcommand\cell[5]{{\corners{#1}{#2}{#3}{#4}\pgfsetfillcolor{#5}\pgfusepath{fill,stroke}}}
+\newcommand\block[5]{{\corners{#1}{#2}{#3}{#4}\pgfsetfillcolor{#5}\pgfusepath{fill}}}
+\newcommand\corners[4]{\pgfpathrectangle{\pgfqpoint{#1\px}{-#2\px}}{\pgfqpoint{#3\px}{-#4\px}}}
+% \textfrom, \textat, \textto {x}{y}{font}{text}: a text that starts, is centred or ends there, on its baseline
+\newcommand\textfrom[4]{\place{0}{#1}{#2}{#3#4}}
+\newcommand\textat[4]{\place{0.5}{#1}{#2}{#3#4}}
+\newcommand\textto[4]{\place{1}{#1}{#2}{#3#4}}
+\newcommand\place[4]{\setbox0=\hbox{\frenchspacing#4}\dimen0=\dimexpr#2\px-#1\wd0\relax
+  \wd0=0pt\kern\dimen0\raise-#3\px\box0\kern-\dimen0 }
+% \head {x}{y}{x}{y}{x}{y}: the head of an arrow by its three corners
+\newcommand\head[6]{{\pgfpathmoveto{\pgfqpoint{#1\px}{-#2\px}}\pgfpathlineto{\pgfqpoint{#3\px}{-#4\px}}%
+  \pgfpathlineto{\pgfqpoint{#5\px}{-#6\px}}\pgfpathclose\pgfusepath{fill}}}"""
 
 
-def figure_to_tikz(figure: Figure) -> str:
-    """Write ``figure`` as a LaTeX document that pdflatex compiles by itself.
+class TikzCanvas(Canvas):
+    """Collects commands, and counts what they take of TeX's memory."""
 
-    Raises:
-        ArgumentError: more cells than TeX's memory takes.
-    """
-    refuse(figure.title, sum(len(panel.cells) for panel in figure.panels), MOST_CELLS)
-    fills = {cell.fill for panel in figure.panels for cell in panel.cells}
-    strips = [(colour,) if isinstance(colour, str) else colour for colour, _ in figure.legend]
-    shown = {colour for strip in strips for colour in strip} | {style.colour for style in LINES.values()}
-    colours = sorted(fills | shown)
-    width, height = _cell_size(figure)
-    lines = [
-        r"\documentclass{standalone}",
-        r"\usepackage{tikz}",
-        *(rf"\definecolor{{{_name(colour)}}}{{HTML}}{{{colour[1:].upper()}}}" for colour in colours),
-        r"\begin{document}",
-        rf"\begin{{tikzpicture}}[x={{(0cm,-{height:g}cm)}},y={{({width:g}cm,0cm)}},",
-        r"  every node/.style={inner sep=0pt,align=center,font=\ttfamily\scriptsize}]",
-    ]
-    bottom = 0.0
-    for panel, (top, left) in zip(figure.panels, _corners(figure), strict=True):
-        lines += _panel(panel, top, left)
-        bottom = max(bottom, top + _extent(panel)[0])
-    if figure.title:
-        lines.append(rf"\node[anchor=west,font=\ttfamily] at (-3,-0.5) {{{escape(figure.title)}}};")
-    for text in figure.all_notes():
-        bottom += 1
-        lines.append(rf"\node[anchor=west,font=\ttfamily] at ({bottom:g},0) {{{escape(text)}}};")
-    for number, (strip, (_, text)) in enumerate(zip(strips, figure.legend, strict=True)):
-        row, column = bottom + 1 + number // 3, number % 3 * 6.0
-        for place, colour in enumerate(strip):
-            lines.append(rf"\fill[{_name(colour)}] ({row - 0.3:g},{column + place / len(strip):.3f}) rectangle "
-                         rf"++(0.6,{1 / len(strip):.3f});")  # fmt: skip
-        lines.append(rf"\node[anchor=west] at ({row:g},{column + 1.2:g}) {{{escape(text)}}};")
-    return "\n".join([*lines, r"\end{tikzpicture}", r"\end{document}", ""])
+    def __init__(self) -> None:
+        super().__init__()
+        self._back: list[str] = []  # ticks
+        self._fills: list[str] = []
+        self._front: list[str] = []
+        self._colours: set[str] = {FRAME}
+        self._arrows: list[Segment] = []
+        self._ink = ""  # of the last text
+        self._styles: dict[str, str] = {}  # of the kinds of lines that there are
+        self._nodes = self._tokens = 0
 
+    def rect(self, x: float, y: float, width: float, height: float, fill: str, frame: bool = True) -> None:
+        numbers = "".join(f"{{{short(value)}}}" for value in (x, y, width, height))
+        self._fills.append(rf"\{'cell' if frame else 'block'}{numbers}{{{self._colour(fill)}}}")
+        self._takes(RECTANGLE)
+        self.reach(x + width, y + height)
 
-def refuse(title: str, drawn: int, most: int) -> None:
-    """An error for a picture that TeX would end with "TeX capacity exceeded"."""
-    if drawn > most:
-        raise ArgumentError(
-            f"{title or 'the picture'} has {drawn} cells, and TeX's memory takes about {most}: save it as .pdf and "
-            "include that with \\includegraphics, or draw a part of it"
+    def text(self, x: float, y: float, content: str, kind: str, ink: str = "") -> None:
+        style = TEXTS[kind]
+        self._write_in(ink or style.colour)
+        font = FONTS[next(points for least, points in SIZES if style.size >= least)]
+        place = f"{{{short(x)}}}{{{short(y)}}}"
+        self._front.append(rf"\{ANCHORS[style.anchor]}{place}{{{font}}}{{{escape(content)}}}")
+        self._takes(TEXT)
+        for character in content:
+            self._takes(SIGN if character in SPECIAL else SPACE if character == " " else CHARACTER)
+
+    def lines(self, segments: Iterable[Segment], kind: str) -> None:
+        paths = [f"({short(x1)},{short(y1)}) -- ({short(x2)},{short(y2)})" for x1, y1, x2, y2 in segments]
+        to = self._back if kind == "tick" else self._front
+        for first in range(0, len(paths), TOGETHER):
+            self._style(kind)
+            to.append(rf"\draw[{kind}] {' '.join(paths[first : first + TOGETHER])};")
+            self._takes(COMMAND)
+        self._takes(SEGMENT, len(paths))
+
+    def arrow(self, segment: Segment) -> None:
+        self._arrows.append(segment)
+
+    def _draw_arrows(self) -> None:
+        self.lines(self._arrows, "arrow")
+        for segment in self._arrows:
+            self._write_in(LINES["arrow"].colour)
+            corners = "".join(f"{{{short(x)}}}{{{short(y)}}}" for x, y in arrow_head(segment))
+            self._front.append(rf"\head{corners}")
+            self._takes(HEAD)
+        self._arrows = []
+
+    def document(self, title: str) -> str:
+        """The whole file.
+
+        Raises:
+            ArgumentError: more than TeX's memory takes, or longer than any length that TeX knows.
+        """
+        self._draw_arrows()
+        what = title or "the picture"
+        instead = "save it as .pdf and include that with \\includegraphics, or draw a part of it"
+        if (words := self.words()) > MOST_WORDS:
+            raise ArgumentError(f"{what} takes {words / 1e6:.1f} million words of TeX's memory of 5 million: {instead}")
+        width, height = self.width + MARGIN, self.height + MARGIN
+        if max(width, height) > LARGEST:
+            metres = max(width, height) * PIXEL / 72 * 0.0254
+            raise ArgumentError(f"{what} is {metres:.1f} m long, and TeX knows no length above 5.7 m: {instead}")
+        return "\n".join(
+            [
+                r"\documentclass{standalone}",
+                r"\usepackage{tikz}",
+                *(rf"\definecolor{{{_name(c)}}}{{HTML}}{{{c[1:].upper()}}}" for c in sorted(self._colours)),
+                *(rf"\DeclareFixedFont{name}{{OT1}}{{cmtt}}{{m}}{{n}}{{{points}}}" for points, name in FONTS.items()),
+                MACROS,
+                r"\begin{document}",
+                r"\begin{tikzpicture}[x=\px,y=-\px,",
+                *(f"  {style}," for style in self._styles.values()),
+                "]",
+                rf"\useasboundingbox (0,0) rectangle ({short(width)},{short(height)});",
+                rf"\pgfsetstrokecolor{{{_name(FRAME)}}}\pgfsetlinewidth{{0.6\px}}",
+                *self._back,
+                *self._fills,
+                *self._front,
+                r"\end{tikzpicture}",
+                r"\end{document}",
+                "",
+            ]
         )
 
+    def words(self) -> int:
+        """Of TeX's memory that the document takes."""
+        return LOADED + self._nodes + max(0, self._tokens - FREE_TOKENS)
 
-def _cell_size(figure: Figure) -> tuple[float, float]:
-    """Width and height in centimetres that hold the longest text of a cell, and a centimetre at least."""
-    cells = [cell for panel in figure.panels for cell in panel.cells]
-    longest = max((len(line) for cell in cells for line in cell.lines), default=0)
-    most_lines = max((len(cell.lines) for cell in cells), default=0)
-    return max(1.0, GLYPH * longest + 0.2), max(1.0, LINE * most_lines + 0.2)
+    def _takes(self, words: tuple[int, int], times: int = 1) -> None:
+        self._nodes += words[0] * times
+        self._tokens += words[1] * times
 
+    def _colour(self, colour: str) -> str:
+        self._colours.add(colour)
+        return _name(colour)
 
-def _extent(panel: Panel) -> tuple[float, float]:
-    """Rows and columns on paper, with the gaps of what is left out."""
-    down, across = positions(panel.drawn_rows), positions(panel.drawn_columns)
-    return max(down.values(), default=-1.0) + 1, max(across.values(), default=-1.0) + 1
+    def _write_in(self, colour: str) -> None:
+        """Texts and heads of arrows that follow have this colour."""
+        if colour != self._ink:
+            self._front.append(rf"\pgfsetfillcolor{{{self._colour(colour)}}}")
+            self._ink = colour
+            self._takes(INK)
 
-
-def _corners(figure: Figure) -> list[tuple[float, float]]:
-    """The (row, column) of each panel's first cell on the common grid: panels of a table column share a left edge, ends
-    of a table row a bottom edge."""
-    widths: dict[int, float] = {}
-    heights: dict[int, float] = {}
-    for panel in figure.panels:
-        row, column = panel.at
-        down, across = _extent(panel)
-        widths[column] = max(widths.get(column, 0), across + _beside(panel), len(panel.title) // TITLE_CELL)
-        heights[row] = max(heights.get(row, 0), down)
-    corners = []
-    for panel in figure.panels:
-        row, column = panel.at
-        top = sum(heights[r] + 4 for r in heights if r < row) + heights[row] - _extent(panel)[0]
-        corners.append((top, sum(widths[c] + 2 for c in widths if c < column) + _beside(panel)))
-    return corners
-
-
-def _beside(panel: Panel) -> int:
-    """Columns that the names of groups of rows take."""
-    return int(bool(panel.row_axis.groups))
-
-
-def _panel(panel: Panel, top: float, left: float) -> list[str]:
-    rows = {row: top + at for row, at in positions(panel.drawn_rows).items()}
-    columns = {column: left + at for column, at in positions(panel.drawn_columns).items()}
-    grouped = bool(panel.column_axis.groups)
-    lines = []
-    if panel.title:
-        at = f"({top - 2 - grouped:g},{left - 0.5:g})"
-        lines.append(rf"\node[anchor=west,font=\ttfamily] at {at} {{{escape(panel.title)}}};")
-    lines += [_text(row, left - 1, panel.row_axis.name(index)) for index, row in rows.items()]
-    lines += [_text(top - 1, column, panel.column_axis.name(index)) for index, column in columns.items()]
-    for first, last, name in panel.row_axis.groups:
-        if first in rows and last - 1 in rows:
-            lines.append(_text((rows[first] + rows[last - 1]) / 2, left - 2, name))
-    for first, last, name in panel.column_axis.groups:
-        if first in columns and last - 1 in columns:
-            lines.append(_text(top - 2, (columns[first] + columns[last - 1]) / 2, name))
-    for cell in panel.cells:
-        row, column = rows[cell.row], columns[cell.column]
-        lines.append(rf"\filldraw[draw=black,thin,fill={_name(cell.fill)}] ({row - 0.5:g},{column - 0.5:g}) "
-                     r"rectangle ++(1,1);")  # fmt: skip
-        if cell.lines:
-            ink = ",text=white" if text_colour(cell.fill) == "#ffffff" else ""
-            lines.append(_text(row, column, r" \\ ".join(escape(line) for line in cell.lines), ink, escaped=True))
-    for index in panel.row_breaks:
-        if index in rows and index - 1 in rows:
-            lines += [_line("tile", rows[index] - 0.5, column - 0.5, 0, 1) for column in columns.values()]
-    for index in panel.column_breaks:
-        if index in columns and index - 1 in columns:
-            lines += [_line("tile", row - 0.5, columns[index] - 0.5, 1, 0) for row in rows.values()]
-    for border in panel.borders:
-        lines += _border(border, rows, columns)
-    return lines
-
-
-def _border(border: Border, rows: dict[int, float], columns: dict[int, float]) -> list[str]:
-    right = [(i, j) for i, j in sorted(border.right) if i in rows and j in columns and j + 1 in columns]
-    below = [(i, j) for i, j in sorted(border.below) if i in rows and i + 1 in rows and j in columns]
-    lines = [_line(border.kind, rows[i] - 0.5, columns[j] + 0.5, 1, 0) for i, j in right]
-    return lines + [_line(border.kind, rows[i] + 0.5, columns[j] - 0.5, 0, 1) for i, j in below]
-
-
-def _line(kind: str, row: float, column: float, down: int, across: int) -> str:
-    style = LINES[kind]
-    return (rf"\draw[{_name(style.colour)},line width={style.width * 0.75:g}pt] ({row:g},{column:g}) "
-            f"-- ++({down},{across});")  # fmt: skip
-
-
-def _text(row: float, column: float, text: str, style: str = "", *, escaped: bool = False) -> str:
-    option = f"[{style[1:]}]" if style else ""
-    return rf"\node{option} at ({row:g},{column:g}) {{{text if escaped else escape(text)}}};"
+    def _style(self, kind: str) -> None:
+        style = LINES[kind]
+        cap = "butt" if kind == "arrow" else "rect"
+        self._styles[kind] = (
+            f"{kind}/.style={{draw={self._colour(style.colour)},draw opacity={style.opacity:g},"
+            rf"line width={style.width:g}\px,line cap={cap}}}"
+        )
 
 
 def _name(colour: str) -> str:
@@ -163,4 +167,5 @@ def _name(colour: str) -> str:
 
 
 def escape(text: str) -> str:
-    return "".join(SPECIAL.get(character, character) for character in text)
+    """Text for LaTeX; a question mark for a character that its fonts lack."""
+    return "".join(SPECIAL.get(c, c if c.isascii() or c in ACCENTED else "?") for c in text)

@@ -64,11 +64,6 @@ class Timeline(Picture):
 
         draw_timeline(canvas, self)
 
-    def tex(self) -> str:
-        from tilewright.viz.timeline_drawing import timeline_to_tikz
-
-        return timeline_to_tikz(self)
-
     def text(self) -> str:
         from tilewright.viz.timeline_drawing import timeline_to_text
 

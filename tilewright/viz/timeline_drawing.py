@@ -1,4 +1,4 @@
-"""Timelines on a canvas, as TikZ and as text."""
+"""Timelines on a canvas and as text."""
 
 from __future__ import annotations
 
@@ -96,24 +96,3 @@ def timeline_to_text(timeline: Timeline) -> str:
     rows = [f"{name:>{width}} |{''.join(line)}|" for name, line in zip(timeline.rows, lines, strict=True)]
     scale_line = f"{'':>{width}} {timeline.start:<{COLUMNS - 8}g}{timeline.end:>10g} {timeline.unit}"
     return "\n".join([timeline.title, scale_line, *rows, *timeline.notes])
-
-
-def timeline_to_tikz(timeline: Timeline) -> str:
-    from tilewright.viz.tikz import MOST_CELLS, escape, refuse
-
-    refuse(timeline.title, len(timeline.bars) + len(timeline.links), 2 * MOST_CELLS)  # bars have no text
-    scale = 16.0 / (timeline.end - timeline.start)
-    lines = [r"\documentclass[tikz]{standalone}", r"\begin{document}", r"\begin{tikzpicture}[font=\sffamily\tiny]"]
-    for number, name in enumerate(timeline.rows):
-        lines.append(rf"\node[left] at (0,{-0.5 * number:g}) {{{escape(name)}}};")
-    for bar in timeline.bars:
-        x1, x2 = ((time - timeline.start) * scale for time in (bar.start, bar.end))
-        y, (red, green, blue) = -0.5 * bar.row, (int(bar.fill[i : i + 2], 16) for i in (1, 3, 5))
-        colour = f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
-        lines.append(rf"\fill[draw=black,very thin,fill={colour}] ({x1:.3f},{y - 0.18:.3f}) rectangle "
-                     rf"({x2:.3f},{y + 0.18:.3f});")  # fmt: skip
-    for link in timeline.links:
-        x1, x2 = ((time - timeline.start) * scale for time in (link.time, link.to_time))
-        lines.append(rf"\draw[->,red!60!black,very thin] ({x1:.3f},{-0.5 * link.row:g}) -- "
-                     rf"({x2:.3f},{-0.5 * link.to_row:g});")  # fmt: skip
-    return "\n".join([*lines, r"\end{tikzpicture}", r"\end{document}", ""])
