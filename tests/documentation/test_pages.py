@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import io
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import typer
 
+from tests.page_programs import run_program
 from tilewright.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,13 +54,10 @@ HERE = [
 @pytest.mark.parametrize("page", HERE, ids=name)
 def test_the_programs_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
     """The blocks of a page are one program. `print(...)  # text` prints the text."""
-    source = tmp_path / f"{page.stem}.py"  # a file, because staging reads the source of kernels
-    source.write_text("\n".join(BLOCK.findall(page.read_text(encoding="utf-8"))))
-    names: dict[str, Any] = {"__name__": page.stem, "__file__": str(source)}
-    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
-    expected = re.findall(r"^ *print\(.*\) +# (.*)$", source.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [line for line in expected if line not in printed.getvalue().splitlines()] == []
+    program = "\n".join(BLOCK.findall(page.read_text(encoding="utf-8")))
+    printed, _ = run_program(program, tmp_path, page.stem)
+    expected = re.findall(r"^ *print\(.*\) +# (.*)$", program, re.MULTILINE)
+    assert [line for line in expected if line not in printed.splitlines()] == []
 
 
 def test_the_tests_that_run_other_pages_name_them() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright.cute as cute
+from tests.page_programs import run_program
 from tilewright import cuda
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import SimulationError
@@ -29,12 +28,8 @@ def program(step: str) -> str:
 
 def run(step: str, text: str, folder: Path, **more: Any) -> tuple[list[str], dict[str, Any]]:
     """What the program prints, and its names, to which ``more`` are added before."""
-    source = folder / f"{step}.py"  # a file, because staging reads the source of kernels
-    source.write_text(text, encoding="utf-8")
-    names: dict[str, Any] = {"__name__": step, "__file__": str(source), **more}
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(text, str(source), "exec"), names)
-    return printed.getvalue().splitlines(), names
+    printed, names = run_program(text, folder, step, **more)
+    return printed.splitlines(), names
 
 
 @pytest.mark.parametrize("step", STEPS)

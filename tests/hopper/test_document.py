@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from pathlib import Path
 
 import pytest
+
+from tests.page_programs import run_program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wgmma.md").read_text()
 (PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def run(program: str, folder: Path) -> list[str]:
-    source = folder / "program.py"  # a file, because staging reads the source of kernels
-    source.write_text(program)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(program, str(source), "exec"), {"__name__": "program", "__file__": str(source)})
-    return printed.getvalue().splitlines()
+    printed, _ = run_program(program, folder)
+    return printed.splitlines()
 
 
 def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.page_programs import run_program
 from tilewright.errors import SimulationError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tma.md").read_text()
@@ -16,11 +15,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tma.md").read_text()
 
 
 def run(program: str, folder: Path) -> str:
-    source = folder / "program.py"  # a file, because staging reads the source of kernels
-    source.write_text(program)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(program, str(source), "exec"), {"__name__": "program", "__file__": str(source)})
-    return printed.getvalue().strip()
+    printed, _ = run_program(program, folder)
+    return printed.strip()
 
 
 def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:

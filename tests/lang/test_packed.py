@@ -55,31 +55,21 @@ def rounded(x: np.ndarray, kind: Any) -> np.ndarray:
 
 
 @cute.kernel
-def _widen(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr, to: cutlass.Constexpr) -> None:
+def widen(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr, to: cutlass.Constexpr) -> None:
     t, _, _ = cute.arch.thread_idx()
     mine = cute.local_tile(cute.recast_tensor(x, kind), (N,), (t,))
     out[None, t].store(mine.load().to(to).to(Float32))
 
 
-@cute.jit
-def widen(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr, to: cutlass.Constexpr) -> None:
-    _widen(x, out, kind, to).launch(grid=(1, 1, 1), block=(32, 1, 1))
-
-
 @cute.kernel
-def _narrow(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
+def narrow(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
     t, _, _ = cute.arch.thread_idx()
     mine = cute.local_tile(cute.recast_tensor(out, kind), (N,), (t,))
     mine.store(x[None, t].load().to(kind))
 
 
-@cute.jit
-def narrow(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
-    _narrow(x, out, kind).launch(grid=(1, 1, 1), block=(32, 1, 1))
-
-
 @cute.kernel
-def _anywhere(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
+def anywhere(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
     """Element 7 t + 3 of memory, and the sum of the first t elements: in a loop that carries a narrow number."""
     t, _, _ = cute.arch.thread_idx()
     narrow = cute.recast_tensor(x, kind)
@@ -93,13 +83,8 @@ def _anywhere(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None
     out[2, t] = Float32(largest) * 2
 
 
-@cute.jit
-def anywhere(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
-    _anywhere(x, out, kind).launch(grid=(1, 1, 1), block=(32, 1, 1))
-
-
 @cute.kernel
-def _registers(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
+def registers(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
     """Numbers rounded one by one into registers, in another order; then the registers as words."""
     t, _, _ = cute.arch.thread_idx()
     held = cute.make_rmem_tensor(cute.make_layout((4, 4), stride=(4, 1)), kind)
@@ -110,13 +95,8 @@ def _registers(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> Non
     cute.autovec_copy(words, out[None, t])
 
 
-@cute.jit
-def registers(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
-    _registers(x, out, kind).launch(grid=(1, 1, 1), block=(32, 1, 1))
-
-
 @cute.kernel
-def _turned(x: cute.Tensor, out: cute.Tensor, swizzled: cutlass.Constexpr) -> None:
+def turned(x: cute.Tensor, out: cute.Tensor, swizzled: cutlass.Constexpr) -> None:
     """A 64 x 64 tile of 4-bit numbers goes through shared memory; rows come out by other threads, as bytes."""
     t, _, _ = cute.arch.thread_idx()
     layout: Any = cute.make_layout((64, 64), stride=(64, 1))
@@ -140,8 +120,10 @@ def _turned(x: cute.Tensor, out: cute.Tensor, swizzled: cutlass.Constexpr) -> No
 
 
 @cute.jit
-def turned(x: cute.Tensor, out: cute.Tensor, swizzled: cutlass.Constexpr) -> None:
-    _turned(x, out, swizzled).launch(grid=(1, 1, 1), block=(64, 1, 1))
+def launch(
+    x: cute.Tensor, out: cute.Tensor, kernel: cutlass.Constexpr, threads: cutlass.Constexpr, *statics: cutlass.Constexpr
+) -> None:
+    kernel(x, out, *statics).launch(grid=(1, 1, 1), block=(threads, 1, 1))
 
 
 # -- on both machines --------------------------------------------------------------------------------------------------
@@ -176,7 +158,7 @@ def test_every_number_widens(run: Any, kind: Any, to: Any) -> None:
     codes = np.resize(np.arange(1 << kind.width, dtype=np.uint8), 32 * N)
     expected = codes.view(getattr(ml_dtypes, NUMPY[kind])).astype(np.float32)
     out = fresh((N, 32))
-    run(widen, [packed(codes, kind.width), out], kind, to)
+    run(launch, [packed(codes, kind.width), out], widen, 32, kind, to)
     want = np.trunc(expected) if to is Int32 else expected
     np.testing.assert_array_equal(out.T.reshape(-1), want)
 
@@ -191,7 +173,7 @@ def test_numbers_round_to_the_nearest_even_and_saturate(run: Any, kind: Any) -> 
     flat[13:413] = steps
     x[...] = flat.reshape(32, N).T
     out = np.zeros(32 * N * kind.width // 8, np.uint8)
-    run(narrow, [x, out], kind)
+    run(launch, [x, out], narrow, 32, kind)
     np.testing.assert_array_equal(out, rounded(flat, kind))
 
 
@@ -200,7 +182,7 @@ def test_numbers_round_to_the_nearest_even_and_saturate(run: Any, kind: Any) -> 
 def test_single_elements_at_run_time_places(run: Any, kind: Any) -> None:
     given, values = numbers(kind, 256)
     out = np.zeros((3, 32), np.float32)
-    run(anywhere, [given, out], kind)
+    run(launch, [given, out], anywhere, 32, kind)
     t = np.arange(32)
     np.testing.assert_array_equal(out[0], values[7 * t + 3])
     np.testing.assert_array_equal(out[1], [values[:i].sum() for i in t])
@@ -213,7 +195,7 @@ def test_registers_hold_them_without_gaps(run: Any, kind: Any) -> None:
     x = fresh((16, 32))
     x[...] = np.random.default_rng(2).integers(-3, 4, (16, 32)) / 2
     out = fresh((16 * kind.width // 32, 32), np.uint32)
-    run(registers, [x, out], kind)
+    run(launch, [x, out], registers, 32, kind)
     held = x.T.reshape(32, 4, 4).transpose(0, 2, 1).copy()  # [thread, row, column]
     held[:, 1, 2] = 2 * held[:, 2, 1]
     want = rounded(held.reshape(-1), kind).view(np.uint32).reshape(32, -1)
@@ -225,7 +207,7 @@ def test_registers_hold_them_without_gaps(run: Any, kind: Any) -> None:
 def test_copies_through_shared_memory(run: Any, swizzled: bool) -> None:
     x = np.random.default_rng(3).integers(0, 256, (64, 32)).astype(np.uint8)
     out = np.zeros_like(x)
-    run(turned, [x, out], swizzled)
+    run(launch, [x, out], turned, 64, swizzled)
     np.testing.assert_array_equal(out, x[::-1])
 
 
@@ -233,13 +215,13 @@ def test_copies_through_shared_memory(run: Any, swizzled: bool) -> None:
 def test_the_machine_code_spills_nothing(arch: str) -> None:
     for kind in NUMPY:
         bytes_, wide, words = np.zeros(32 * N * kind.width // 8, np.uint8), fresh((N, 32)), fresh((16, 32), np.uint32)
-        for program, arrays, rest in (
-            (widen, [bytes_, wide], [kind, Float32]), (narrow, [wide, bytes_], [kind]),
-            (anywhere, [bytes_, np.zeros((3, 32), np.float32)], [kind]),
-            (registers, [fresh((16, 32)), words[: kind.width // 2]], [kind]),
-            (turned, [np.zeros((64, 32), np.uint8), np.zeros((64, 32), np.uint8)], [True]),
+        for arrays, *rest in (
+            ([bytes_, wide], widen, 32, kind, Float32), ([wide, bytes_], narrow, 32, kind),
+            ([bytes_, np.zeros((3, 32), np.float32)], anywhere, 32, kind),
+            ([fresh((16, 32)), words[: kind.width // 2]], registers, 32, kind),
+            ([np.zeros((64, 32), np.uint8), np.zeros((64, 32), np.uint8)], turned, 64, True),
         ):  # fmt: skip
-            staged = cute.compile(program, *[from_dlpack(x) if i else from_dlpack(x, assumed_align=16)
+            staged = cute.compile(launch, *[from_dlpack(x) if i else from_dlpack(x, assumed_align=16)
                                              for i, x in enumerate(arrays)], *rest)  # fmt: skip
             assert cutlass.cuda.compile(staged.kernels[0], arch).spills == 0
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.page_programs import run_program
 from tilewright import pipeline, utils
 from tilewright.cute import arch
 from tilewright.errors import SimulationError
@@ -18,11 +17,8 @@ PROGRAM = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
 
 
 def run(program: str, folder: Path) -> list[str]:
-    source = folder / "program.py"  # a file, because staging reads the source of kernels
-    source.write_text(program)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(program, str(source), "exec"), {"__name__": "program", "__file__": str(source)})
-    return printed.getvalue().splitlines()
+    printed, _ = run_program(program, folder)
+    return printed.splitlines()
 
 
 def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:

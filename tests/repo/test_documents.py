@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.page_programs import run_program
 from tilewright.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,14 +22,10 @@ ON_THE_CPU = [program for program in PROGRAMS if '"cuda"' not in program]
 
 def run(programs: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
     """Run the programs one after the other from a file; what they printed, and what the README says they print."""
-    source = folder / "program.py"  # a file, because staging reads the source of kernels
-    source.write_text("\n".join(programs))
     monkeypatch.chdir(folder)
-    names: dict[str, Any] = {"__name__": "program", "__file__": str(source)}
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(source.read_text(), str(source), "exec"), names)
-    expected = re.findall(r"^print\(.*\)\s+# (.*)$", source.read_text(), re.MULTILINE)
-    return printed.getvalue().splitlines(), expected
+    program = "\n".join(programs)
+    printed, _ = run_program(program, folder)
+    return printed.splitlines(), re.findall(r"^print\(.*\)\s+# (.*)$", program, re.MULTILINE)
 
 
 def test_the_programs_print_what_the_readme_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

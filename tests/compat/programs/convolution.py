@@ -49,15 +49,9 @@ class ImplicitGemmConv:
 
     @cute.kernel
     def kernel(
-        self,
-        mA: cute.Tensor,
-        mB: cute.Tensor,
-        mC: cute.Tensor,
-        sAl: cute.ComposedLayout,
-        sBl: cute.ComposedLayout,
-        tc: cute.TiledCopy,
-        mma: cute.TiledMma,
-    ):
+        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, sAl: cute.ComposedLayout, sBl: cute.ComposedLayout,
+        tc: cute.TiledCopy, mma: cute.TiledMma,
+    ):  # fmt: skip
         tidx, _, _ = cute.arch.thread_idx()
         bm, bn, _ = cute.arch.block_idx()
         smem = utils.SmemAllocator()

@@ -89,24 +89,18 @@ def mbarrier_arrive_and_expect_tx(
 ) -> None:
     """This thread arrives, and the phase waits for ``bytes`` bytes of asynchronous copies besides (sm_90).
 
-    >>> from tilewright import Int32, Int64, cute
+    :func:`store_shared_remote` has an example whose bytes arrive.
+
+    >>> from tilewright import Int64
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
-    >>> @cute.jit
-    ... def exchange(t):
-    ...     own = arch.block_idx_in_cluster()
-    ...     buffer, bar = arch.alloc_smem(Int32, 32), arch.alloc_smem(Int64, 1, 8)
-    ...     if t == 0:
-    ...         arch.mbarrier_init(bar, 1)
-    ...         arch.mbarrier_arrive_and_expect_tx(bar, 128)
-    ...     arch.mbarrier_init_fence()
-    ...     arch.cluster_arrive()
-    ...     arch.cluster_wait()
-    ...     arch.store_shared_remote(100 * own + t, buffer + t, bar, own ^ 1)
-    ...     arch.mbarrier_wait(bar, 0)  # 32 elements of 4 bytes have come
-    ...     return arch.load(buffer + t)
-    >>> per_thread(exchange, 32, blocks=2, cluster=2)[30:34]
-    [130, 131, 0, 1]
+    >>> def expecting(t, nbytes):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     arch.mbarrier_init(bar, 1)
+    ...     arch.mbarrier_arrive_and_expect_tx(bar, nbytes)
+    ...     return arch.mbarrier_try_wait(bar, 0)
+    >>> per_thread(lambda t: expecting(t, 128), 1), per_thread(lambda t: expecting(t, 0), 1)  # 128 are outstanding
+    ([0], [1])
     """
     remote, rank = _peer(peer_cta_rank_in_cluster)
     call(mbarrier.MbarrierExpectTx(True, remote), mbar_ptr, i32(bytes), *rank)
@@ -117,25 +111,17 @@ def mbarrier_expect_tx(
 ) -> None:
     """The phase waits for ``bytes`` bytes more; no thread arrives (sm_90).
 
-    >>> from tilewright import Int32, Int64, cute
+    >>> from tilewright import Int64
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
-    >>> @cute.jit
-    ... def exchange(t):
-    ...     own = arch.block_idx_in_cluster()
-    ...     buffer, bar = arch.alloc_smem(Int32, 32), arch.alloc_smem(Int64, 1, 8)
-    ...     if t == 0:
-    ...         arch.mbarrier_init(bar, 1)
-    ...         arch.mbarrier_expect_tx(bar, 128)
-    ...         arch.mbarrier_arrive(bar)
-    ...     arch.mbarrier_init_fence()
-    ...     arch.cluster_arrive()
-    ...     arch.cluster_wait()
-    ...     arch.store_shared_remote(100 * own + t, buffer + t, bar, own ^ 1)
-    ...     arch.mbarrier_wait(bar, 0)  # 32 elements of 4 bytes have come
-    ...     return arch.load(buffer + t)
-    >>> per_thread(exchange, 32, blocks=2, cluster=2)[30:34]
-    [130, 131, 0, 1]
+    >>> def one_arrival_of_one(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     arch.mbarrier_init(bar, 1)
+    ...     arch.mbarrier_expect_tx(bar, 128)
+    ...     arch.mbarrier_arrive(bar)
+    ...     return arch.mbarrier_try_wait(bar, 0)
+    >>> per_thread(one_arrival_of_one, 1)  # 128 bytes are outstanding
+    [0]
     """
     remote, rank = _peer(peer_cta_rank_in_cluster)
     call(mbarrier.MbarrierExpectTx(False, remote), mbar_ptr, i32(bytes), *rank)

@@ -102,34 +102,34 @@ class Exits(SharedChecker):
             self.left_warps[key] = self.left_warps.get(key, 0) + 1
             if reached and self.left_warps[key] == per:
                 for other, remote in reached.items():
-                    self._found(wave, warp // per, other, remote)
+                    self._not_kept(wave, warp // per, other, remote)
 
     def _not_begun(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
-        per = wave.geometry.warps
-        there = tuple(int(v) for v in wave.coords[block])
-        self.findings.add(
-            Finding(
-                "unstarted-block", f"shared memory of block {there} is accessed by another block, and nothing shows "
-                "that the block has begun",
-                [Party("access", remote.op, actor(self.launch, wave.coords[warp // per], warp % per, remote.lane))],
-                shared_memory(remote.offset, 1, self.allocations),
-                "the blocks of a cluster are resident together, but do not begin together; before it begins, a block's "
-                "shared memory may not be its own yet",
-                "cluster_arrive(); cluster_wait() by all threads before the first access to another block's memory",
-            )
+        self._add(
+            "unstarted-block", "nothing shows that the block has begun", wave, block, warp, remote,
+            "the blocks of a cluster are resident together, but do not begin together; before it begins, a block's "
+            "shared memory may not be its own yet",
+            "cluster_arrive(); cluster_wait() by all threads before the first access to another block's memory",
         )  # fmt: skip
 
-    def _found(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
-        per = wave.geometry.warps
-        ended = tuple(int(v) for v in wave.coords[block])
+    def _not_kept(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
+        self._add(
+            "exited-block", "nothing keeps that block from ending first", wave, block, warp, remote,
+            "no barrier orders the access before the end of the block whose memory it is",
+            "cluster_arrive(); cluster_wait() by all threads at the end of the kernel (a pipeline's producer_tail "
+            "does it for its mbarriers)",
+        )  # fmt: skip
+
+    def _add(
+        self, kind: str, lack: str, wave: Wave, block: int, warp: int, remote: Remote, why: str, fix: str
+    ) -> None:  # fmt: skip
+        """A finding about ``remote``, an access of ``warp`` to the shared memory of ``block``."""
+        of, own = divmod(warp, wave.geometry.warps)
+        owner = tuple(int(v) for v in wave.coords[block])
         self.findings.add(
             Finding(
-                "exited-block", f"shared memory of block {ended} is accessed by another block, and nothing keeps that "
-                "block from ending first",
-                [Party("access", remote.op, actor(self.launch, wave.coords[warp // per], warp % per, remote.lane))],
-                shared_memory(remote.offset, 1, self.allocations),
-                "no barrier orders the access before the end of the block whose memory it is",
-                "cluster_arrive(); cluster_wait() by all threads at the end of the kernel (a pipeline's producer_tail "
-                "does it for its mbarriers)",
+                kind, f"shared memory of block {owner} is accessed by another block, and {lack}",
+                [Party("access", remote.op, actor(self.launch, wave.coords[of], own, remote.lane))],
+                shared_memory(remote.offset, 1, self.allocations), why, fix,
             )
         )  # fmt: skip
