@@ -222,7 +222,14 @@ def _scalar(value_type: Any) -> ScalarType:
 
 
 def make_atom(op: Any, value_type: Any = None, *, num_bits_per_copy: int = 0, loc: Any = None, ip: Any = None) -> Atom:
-    """The atom of any operation: of a copy when a value type is given."""
+    """The atom of any operation: of a copy when a value type is given.
+
+    >>> from tilewright import Float16, Float32, cute
+    >>> cute.make_atom(cute.nvgpu.CopyUniversalOp(), Float16, num_bits_per_copy=128).layout_src_tv
+    (1,8):(0,1)
+    >>> cute.make_atom(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16))).shape_mnk
+    (16, 8, 16)
+    """
     if value_type is None:
         return make_mma_atom(op)
     return make_copy_atom(op, value_type, num_bits_per_copy=num_bits_per_copy)

@@ -29,6 +29,15 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, *, loc: An
     """A tiled copy from a layout (thread, value) -> coordinate in the tile, and the tile.
 
     Raises ConstraintError when a coordinate lies outside the tile or the instruction does not fit.
+
+    >>> from tilewright import Float32, cute
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=128)
+    >>> tiler, tv = cute.make_layout_tv(cute.make_layout((16, 8), stride=(8, 1)), cute.make_layout((1, 4)))
+    >>> tiler, tv
+    ((16, 32), ((8,16),4):((64,1),16))
+    >>> tiled = cute.make_tiled_copy(atom, tv, tiler)  # thread 0 has row 0, columns 0 to 3; thread 1 columns 4 to 7
+    >>> tiled.size, tiled.tiler_mn
+    (128, (16, 32))
     """
     need("make_tiled_copy", atom, CopyAtom, "a copy atom")
     need_tv("make_tiled_copy", layout_tv)
@@ -139,7 +148,14 @@ def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None,
 
 
 def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
-    """The smallest tiled copy that can retile the accumulators: for epilogues that store a part at a time."""
+    """The smallest tiled copy that can retile the accumulators: for epilogues that store a part at a time.
+
+    >>> from tilewright import Float16, Float32, cute
+    >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)), (2, 2, 1), (32, 32, 16))
+    >>> atom = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(num_matrices=2), Float16)
+    >>> cute.make_tiled_copy_C_atom(atom, mma).size  # threads
+    128
+    """
     need("make_tiled_copy_C_atom", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_C_atom", mma, TiledMma, "a tiled MMA")
     layout_tv = mma.tv_layout_C_tiled
@@ -159,6 +175,14 @@ def make_cotiled_copy(
 
     For copies that care about vector widths and address distances, not about coordinates. Raises ConstraintError when
     an address does not occur in ``data_layout``.
+
+    >>> from tilewright import Float32, cute
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=128)
+    >>> rows = cute.make_layout((8, 16), stride=(16, 1))
+    >>> threads = cute.make_layout((32, 4), stride=(4, 1))  # thread t has the words at 4t to 4t + 3
+    >>> tiled = cute.make_cotiled_copy(atom, threads, rows)
+    >>> tiled.size, tiled.tiler_mn
+    (32, (8:1, (4,4):(4,1)))
     """
     need("make_cotiled_copy", atom, CopyAtom, "a copy atom")
     need("make_cotiled_copy", data_layout, Layout, "a data layout")

@@ -54,6 +54,26 @@ def copy(
     ``cache_policy``.
 
     Raises ConstraintError when sizes, element types, memory spaces, alignment or contiguity do not fit the instruction.
+
+    >>> import numpy as np
+    >>> from tilewright import Int32, cute
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> @cute.kernel
+    ... def move(a: cute.Tensor, b: cute.Tensor):
+    ...     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Int32, num_bits_per_copy=128)
+    ...     tiled = cute.make_tiled_copy_tv(atom, cute.make_layout(4), cute.make_layout(4))  # 4 threads, 4 values each
+    ...     thread = tiled.get_slice(cute.arch.thread_idx()[0])
+    ...     source, target = thread.partition_S(a), thread.partition_D(b)  # (CPY, CPY_M): two copies of 4 values
+    ...     print(source.layout)
+    ...     cute.copy(tiled, source, target)
+    >>> @cute.jit
+    ... def run(a: cute.Tensor, b: cute.Tensor):
+    ...     move(a, b).launch(grid=(1, 1, 1), block=(4, 1, 1))
+    >>> a, b = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    >>> run(from_dlpack(a, assumed_align=16), from_dlpack(b, assumed_align=16))
+    ((4,1),(2)):((1,0),(16))
+    >>> bool((a == b).all())
+    True
     """
     if not isinstance(atom, CopyAtom):
         raise ConstraintError(f"cute.copy takes a copy atom first, not {atom!r}: make one with cute.make_copy_atom")
@@ -222,7 +242,17 @@ def _between_registers(src: Tensor, dst: Tensor, split: Split, pred: Any) -> Non
 
 
 def basic_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> None:
-    """``dst[i] = src[i]`` for every element, converting the element type where it differs (no float to an integer)."""
+    """``dst[i] = src[i]`` for every element, converting the element type where it differs (no float to an integer).
+
+    >>> from tilewright import Float32, cute
+    >>> from tilewright.testing import per_thread
+    >>> def halves(t, p):
+    ...     registers = cute.make_rmem_tensor(4, Float32)
+    ...     cute.basic_copy(cute.make_tensor(p + 4 * t, 4), registers)  # Int32 to Float32
+    ...     return registers[3] / 2
+    >>> per_thread(halves, 2, memory=range(8), dtype=Float32)[0]
+    [1.5, 3.5]
+    """
     if size(src.linear) != size(dst.linear):
         raise ConstraintError(f"basic_copy: {src} and {dst} differ in size")
     if src.element_type is dst.element_type:
@@ -232,7 +262,19 @@ def basic_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> 
 
 
 def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> None:
-    """``if pred[i]: dst[i] = src[i]`` for every element; element types must agree when both sides are in memory."""
+    """``if pred[i]: dst[i] = src[i]`` for every element; element types must agree when both sides are in memory.
+
+    >>> from tilewright import Boolean, cute
+    >>> from tilewright.testing import per_thread
+    >>> def odd_ones(t, p):
+    ...     source, target = cute.make_tensor(p, 4), cute.make_tensor(p + 4, 4)
+    ...     odd = cute.make_rmem_tensor(4, Boolean)
+    ...     for i in range(4):
+    ...         odd[i] = source[i] % 2 == 1
+    ...     cute.basic_copy_if(odd, source, target)
+    >>> per_thread(odd_ones, 1, memory=[1, 2, 3, 4, 0, 0, 0, 0])[1]
+    [1, 2, 3, 4, 1, 0, 3, 0]
+    """
     if src.element_type is not dst.element_type:
         if not in_registers(src):
             raise ConstraintError(
@@ -267,7 +309,16 @@ def copy_atom_call(
     atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, loc: Any = None, ip: Any = None,
     **options: Unpack[CopyOptions],
 ) -> None:  # fmt: skip
-    """One instruction: ``src`` and ``dst`` have exactly the values that it moves for one thread."""
+    """One instruction: ``src`` and ``dst`` have exactly the values that it moves for one thread.
+
+    >>> from tilewright import Int32, cute
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Int32, num_bits_per_copy=32)
+    ...     cute.copy_atom_call(atom, cute.make_tensor(p + t, 1), cute.make_tensor(p + (7 - t), 1))
+    >>> per_thread(swap, 4, memory=[1, 2, 3, 4, 0, 0, 0, 0])[1]
+    [1, 2, 3, 4, 4, 3, 2, 1]
+    """
     if size(src.linear) != atom.num_val_src or size(dst.linear) != atom.num_val_dst:
         raise ConstraintError(
             f"{atom.instruction}: one call moves {atom.num_val_src} x {atom.scalar}, not {src.linear} to "

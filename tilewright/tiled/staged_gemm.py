@@ -29,6 +29,22 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
     (``make_fragment_A/B``); the atom's field ``ACCUMULATE`` tells whether ``c`` is added.
 
     Raises ConstraintError when shapes, element types or register layouts do not fit the instruction.
+
+    >>> from tilewright import Float32, cute
+    >>> from tilewright.testing import per_thread
+    >>> def dot(t, p):
+    ...     mma = cute.make_tiled_mma(cute.nvgpu.MmaUniversalOp(Float32))  # one thread, one product at a time
+    ...     a, b = cute.make_tensor(p, (1, 1, 4)), cute.make_tensor(p + 4, (1, 1, 4))  # (MMA, MMA_M or MMA_N, MMA_K)
+    ...     fragment_a, fragment_b = cute.make_fragment_like(a), cute.make_fragment_like(b)
+    ...     cute.autovec_copy(a, fragment_a)
+    ...     cute.autovec_copy(b, fragment_b)
+    ...     acc = cute.make_rmem_tensor((1, 1, 1), Float32)  # (MMA, MMA_M, MMA_N)
+    ...     acc.fill(0.0)
+    ...     for k in range(4):
+    ...         cute.gemm(mma, acc, fragment_a[None, None, k], fragment_b[None, None, k], acc)
+    ...     return acc[0]
+    >>> per_thread(dot, 1, memory=[1, 2, 3, 4, 10, 20, 30, 40], dtype=Float32)[0]
+    [300.0]
     """
     if not isinstance(atom, MmaAtom):
         raise ConstraintError(f"cute.gemm takes an MMA atom first, not {atom!r}: make one with cute.make_tiled_mma")
@@ -57,7 +73,19 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
 def mma_atom_call(
     atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any = None, ip: Any = None
 ) -> None:
-    """One instruction: the tensors have exactly the values of one thread, mode (V)."""
+    """One instruction: the tensors have exactly the values of one thread, mode (V).
+
+    >>> from tilewright import Float32, cute
+    >>> from tilewright.testing import per_thread
+    >>> def multiply_add(t):
+    ...     atom = cute.make_mma_atom(cute.nvgpu.MmaUniversalOp(Float32))
+    ...     a, b, c = (cute.make_rmem_tensor(1, Float32) for _ in range(3))
+    ...     a[0], b[0], c[0] = Float32(t), 10.0, 1.0
+    ...     cute.mma_atom_call(atom, c, a, b, c)
+    ...     return c[0]
+    >>> per_thread(multiply_add, 4, dtype=Float32)
+    [1.0, 11.0, 21.0, 31.0]
+    """
     for x in (d, a, b, c):
         if rank(x.linear) != 1:
             raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.linear}: use cute.gemm")

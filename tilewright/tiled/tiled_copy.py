@@ -236,7 +236,16 @@ def shape_of_atom(tv: Layout) -> Any:
 
 
 class ThrCopy(TiledCopy):
-    """One thread's view of a TiledCopy."""
+    """One thread's view of a TiledCopy.
+
+    >>> from tilewright import Float32, cute
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=64)
+    >>> tiled = cute.make_tiled_copy_tv(atom, cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((1, 2)))
+    >>> coordinates = cute.make_identity_tensor((8, 32))  # two by two tiles of 4 x 16
+    >>> part = tiled.get_slice(9).partition_S(coordinates)  # (CPY, CPY_M, CPY_N)
+    >>> part.shape, part[0], part[1], part[0, 1, 1]
+    (((2, 1), 2, 2), (1, 2), (1, 3), (5, 18))
+    """
 
     def __init__(self, tiled: TiledCopy, thr_idx: Any) -> None:
         super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn, tiled.operand_of)

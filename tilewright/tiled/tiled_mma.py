@@ -247,7 +247,16 @@ def _first_thread(modes: int) -> Any:
 
 
 class ThrMma(TiledMma):
-    """One thread's view of a TiledMma."""
+    """One thread's view of a TiledMma.
+
+    >>> from tilewright import Float16, Float32, cute
+    >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
+    >>> part = mma.get_slice(5).partition_C(cute.make_identity_tensor((32, 16)))  # (MMA, MMA_M, MMA_N)
+    >>> part.shape
+    ((2, 2), 2, 2)
+    >>> [part[i] for i in range(4)]  # thread 5 of the warp: rows 1 and 9, columns 2 and 3
+    [(1, 2), (1, 3), (9, 2), (9, 3)]
+    """
 
     def __init__(self, tiled: TiledMma, thr_idx: Any) -> None:
         super().__init__(tiled.op, tiled.atom_layout_mnk, tiled.permutation_mnk)

@@ -22,6 +22,16 @@ def autovec_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -
     """Copy all elements; a side in memory is accessed with vectors of up to 16 bytes where its layout allows.
 
     Registers may hold the elements in any order: only memory decides about the width.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def through_registers(t, p):
+    ...     source, target = cute.make_tensor(p + 4 * t, 4), cute.make_tensor(p + (16 + 4 * t), 4)
+    ...     registers = cute.make_fragment_like(source)
+    ...     cute.autovec_copy(source, registers)
+    ...     cute.autovec_copy(registers, target)
+    >>> per_thread(through_registers, 4, memory=[*range(16), *[0] * 16])[1][16:]
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     """
     from tilewright.tiled.staged_copy import check_types
 

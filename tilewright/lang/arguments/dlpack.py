@@ -18,9 +18,10 @@ from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, is_number, unwrap
 from tilewright.lang.tensors.access import need_no_fraction
+from tilewright.lang.tensors.leaves import dynamic_leaves
 from tilewright.lang.tensors.packed import group
 from tilewright.lang.tensors.pointer import HostPointer, element_bytes, is_packed
-from tilewright.lang.tensors.tensor import Tensor, dynamic_leaves
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import crd2idx, idx2crd, slice_and_offset
 from tilewright.layout.text import format_tree
@@ -28,7 +29,16 @@ from tilewright.layout.tuples import flatten_to_tuple
 
 
 class HostTensor(Tensor):
-    """A tensor over an array of the host program. ``mark_...`` change it in place and return it."""
+    """A tensor over an array of the host program. ``mark_...`` change it in place and return it.
+
+    >>> import numpy as np
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> x = from_dlpack(np.arange(6, dtype=np.float32).reshape(2, 3), assumed_align=4)
+    >>> x.layout, x.element_type, x.shape
+    ((2,3):(3,1), Float32, (2, 3))
+    >>> x.mark_layout_dynamic().layout  # extents and strides are read at each call
+    (?,?):(?,1)
+    """
 
     __slots__ = ("_guard", "array", "passed", "symbols")
 

@@ -28,6 +28,12 @@ def make_fake_tensor(
     """A tensor to compile with; in ``shape`` and ``stride``, ints are static and ``SymInt`` is passed at each call.
 
     One ``SymInt`` in several places (also of several tensors) is one number: a call with others is an error.
+
+    >>> from tilewright import Float16, cute
+    >>> from tilewright.cute.runtime import make_fake_tensor
+    >>> rows = cute.sym_int(divisibility=8)
+    >>> make_fake_tensor(Float16, (rows, 64), (64, 1), assumed_align=16).type
+    TensorType(element_type='f16', memspace='gmem', alignment=16, layout=(?{div=8},64):(64,1))
     """
     if memspace not in (AddressSpace.gmem, AddressSpace.generic):
         raise ArgumentError(f"make_fake_tensor: arguments lie in global memory (gmem), not in {memspace}")
@@ -53,7 +59,23 @@ def make_fake_compact_tensor(
     loc: Any = None,
     ip: Any = None,
 ) -> HostTensor:
-    """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default in order."""
+    """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default in order.
+
+    >>> import numpy as np
+    >>> from tilewright import Float32, cute
+    >>> from tilewright.cute.runtime import make_fake_compact_tensor
+    >>> @cute.kernel
+    ... def clear(x: cute.Tensor):
+    ...     x[cute.arch.thread_idx()[0], cute.arch.block_idx()[0]] = 0.0
+    >>> @cute.jit
+    ... def run(x: cute.Tensor):
+    ...     clear(x).launch(grid=(x.shape[1], 1, 1), block=(x.shape[0], 1, 1))
+    >>> compiled = cute.compile(run, make_fake_compact_tensor(Float32, (cute.sym_int(), 8), stride_order=(1, 0)))
+    >>> x = np.ones((3, 8), np.float32)
+    >>> compiled(x)  # any number of rows
+    >>> float(x.sum())
+    0.0
+    """
     order = tuple(stride_order) if stride_order is not None else tuple(range(len(shape)))
     stride: list[Any] = [None] * len(shape)
     step: Any = 1
@@ -72,12 +94,22 @@ def make_fake_stream(*, use_tvm_ffi_env_stream: bool = False, loc: Any = None, i
 
     With ``use_tvm_ffi_env_stream`` the compiled function has no stream among its arguments: it launches on the current
     stream of the framework whose arrays it is given.
+
+    >>> from tilewright.cute.runtime import make_fake_stream
+    >>> make_fake_stream()
+    0
     """
     return ENVIRONMENT_STREAM if use_tvm_ffi_env_stream else default_stream()
 
 
 class SymInt:
-    """An extent or stride that is passed at each call; ``divisibility`` promises a divisor."""
+    """An extent or stride that is passed at each call; ``divisibility`` promises a divisor.
+
+    >>> from tilewright import cute
+    >>> n = cute.SymInt(divisibility=8)
+    >>> n, n * 4
+    (?{i32 div=8}, ?{i32 div=32})
+    """
 
     def __init__(self, width: int = 32, *, divisibility: int = 1) -> None:
         if width not in (32, 64) or not isinstance(divisibility, int) or divisibility < 1:

@@ -44,7 +44,34 @@ ADAPTERS: dict[type, Callable[[Any], Any]] = {}
 
 def register_jit_arg_adapter(cls: type) -> Callable[[Any], Any]:
     """Decorator of an adapter class, called with an object of ``cls`` to make it an argument: the adapter has
-    ``__c_pointers__``, ``__get_mlir_types__`` and ``__new_from_mlir_values__``."""
+    ``__c_pointers__``, ``__get_mlir_types__`` and ``__new_from_mlir_values__``.
+
+    >>> from fractions import Fraction
+    >>> import numpy as np
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> @cutlass.register_jit_arg_adapter(Fraction)
+    ... class AsFloat:
+    ...     def __init__(self, fraction):
+    ...         self.number = cutlass.Float32(float(fraction))
+    ...     def __c_pointers__(self):
+    ...         return self.number.__c_pointers__()
+    ...     def __get_mlir_types__(self):
+    ...         return self.number.__get_mlir_types__()
+    ...     def __new_from_mlir_values__(self, values):
+    ...         return self.number.__new_from_mlir_values__(values)
+    >>> @cute.kernel
+    ... def scale(x: cute.Tensor, factor):
+    ...     i = cute.arch.thread_idx()[0]
+    ...     x[i] = x[i] * factor
+    >>> @cute.jit
+    ... def run(x: cute.Tensor, factor):
+    ...     scale(x, factor).launch(grid=(1, 1, 1), block=(4, 1, 1))
+    >>> x = np.arange(4, dtype=np.float32)
+    >>> run(x, Fraction(1, 2))
+    >>> x
+    array([0. , 0.5, 1. , 1.5], dtype=float32)
+    """
 
     def register(adapter: Any) -> Any:
         ADAPTERS[cls] = adapter

@@ -23,6 +23,24 @@ else:
         """Annotation of a parameter whose value is fixed when the function is compiled: ``tile: cutlass.Constexpr``.
 
         ``Constexpr[int]`` says of what type it is. The argument is not passed to a compiled function.
+
+        >>> import numpy as np
+        >>> import tilewright as cutlass
+        >>> from tilewright import cute
+        >>> @cute.kernel
+        ... def fill(x: cute.Tensor, value: cutlass.Constexpr):
+        ...     print("staged for", value)
+        ...     x[cute.arch.thread_idx()[0]] = value
+        >>> @cute.jit
+        ... def run(x: cute.Tensor, value: cutlass.Constexpr):
+        ...     fill(x, value).launch(grid=(1, 1, 1), block=(4, 1, 1))
+        >>> x = np.zeros(4, np.int32)
+        >>> for value in (3, 5, 3):  # compiled twice: the third call finds what the first has made
+        ...     run(x, value)
+        staged for 3
+        staged for 5
+        >>> x
+        array([3, 3, 3, 3], dtype=int32)
         """
 
         def __class_getitem__(cls, item: Any) -> Any:

@@ -81,5 +81,20 @@ def jit(function: Callable[P, R], *, preprocessor: bool = True) -> JitFunction[P
 def jit(*, preprocessor: bool = True) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator, also with parentheses: ``@jit`` or ``@jit(preprocessor=False)`` (control flow is then left to
-    Python)."""
+    Python).
+
+    >>> import numpy as np
+    >>> from tilewright import cute
+    >>> @cute.kernel
+    ... def double(x: cute.Tensor):
+    ...     i, _, _ = cute.arch.thread_idx()
+    ...     x[i] = 2 * x[i]
+    >>> @cute.jit
+    ... def run(x: cute.Tensor):
+    ...     double(x).launch(grid=(1, 1, 1), block=(cute.size(x), 1, 1))
+    >>> x = np.arange(4, dtype=np.float32)
+    >>> run(x)  # compiled at the first call with such arguments; NumPy arrays: on the simulator
+    >>> x
+    array([0., 2., 4., 6.], dtype=float32)
+    """
     return mark(JitFunction, function, preprocessor, unknown)

@@ -352,5 +352,25 @@ def kernel(function: Callable[P, Any], *, preprocessor: bool = True) -> KernelFu
 @overload
 def kernel(*, preprocessor: bool = True) -> Callable[[Callable[P, Any]], KernelFunction[P]]: ...
 def kernel(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
-    """Decorator: a function that runs on every thread of a launch. Also ``@kernel(preprocessor=False)``."""
+    """Decorator: a function that runs on every thread of a launch. Also ``@kernel(preprocessor=False)``.
+
+    >>> import numpy as np
+    >>> from tilewright import cute
+    >>> @cute.kernel
+    ... def iota(x: cute.Tensor):
+    ...     thread, _, _ = cute.arch.thread_idx()
+    ...     block, _, _ = cute.arch.block_idx()
+    ...     x[block * 4 + thread] = block * 10 + thread
+    >>> @cute.jit
+    ... def run(x: cute.Tensor):
+    ...     iota(x).launch(grid=(2, 1, 1), block=(4, 1, 1))
+    >>> x = np.zeros(8, np.int32)
+    >>> run(x)
+    >>> x
+    array([ 0,  1,  2,  3, 10, 11, 12, 13], dtype=int32)
+    >>> iota(x)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.StagingError: the kernel iota can only be launched from a @cute.jit function on the host
+    """
     return mark(KernelFunction, function, preprocessor, unknown)

@@ -55,6 +55,15 @@ def for_generate(
     ``iter_args`` are carried from turn to turn: ``for i, x, result in for_generate(0, n, 1, [x]): ...; yield_out([x +
     i])``; ``x`` and ``result`` are lists where there are several. ``result`` is what the last turn handed on, for use
     after the loop.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright.testing import per_thread
+    >>> def sum_below(t):
+    ...     for i, total, result in cutlass.for_generate(0, t, iter_args=[cutlass.Int32(0)]):
+    ...         cutlass.yield_out([total + i])
+    ...     return result
+    >>> per_thread(sum_below, 5)
+    [0, 0, 1, 3, 6]
     """
     bounds = (start,) if stop is None else (start, stop) if step is None else (start, stop, step)
     lo, hi, by, index_of = normalise(Range(*bounds, unroll=unroll))
@@ -124,7 +133,17 @@ def _take(made: Any, results: list[Value]) -> None:
 
 
 def yield_out(args: Any = None, *, loc: Any = None, ip: Any = None) -> None:
-    """Hand ``args`` to the next turn of the innermost ``for_generate`` or ``while_generate``; its last statement."""
+    """Hand ``args`` to the next turn of the innermost ``for_generate`` or ``while_generate``; its last statement.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright.testing import per_thread
+    >>> def doublings(t):
+    ...     for i, power, result in cutlass.for_generate(0, t, iter_args=[cutlass.Int32(1)]):
+    ...         cutlass.yield_out([power * 2])
+    ...     return result
+    >>> per_thread(doublings, 5)
+    [1, 2, 4, 8, 16]
+    """
     regions = Builder.current().regions if Builder.active() else []
     if not regions or not isinstance(regions[-1], _Loop):
         raise StagingError("yield_out stands at the end of the body of a for_generate or while_generate")

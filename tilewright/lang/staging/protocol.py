@@ -11,7 +11,16 @@ from tilewright.lang.staging import values as values_of
 
 
 def dsl_user_op(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a helper that emits ops. Locations are found by themselves here; ``loc`` and ``ip`` default to None."""
+    """Mark a helper that emits ops. Locations are found by themselves here; ``loc`` and ``ip`` default to None.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright.testing import per_thread
+    >>> @cutlass.dsl_user_op
+    ... def square(x, *, loc=None, ip=None):
+    ...     return x * x
+    >>> per_thread(square, 4)
+    [0, 1, 4, 9]
+    """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -21,12 +30,33 @@ def dsl_user_op(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def extract_mlir_values(value: Any) -> list[Value]:
-    """The run-time values inside an object of the language, a container of such objects, or a Python number."""
+    """The run-time values inside an object of the language, a container of such objects, or a Python number.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright.testing import per_thread
+    >>> def through(t):
+    ...     pair = (t, t + 1)
+    ...     values = cutlass.extract_mlir_values(pair)
+    ...     print([str(value.type) for value in values])
+    ...     return cutlass.new_from_mlir_values(pair, values[::-1])[0]
+    >>> per_thread(through, 3)
+    ['i32', 'i32']
+    [1, 2, 3]
+    """
     return values_of.flatten(value)[0]
 
 
 def new_from_mlir_values(value: Any, values: list[Value]) -> Any:
-    """An object like ``value`` (also one of the host: a tensor of ``from_dlpack``) around other run-time values."""
+    """An object like ``value`` (also one of the host: a tensor of ``from_dlpack``) around other run-time values.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright.testing import per_thread
+    >>> def negated(t):
+    ...     (value,) = cutlass.extract_mlir_values(-t)
+    ...     return cutlass.new_from_mlir_values(t, [value])
+    >>> per_thread(negated, 3)
+    [0, -1, -2]
+    """
     if hasattr(type(value), "__new_from_mlir_values__"):
         return value.__new_from_mlir_values__(list(values))
     return values_of.unflatten(values_of.spec_of(value, promote=False), values)

@@ -21,6 +21,20 @@ class Range:
     ``unroll`` asks for that many copies of the body, ``unroll_full`` for all of them (with Python bounds the loop is
     then unrolled while staging and its index is a Python int). ``prefetch_stages`` is a hint that is not followed: a
     :class:`HintWarning` says so, and the loop runs as it is written.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def odd_numbers_below(t):
+    ...     total = cutlass.Int32(0)
+    ...     for i in cutlass.range(1, t, 2, unroll=4):  # a loop of the kernel: t is known when it runs
+    ...         total += i
+    ...     return total
+    >>> per_thread(odd_numbers_below, 8)
+    [0, 0, 1, 1, 4, 4, 9, 9]
+    >>> [i for i in cutlass.range(3)]  # known bounds: a Python range
+    [0, 1, 2]
     """
 
     def __init__(
@@ -97,7 +111,20 @@ def range_constexpr(*bounds: Any) -> builtins.range:
 
 
 def range_dynamic(*bounds: Any, **options: Any) -> Range:
-    """The older name of ``cutlass.range``."""
+    """The older name of ``cutlass.range``.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def sum_below(t):
+    ...     total = cutlass.Int32(0)
+    ...     for i in cutlass.range_dynamic(t):
+    ...         total += i
+    ...     return total
+    >>> per_thread(sum_below, 5)
+    [0, 0, 1, 3, 6]
+    """
     return Range(*bounds, **options)
 
 
@@ -118,5 +145,17 @@ def const_expr(value: Any) -> Any:
 
 
 def dynamic_expr(value: Any) -> Any:
-    """Marks a predicate as a run-time one; run-time is what predicates are unless they are known."""
+    """Marks a predicate as a run-time one; run-time is what predicates are unless they are known.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def half_of_even(t):
+    ...     if cutlass.dynamic_expr(t % 2 == 0):
+    ...         t = t // 2
+    ...     return t
+    >>> per_thread(half_of_even, 6)
+    [0, 1, 1, 3, 2, 5]
+    """
     return value

@@ -228,7 +228,18 @@ def make_identity_tensor(shape: Any, *, loc: Any = None, ip: Any = None) -> Tens
 
 
 def make_rmem_tensor(layout_or_shape: Any, dtype: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
-    """Fresh registers of ``dtype`` under a static layout (a shape means column-major). Their contents are undefined."""
+    """Fresh registers of ``dtype`` under a static layout (a shape means column-major). Their contents are undefined.
+
+    >>> from tilewright import Float32, cute
+    >>> from tilewright.testing import per_thread
+    >>> def sum_of_registers(t):
+    ...     registers = cute.make_rmem_tensor((2, 2), Float32)  # four registers of this thread
+    ...     registers.fill(t)
+    ...     registers[1, 1] = 0.5
+    ...     return registers.load().reduce(cute.ReductionOp.ADD, 0.0, 0)
+    >>> per_thread(sum_of_registers, 3, dtype=Float32)
+    [0.5, 3.5, 6.5]
+    """
     if isinstance(layout_or_shape, type):
         layout_or_shape, dtype = dtype, layout_or_shape
     layout = layout_or_shape if isinstance(layout_or_shape, (Layout, ComposedLayout)) else make_layout(layout_or_shape)
@@ -241,12 +252,34 @@ make_fragment = make_rmem_tensor
 
 
 def make_rmem_tensor_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
-    """Fresh registers with the shape of a tensor (or layout), compact and column-major."""
+    """Fresh registers with the shape of a tensor (or layout), compact and column-major.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def own(t, p):
+    ...     rows = cute.make_tensor(p, cute.make_layout((2, 4), stride=(4, 1)))
+    ...     registers = cute.make_rmem_tensor_like(rows)
+    ...     print(rows.layout, registers.layout)  # while staging: once
+    ...     registers.store(rows.load())
+    ...     return registers[1, 2]
+    >>> per_thread(own, 1, memory=range(8))[0]
+    (2,4):(4,1) (2,4):(1,2)
+    [6]
+    """
     return make_rmem_tensor(make_layout(src.shape), _element(src, dtype))
 
 
 def make_fragment_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
-    """Fresh registers with the shape of a tensor (or layout): mode 0 column-major, the others by ``src``'s strides."""
+    """Fresh registers with the shape of a tensor (or layout): mode 0 column-major, the others by ``src``'s strides.
+
+    >>> from tilewright import Float16, cute
+    >>> from tilewright.testing import per_thread
+    >>> def own(t, p):
+    ...     part = cute.make_tensor(p, cute.make_layout((4, 2, 3), stride=(1, 32, 8)))
+    ...     print(cute.make_fragment_like(part).layout, cute.make_fragment_like(part, Float16).element_type)
+    >>> _ = per_thread(own, 1, memory=range(64))
+    (4,2,3):(1,12,4) Float16
+    """
     layout = src.linear if isinstance(src, Tensor) else src
     if _layout.has_scaled_basis(layout):
         layout = Layout(layout.shape)
@@ -265,7 +298,19 @@ def _element(src: Any, dtype: Any) -> Any:
 
 
 def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
-    """The same bits as elements of ``dtype``: the layout is recast with the element width."""
+    """The same bits as elements of ``dtype``: the layout is recast with the element width.
+
+    >>> from tilewright import Int8, cute
+    >>> from tilewright.testing import per_thread
+    >>> def low_byte(t, p):
+    ...     words = cute.make_tensor(p, cute.make_layout((2, 4), stride=(1, 2)))
+    ...     parts = cute.recast_tensor(words, Int8)
+    ...     print(parts.layout)
+    ...     return parts[4 * t, 0]
+    >>> per_thread(low_byte, 2, memory=[0x0102, 0x0304] + [0] * 6)[0]
+    (8,4):(1,8)
+    [2, 4]
+    """
     if src.is_coordinate:
         raise ConstraintError(f"recast_tensor: {src} is a coordinate tensor")
     layout = _layout.recast_layout(dtype.width, src.element_type.width, src.linear)

@@ -21,7 +21,12 @@ def min(*values: Any) -> Any:
 
 
 def max(*values: Any) -> Any:
-    """The greatest of two or more numbers."""
+    """The greatest of two or more numbers.
+
+    >>> from tilewright.lang.numbers.numeric import Int32
+    >>> max(3, 2), max(Int32(5), 4, 9)
+    (3, Int32(9))
+    """
     return _fold("max", builtins.max, values)
 
 

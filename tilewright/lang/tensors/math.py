@@ -18,7 +18,13 @@ from tilewright.lang.numbers.operators import unary_float_type
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, broadcast_operand
 
 
-def _unary(opcode: str, text: str) -> Callable[..., Any]:
+def _shown(name: str, example: str) -> str:
+    """``"4.0 = 2.0"`` as the example of a docstring: what the function gives for 4.0."""
+    arguments, _, result = example.partition(" = ")
+    return f"\n\n>>> {name}({arguments})\n{result}\n"
+
+
+def _unary(opcode: str, text: str, example: str) -> Callable[..., Any]:
     def function(a: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         attrs = {"fastmath": True} if fastmath else {}
         if isinstance(a, TensorSSA):
@@ -33,33 +39,33 @@ def _unary(opcode: str, text: str) -> Callable[..., Any]:
         return cls(result) if isinstance(a, Numeric) else result
 
     function.__name__ = function.__qualname__ = opcode
-    function.__doc__ = f"{text} of every element; ``fastmath`` allows an approximation."
+    function.__doc__ = f"{text} of every element; ``fastmath`` allows an approximation.{_shown(opcode, example)}"
     return function
 
 
-exp = _unary("exp", "e to the power")
-exp2 = _unary("exp2", "2 to the power")
-log = _unary("log", "Natural logarithm")
-log2 = _unary("log2", "Logarithm to base 2")
-log10 = _unary("log10", "Logarithm to base 10")
-sin = _unary("sin", "Sine (of radians)")
-cos = _unary("cos", "Cosine (of radians)")
-tan = _unary("tan", "Tangent (of radians)")
-asin = _unary("asin", "Arc sine (in radians)")
-acos = _unary("acos", "Arc cosine (in radians)")
-atan = _unary("atan", "Arc tangent (in radians)")
-tanh = _unary("tanh", "Hyperbolic tangent")
-sqrt = _unary("sqrt", "Square root")
-rcp = _unary("rcp", "Reciprocal")
-rsqrt = _unary("rsqrt", "Reciprocal square root")
-erf = _unary("erf", "Error function")
-floor = _unary("floor", "Greatest integer not above")
-ceil = _unary("ceil", "Least integer not below")
-round = _unary("round", "Nearest integer, ties to even,")
-trunc = _unary("trunc", "Integer part")
+exp = _unary("exp", "e to the power", "0.0 = 1.0")
+exp2 = _unary("exp2", "2 to the power", "3.0 = 8.0")
+log = _unary("log", "Natural logarithm", "1.0 = 0.0")
+log2 = _unary("log2", "Logarithm to base 2", "8.0 = 3.0")
+log10 = _unary("log10", "Logarithm to base 10", "1.0 = 0.0")
+sin = _unary("sin", "Sine (of radians)", "0.0 = 0.0")
+cos = _unary("cos", "Cosine (of radians)", "0.0 = 1.0")
+tan = _unary("tan", "Tangent (of radians)", "0.0 = 0.0")
+asin = _unary("asin", "Arc sine (in radians)", "1.0 = 1.57079...")
+acos = _unary("acos", "Arc cosine (in radians)", "-1.0 = 3.14159...")
+atan = _unary("atan", "Arc tangent (in radians)", "1.0 = 0.785398...")
+tanh = _unary("tanh", "Hyperbolic tangent", "0.0 = 0.0")
+sqrt = _unary("sqrt", "Square root", "9.0 = 3.0")
+rcp = _unary("rcp", "Reciprocal", "4.0 = 0.25")
+rsqrt = _unary("rsqrt", "Reciprocal square root", "4.0 = 0.5")
+erf = _unary("erf", "Error function", "0.0 = 0.0")
+floor = _unary("floor", "Greatest integer not above", "-1.5 = -2.0")
+ceil = _unary("ceil", "Least integer not below", "-1.5 = -1.0")
+round = _unary("round", "Nearest integer, ties to even,", "2.5 = 2.0")
+trunc = _unary("trunc", "Integer part", "-1.5 = -1.0")
 
 
-def _binary(opcode: str, text: str) -> Callable[..., Any]:
+def _binary(opcode: str, text: str, example: str) -> Callable[..., Any]:
     def function(a: Any, b: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         tensor = next((x for x in (a, b) if isinstance(x, TensorSSA)), None)
         if tensor is not None:
@@ -70,17 +76,22 @@ def _binary(opcode: str, text: str) -> Callable[..., Any]:
         return result if isinstance(a, Numeric) or isinstance(b, Numeric) else result.value
 
     function.__name__ = function.__qualname__ = opcode
-    function.__doc__ = f"{text}, element by element."
+    function.__doc__ = f"{text}, element by element.{_shown(opcode, example)}"
     return function
 
 
-atan2 = _binary("atan2", "The angle, in radians, of the point (b, a)")
-copysign = _binary("copysign", "The magnitude of a with the sign of b")
-pow = _binary("pow", "a to the power b")
+atan2 = _binary("atan2", "The angle, in radians, of the point (b, a)", "1.0, -1.0 = 2.35619...")
+copysign = _binary("copysign", "The magnitude of a with the sign of b", "3.0, -0.0 = -3.0")
+pow = _binary("pow", "a to the power b", "2.0, 10.0 = 1024.0")
 
 
 def absf(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """Absolute value."""
+    """Absolute value.
+
+    >>> from tilewright import Float16, cute
+    >>> cute.math.absf(-2.5), cute.math.absf(Float16(-1))
+    (2.5, Float16(1.0))
+    """
     return abs(a)
 
 
@@ -102,7 +113,7 @@ def fma(a: Any, b: Any, c: Any, *, loc: Any = None, ip: Any = None) -> Any:
     return cls(Builder.current().fma(*[x.ir_value() for x in numbers]))
 
 
-def _predicate(opcode: str, text: str) -> Callable[..., Any]:
+def _predicate(opcode: str, text: str, example: str) -> Callable[..., Any]:
     def function(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
         from tilewright.lang.numbers.numeric import Boolean
 
@@ -117,9 +128,9 @@ def _predicate(opcode: str, text: str) -> Callable[..., Any]:
         return Boolean(Builder.current().predicate(opcode, number.value))
 
     function.__name__ = function.__qualname__ = opcode
-    function.__doc__ = f"Whether a number {text}."
+    function.__doc__ = f"Whether a number {text}.{_shown(opcode, example)}"
     return function
 
 
-isnan = _predicate("isnan", "is not a number")
-isinf = _predicate("isinf", "is infinite")
+isnan = _predicate("isnan", "is not a number", "float('nan') = True")
+isinf = _predicate("isinf", "is infinite", "float('-inf') = True")

@@ -26,7 +26,14 @@ from tilewright.lang.tensors.swizzled import Bits, bits_of, split
 
 
 class AddressSpace(Enum):
-    """Where a pointer points to."""
+    """Where a pointer points to.
+
+    >>> from tilewright import Float32, cute
+    >>> cute.make_ptr(Float32, 0x1000, cute.AddressSpace.gmem).memspace
+    <AddressSpace.gmem: 'gmem'>
+    >>> [str(space) for space in cute.AddressSpace]
+    ['generic', 'gmem', 'smem', 'dsmem', 'rmem']
+    """
 
     generic = "generic"
     gmem = "gmem"
@@ -442,6 +449,15 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
 
     Raises ConstraintError when the base is not aligned to the swizzle's span (the permutation of address bits would
     not be one of offsets), and when the swizzle parts the bytes of an element.
+
+    >>> from tilewright import Float16, Int32, cute
+    >>> p = cute.make_ptr(Int32, 0x1000, cute.AddressSpace.gmem, assumed_align=16)
+    >>> cute.recast_ptr(p, dtype=Float16)
+    ptr<f16, gmem, align<16>>
+    >>> cute.recast_ptr(p, cute.make_swizzle(3, 4, 3))
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: recast_ptr: S<3,4,3> permutes blocks of 1024 bytes, but ...
     """
     if dtype is not None and dtype is not ptr.dtype:
         ptr = ptr.with_dtype(dtype) if hasattr(ptr, "with_dtype") else _recast(ptr, dtype)

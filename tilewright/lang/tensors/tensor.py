@@ -17,11 +17,11 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.dtypes import type_text
-from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Held, Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.tensors import access, bounds
 from tilewright.lang.tensors.descriptors import Descriptors
+from tilewright.lang.tensors.leaves import dynamic_leaves, is_extent, pattern, plain_values, rebuild
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bits, with_swizzle
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.swizzled import bits_of
@@ -299,16 +299,16 @@ class Tensor(Drawn):
             own = dynamic_leaves(self.engine)
         else:
             own = self.engine.__extract_mlir_values__()
-        return [*_plain_values(own), *_plain_values(dynamic_leaves(self.linear))]
+        return [*plain_values(own), *plain_values(dynamic_leaves(self.linear))]
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Any:
         rest = iter(values)
         if self.is_coordinate:
-            iterator = _rebuild(self.engine, rest)
+            iterator = rebuild(self.engine, rest)
         else:
             count = len(self.engine.__get_mlir_types__())
             iterator = self.engine.__new_from_mlir_values__([next(rest) for _ in range(count)])
-        return Tensor(iterator, _rebuild(self.linear, rest))
+        return Tensor(iterator, rebuild(self.linear, rest))
 
     def __get_mlir_types__(self) -> list[Type]:
         own = [] if self.is_coordinate else self.engine.__get_mlir_types__()
@@ -316,20 +316,20 @@ class Tensor(Drawn):
         return [*own, *[type(x).ir_type for x in [*leaves, *dynamic_leaves(self.linear)]]]
 
     def __carry_key__(self) -> Any:
-        own = _pattern(self.engine) if self.is_coordinate else self.engine.__carry_key__()
-        return (type(self.engine), own, _pattern(self.linear))
+        own = pattern(self.engine) if self.is_coordinate else self.engine.__carry_key__()
+        return (type(self.engine), own, pattern(self.linear))
 
     def __carry_join__(self, other: Any) -> Tensor | None:
         """A tensor that stands for both in a loop or branch, where only what is known of the pointers differs."""
         if not isinstance(self.engine, Pointer) or not isinstance(other.engine, Pointer):
             return None
-        if _pattern(self.linear) != _pattern(other.linear):
+        if pattern(self.linear) != pattern(other.linear):
             return None
         iterator = self.engine.__carry_join__(other.engine)
         return None if iterator is None else Tensor(iterator, self.linear)
 
     def __carry_facts__(self) -> Any:
-        return tuple((x.nonneg, x.divisibility, _is_extent(x)) for x in dynamic_leaves(self.linear))
+        return tuple((x.nonneg, x.divisibility, is_extent(x)) for x in dynamic_leaves(self.linear))
 
     # -- text ----------------------------------------------------------------------------------------------------
 
@@ -353,6 +353,14 @@ def make_tensor(iterator: Any, layout: Any, *, loc: Any = None, ip: Any = None) 
     """A tensor from an iterator (pointer, registers, coordinate) and a layout or shape.
 
     A swizzled layout permutes offsets in elements; a swizzled pointer (``recast_ptr``) permutes byte addresses.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def element(t, p):
+    ...     x = cute.make_tensor(p, cute.make_layout((2, 4), stride=(4, 1)))
+    ...     return x[1, t] - cute.make_tensor(p + 2, 2)[0]
+    >>> per_thread(element, 4, memory=range(8))[0]
+    [2, 3, 4, 5]
     """
     if isinstance(iterator, Tensor):
         iterator = iterator.iterator
@@ -441,57 +449,3 @@ def _static(place: access.Place) -> int:
     if not isinstance(place[0], int):
         raise ConstraintError("registers have static layouts")
     return place[1]
-
-
-def dynamic_leaves(x: Any) -> list[Any]:
-    if isinstance(x, Layout):
-        return [*dynamic_leaves(x.shape), *dynamic_leaves(x.stride)]
-    if isinstance(x, ComposedLayout):
-        return [*dynamic_leaves(x.offset), *dynamic_leaves(x.outer)]
-    if isinstance(x, tuple):
-        return [leaf for part in x for leaf in dynamic_leaves(part)]
-    if isinstance(x, ScaledBasis):
-        return dynamic_leaves(x.value)
-    return [x] if isinstance(x, Integer) else []
-
-
-def _plain_values(found: list[Any]) -> list[Value]:
-    return [x if isinstance(x, Value) else x.ir_value() for x in found]
-
-
-def _rebuild(x: Any, values: Iterator[Value], keep: bool = False) -> Any:
-    """``x`` with its run-time leaves replaced, in order; with ``keep`` sign, divisor and bound stay known of them."""
-    if isinstance(x, Layout):
-        return Layout(_rebuild(x.shape, values, True), _rebuild(x.stride, values, True))
-    if isinstance(x, ComposedLayout):
-        return ComposedLayout(x.inner, _rebuild(x.offset, values), _rebuild(x.outer, values))
-    if isinstance(x, tuple):
-        return tuple([_rebuild(part, values, keep) for part in x])
-    if isinstance(x, ScaledBasis):
-        return ScaledBasis(_rebuild(x.value, values, keep), x.mode)
-    if not isinstance(x, Integer):
-        return x
-    value = next(values)
-    if value is x.value:
-        return x
-    made = type(x)(value)
-    bound = EXTENT_BOUND[x.width] if _is_extent(x) else None
-    return made.learn(Facts(x.nonneg, x.divisibility, bound)) if keep else made
-
-
-def _is_extent(x: Integer) -> bool:
-    """Whether ``x`` is known to be below the bound of extents and strides."""
-    return x.facts.bound is not None and x.facts.bound <= EXTENT_BOUND.get(x.width, 0)
-
-
-def _pattern(x: Any) -> Any:
-    """``x`` with run-time leaves as None: hashable and comparable."""
-    if isinstance(x, Layout):
-        return ("layout", _pattern(x.shape), _pattern(x.stride))
-    if isinstance(x, ComposedLayout):
-        return ("composed", x.inner, _pattern(x.offset), _pattern(x.outer))
-    if isinstance(x, tuple):
-        return tuple([_pattern(part) for part in x])
-    if isinstance(x, ScaledBasis):
-        return ("basis", _pattern(x.value), x.mode)
-    return None if isinstance(x, Integer) else x

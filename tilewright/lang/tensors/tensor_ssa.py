@@ -37,7 +37,15 @@ from tilewright.layout.tuples import as_int_tuple, flatten_to_tuple, product
 
 
 class ReductionOp(Enum):
-    """How :meth:`TensorSSA.reduce` combines two elements."""
+    """How :meth:`TensorSSA.reduce` combines two elements.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def greatest(t, p):
+    ...     return cute.make_tensor(p + 3 * t, 3).load().reduce(cute.ReductionOp.MAX, 0, 0)
+    >>> per_thread(greatest, 2, memory=[1, 5, 2, 9, 4, 8])[0]
+    [5, 9]
+    """
 
     ADD = "add"
     MUL = "mul"
@@ -332,14 +340,32 @@ def _as_vector(result: Value, count: int) -> Value:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
-    """A TensorSSA of ``shape`` with every element ``fill_value``."""
+    """A TensorSSA of ``shape`` with every element ``fill_value``.
+
+    >>> from tilewright import Int32, cute
+    >>> from tilewright.testing import per_thread
+    >>> def sums(t):
+    ...     x = cute.full((2, 3), 7, Int32)
+    ...     return x.reduce(cute.ReductionOp.ADD, 0, 0) + t
+    >>> per_thread(sums, 3)
+    [42, 43, 44]
+    """
     number = as_numeric(fill_value) if dtype is None else dtype(fill_value)
     shape = as_int_tuple(getattr(shape, "shape", shape))
     return TensorSSA(Builder.current().splat(number.ir_value(), int(product(shape))), shape, type(number))
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
-    """:func:`full` with the shape (and the element type, unless given) of a tensor or TensorSSA."""
+    """:func:`full` with the shape (and the element type, unless given) of a tensor or TensorSSA.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def clear(t, p):
+    ...     x = cute.make_tensor(p + 2 * t, 2)
+    ...     x.store(cute.full_like(x, -1))
+    >>> per_thread(clear, 2, memory=[1, 2, 3, 4, 5])[1]
+    [-1, -1, -1, -1, 5]
+    """
     return full(a.shape, fill_value, dtype if dtype is not None else a.element_type)
 
 
@@ -389,12 +415,30 @@ def _result_class(x: Any, y: Any) -> Any:
 
 
 def any_(x: TensorSSA, *, loc: Any = None, ip: Any = None) -> Any:
-    """Whether any element is true (non-zero)."""
+    """Whether any element is true (non-zero).
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def has_zero(t, p):
+    ...     x = cute.make_tensor(p + 4 * t, 4).load()
+    ...     return cute.any_(x == 0)
+    >>> per_thread(has_zero, 2, memory=[1, 2, 3, 4, 5, 0, 7, 8])[0]
+    [0, 1]
+    """
     return _bool_reduce(x, "max")
 
 
 def all_(x: TensorSSA, *, loc: Any = None, ip: Any = None) -> Any:
-    """Whether every element is true (non-zero)."""
+    """Whether every element is true (non-zero).
+
+    >>> from tilewright import Float32, cute
+    >>> from tilewright.testing import per_thread
+    >>> def bounded(t, p):
+    ...     x = cute.make_tensor(p + 4 * t, 4).load()
+    ...     return cute.all_(x < 10)
+    >>> per_thread(bounded, 2, memory=[1, 2, 3, 4, 5, 6, 7, 80])[0]
+    [1, 0]
+    """
     return _bool_reduce(x, "min")
 
 

@@ -39,6 +39,15 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
     """Print ``args[1:]`` in the format ``args[0]``; without a format string, the values one after another.
 
     A newline is added where the format does not end in one.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def show(t):
+    ...     if t == 3:
+    ...         cute.printf("thread %d of %d", t, cute.arch.block_dim()[0])
+    >>> _ = per_thread(show, 8)
+    thread 3 of 8
     """
     if not args:
         raise ArgumentError("printf needs a format or a value")
@@ -185,6 +194,15 @@ def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any
 
     With ``verbose`` each element is followed by its address, counted in bytes from the first: ``7(0x18)``. In a
     kernel the shape must be static.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def show(t, p):
+    ...     cute.print_tensor(cute.make_tensor(p, cute.make_layout((2, 3), stride=(3, 1))))
+    >>> _ = per_thread(show, 1, memory=range(6))
+    tensor(raw_ptr(0x...: i32, gmem, align<4>) o (2,3):(3,1), data=
+           [[0, 1, 2],
+            [3, 4, 5]])
     """
     from tilewright.lang.arguments.dlpack import HostTensor
 
