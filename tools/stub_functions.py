@@ -65,7 +65,7 @@ def made_functions(kinds: dict[str, tuple[Types, ...]], tree: ast.Module, root: 
                 home, module = _home_of(namesake, root)
                 made = list(_lifted(home, namesake, kinds[kind]))
                 needed |= _imported(made, home, module)
-            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(ast.Name(kind), [_, ast.Constant(text)])):
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(ast.Name(kind), [_, ast.Constant(text), *_])):
                 made = list(_from_maker(tree, name, str(text), kinds[kind], kind))
                 needed |= _imported(made, tree, "")
             case ast.FunctionDef(name=name) if not name.startswith("_"):
@@ -108,11 +108,11 @@ def _lifted(home: ast.Module, name: str, kinds: tuple[Types, ...]) -> Iterator[a
 def _from_maker(
     tree: ast.Module, name: str, text: str, kinds: tuple[Types, ...], kind: str
 ) -> Iterator[ast.FunctionDef]:
-    """The signatures of ``name = maker(opcode, text)``: of the function that the maker defines."""
+    """The signatures of ``name = maker(opcode, text, example)``: of the function that the maker defines."""
     (maker,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == kind]
     (inner,) = [n for n in maker.body if isinstance(n, ast.FunctionDef)]
     (doc,) = [n.value for n in maker.body if isinstance(n, ast.Assign) and "__doc__" in ast.unparse(n)]
-    written = ast.unparse(doc)[2:-1].replace("{text}", text)  # an f-string
+    written = ast.unparse(doc)[2:-1].replace("{text}", text).partition("{")[0]  # an f-string, without its example
     for k, types in enumerate(kinds):
         made = _stripped(inner, None if k else written, types)
         made.name = name

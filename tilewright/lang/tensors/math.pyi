@@ -388,7 +388,12 @@ def pow(a: float, b: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None
 def pow(a: Numeric | float, b: Numeric | float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Any:
     ...
 def absf(a: Any, *, loc: Any=None, ip: Any=None) -> Any:
-    """Absolute value."""
+    """Absolute value.
+
+    >>> from tilewright import Float16, cute
+    >>> cute.math.absf(-2.5), cute.math.absf(Float16(-1))
+    (2.5, Float16(1.0))
+    """
     ...
 def fma(a: Any, b: Any, c: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """``a * b + c`` with one rounding.
