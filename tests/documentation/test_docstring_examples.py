@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("griffe")
 
-from tools.website import api  # noqa: E402
+from tools.website import api
 
 KNOWN = Path(__file__).with_name("without_example.txt")
 

@@ -31,8 +31,6 @@ class AddressSpace(Enum):
     >>> from tilewright import Float32, cute
     >>> cute.make_ptr(Float32, 0x1000, cute.AddressSpace.gmem).memspace
     <AddressSpace.gmem: 'gmem'>
-    >>> [str(space) for space in cute.AddressSpace]
-    ['generic', 'gmem', 'smem', 'dsmem', 'rmem']
     """
 
     generic = "generic"
