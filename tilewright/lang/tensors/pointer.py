@@ -9,7 +9,6 @@ on a multiple of the swizzle's span, so that it is the same permutation of addre
 from __future__ import annotations
 
 import math
-from enum import Enum
 from typing import Any
 
 from tilewright._lazy import explained
@@ -17,56 +16,18 @@ from tilewright.errors import ArgumentError, ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
-from tilewright.ir.types import I64, SUBBYTE, U8, MemSpace, PtrType, ScalarType, Type
+from tilewright.ir.types import I64, U8, MemSpace, PtrType, Type
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
 from tilewright.lang.numbers.numeric import Held, Int32, Integer, class_of, is_number, unwrap, wrap
 from tilewright.lang.numbers.numeric_class import numeric_type
+from tilewright.lang.tensors.address_space import SPACES as SPACES
+from tilewright.lang.tensors.address_space import AddressSpace as AddressSpace
+from tilewright.lang.tensors.address_space import element_bits as element_bits
+from tilewright.lang.tensors.address_space import element_bytes as element_bytes
+from tilewright.lang.tensors.address_space import is_packed as is_packed
+from tilewright.lang.tensors.address_space import storage as storage
 from tilewright.lang.tensors.swizzled import Bits, bits_of, split
-
-
-class AddressSpace(Enum):
-    """Where a pointer points to.
-
-    >>> from tilewright import Float32, cute
-    >>> cute.make_ptr(Float32, 0x1000, cute.AddressSpace.gmem).memspace
-    <AddressSpace.gmem: 'gmem'>
-    """
-
-    generic = "generic"
-    gmem = "gmem"
-    smem = "smem"
-    dsmem = "dsmem"
-    rmem = "rmem"
-    tmem = "tmem"
-    """Tensor memory, of sm_100: a name only, no pointer of Tilewright's points there."""
-
-    def __str__(self) -> str:
-        return self.value
-
-
-_SPACES: dict[AddressSpace, MemSpace] = {
-    space: MemSpace(space.value) for space in AddressSpace if space is not AddressSpace.tmem
-}
-
-
-def element_bytes(dtype: Any) -> int:
-    return dtype.ir_type.bytes
-
-
-def element_bits(dtype: Any) -> int:
-    """What an element takes in memory."""
-    return dtype.width if is_packed(dtype) else 8 * element_bytes(dtype)
-
-
-def is_packed(dtype: Any) -> bool:
-    """Whether elements share bytes: the floats of 4 and 6 bits."""
-    return dtype.ir_type in SUBBYTE
-
-
-def storage(dtype: Any) -> ScalarType:
-    """What pointers to elements of ``dtype`` point to in the IR."""
-    return U8 if is_packed(dtype) else dtype.ir_type
 
 
 def pointer_to(dtype: Any, base: Value, wide: bool = False) -> Pointer:
@@ -403,10 +364,10 @@ def make_ptr(dtype: Any, value: Any, mem_space: AddressSpace = AddressSpace.gene
     align = assumed_align or element_bytes(dtype)
     if align & (align - 1):
         raise ArgumentError(f"make_ptr: an alignment is a power of two, not {align}")
-    space = _SPACES.get(mem_space)
+    space = SPACES.get(mem_space)
     if space is None:
         raise ConstraintError(
-            f"make_ptr: mem_space={mem_space!r}: pointers point to {', '.join(map(str, _SPACES))}"
+            f"make_ptr: mem_space={mem_space!r}: pointers point to {', '.join(map(str, SPACES))}"
             + ("; tensor memory needs sm_100, which is not here yet" if mem_space is AddressSpace.tmem else "")
         )
     if isinstance(unwrap(value), Integer):

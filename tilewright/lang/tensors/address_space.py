@@ -1,0 +1,52 @@
+"""Memory spaces, and what an element of a numeric class takes in memory."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from tilewright.ir.types import SUBBYTE, U8, MemSpace, ScalarType
+
+
+class AddressSpace(Enum):
+    """Where a pointer points to.
+
+    >>> from tilewright import Float32, cute
+    >>> cute.make_ptr(Float32, 0x1000, cute.AddressSpace.gmem).memspace
+    <AddressSpace.gmem: 'gmem'>
+    """
+
+    generic = "generic"
+    gmem = "gmem"
+    smem = "smem"
+    dsmem = "dsmem"
+    rmem = "rmem"
+    tmem = "tmem"
+    """Tensor memory, of sm_100: a name only, no pointer of Tilewright's points there."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+SPACES: dict[AddressSpace, MemSpace] = {
+    space: MemSpace(space.value) for space in AddressSpace if space is not AddressSpace.tmem
+}
+
+
+def element_bytes(dtype: Any) -> int:
+    return dtype.ir_type.bytes
+
+
+def element_bits(dtype: Any) -> int:
+    """What an element takes in memory."""
+    return dtype.width if is_packed(dtype) else 8 * element_bytes(dtype)
+
+
+def is_packed(dtype: Any) -> bool:
+    """Whether elements share bytes: the floats of 4 and 6 bits."""
+    return dtype.ir_type in SUBBYTE
+
+
+def storage(dtype: Any) -> ScalarType:
+    """What pointers to elements of ``dtype`` point to in the IR."""
+    return U8 if is_packed(dtype) else dtype.ir_type
