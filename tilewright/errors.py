@@ -113,6 +113,15 @@ class MissingImportError(TilewrightError, ModuleNotFoundError):
     """An import names a module, or a name of a module, that is not there."""
 
 
+def byte_count(n: int) -> str:
+    """A number of bytes in a message.
+
+    >>> byte_count(1), byte_count(16)
+    ('1 byte', '16 bytes')
+    """
+    return f"{n} byte{'' if n == 1 else 's'}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that ``name`` most resembles, to complete a message; empty where none does.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewright.errors import byte_count
 from tilewright.ir.types import ScalarType
 
 WIDEST = 16
@@ -37,7 +38,7 @@ class Access:
 
     def describe(self) -> str:
         what = str(self.elem) if self.n == 1 else f"{self.n} x {self.elem}"
-        return f"{what} ({self.nbytes} bytes)"
+        return f"{what} ({byte_count(self.nbytes)})"
 
     def decode(self, items: np.ndarray) -> np.ndarray:
         """Items ``[A]`` or ``[A, parts]`` as elements ``[A]`` or ``[A, n]``."""

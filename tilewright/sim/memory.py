@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.errors import byte_count
 from tilewright.sim.access import ITEMS, Access
 from tilewright.sim.faults import Fault
 from tilewright.sim.values import Ptr
@@ -208,7 +209,7 @@ class Buffer:
 
     def extent(self, access: Access) -> str:
         size = self.high - self.low
-        return f"in an array of {size} bytes ({size // access.elem.bytes} x {access.elem})"
+        return f"in an array of {byte_count(size)} ({size // access.elem.bytes} x {access.elem})"
 
 
 def is_read_only(owner: Any) -> bool:
@@ -258,8 +259,8 @@ class AddressSpace:
                 break
         else:
             raise Fault(
-                f"{'store' if writes else 'load'} of {reach} bytes at address {address:#x}, which lie in no array that "
-                "this launch knows",
+                f"{'store' if writes else 'load'} of {byte_count(reach)} at address {address:#x}, which lie in no "
+                "array that this launch knows",
                 fix="the tensor map describes more than its array has: check the tensor's layout; arrays that only "
                 "device code names are made known with tilewright.sim.expose(array)",
             )  # fmt: skip

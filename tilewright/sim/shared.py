@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.errors import byte_count
 from tilewright.ir.types import ScalarType
 from tilewright.sim.access import Access
 from tilewright.sim.faults import Fault
@@ -131,7 +132,7 @@ class SharedBuffer(Buffer):
             )
         if off + size > self.stride:
             raise Fault(
-                f"{self.word} access of {size} bytes out of bounds: byte offset {off} {self.extent(None)}",
+                f"{self.word} access of {byte_count(size)} out of bounds: byte offset {off} {self.extent(None)}",
                 fix=self.bounds_fix,
             )
         return self.bytes[block * self.stride + off : block * self.stride + off + size]

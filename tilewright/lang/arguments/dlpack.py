@@ -148,7 +148,8 @@ class HostTensor(Tensor):
         returns it.
 
         ``leading_dim`` is found by itself when exactly one mode has stride 1 (or one of them has an extent above 1).
-        Raises ArgumentError when there is no such mode and none is needed, or when the one given has another stride.
+        Raises ArgumentError when several have and none or more than one of them has an extent above 1, or when the one
+        given has another stride. Where no mode has stride 1, all strides are passed.
         """
         self._need_flat("mark_layout_dynamic")
         array = self.array
@@ -421,7 +422,20 @@ def _the_leading(array: Array) -> int | None:
         raise ArgumentError(
             f"mark_layout_dynamic: modes {longer} all have stride 1; say which one leads with leading_dim"
         )
-    return longer[0] if longer else units[-1] if units else None
+    if len(units) > 1 and not longer:
+        raise ArgumentError(
+            f"mark_layout_dynamic: modes {units} all have stride 1 and extent 1, so that the array does not show which "
+            f"one is contiguous: say it with leading_dim (leading_dim={units[-1]} for arrays of rows)"
+        )
+    return longer[0] if longer else units[0] if units else None
+
+
+def leading_or_last(array: Array) -> int | None:
+    """The leading mode, as ``mark_layout_dynamic`` finds it; of an array of one element the last one, which is as good
+    as any other: for arrays that are passed as they are, where nobody can say which one leads."""
+    if all(extent == 1 for extent in array.shape):
+        return len(array.shape) - 1
+    return _the_leading(array)
 
 
 def _mode(mode: int, array: Array) -> int:

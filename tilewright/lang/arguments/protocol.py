@@ -11,7 +11,7 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import PtrType, Type
 from tilewright.lang.arguments.arrays import array_of, is_array
-from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
+from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack, leading_or_last
 from tilewright.lang.arguments.kinds import Argument, Values, describe
 from tilewright.lang.numbers.numeric import Integer, Numeric
 from tilewright.lang.staging import objects
@@ -83,7 +83,7 @@ def register_jit_arg_adapter(cls: type) -> Callable[[Any], Any]:
 def implicit_tensor(array: Any) -> Any:
     """An array passed as it is: a tensor with a run-time layout, but for the stride 1 of its leading mode."""
     tensor = from_dlpack(array)
-    return tensor.mark_layout_dynamic() if tensor.array.shape else tensor
+    return tensor.mark_layout_dynamic(leading_or_last(tensor.array)) if tensor.array.shape else tensor
 
 
 class Protocol(Argument):

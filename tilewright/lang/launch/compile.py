@@ -93,6 +93,11 @@ def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
     hint = ""
     if isinstance(function, type):
         hint = f": make an object of it, cute.compile({function.__name__}(...), ...)"
+    elif isinstance(call, KernelFunction):
+        hint = (
+            f": {type(function).__qualname__}.__call__ is a @cute.kernel; launch it in a method marked @cute.jit, "
+            "and compile that method"
+        )
     elif call is not None and isinstance(call, FunctionType):
         hint = f": mark {type(function).__qualname__}.__call__ with @cute.jit"
     raise ArgumentError(

@@ -156,15 +156,14 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
     def _python(self, what: str) -> Any:
         if self.is_static:
             return self.value
-        if type(self).is_float:
-            raise StagingError(
-                f"a run-time {type(self).__name__} cannot be used as {what}: its number is known when the kernel runs. "
-                "Convert it with .to(Int32) or Int32(x); cute.math has the functions of Python's math"
-            )
+        name = type(self).__name__
+        known_later = f"a run-time {name} cannot be used as {what}: its number is known when the kernel runs."
+        if type(self).is_float or what == "a Python float":
+            advice = "Use cute.math in the place of Python's math (cute.math.exp(x)), and .to(Int32) to convert"
+            raise StagingError(f"{known_later} {advice}")
         raise StagingError(
-            f"a run-time {type(self).__name__} cannot be used as {what}: its number is known when the kernel runs. "
-            "Loops over it need `range` inside a @cute.jit or @cute.kernel function; range_constexpr, list indices and "
-            "layouts' modes need Python ints"
+            f"{known_later} Loops over it need `range` inside a @cute.jit or @cute.kernel function; range_constexpr, "
+            "list indices and layouts' modes need Python ints"
         )
 
     def __index__(self) -> int:

@@ -26,6 +26,7 @@ _OF_OPERANDS = re.compile(
 )
 
 
+_OF_HOST_FUNCTION = re.compile(r"must be (Tensor|a?\s*real number|tuple of Tensors|number), (?:but )?not (\w+)")
 
 
 class Place(NamedTuple):
@@ -85,6 +86,11 @@ def _explained(wrong: Exception, place: Place) -> str:
             return f"{said}{nearest(found[2], _keywords_of(found[1]))}"
         advice = "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
         return f"{wrong}{advice if 'ufunc' in str(wrong) else ''}"
+    if isinstance(wrong, TypeError) and (found := _OF_HOST_FUNCTION.search(str(wrong))) and _is_of_ours(found[2]):
+        return (
+            f"{wrong}; PyTorch and Python's math compute while staging and know no run-time values: take cute.math "
+            "(cute.math.exp, cute.math.sqrt, ...) and the operators"
+        )
     if place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong):
         return "an array of the host has no run-time index: pass it to the kernel as an argument"
     if place.called and isinstance(wrong, ArithmeticError):
@@ -92,6 +98,13 @@ def _explained(wrong: Exception, place: Place) -> str:
     if place.called and isinstance(wrong, (TypeError, AttributeError, ValueError, LookupError)):
         return f"this cannot be done with what is given here ({type(wrong).__name__}: {wrong})"
     return ""
+
+
+def _is_of_ours(name: str) -> bool:
+    """Whether a class of the language that run-time values have is called ``name``."""
+    values = ("lang.numbers.numeric", "lang.numbers.wide", "lang.tensors.tensor", "lang.tensors.tensor_ssa",
+              "lang.tensors.pointer")  # fmt: skip
+    return any(hasattr(sys.modules.get(f"tilewright.{module}"), name) for module in values)
 
 
 def _keywords_of(function: str) -> Iterable[str]:

@@ -3,13 +3,14 @@ many."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, unknown_keyword
 from tilewright.lang.tools.benchmark import JitArguments, benchmark
 from tilewright.lang.tools.configurations import configurations
 from tilewright.lang.tools.tuning import CantImplementError, tune
@@ -32,10 +33,12 @@ def autotune_jit(
     if not tried:
         raise ArgumentError("autotune_jit: prune_configs leaves no configuration to try")
 
-    def choose(run: Callable[[dict[str, Any]], Callable[[], Any]], args: Any, kwargs: Any) -> dict[str, Any]:
-        # ``run`` has the call's arguments already; ``tune`` passes them once more, since it finds the device by them.
-        def make(*_: Any, config: dict[str, Any], **__: Any) -> Callable[[], Any]:
-            return run(config)
+    def choose(function_of: Callable[[dict[str, Any]], Any], args: Any, kwargs: Any) -> dict[str, Any]:
+        """The best of the configurations of ``function_of(config)`` when it is called with ``args`` and ``kwargs``."""
+
+        def make(*given: Any, config: dict[str, Any], **named: Any) -> Callable[[], Any]:
+            function = function_of(config)
+            return lambda: function(*given, **named)
 
         found: dict[str, Any] = tune(
             make, {"config": tried}, JitArguments(*args, **kwargs),
@@ -46,14 +49,15 @@ def autotune_jit(
     def decorate(target: Any) -> Any:
         if inspect.isclass(target):
             return _tuned_class(target, tried, update_on_change or (), choose)
-        key_of = _keys(inspect.signature(getattr(target, "function", target)), update_on_change or ())
+        signature = inspect.signature(getattr(target, "function", target))
+        key_of = _keys(target.__name__, signature, update_on_change or (), params_dict or {})
         chosen: dict[Any, dict[str, Any]] = {}
 
         @wraps(target)
         def call(*args: Any, **kwargs: Any) -> Any:
             key = key_of(args, kwargs)
             if key not in chosen:
-                chosen[key] = choose(lambda config: lambda: target(*args, **kwargs, **config), args, kwargs)
+                chosen[key] = choose(lambda config: functools.partial(target, **config), args, kwargs)
             call._best_config = chosen[key]  # type: ignore[attr-defined]  # functions take attributes
             return target(*args, **kwargs, **chosen[key])
 
@@ -75,13 +79,13 @@ def _tuned_class(target: type, tried: list[dict[str, Any]], names: Sequence[str]
             call = inspect.getattr_static(target, "__call__")
             signature = inspect.signature(getattr(call, "function", call))
             rest = list(signature.parameters.values())[1:]
-            self._key = _keys(signature.replace(parameters=rest), names)
+            self._key = _keys(f"{target.__name__}.__call__", signature.replace(parameters=rest), names)
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             key = self._key(args, kwargs)
             if key not in self._configs:
                 made = {id(config): self._make(config) for config in tried}
-                config = choose(lambda config: lambda: made[id(config)](*args, **kwargs), args, kwargs)
+                config = choose(lambda config: made[id(config)], args, kwargs)
                 self._configs[key], self._made[key] = config, made[id(config)]
             self._best_config = self._configs[key]
             return self._made[key](*args, **kwargs)
@@ -91,13 +95,22 @@ def _tuned_class(target: type, tried: list[dict[str, Any]], names: Sequence[str]
     return Tuned
 
 
-def _keys(signature: inspect.Signature, names: Sequence[str]) -> Callable[[Any, Any], tuple[Any, ...]]:
-    """The values of the arguments ``names`` in a call, as a key."""
+def _keys(
+    function: str, signature: inspect.Signature, names: Sequence[str], tuned: Iterable[str] = ()
+) -> Callable[[Any, Any], tuple[Any, ...]]:
+    """The values of the arguments ``names`` in a call of ``function``, as a key; the call passes none of ``tuned``."""
+    known = [name for name in signature.parameters if name not in tuned]
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for name in names:
         if name not in signature.parameters:
             raise ArgumentError(f"autotune_jit: update_on_change names {name!r}, which is no parameter")
 
     def key(args: Any, kwargs: Any) -> tuple[Any, ...]:
+        for name in kwargs:
+            if name in tuned:
+                raise ArgumentError(f"{function}: {name} is chosen by autotune_jit (params_dict); do not pass it")
+            if name not in known and not passes_on:
+                raise unknown_keyword(function, name, known)
         bound = signature.bind_partial(*args, **kwargs).arguments
         return tuple(_hashable(bound.get(name)) for name in names)
 

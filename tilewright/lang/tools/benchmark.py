@@ -28,7 +28,6 @@ class JitArguments:
         self.references += list(references)
 
 
-@measuring()
 def benchmark(
     callable: Callable[..., Any], *, warmup_iterations: int = 10, iterations: int = 100, stream: Any = None,
     kernel_arguments: JitArguments | None = None, workspace_generator: Callable[[], JitArguments] | None = None,
@@ -62,6 +61,16 @@ def benchmark(
             turn += 1
             callable(*chosen.args, **chosen.kwargs)
 
+    return time_of(calls, sets, warmup_iterations, iterations, stream, nvtx_tag, use_cuda_graphs)
+
+
+@measuring()
+def time_of(
+    calls: Callable[[int], None], sets: Sequence[JitArguments], warmup_iterations: int, iterations: int,
+    stream: Any = None, nvtx_tag: str | None = None, use_cuda_graphs: bool = False,
+) -> float:  # fmt: skip
+    """Microseconds of one of the calls that ``calls(count)`` makes; ``sets`` are their arguments, which show whether a
+    GPU runs them."""
     if not any(_on_gpu(value) for chosen in sets for value in (*chosen.args, *chosen.kwargs.values())):
         calls(warmup_iterations)
         with nvtx_range(nvtx_tag):

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.ir.builder import Builder
 from tilewright.lang.numbers.numeric import Boolean
-from tilewright.lang.tools.benchmark import JitArguments, benchmark
+from tilewright.lang.tools.benchmark import JitArguments, time_of
 from tilewright.lang.tools.configurations import configurations
 
 
@@ -31,15 +31,14 @@ def tune(
     arguments = kernel_arguments or JitArguments()
     if not isinstance(arguments, JitArguments):
         raise ArgumentError(f"tune: kernel_arguments is JitArguments(...), not {type(arguments).__name__}")
+    if iterations < 1 or warmup_iterations < 0:
+        raise ArgumentError("tune: iterations must be positive, warmup_iterations not negative")
     best: tuple[float, dict[str, Any]] | None = None
     skipped: list[tuple[dict[str, Any], Exception]] = []
     for parameters in configurations(params_dict or {}):
         try:
             runner = func(*arguments.args, **{**arguments.kwargs, **parameters})
-            took = benchmark(
-                _Timed(runner), warmup_iterations=warmup_iterations, iterations=iterations, stream=stream,
-                kernel_arguments=arguments,
-            )  # fmt: skip
+            took = time_of(_repeated(runner), [arguments], warmup_iterations, iterations, stream)
         except Exception as error:
             skipped.append((parameters, error))
             continue
@@ -67,14 +66,12 @@ def _listed(skipped: list[tuple[dict[str, Any], Exception]]) -> str:
     return "\n".join(lines)
 
 
-class _Timed:
-    """A runner without arguments as a function that ignores the arguments, by which the benchmark finds the device."""
+def _repeated(runner: Callable[[], Any]) -> Callable[[int], None]:
+    def calls(count: int) -> None:
+        for _ in range(count):
+            runner()
 
-    def __init__(self, runner: Callable[[], Any]) -> None:
-        self.runner = runner
-
-    def __call__(self, *_: Any, **__: Any) -> None:
-        self.runner()
+    return calls
 
 
 def convert(src: Any, dst: Any) -> None:

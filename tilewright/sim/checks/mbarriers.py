@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.atoms.mbarrier import FenceMbarrierInit, MbarrierExpectTx
 from tilewright.atoms.mbarrier_state import Mbarriers
 from tilewright.atoms.sync import FenceProxy
-from tilewright.errors import SimulationError
+from tilewright.errors import SimulationError, byte_count
 from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import actor, lanes_of, thread_of
 from tilewright.sim.checks.checker import SharedChecker
@@ -290,7 +290,8 @@ class MbarrierRules(SharedChecker):
                     continue
                 left, phase = int(table.bytes[row]), int(table.completed[row])
                 if left < 0 or (left and (not ended or barrier.partial == phase)):
-                    text = f"{left} bytes are still awaited" if left > 0 else f"{-left} bytes more came than announced"
+                    awaited = f"{byte_count(left)} {'is' if left == 1 else 'are'} still awaited"
+                    text = awaited if left > 0 else f"{byte_count(-left)} more came than announced"
                     self._bytes(wave, barrier, place, None, f"{text} {when}: {table.describe(row)}")
                 elif ended and table.pending[row] and barrier.arrives is not None and barrier.arrives[0] == phase:
                     self._unfinished(wave, table, barrier, place, row, barrier.arrives[1])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.errors import byte_count
 from tilewright.ir.core import Location, Op
 from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import PtrType
@@ -38,10 +39,10 @@ class Memory:
             where = self.name or "an array"
             if isinstance(self.element, tuple):
                 where += f"[{', '.join(map(str, self.element))}]"
-            return f"{where}: {self.size} bytes at address {self.offset:#x}"
+            return f"{where}: {byte_count(self.size)} at address {self.offset:#x}"
         if self.space == "registers":
-            return f"registers of {self.name}, {self.size} bytes of each thread"
-        bytes_ = f"{self.size} bytes at shared-memory offset {self.offset}"
+            return f"registers of {self.name}, {byte_count(self.size)} of each thread"
+        bytes_ = f"{byte_count(self.size)} at shared-memory offset {self.offset}"
         if self.element is None:
             return bytes_
         line = f" (allocated {self.line})" if self.line else ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.errors import SimulationError
+from tilewright.errors import SimulationError, byte_count
 from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.reports import Shown
@@ -148,7 +148,8 @@ class Runs:
             pairs = zip(self.replay.memory(), self.result, strict=True)
             different = sum(int(np.count_nonzero(now != own)) for now, own in pairs)
             if different:
-                text = f"{different} bytes of the result differ from those of the simulator's own schedule"
+                verb = "differs" if different == 1 else "differ"
+                text = f"{byte_count(different)} of the result {verb} from what the simulator's own schedule gives"
                 return Failure(OTHER_RESULT, text, names=self.planned.who)
         return None
 

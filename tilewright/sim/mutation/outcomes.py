@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.errors import SimulationError, TilewrightError
+from tilewright.errors import SimulationError, TilewrightError, byte_count
 from tilewright.ir.core import Function
 from tilewright.ir.verify import verify
 from tilewright.reports import Shown
@@ -166,7 +166,7 @@ def _judged(
         else:
             different = sum(int(((now != own) & firm).sum()) for now, own, firm in
                             zip(replay.memory(), *wanted, strict=True))  # fmt: skip
-            by, text = ("wrong result", f"{different} bytes differ") if different else ("", "")
+            by, text = ("wrong result", f"{byte_count(different)} of the result") if different else ("", "")
     if not by:
         return Outcome(mutant, replay.name, MISSED)
     return Outcome(mutant, replay.name, NOTICED, by if drawn is None else f"{by} (drawn schedule)", text)
