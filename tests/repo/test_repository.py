@@ -31,6 +31,15 @@ def test_every_source_file_is_of_readable_length() -> None:
     assert {name: n for name, n in lengths.items() if n > 500} == {}
 
 
+def test_every_function_is_of_readable_length() -> None:
+    long = []
+    for path in sorted((ROOT / "tilewright").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 60:
+                long.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}")
+    assert long == []
+
+
 MARK = re.compile(r"# *(type: *ignore|noqa|(?:ruff|flake8): *noqa|pyright: *ignore)(?: *\[[^]]*\]|: *[A-Z0-9, ]+)?(.*)")
 SKIP = re.compile(r"pytest(?:\.mark)?\.(?:skip|skipif|xfail)")
 

@@ -7,7 +7,7 @@ The instructions come from staging ``cute.copy`` itself, the addresses from the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -167,14 +167,8 @@ def analyse_copy(
         wavefronts           64 in 16 phases, ideal 16
         bank conflicts       48, up to 4-way
     """
-    if not isinstance(tiled_copy, TiledCopy):
-        raise ArgumentError(f"analyse_copy takes a TiledCopy first, not {tiled_copy!r}: make one with make_tiled_copy")
+    _check_copy(tiled_copy)
     instruction = tiled_copy.instruction
-    if not any(access.memories and access.bits for access in instruction.accesses):
-        raise ConstraintError(
-            f"analyse_copy: {instruction} copies from {instruction.direction}: only accesses of memory by the address "
-            "of each lane are counted"
-        )
     source = side_of(src, "source", _memory_of(instruction.source))
     destination = side_of(dst, "destination", _memory_of(instruction.destination))
     if source is None and destination is None:
@@ -183,19 +177,11 @@ def analyse_copy(
         if memory is not None:
             _check_tile(tiled_copy, memory)
     staged = stage_copy(tiled_copy, source, destination)
-    reports: list[SideReport | None] = []
     assumed: dict[str, int] = {}
-    for memory, which, name in ((source, "S", "source"), (destination, "D", "destination")):
-        issues = [issue for issue in staged.issues if issue.side == name]
-        if memory is None:
-            reports.append(None)
-            continue
-        layout, numbers = numbered(memory.layout, where or {})
-        assumed |= numbers
-        places = _addresses(tiled_copy, which, layout)
-        costs = tuple(_cost(tiled_copy, memory, places, group) for group in _by_instruction(issues))
-        values = sum(sum(map(len, issue.values)) * len(_busy(issue, tiled_copy.size)) for issue in issues)
-        reports.append(SideReport(memory, costs, values * tiled_copy.scalar.bytes))
+    reports = [
+        None if memory is None else _report_of(tiled_copy, memory, name, staged.issues, where or {}, assumed)
+        for memory, name in ((source, "source"), (destination, "destination"))
+    ]
     counts: Counter[str] = Counter()
     for atom, repetitions in staged.calls:
         counts[atom.mnemonic()] += repetitions
@@ -203,6 +189,31 @@ def analyse_copy(
         f"{tiled_copy.instruction} of {tiled_copy.scalar}", tiled_copy.size, dict(counts),
         -(-staged.register_bits // 32), reports[0], reports[1], assumed,
     )  # fmt: skip
+
+
+def _check_copy(tiled_copy: TiledCopy) -> None:
+    if not isinstance(tiled_copy, TiledCopy):
+        raise ArgumentError(f"analyse_copy takes a TiledCopy first, not {tiled_copy!r}: make one with make_tiled_copy")
+    instruction = tiled_copy.instruction
+    if not any(access.memories and access.bits for access in instruction.accesses):
+        raise ConstraintError(
+            f"analyse_copy: {instruction} copies from {instruction.direction}: only accesses of memory by the address "
+            "of each lane are counted"
+        )
+
+
+def _report_of(
+    copy: TiledCopy, memory: Memory, name: str, issues: Sequence[Issue], where: Mapping[str, int],
+    assumed: dict[str, int],
+) -> SideReport:  # fmt: skip
+    """The costs of the side ``name``; numbers taken for its symbolic strides are added to ``assumed``."""
+    layout, numbers = numbered(memory.layout, where)
+    assumed |= numbers
+    own = [issue for issue in issues if issue.side == name]
+    places = _addresses(copy, "S" if name == "source" else "D", layout)
+    costs = tuple(_cost(copy, memory, places, group) for group in _by_instruction(own))
+    values = sum(sum(map(len, issue.values)) * len(_busy(issue, copy.size)) for issue in own)
+    return SideReport(memory, costs, values * copy.scalar.bytes)
 
 
 def _memory_of(access: Access) -> MemSpace | None:

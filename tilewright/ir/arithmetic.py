@@ -82,9 +82,11 @@ class Operation:
         return self.boolean if elem == BOOL else self.integer if elem.is_integer else self.real
 
 
-def _rows() -> list[Operation]:
-    """Each row: the action on integers, on floats, on Booleans."""
-    rows = [
+# Each row of the tables: the action on integers, on floats, on Booleans.
+
+
+def _sums_and_products() -> list[Operation]:
+    return [
         Operation("add", 2,
             Action("{a} + {b}", "operator.add", "+", "tw::add", left={0: None}, right={0: None}),
             Action("{a} + {b}", "operator.add", "+", widened=16, paired=True),
@@ -96,6 +98,31 @@ def _rows() -> list[Operation]:
             Action("{a} * {b}", "operator.mul", "*", "tw::multiply", left={0: 0, 1: None}, right={0: 0, 1: None}),
             Action("{a} * {b}", "operator.mul", "*", widened=16, paired=True),
             Action("{a} and {b}", "operator.and_", "&&", left={0: 0, 1: None}, right={0: 0, 1: None})),
+        Operation("min", 2,
+            Action("{a} if {a} < {b} else {b}", "np.minimum", "min", fits=True),
+            Action("", "lanes.minimum", "fmin", paired=True),
+            Action("{a} and {b}", "operator.and_", "&&")),
+        Operation("max", 2,
+            Action("{a} if {a} > {b} else {b}", "np.maximum", "max", fits=True),
+            Action("", "lanes.maximum", "fmax", paired=True),
+            Action("{a} or {b}", "operator.or_", "||")),
+        Operation("pow", 2,
+            Action("", "lanes.integer_power", "tw::power<{T}>"),
+            Action("", "lanes.power", "pow", fast="__powf")),
+        Operation("fma", 3,
+            Action("{a} * {b} + {c}", "lanes.multiply_add", "tw::multiply_add"),
+            Action("", "lanes.fused_multiply_add", "fma", widened=16, paired=True)),
+        Operation("neg", 1,
+            Action("-{a}", "operator.neg", "-", "tw::negate"),
+            Action("-{a}", "operator.neg", "-", paired=True)),
+        Operation("abs", 1,
+            Action("abs({a})", "np.abs", "abs", "tw::absolute"),
+            Action("abs({a})", "np.abs", "fabs", paired=True)),
+    ]  # fmt: skip
+
+
+def _quotients() -> list[Operation]:
+    return [
         Operation("div", 2,
             Action("{a} // {b} if ({a} < 0) == ({b} < 0) else -(-{a} // {b})", "lanes.truncating_quotient", "/",
                    left={0: 0}, right={1: None}),
@@ -110,17 +137,11 @@ def _rows() -> list[Operation]:
         Operation("floormod", 2,
             Action("{a} % {b}", "lanes.floor_remainder", "tw::floormod<{T}>", fits=True, left={0: 0}, right={1: 0}),
             Action("", "np.mod", "tw::floormod")),
-        Operation("min", 2,
-            Action("{a} if {a} < {b} else {b}", "np.minimum", "min", fits=True),
-            Action("", "lanes.minimum", "fmin", paired=True),
-            Action("{a} and {b}", "operator.and_", "&&")),
-        Operation("max", 2,
-            Action("{a} if {a} > {b} else {b}", "np.maximum", "max", fits=True),
-            Action("", "lanes.maximum", "fmax", paired=True),
-            Action("{a} or {b}", "operator.or_", "||")),
-        Operation("pow", 2,
-            Action("", "lanes.integer_power", "tw::power<{T}>"),
-            Action("", "lanes.power", "pow", fast="__powf")),
+    ]  # fmt: skip
+
+
+def _bitwise() -> list[Operation]:
+    return [
         Operation("and", 2,
             Action("{a} & {b}", "operator.and_", "&", fits=True, left={0: 0}, right={0: 0}),
             None,
@@ -139,25 +160,25 @@ def _rows() -> list[Operation]:
         Operation("shr", 2,
             Action("{a} >> ({b} if 0 <= {b} < {width} else {width})", "np.right_shift", ">>", "tw::shift_right",
                    fits=True, left={0: 0}, right={0: None})),
-        Operation("neg", 1,
-            Action("-{a}", "operator.neg", "-", "tw::negate"),
-            Action("-{a}", "operator.neg", "-", paired=True)),
-        Operation("abs", 1,
-            Action("abs({a})", "np.abs", "abs", "tw::absolute"),
-            Action("abs({a})", "np.abs", "fabs", paired=True)),
         Operation("not", 1,
             Action("~{a}", "operator.invert", "~"),
             None,
             Action("not {a}", "np.logical_not", "!")),
-        Operation("fma", 3,
-            Action("{a} * {b} + {c}", "lanes.multiply_add", "tw::multiply_add"),
-            Action("", "lanes.fused_multiply_add", "fma", widened=16, paired=True)),
+    ]  # fmt: skip
+
+
+def _predicates() -> list[Operation]:
+    rows = [
         Operation("isnan", 1, None, Action("{a} != {a}", "np.isnan", "isnan", widened=0), predicate=True),
         Operation("isinf", 1, None, Action("abs({a}) == float('inf')", "np.isinf", "isinf", widened=0), predicate=True),
     ]  # fmt: skip
     for name, sign in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
         compare = Action(f"{{a}} {sign} {{b}}", f"operator.{name}", sign, widened=0)
         rows.append(Operation(name, 2, compare, compare, compare, predicate=True))
+    return rows
+
+
+def _functions() -> list[Operation]:
     functions = [  # of floats: name, NumPy, CUDA C++, and the approximate instruction
         ("atan2", "np.arctan2", "atan2", ""), ("copysign", "np.copysign", "copysign", ""),
         ("exp", "np.exp", "exp", "__expf"), ("exp2", "np.exp2", "exp2", "tw::approx_exp2"),
@@ -171,13 +192,15 @@ def _rows() -> list[Operation]:
         ("floor", "np.floor", "floor", ""), ("ceil", "np.ceil", "ceil", ""), ("round", "np.rint", "rint", ""),
         ("trunc", "np.trunc", "trunc", ""),
     ]  # fmt: skip
-    for name, numpy, cuda, fast in functions:
-        count = 2 if name in ("atan2", "copysign") else 1
-        rows.append(Operation(name, count, None, Action("", numpy, cuda, fast=fast)))
-    return rows
+    return [
+        Operation(name, 2 if name in ("atan2", "copysign") else 1, None, Action("", numpy, cuda, fast=fast))
+        for name, numpy, cuda, fast in functions
+    ]
 
 
-TABLE: dict[str, Operation] = {row.name: row for row in _rows()}
+TABLE: dict[str, Operation] = {
+    row.name: row for row in (*_sums_and_products(), *_quotients(), *_bitwise(), *_predicates(), *_functions())
+}
 
 
 def action(opcode: str, elem: ScalarType) -> Action:

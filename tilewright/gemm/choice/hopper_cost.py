@@ -59,62 +59,83 @@ class HopperModel(Model):
         super().__init__(ways)
         configs: list[HopperConfig] = [way.config for way in ways]  # type: ignore[misc]  # of one kernel
         self.bytes_in, self.bytes_out = configs[0].a.dtype.width / 8, configs[0].c.dtype.width / 8
-        # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
-        extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))
-                   for c, way in zip(configs, ways, strict=True)]  # fmt: skip
-        counts = LESS / rows([along(c, e) for c, e in zip(configs, extents, strict=True)])  # (M N K, options)
-        wave = near(ways) * [max(1, way.parts) / clusters_at_once(limits[0], c.cluster_size)
-                             for c, way in zip(configs, ways, strict=True)]  # fmt: skip
-        sharing = np.array([way.parts != 1 for way in ways])
-        slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
-        loop = slower * [loop_us(config) for config in configs]
-        crowded = slower * [loads_us(config) for config in configs]
-        loads, crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
-        even = slice(self.even, None)
-        loads[even], crowd[even] = crowded[even], 0.0  # all multiprocessors work
+        counts, wave = _parts_of_a_problem(ways, configs, limits[0])
+        loop, loads, crowd = self._times_of_k_tiles(ways, configs)
         # Where blocks add up together, the end of a tile is part of that.
         ends = {partial: np.array([0.0 if way.together else ends_us(config, partial)
                                    for config, way in zip(configs, ways, strict=True)])
                 for partial in (False, True)}  # fmt: skip
         peer = np.array([0.0 if way.together else PEER_ELEMENT * way.config.tile[0] * way.config.tile[1]
                          for way in ways])  # fmt: skip
-        # For Stream-K's options a lower bound, as everything in fill: a tile has at least one block.
+        begin = self._times_once(ways, configs, peer)
+        self._keep_for_fill_and_join(counts, wave, loop, loads, crowd, ends, begin)
+        self._keep_for_turns(configs, loop)
+        self._keep_for_shares(configs, ends, begin, peer, limits[0])
+        self.all_work = (1 / (np.prod(counts[:2], axis=0) * wave)).max()  # elements of D of a wave of any option
+
+    def _times_of_k_tiles(self, ways: Sequence[Way], configs: list[HopperConfig]) -> tuple[Vector, Vector, Vector]:
+        """Microseconds of a k tile: the loop, the loads of a block alone, what all blocks together add to these."""
+        slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
+        crowded = slower * [loads_us(config) for config in configs]
+        loads, crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
+        even = slice(self.even, None)
+        loads[even], crowd[even] = crowded[even], 0.0  # all multiprocessors work
+        return slower * [loop_us(config) for config in configs], loads, crowd
+
+    def _times_once(self, ways: Sequence[Way], configs: list[HopperConfig], peer: Vector) -> Vector:
+        """Microseconds of a launch beside its waves. For Stream-K's options a lower bound, as everything in fill: a
+        tile has at least one block."""
+        sharing = np.array([way.parts != 1 for way in ways])
         peers = np.array([max(1, way.parts) for way in ways])
         begin = sharing * (SHARING + peer * peers) + [begin_us(config) for config in configs]
         begin[self.together :] = [joining_us(config) for config in configs[self.together :]]
+        return begin
 
-        # By whether options may share tiles, whether rows of operands are misaligned, and rows of D: what a call needs
-        # of each option. To cut and to scale vectors in each call would take as long as the arithmetic.
+    def _keep_for_fill_and_join(
+        self, counts: Vector, wave: Vector, loop: Vector, loads: Vector, crowd: Vector, ends: dict[bool, Vector],
+        begin: Vector,
+    ) -> None:  # fmt: skip
+        """By whether options may share tiles, whether rows of operands are misaligned, and rows of D: what a call needs
+        of each option. To cut and to scale vectors in each call would take as long as the arithmetic."""
         self.vectors: dict[tuple[bool, bool, bool], tuple[Vector, ...]] = {}
         self.joining: dict[bool, tuple[Vector, ...]] = {}
         joint, ones = slice(self.together, None), np.ones(self.options)
+        saving = np.where(np.arange(self.options) < self.single, begin - HALF_FREE, begin)
         for misaligned in (False, True):
             rate = MISALIGNED if misaligned else 1.0
             most = np.maximum((loads + crowd) * rate, loop)
             self.joining[misaligned] = tuple(single(vector[joint]) for vector in (most, begin, ones))
             for shares, partial in product((False, True), repeat=2):
-                saving = np.where(np.arange(self.options) < self.single, begin - HALF_FREE, begin)
                 vectors = *counts, wave, crowd * rate, loads * rate, loop, most, ends[partial], begin, saving, ones
                 last = self.options if shares else self.single
                 self.vectors[shares, misaligned, partial] = tuple(single(vector[:last]) for vector in vectors)
+        self.room = np.array(-SOME_FREE, np.float32), np.array(HALF_FREE + SOME_FREE, np.float32)
+
+    def _keep_for_turns(self, configs: list[HopperConfig], loop: Vector) -> None:
+        """What a call needs of the options whose warpgroups take turns."""
         self.turns = slice(self.alone - sum(config.pingpong for config in configs), self.alone)
+        own = configs[self.turns]
         self.turn_stores = {
-            partial: single([TURN_STORE * store_us(config, partial) / 2 - TURN for config in configs[self.turns]])
+            partial: single([TURN_STORE * store_us(config, partial) / 2 - TURN for config in own])
             for partial in (False, True)
         }
         # From so many k elements on, no end of a tile takes as long as half of the loop.
-        in_turns = zip(self.turn_stores[True], loop[self.turns], configs[self.turns], strict=True)
+        in_turns = zip(self.turn_stores[True], loop[self.turns], own, strict=True)
         self.long_turns = max((c.tile[2] * (2.02 * store / us + 1) for store, us, c in in_turns), default=0)
-        self.all_work = (1 / (np.prod(counts[:2], axis=0) * wave)).max()  # elements of D of a wave of any option
-        self.room = np.array(-SOME_FREE, np.float32), np.array(HALF_FREE + SOME_FREE, np.float32)
+
+    def _keep_for_shares(
+        self, configs: list[HopperConfig], ends: dict[bool, Vector], begin: Vector, peer: Vector, multiprocessors: int
+    ) -> None:  # fmt: skip
+        """What a call needs of Stream-K's options."""
         own, self.slower = slice(self.even, self.together), np.array(SHARED - 1.0, np.float32)
+        ones = np.ones(self.options)
         self.exchange = {
             partial: tuple(single(vector[own]) for vector in (ends[partial], begin, begin - peer, peer, ones))
             for partial in (False, True)
         }
-        # Of Stream-K's options, microseconds that a wave takes to read one k element of the tiles' rows of A, and of
-        # their columns of B, from memory.
-        each = self.bytes_in * limits[0] / MEMORY_PER_US
+        # Microseconds that a wave takes to read one k element of the tiles' rows of A, and of their columns of B, from
+        # memory.
+        each = self.bytes_in * multiprocessors / MEMORY_PER_US
         of_a, of_b = single(rows([along(c, c.tile[:2]) for c in configs[own]] or np.empty((0, 2))) * each)
         self.anew = {(True, False): of_a, (False, True): of_b, (True, True): of_a + of_b}
 
@@ -216,6 +237,20 @@ class HopperModel(Model):
         maximum(time, scratch.number, out=time)
         add(time, begin, time)
         time[equal(parts, ones, scratch.alone)] = NEVER
+
+
+def _parts_of_a_problem(
+    ways: Sequence[Way], configs: list[HopperConfig], multiprocessors: int
+) -> tuple[Vector, Vector]:  # fmt: skip
+    """What the extents (M, N, K) are multiplied by to get the tiles of each option along them, (3, options), and tiles
+    to get waves."""
+    # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
+    extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))
+               for c, way in zip(configs, ways, strict=True)]  # fmt: skip
+    counts = LESS / rows([along(c, e) for c, e in zip(configs, extents, strict=True)])
+    wave = near(ways) * [max(1, way.parts) / clusters_at_once(multiprocessors, c.cluster_size)
+                         for c, way in zip(configs, ways, strict=True)]  # fmt: skip
+    return counts, wave
 
 
 def loop_us(config: HopperConfig) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,28 @@ def gemm_grouped(
     if not made:
         return GroupResults()
     first = made[0]
-    for i, problem in enumerate(made):
+    check_alike(made, beta)
+    check_apart(made)
+    vectors = biases(bias, made)
+    entries = candidates(first.A.dtype, kernel)
+    function = epilogue_of(entries[0], first, alpha, beta, vectors, activation)
+    launches, listed = [], []
+    for entry, numbers, reasons in kinds_of(made, entries):
+        addresses = [0 if vectors is None else vectors[i].address for i in numbers]
+        launch = Launch([made[i] for i in numbers], entry, function, addresses, limits(first.machine))
+        launches.append(launch)
+        listed.append(GroupLaunch(entry.name, launch.config.tile, tuple(numbers), reasons))
+    for launch in launches:
+        launch.run()
+    results = GroupResults(problem.D.source for problem in made)
+    results.launches = tuple(listed)
+    return results
+
+
+def check_alike(problems: list[Problem], beta: float) -> None:
+    """Refuse problems of several types or devices, and those without the c that is to be added."""
+    first = problems[0]
+    for i, problem in enumerate(problems):
         for name, one, other in (("a", problem.A, first.A), ("out", problem.D, first.D)):
             if (one.dtype, one.device) != (other.dtype, other.device):
                 raise ArgumentError(
@@ -75,30 +96,23 @@ def gemm_grouped(
                 )
         if beta and not problem.has_c:
             raise ArgumentError(f"problem {i}: beta = {beta} needs a matrix c")
-    check_apart(made)
-    vectors = biases(bias, made)
-    entries = candidates(first.A.dtype, kernel)
+
+
+def kinds_of(
+    problems: list[Problem], entries: list[KernelEntry]
+) -> Iterator[tuple[KernelEntry, list[int], dict[str, str]]]:
+    """A kernel, the numbers of the problems that it takes in one launch, and why entries before it were passed over."""
     kinds: dict[Any, list[int]] = {}
     reasons: dict[str, dict[str, str]] = {}
-    version = arch(first.machine)
-    for i, problem in enumerate(made):
+    version = arch(problems[0].machine)
+    for i, problem in enumerate(problems):
         check_result(entries[0], problem)
         if not problem.is_empty:
             entry, passed_over = entry_of(i, problem, entries, version)
             reasons.setdefault(entry.name, passed_over)
-            kinds.setdefault((entry.name, entry, majors(problem)), []).append(i)
-    function = epilogue_of(entries[0], first, alpha, beta, vectors, activation)
-    launches, listed = [], []
-    for (name, entry, _), numbers in kinds.items():
-        addresses = [0 if vectors is None else vectors[i].address for i in numbers]
-        launch = Launch([made[i] for i in numbers], entry, function, addresses, limits(first.machine))
-        launches.append(launch)
-        listed.append(GroupLaunch(name, launch.config.tile, tuple(numbers), reasons[name]))
-    for launch in launches:
-        launch.run()
-    results = GroupResults(problem.D.source for problem in made)
-    results.launches = tuple(listed)
-    return results
+            kinds.setdefault((entry, majors(problem)), []).append(i)
+    for (entry, _), numbers in kinds.items():
+        yield entry, numbers, reasons[entry.name]
 
 
 def biases(bias: Sequence[Any] | None, problems: list[Problem]) -> list[Any] | None:

@@ -87,68 +87,91 @@ class Calls:
     def _short(self, scope: dict[str, Any]) -> str:
         """``call(a0, a1, ...)``, whose constants go into ``scope``; '' where an argument is of a kind that has no short
         way, or none is an array."""
-        reads: list[str] = []
-        looks: list[str] = []
-        addresses: list[str] = []
-        checks: list[str] = ["not plan"]
-        pointers: list[str] = []
-        planned = ["_", "kernels", "device"]
-        arrays: list[int] = []
+        made = ShortCall(scope)
         passed = iter(self.code.names)
-        args = ", ".join(f"a{i}" for i in range(len(self.parameters)))
         for i, (_, argument, _) in enumerate(self.parameters):
-            values = [next(passed) for _ in argument.types()]
-            if isinstance(argument, Fixed):
-                scope[f"fixed{i}"] = argument.value
-                checks.append(f"a{i} is not fixed{i}")
-            elif isinstance(argument, Scalar):
-                checks.append(f"not ({_needs_no_conversion(i, argument)})")
-                reads.append(f"{values[0]} = a{i}")
-            elif isinstance(argument, StreamArgument):
-                scope[f"read{i}"] = argument.read
-                reads.append(f"{values[0]} = a{i} if type(a{i}) is int else read{i}(a{i})[0]")
-            elif _is_tensor(argument):
-                kind: Any = argument.types()[0]
-                scope[f"token{i}"] = argument.token  # type: ignore[attr-defined]  # of a usual Protocol
-                at = values[0]
-                looks += [
-                    f"if type(a{i}) is HostTensor:",
-                    f"    token, leaves = a{i}.passed",
-                    f"    if token is not token{i}: raise Unlike",  # not general(): its errors would be caught here
-                    f"    {at}, s{i} = leaves[0].address, (leaves[0].device, *leaves[1:])",
-                    "else:",
-                    f"    {at}, s{i} = a{i}.data_ptr(), (a{i}.dtype, a{i}.shape, a{i}.stride(), a{i}.get_device())",
-                ]
-                addresses.append(f"{at} = a{i}.data_ptr()")
-                if kind.align > 1:
-                    checks.append(f"{at} & {kind.align - 1}")
-                planned += [f"low{i}", f"high{i}", *values[1:]]
-                pointers.append(f"{at} = DevicePointer({at}, device, {at} + low{i}, {at} + high{i}, a{i})")
-                arrays.append(i)
-            else:
+            if not made.add(i, argument, [next(passed) for _ in argument.types()]):
                 return ""
-        if not arrays:
-            return ""
-        seen = "".join(f"s{i}, " for i in arrays)
+        return made.text(len(self.parameters), self.code.lines) if made.arrays else ""
+
+
+class ShortCall:
+    """The text of a function ``call(a0, a1, ...)``, put together from the lines that each parameter needs."""
+
+    def __init__(self, scope: dict[str, Any]) -> None:
+        self.scope = scope
+        """The globals of the function."""
+        self.reads: list[str] = []
+        """Statements that read arguments without a plan; those of ``looks`` also say in ``s<i>`` how an array looks."""
+        self.looks: list[str] = []
+        self.addresses: list[str] = []
+        """As ``looks``, for arrays that look like those of the call before."""
+        self.checks = ["not plan"]
+        """Conditions under which the call takes the long way."""
+        self.planned = ["_", "kernels", "device"]
+        """The names of what a plan holds."""
+        self.pointers: list[str] = []
+        """Statements that make the pointers that a machine takes."""
+        self.arrays: list[int] = []
+
+    def add(self, i: int, argument: Argument, values: list[str]) -> bool:
+        """Pass ``a<i>`` as the host code's ``values``; False: there is no short way for it."""
+        if isinstance(argument, Fixed):
+            self.scope[f"fixed{i}"] = argument.value
+            self.checks.append(f"a{i} is not fixed{i}")
+        elif isinstance(argument, Scalar):
+            self.checks.append(f"not ({_needs_no_conversion(i, argument)})")
+            self.reads.append(f"{values[0]} = a{i}")
+        elif isinstance(argument, StreamArgument):
+            self.scope[f"read{i}"] = argument.read
+            self.reads.append(f"{values[0]} = a{i} if type(a{i}) is int else read{i}(a{i})[0]")
+        elif _is_tensor(argument):
+            self._add_tensor(i, argument, *values)
+        else:
+            return False
+        return True
+
+    def _add_tensor(self, i: int, argument: Argument, at: str, *leaves: str) -> None:
+        kind: Any = argument.types()[0]
+        self.scope[f"token{i}"] = argument.token  # type: ignore[attr-defined]  # of a usual Protocol
+        self.looks += [
+            f"if type(a{i}) is HostTensor:",
+            f"    token, leaves = a{i}.passed",
+            f"    if token is not token{i}: raise Unlike",  # not general(): its errors would be caught here
+            f"    {at}, s{i} = leaves[0].address, (leaves[0].device, *leaves[1:])",
+            "else:",
+            f"    {at}, s{i} = a{i}.data_ptr(), (a{i}.dtype, a{i}.shape, a{i}.stride(), a{i}.get_device())",
+        ]
+        self.addresses.append(f"{at} = a{i}.data_ptr()")
+        if kind.align > 1:
+            self.checks.append(f"{at} & {kind.align - 1}")
+        self.planned += [f"low{i}", f"high{i}", *leaves]
+        self.pointers.append(f"{at} = DevicePointer({at}, device, {at} + low{i}, {at} + high{i}, a{i})")
+        self.arrays.append(i)
+
+    def text(self, count: int, host_code: list[str]) -> str:
+        """The function of ``count`` parameters, whose last lines are those of the host code."""
+        args = ", ".join(f"a{i}" for i in range(count))
+        seen = "".join(f"s{i}, " for i in self.arrays)
         return "\n".join([
             f"def call({args}):",
             "    global last",
             "    plan = last",
             "    try:",
-            *(f"        {line}" for line in reads),
-            f"        if plan[0]({', '.join(f'a{i}' for i in arrays)}):",
-            *(f"            {line}" for line in addresses),
+            *(f"        {line}" for line in self.reads),
+            f"        if plan[0]({', '.join(f'a{i}' for i in self.arrays)}):",
+            *(f"            {line}" for line in self.addresses),
             "        else:",
-            *(f"            {line}" for line in looks),
+            *(f"            {line}" for line in self.looks),
             f"            plan = known.get(({seen}))",
             "            if plan: last = plan",
             "    except Exception: plan = ()",  # general() runs outside the handler: its errors stand alone
             f"    if plan is None: return learn(({seen}), ({args}, ))",
-            f"    if {' or '.join(checks)}: return general({args})",
-            f"    {', '.join(planned)} = plan",
+            f"    if {' or '.join(self.checks)}: return general({args})",
+            f"    {', '.join(self.planned)} = plan",
             "    if device is not None:",
-            *(f"        {line}" for line in pointers),
-            *self.code.lines,
+            *(f"        {line}" for line in self.pointers),
+            *host_code,
             "",
         ])  # fmt: skip
 

@@ -23,47 +23,15 @@ def explain(
         narrow = SCOPES[min(now.scope, then.scope)]
         return (f"both are strong, but scope {narrow} does not cover both threads",
                 "give both the scope that covers the two threads: cluster, gpu")  # fmt: skip
-    if agent == "cp.async":
-        return ("the cp.async copy has been issued, but its group has not been waited for (or only by its own thread)",
-                "cp_async_commit_group(); cp_async_wait_group(n); then a barrier (sync_threads, or sync_warp) before "
-                "other threads touch the bytes")  # fmt: skip
-    if agent == "wgmma":
-        return ("wgmma may still read its operands: its group has not been waited for",
-                "warpgroup.wait_group(n) before the buffer is released or written again")  # fmt: skip
-    if agent == "tma":
-        return ("the bytes that TMA brings are there when their mbarrier's phase is complete, and this thread has not "
-                "waited for that",
-                "mbarrier_wait(barrier, phase) (consumer_wait of a pipeline) before the access")  # fmt: skip
-    if agent.startswith("cp.async.bulk"):
-        what, how = ("written", "0") if agent == "cp.async.bulk" else ("read", "0, read=True")
-        return (f"the bulk copy has been issued, but nobody who waited until it has {what} its bytes has told this one",
-                f"cp_async_bulk_commit_group(); cp_async_bulk_wait_group({how}) by the thread that issued it, then a "
-                "barrier before other threads touch the bytes")  # fmt: skip
-    if now.agent:
-        name = {"tma": "TMA"}.get(now.agent, now.agent)
-        return (f"{name} may act at any time after its issue, and nothing keeps the other access out of that time: it "
-                "comes before the wait for the copy, or the copy is issued before all have finished with the bytes",
-                "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were "
-                "in use, a barrier")  # fmt: skip
+    if words := _of_a_copy_or_wgmma(agent, now.agent):
+        return words
     if (now.scope != THREAD) != (then.scope != THREAD) and block == other_block and warp != other_warp:
         return ("one of the two is strong (an atomic, or a load or store with an order), the other is a plain access, "
                 "which nothing orders with it",
                 "cute.arch.load(..., sem=\"acquire\") and cute.arch.store(..., sem=\"release\") for flags; a barrier "
                 "between atomics and plain accesses")  # fmt: skip
     if block != other_block:
-        if shared:
-            return ("the two threads are in different blocks of the cluster",
-                    "cluster_arrive(); cluster_wait() between the two, or an mbarrier with cluster scope")  # fmt: skip
-        if (now.scope != THREAD) != (then.scope != THREAD):
-            return ("one of the two is strong (an atomic, or a load or store with an order), the other is a plain "
-                    "access of another block, which nothing orders with it",
-                    "flags, locks and counters by strong accesses alone: cute.arch.load(..., sem=\"acquire\"), "
-                    "cute.arch.store(..., sem=\"release\"), atomics")  # fmt: skip
-        return (f"blocks run in any order, and no release and acquire of scope gpu orders these two; "
-                f"{_meeting(known.calls)}",
-                "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
-                "a release (a fence or st.release, after the block's barrier) that the other acquires (ld.acquire or a "
-                "fence, before its block's barrier)")  # fmt: skip
+        return _of_two_blocks(now, then, shared, known)
     if now.op is not None and then.op is not None and now.op.loc is not None and now.op.loc == then.op.loc:
         return _one_line({now.verb, then.verb}, "sync_warp" if warp == other_warp else "sync_threads")
     if warp == other_warp:
@@ -74,6 +42,49 @@ def explain(
         fix += ("; where an mbarrier or a pipeline guards these bytes: write before the arrival (commit), read after "
                 "the wait and before the arrival that releases them")  # fmt: skip
     return "no barrier, mbarrier or release and acquire is between the two on every path", fix
+
+
+def _of_a_copy_or_wgmma(earlier: str, later: str) -> tuple[str, str] | None:
+    """Words about what acts by itself after its issue: the agents of the accesses, '' where it is the thread."""
+    if earlier == "cp.async":
+        return ("the cp.async copy has been issued, but its group has not been waited for (or only by its own thread)",
+                "cp_async_commit_group(); cp_async_wait_group(n); then a barrier (sync_threads, or sync_warp) before "
+                "other threads touch the bytes")  # fmt: skip
+    if earlier == "wgmma":
+        return ("wgmma may still read its operands: its group has not been waited for",
+                "warpgroup.wait_group(n) before the buffer is released or written again")  # fmt: skip
+    if earlier == "tma":
+        return ("the bytes of a TMA copy have arrived when their mbarrier's phase is complete, and this thread has not "
+                "waited for that",
+                "mbarrier_wait(barrier, phase) (consumer_wait of a pipeline) before the access")  # fmt: skip
+    if earlier.startswith("cp.async.bulk"):
+        what, how = ("written", "0") if earlier == "cp.async.bulk" else ("read", "0, read=True")
+        return (f"the bulk copy has been issued, but nothing orders its end (all bytes {what}) before this access",
+                f"cp_async_bulk_commit_group(); cp_async_bulk_wait_group({how}) by the thread that issued it, then a "
+                "barrier before other threads touch the bytes")  # fmt: skip
+    if later:
+        name = {"tma": "TMA"}.get(later, later)
+        return (f"{name} may act at any time after its issue, and nothing keeps the other access out of that time: it "
+                "comes before the wait for the copy, or the copy is issued before all have finished with the bytes",
+                "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were "
+                "in use, a barrier")  # fmt: skip
+    return None
+
+
+def _of_two_blocks(now: Site, then: Site, shared: bool, known: Facts) -> tuple[str, str]:
+    if shared:
+        return ("the two threads are in different blocks of the cluster",
+                "cluster_arrive(); cluster_wait() between the two, or an mbarrier with cluster scope")  # fmt: skip
+    if (now.scope != THREAD) != (then.scope != THREAD):
+        return ("one of the two is strong (an atomic, or a load or store with an order), the other is a plain "
+                "access of another block, which nothing orders with it",
+                "flags, locks and counters by strong accesses alone: cute.arch.load(..., sem=\"acquire\"), "
+                "cute.arch.store(..., sem=\"release\"), atomics")  # fmt: skip
+    return (f"blocks run in any order, and no release and acquire of scope gpu orders these two; "
+            f"{_meeting(known.calls)}",
+            "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
+            "a release (a fence or st.release, after the block's barrier) that the other acquires (ld.acquire or a "
+            "fence, before its block's barrier)")  # fmt: skip
 
 
 def _one_line(verbs: set[str], barrier: str) -> tuple[str, str]:
