@@ -114,3 +114,65 @@ def the_flag_of_a_round_before(bug: bool) -> None:
                         cute.arch.store(flag.iterator, 0, sem="release", scope="gpu")
 
     launch(kernel, numbers(32), numbers(32), np.zeros(1, I32), numbers(96), grid=2, block=32)
+
+
+def slots(form: str, bug: bool) -> None:
+    """Block 0 fills four slots and counts them; block 1 waits for each, and reads it; with the bug for one too few."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, box: cute.Tensor, count: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        for k in cutlass.range(4):
+            if b == 0:
+                box[k, t] = x[t] + k
+                cute.arch.sync_threads()
+                if t == 0:
+                    cute.arch.store(count.iterator, k + 1, sem="release", scope="gpu")
+            else:
+                if t == 0:
+                    less = 1 if cutlass.const_expr(bug) else 0
+                    if cutlass.const_expr(form == "computed in the condition"):
+                        while cute.arch.load(count.iterator, sem="acquire", scope="gpu") < k + 1 - less:
+                            pass
+                    if cutlass.const_expr(form == "turns are counted"):
+                        turns = cutlass.Int32(0)
+                        while cute.arch.load(count.iterator, sem="acquire", scope="gpu") < k + 1 - less:
+                            turns = turns + 1
+                    if cutlass.const_expr(form == "read before the loop"):
+                        seen = cute.arch.load(count.iterator, sem="acquire", scope="gpu")
+                        goal = k + 1 - less
+                        while seen < goal:
+                            seen = cute.arch.load(count.iterator, sem="acquire", scope="gpu")
+                    if cutlass.const_expr(form == "in 64 bits"):
+                        goal = cutlass.Int64(k + 1 - less)
+                        while cutlass.Int64(cute.arch.load(count.iterator, sem="acquire", scope="gpu")) < goal:
+                            pass
+                cute.arch.sync_threads()
+                y[k, t] = box[k, t]
+
+    rows = [np.zeros((4, 64), np.float32) for _ in range(2)]
+    launch(kernel, numbers(64), rows[0], np.zeros(1, np.int32), rows[1], grid=2)
+
+
+FILL, READ = "box[k, t] = x[t] + k", "y[k, t] = box[k, t]"
+
+
+@pair("data-race", FILL, READ)
+def a_bound_that_is_computed_in_the_condition(bug: bool) -> None:
+    slots("computed in the condition", bug)
+
+
+@pair("data-race", FILL, READ)
+def a_poll_that_counts_its_turns(bug: bool) -> None:
+    slots("turns are counted", bug)
+
+
+@pair("data-race", FILL, READ)
+def a_poll_whose_first_read_stands_before_the_loop(bug: bool) -> None:
+    slots("read before the loop", bug)
+
+
+@pair("data-race", FILL, READ)
+def a_poll_in_64_bits(bug: bool) -> None:
+    slots("in 64 bits", bug)

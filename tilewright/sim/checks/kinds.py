@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tilewright.atoms.atomic import Atomic
 from tilewright.ir.core import Constant, Op, Value
+from tilewright.ir.ops import ELEMENTWISE
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
 
 # By opcode: how what is read compares with a bound on its right, and on its left.
@@ -37,29 +38,73 @@ def is_signed(elem: ScalarType) -> bool:
 
 
 class Wait(NamedTuple):
-    """A while loop that turns as long as ``holds(what it reads, bound)``, and does nothing else with what it reads."""
+    """A while loop that turns as long as ``holds(what it reads, bound)``, and does nothing else with what it reads.
+    ``steps``: the arithmetic inside of the loop that gives the bound, perhaps only after the read."""
 
     holds: Callable[[Any, Any], Any]
     bound: Value
+    steps: tuple[Op, ...] = ()
 
 
 def waits(ops: list[Op]) -> dict[Op, Wait]:
     """The loads of such loops, of which nobody learns more than that the loop has ended."""
     found = {}
     uses = Counter(operand for op in ops for operand in op.operands)
+    order = {op: k for k, op in enumerate(ops)}
     for loop in ops:
-        end = loop.regions[0].ops[-1] if loop.opcode == "while" else loop
-        asked = end.operands[0].op if end.opcode == "condition" and len(end.operands) == 1 else None
+        if loop.opcode != "while":
+            continue
+        asked = loop.regions[0].ops[-1].operands[0].op
         if asked is None or asked.opcode not in COMPARISONS or uses[asked.result] > 1:
             continue
         inside = {value for op in loop.walk() for value in op.results}
         for read, bound, holds in zip(asked.operands, asked.operands[::-1], COMPARISONS[asked.opcode], strict=True):
-            op = read.op
-            if op is None or op.opcode != "call" or read not in inside or bound in inside or uses[read] > 1:
-                continue
-            if op in loop.regions[0].ops and any(a.reads and not a.writes for a in op.attrs["atom"].accesses):
-                found[op] = Wait(holds, bound)
+            for op in _reads(loop, read, uses):
+                # Of a load before the loop, what is computed between the two counts as inside.
+                between = {v for o in ops[order[op] : order[loop]] for v in o.results}
+                steps = _invariant(bound, inside | between)
+                if steps is not None and any(a.reads and not a.writes for a in op.attrs["atom"].accesses):
+                    found[op] = Wait(holds, bound, steps)
     return found
+
+
+def _reads(loop: Op, value: Value, uses: Counter[Value]) -> list[Op]:
+    """The instructions that give what a loop's condition looks at: one in the condition, or (a carried value) one
+    before the loop and one in its body."""
+    before, after = loop.regions
+    if value not in before.args:
+        op = _read(value, uses)
+        return [op] if op in before.ops else []
+    k = before.args.index(value)
+    if uses[value] > 2 or uses[after.args[k]] or uses[loop.results[k]]:  # the condition, and what passes it on
+        return []
+    first, again = _read(loop.operands[k], uses), _read(after.ops[-1].operands[k], uses)
+    return [first, again] if first is not None and again in after.ops else []
+
+
+def _read(value: Value, uses: Counter[Value]) -> Op | None:
+    """The instruction that gives a value, if nothing else is done with it; through casts that keep every number."""
+    op = value.op
+    if op is None or uses[value] > 1:
+        return None
+    if op.opcode == "cast":
+        to, source = element_of(op.result.type), element_of(op.operands[0].type)
+        keeps = to.kind == source.kind and to.is_integer and to.width >= source.width
+        return _read(op.operands[0], uses) if keeps else None
+    return op if op.opcode == "call" else None
+
+
+def _invariant(value: Value, inside: set[Value]) -> tuple[Op, ...] | None:
+    """The ops of a loop that compute a value from what is outside of it, in their order; None if others do."""
+    if value not in inside:
+        return ()
+    op = value.op
+    assert op is not None
+    if op.opcode not in ELEMENTWISE | {"cast", "select"}:
+        return None
+    parts = [_invariant(operand, inside) for operand in op.operands]
+    found = dict.fromkeys(step for part in parts for step in part or ())
+    return None if None in parts else (*found, op)
 
 
 def polls(ops: list[Op]) -> set[Op]:

@@ -110,7 +110,7 @@ class HappensBefore(Observer):
         self.layout = Layout(launch.geometry, known.agents, known.mbarriers)
         self.flags = Flags(self.layout)
         if known.waits:
-            self.flags.versions = Versions(self.layout, known.waits, launch.program.slots)
+            self.flags.versions = Versions(self.layout, known.waits, launch.program)
         self.issuing: tuple[int, int, Snapshot] | None = None
 
     def wave(self, wave: Wave) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tilewright.sim.checks.clocks import Clocks, Layout
     from tilewright.sim.checks.knowledge import Know
     from tilewright.sim.group import Group
+    from tilewright.sim.program import Closure, Program
 
 KEPT = 64  # of the newest values of a place
 Place = tuple[int, int]
@@ -55,9 +56,13 @@ class Flag:
 
 
 class Versions:
-    def __init__(self, layout: Layout, waits: dict[Op, Wait], slots: dict[Any, int]) -> None:
-        self.layout, self.waits, self.slots = layout, waits, slots
+    def __init__(self, layout: Layout, waits: dict[Op, Wait], program: Program) -> None:
+        self.layout, self.waits, self.slots = layout, waits, program.slots
         self.flags: dict[Place, Flag] = {}
+        # By op, what the program does to compute the bounds of loops inside of them.
+        wanted = {op for wait in waits.values() for op in wait.steps}
+        ops = ((op, step) for node in program.nodes for op, step in zip(node.ops, node.steps, strict=True))
+        self.steps: dict[Op, Closure] = {op: step for op, step in ops if op in wanted} if wanted else {}
 
     def written(self, place: Place, held: Any, released: Released, clocks: Clocks, warp: int, lane: int | None) -> None:
         """A strong write to a place that holds ``held`` (None: nobody knows) before it."""
@@ -97,19 +102,29 @@ class Versions:
     def apart(self, op: Op | None, group: Group) -> bool:
         """Whether the lanes of a warp wait for different values."""
         wait = None if op is None else self.waits.get(op)
-        slot = None if wait is None else self.slots.get(wait.bound)
-        held = None if slot is None else group.slots[slot]
+        held = None if wait is None else self._held(wait, group)
         if held is None or np.ndim(held) == 0:
             return False
         by_warp = held.reshape(-1, WARP)
         return bool((by_warp != by_warp[:, :1]).any())
 
+    def _held(self, wait: Wait, group: Group) -> Any:
+        """What the register of the bound holds; None if nobody knows."""
+        slot = self.slots.get(wait.bound)
+        if slot is None:
+            return None
+        # Arithmetic of this turn may stand behind the read. Done now it gives the same, and has no other effect.
+        for op in wait.steps:
+            if op not in self.steps:
+                return None
+            self.steps[op](group, group.slots)
+        return group.slots[slot]
+
     def _bound(self, wait: Wait, group: Group, warp: int, lane: int | None) -> Any:
         """What a lane (or a whole warp, if it is the same for all) compares with."""
         if isinstance(wait.bound, Constant):
             return wait.bound.value
-        slot = self.slots.get(wait.bound)
-        held = None if slot is None else group.slots[slot]
+        held = self._held(wait, group)
         if held is None or np.ndim(held) == 0:
             return held
         start = int(np.searchsorted(group.warps, warp)) * WARP
