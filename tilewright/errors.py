@@ -11,15 +11,38 @@ from typing import Any
 
 
 class TilewrightError(Exception):
-    """Base of every error that Tilewright raises for a user's mistake."""
+    """Base of every error that Tilewright raises for a user's mistake.
+
+    >>> from tilewright.errors import TilewrightError
+    >>> from tilewright.layout import Layout
+    >>> try:
+    ...     Layout((4, 8), (1, 2, 3))
+    ... except TilewrightError as error:
+    ...     print(error)
+    Layout: the stride (1,2,3) has not the profile of the shape (4,8)
+    """
 
 
 class LayoutError(TilewrightError, ValueError):
-    """An operation of the layout algebra has no result for these operands."""
+    """An operation of the layout algebra has no result for these operands.
+
+    >>> from tilewright.layout import Layout, composition
+    >>> composition(Layout((4, 3), (1, 8)), Layout(8, 3))
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.LayoutError: composition((4,3):(1,8), 8:3) does not exist: the right operand steps past the extent 4 ...
+    """
 
 
 class ParseError(LayoutError):
-    """Text that is not CuTe notation; ``position`` is the offset of the offending character."""
+    """Text that is not CuTe notation; ``position`` is the offset of the offending character.
+
+    >>> from tilewright.layout import Layout
+    >>> Layout.parse("(2,3):(1,")
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ParseError: '(2,3):(1,': expected a number, ( or _ at 9, found the end
+    """
 
     def __init__(self, message: str, text: str = "", position: int = 0) -> None:
         super().__init__(message)
@@ -28,7 +51,14 @@ class ParseError(LayoutError):
 
 
 class StagingError(TilewrightError):
-    """A kernel cannot be staged: the Python in it has no meaning on the machine."""
+    """A kernel cannot be staged: the Python in it has no meaning on the machine.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: [10, 20, 30, 40][t], 4)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.StagingError: a run-time Int32 cannot be used as a Python index: ...
+    """
 
 
 class VerifyError(TilewrightError):
@@ -40,7 +70,15 @@ class ConstraintError(TilewrightError, ValueError):
 
 
 class ArgumentError(TilewrightError, ValueError):
-    """A host-side argument (shape, dtype, alignment, device, file) is not acceptable."""
+    """A host-side argument (shape, dtype, alignment, device, file) is not acceptable.
+
+    >>> import numpy as np
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> from_dlpack(np.zeros(4, np.complex64))
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ArgumentError: kernels do not know the dtype complex64; known are bool, int8, ...
+    """
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
@@ -52,11 +90,29 @@ class CompileError(TilewrightError):
 
 
 class MachineError(TilewrightError, RuntimeError):
-    """The machine that was asked for is missing, or it failed while running a kernel."""
+    """The machine that was asked for is missing, or it failed while running a kernel.
+
+    >>> from tilewright import cute
+    >>> from tilewright.cute import testing
+    >>> @cute.jit
+    ... def positive(n: cute.Int32):
+    ...     testing.assert_(n > 0, "n is positive")
+    >>> positive(-1)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.MachineError: ... n is positive
+    """
 
 
 class LaunchError(StagingError, MachineError):
-    """A kernel is to be launched in a shape that no machine has: too many threads, an extent of 0."""
+    """A kernel is to be launched in a shape that no machine has: too many threads, an extent of 0.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: t, 2048)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.LaunchError: ... block = (2048, 1, 1) has 2048 threads; a block holds 1024 at most
+    """
 
 
 class SimulationError(MachineError):
@@ -66,6 +122,13 @@ class SimulationError(MachineError):
     ``findings``: of the checks (:class:`tilewright.sim.checks.Findings`), or None. ``what``: the fault's own text
     without them, empty where there is no fault. ``op``: the op at fault, where one is known; ``others``: further ones
     (in a deadlock, where the other warps wait).
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: arch.load(p + 100 * t), 2, memory=[0])
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.SimulationError: global load of i32 (4 bytes) out of bounds: ...
     """
 
     def __init__(self, message: str, findings: Any = None, op: Any = None, others: Any = ()) -> None:
@@ -75,12 +138,26 @@ class SimulationError(MachineError):
 
 
 class KeywordError(ArgumentError, TypeError):
-    """A function was given a keyword argument that it does not have."""
+    """A function was given a keyword argument that it does not have.
+
+    >>> from tilewright import cute
+    >>> cute.make_layout((4, 8), strides=(8, 1))
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.KeywordError: make_layout() has no keyword argument 'strides'; did you mean 'stride'?
+    """
 
 
 class MissingNameError(TilewrightError, AttributeError):
     """A module was asked for a name that it does not have. ``text`` is called when the message is asked for: most of
-    these errors are those of ``hasattr``."""
+    these errors are those of ``hasattr``.
+
+    >>> from tilewright import cute
+    >>> cute.make_layuot
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.MissingNameError: module 'tilewright.cute' has no attribute 'make_layuot'; did you mean 'make_layout'?
+    """
 
     def __init__(self, text: Callable[[], str]) -> None:
         super().__init__()
@@ -96,7 +173,14 @@ class MissingNameError(TilewrightError, AttributeError):
 
 
 class MissingAttributeError(TilewrightError, AttributeError):
-    """An object or class of the library was asked for an attribute that it does not have."""
+    """An object or class of the library was asked for an attribute that it does not have.
+
+    >>> from tilewright import cute
+    >>> cute.make_layout((4, 8)).shpae
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.MissingAttributeError: Layout has no attribute 'shpae'; did you mean 'shape'?
+    """
 
     def __init__(self, thing: Any, name: str, text: Callable[[Any, str], str]) -> None:
         AttributeError.__init__(self, name=name, obj=thing)
@@ -110,7 +194,13 @@ class MissingAttributeError(TilewrightError, AttributeError):
 
 
 class MissingImportError(TilewrightError, ModuleNotFoundError):
-    """An import names a module, or a name of a module, that is not there."""
+    """An import names a module, or a name of a module, that is not there.
+
+    >>> from tilewright.cute import make_layuot
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.MissingImportError: module 'tilewright.cute' has no attribute 'make_layuot'; did you mean ...
+    """
 
 
 def byte_count(n: int) -> str:
@@ -135,7 +225,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_keyword(function: str, name: str, known: Iterable[str]) -> KeywordError:
-    """The error of ``function(name=...)`` where ``function`` has the keywords ``known``."""
+    """The error of ``function(name=...)`` where ``function`` has the keywords ``known``.
+
+    >>> raise unknown_keyword("copy", "predicate", ("pred", "mbar_ptr"))
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.KeywordError: copy() has no keyword argument 'predicate'; did you mean 'pred'?
+    """
     known = [k for k in known if k not in ("self", "cls")]
     hint = nearest(name, known) or (f"; it has {', '.join(known)}" if known else "; it has none")
     return KeywordError(f"{function}() has no keyword argument {name!r}{hint}")

@@ -88,6 +88,12 @@ def analyse_fragments(function: Function) -> FragmentReport:
 
     A fragment counts as a copy of another when they have equally many elements of one width, each of its elements is
     written exactly once and from the other, and the other is not written again while the copy is still read.
+
+    >>> from tilewright import analysis
+    >>> from tilewright.gemm import kernels, stage
+    >>> report = analysis.analyse_fragments(stage(kernels()["tensorop_f16"].config))
+    >>> [(fragment.name, str(fragment.type), fragment.registers) for fragment in report.fragments[:1]]
+    [('acc', 'frag<f32, 128>', 128)]
     """
     ops = list(function.walk())
     found = {op.result: _fragment(op, n) for n, op in enumerate(o for o in ops if o.opcode == "frag.alloc")}

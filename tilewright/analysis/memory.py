@@ -38,7 +38,12 @@ def gmem(layout: Any, align: int = 16) -> Memory:
 
 
 def smem(layout: Any, align: int = 128) -> Memory:
-    """A tile in shared memory; a swizzled layout starts at a multiple of its swizzle's span, as allocators place it."""
+    """A tile in shared memory; a swizzled layout starts at a multiple of its swizzle's span, as allocators place it.
+
+    >>> from tilewright import Float16, analysis, cute
+    >>> analysis.smem(cute.make_layout((8, 64), stride=(64, 1)), Float16)
+    Memory(layout=(8,64):(64,1), space=smem, align=Float16)
+    """
     return Memory(_as_layout(layout), MemSpace.SMEM, align)
 
 

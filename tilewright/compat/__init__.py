@@ -38,7 +38,16 @@ def install(cpu: bool = False, replace: bool = False) -> None:
 
 
 def uninstall() -> None:
-    """Undo :func:`install`; modules that a program has imported stay what they are in that program."""
+    """Undo :func:`install`; modules that a program has imported stay what they are in that program.
+
+    >>> import sys
+    >>> import tilewright.compat
+    >>> tilewright.compat.install()
+    >>> import cutlass
+    >>> tilewright.compat.uninstall()
+    >>> tilewright.compat.is_installed(), "cutlass" in sys.modules
+    (False, False)
+    """
     import sys
 
     for name in ("torch_cuda", "recording", "cuda_bindings"):
@@ -48,7 +57,12 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Whether ``import cutlass`` resolves to Tilewright."""
+    """Whether ``import cutlass`` resolves to Tilewright.
+
+    >>> import tilewright.compat
+    >>> tilewright.compat.is_installed()
+    False
+    """
     return aliases.is_installed()
 
 

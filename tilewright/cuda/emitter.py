@@ -43,6 +43,26 @@ def emit(function: Function, arch: str = "sm_90a") -> Source:
 
     Raises CompileError for what has no CUDA form, ConstraintError for instructions that ``arch`` does not have and
     ArgumentError for an ``arch`` that is none.
+
+    >>> import numpy as np
+    >>> from tilewright import cute
+    >>> from tilewright.cuda import emit
+    >>> @cute.kernel
+    ... def double(x: cute.Tensor):
+    ...     i, _, _ = cute.arch.thread_idx()
+    ...     x[i] = x[i] + x[i]
+    >>> @cute.jit
+    ... def run(x: cute.Tensor):
+    ...     double(x).launch(grid=(1, 1, 1), block=(64, 1, 1))
+    >>> kernel = cute.compile(run, np.ones(64, np.float32)).kernels[0]
+    >>> print(emit(kernel, "sm_80").text.partition("__global__")[2].strip())
+    void __launch_bounds__(64) double_1(float* x) {
+      const int i = threadIdx.x;
+      float* p = x + i;
+      const float t = *p;
+      const float t_1 = *p;
+      *p = t + t_1;
+    }
     """
     import tilewright.cuda.control
     import tilewright.cuda.diagnostics

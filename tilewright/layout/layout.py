@@ -47,8 +47,15 @@ class Layout(Drawn):
     _memo: dict[Any, Any] | None  # results of the cheapest operations on this very layout, see kept()
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
+        if stride is None:
+            stride = compact(shape)
+        elif (len(shape) if type(shape) is tuple else 0) != (len(stride) if type(stride) is tuple else 0):
+            # Layouts are made often: only the outermost level is looked at. `make_layout` looks at all.
+            raise LayoutError(
+                f"Layout: the stride {format_tree(stride)} has not the profile of the shape {format_tree(shape)}"
+            )
         _set_shape(self, shape)
-        _set_stride(self, compact(shape) if stride is None else stride)
+        _set_stride(self, stride)
         _set_hash(self, None)
         _set_memo(self, None)
 

@@ -29,7 +29,17 @@ class MbarrierLayout(Enum):
 
 
 class PipelineUserType(Enum):
-    """The two sides of a pipeline, and who is both."""
+    """The two sides of a pipeline, and who is both.
+
+    >>> from tilewright import pipeline
+    >>> from tilewright.testing import per_thread
+    >>> def phases(t):
+    ...     producer, consumer = pipeline.PipelineUserType.Producer, pipeline.PipelineUserType.Consumer
+    ...     states = [pipeline.make_pipeline_state(side, 3) for side in (producer, consumer)]
+    ...     return 10 * states[0].phase + states[1].phase  # a ring is empty at first: producers need not wait
+    >>> per_thread(phases, 1)
+    [10]
+    """
 
     Producer = 1
     Consumer = 2

@@ -36,7 +36,17 @@ def pipeline_init_wait(cluster_shape_mn: Any = None, *, loc: Any = None, ip: Any
 
 
 def agent_sync(group: Agent, is_relaxed: bool = False, *, loc: Any = None, ip: Any = None) -> None:
-    """Wait for all threads of the block (``Agent.ThreadBlock``) or of the cluster (``Agent.ThreadBlockCluster``)."""
+    """Wait for all threads of the block (``Agent.ThreadBlock``) or of the cluster (``Agent.ThreadBlockCluster``).
+
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     cute.arch.store(p + t, t)
+    ...     pipeline.agent_sync(pipeline.Agent.ThreadBlock)
+    ...     return cute.arch.load(p + (63 - t))
+    >>> per_thread(swap, 64, memory=[0] * 64)[0][:3]
+    [63, 62, 61]
+    """
     if group is Agent.ThreadBlock:
         sync_threads()
     elif group is Agent.ThreadBlockCluster:

@@ -10,32 +10,104 @@ from tilewright.pipeline.sync_object import SyncObject
 
 
 def arrive(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """Arrive at barrier ``barrier_id`` and go on; ``num_threads`` arrive or wait there."""
+    """Arrive at barrier ``barrier_id`` and go on; ``num_threads`` arrive or wait there.
+
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def hand_over(t, p):
+    ...     result = t
+    ...     if cute.arch.warp_idx() == 0:
+    ...         cute.arch.store(p + t, 10 * t)
+    ...         pipeline.arrive(1, 64)  # warp 0 goes on
+    ...     else:
+    ...         pipeline.arrive_and_wait(1, 64)
+    ...         result = cute.arch.load(p + (t - 32))
+    ...     return result
+    >>> per_thread(hand_over, 64, memory=[0] * 32)[0][32:36]
+    [0, 10, 20, 30]
+    """
     barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=num_threads)
 
 
 def arrive_unaligned(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """:func:`arrive` where the threads of a warp need not come together (``barrier.arrive``)."""
+    """:func:`arrive` where the threads of a warp need not come together (``barrier.arrive``).
+
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def hand_over(t, p):
+    ...     result = t
+    ...     if t < 32:
+    ...         cute.arch.store(p + t, 10 * t)
+    ...         pipeline.arrive_unaligned(1, 64)
+    ...     else:
+    ...         pipeline.wait_unaligned(1, 64)
+    ...         result = cute.arch.load(p + (t - 32))
+    ...     return result
+    >>> per_thread(hand_over, 64, memory=[0] * 32)[0][32:36]
+    [0, 10, 20, 30]
+    """
     barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=num_threads, aligned=False)
 
 
 def arrive_and_wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """Wait until ``num_threads`` threads have arrived at barrier ``barrier_id``, this one among them."""
+    """Wait until ``num_threads`` threads have arrived at barrier ``barrier_id``, this one among them.
+
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     cute.arch.store(p + t, t)
+    ...     pipeline.arrive_and_wait(barrier_id=2, num_threads=64)
+    ...     return cute.arch.load(p + (63 - t))
+    >>> per_thread(swap, 64, memory=[0] * 64)[0][:3]
+    [63, 62, 61]
+    """
     barriers.barrier(barrier_id=barrier_id, number_of_threads=num_threads)
 
 
 def wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """``arrive_and_wait``: who waits at a named barrier also arrives."""
+    """``arrive_and_wait``: who waits at a named barrier also arrives.
+
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     cute.arch.store(p + t, t)
+    ...     pipeline.wait(1, 64)
+    ...     return cute.arch.load(p + (63 - t))
+    >>> per_thread(swap, 64, memory=[0] * 64)[0][:3]
+    [63, 62, 61]
+    """
     arrive_and_wait(barrier_id, num_threads)
 
 
 def wait_unaligned(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """:func:`wait` where the threads of a warp need not come together (``barrier.sync``)."""
+    """:func:`wait` where the threads of a warp need not come together (``barrier.sync``).
+
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     cute.arch.store(p + t, t)
+    ...     pipeline.wait_unaligned(1, 64)
+    ...     return cute.arch.load(p + (63 - t))
+    >>> per_thread(swap, 64, memory=[0] * 64)[0][:3]
+    [63, 62, 61]
+    """
     barriers.barrier(barrier_id=barrier_id, number_of_threads=num_threads, aligned=False)
 
 
 def sync(barrier_id: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
-    """Wait at barrier ``barrier_id`` for all threads of the block."""
+    """Wait at barrier ``barrier_id`` for all threads of the block.
+
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> def swap(t, p):
+    ...     cute.arch.store(p + t, t)
+    ...     pipeline.sync(1)
+    ...     return cute.arch.load(p + (63 - t))
+    >>> per_thread(swap, 64, memory=[0] * 64)[0][:3]
+    [63, 62, 61]
+    """
     barriers.barrier(barrier_id=barrier_id)
 
 

@@ -27,6 +27,25 @@ class PipelineOrder:
         order.wait();  ...store...;     order.arrive()     # section 1: likewise
 
     Group 0 goes first. Passes through run-time loops.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def log(t, p):  # p[0]: how many entries there are
+    ...     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    ...     group = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
+    ...     order = pipeline.PipelineOrder.create(depth=1, length=2, group_id=warp, producer_group=group)
+    ...     for i in cutlass.range(2):
+    ...         order.wait()
+    ...         if cute.arch.lane_idx() == 0:
+    ...             place = cute.arch.load(p)
+    ...             cute.arch.store(p + (1 + place), 10 * i + warp)
+    ...             cute.arch.store(p, place + 1)
+    ...         cute.arch.sync_warp()
+    ...         order.arrive()
+    >>> per_thread(log, 64, memory=[0] * 5)[1]  # warp 0, warp 1, warp 0, warp 1
+    [4, 0, 1, 10, 11]
     """
 
     __slots__ = ("depth", "group_id", "length", "state", "sync_object_full")

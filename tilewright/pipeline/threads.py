@@ -30,6 +30,31 @@ class PipelineAsync:
 
     ``producer_mask``, ``consumer_mask``: the rank in the cluster of the block whose barriers are signalled by commits
     and releases; None: the own one.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, pipeline, utils
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def running_sum(t):
+    ...     warp, lane, total = cute.arch.warp_idx(), cute.arch.lane_idx(), cutlass.Int32(0)
+    ...     ring = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout((32, 2)))  # two stages
+    ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
+    ...     pipe = pipeline.PipelineAsync.create(num_stages=2, producer_group=one_warp, consumer_group=one_warp)
+    ...     producer, consumer = pipe.make_participants()
+    ...     if warp == 0:
+    ...         for i in cutlass.range(5):
+    ...             empty = producer.acquire_and_advance()
+    ...             ring[lane, empty.index] = 10 * i + lane
+    ...             empty.commit()
+    ...         producer.tail()
+    ...     else:
+    ...         for i in cutlass.range(5):
+    ...             full = consumer.wait_and_advance()
+    ...             total += ring[lane, full.index]
+    ...             full.release()
+    ...     return total
+    >>> per_thread(running_sum, 64)[32:36]
+    [100, 105, 110, 115]
     """
 
     sync_object_full: MbarrierArray
@@ -126,7 +151,31 @@ class PipelineAsync:
 
 class PipelineCpAsync(PipelineAsync):
     """Threads fill the stages with ``cp.async``: a commit arrives when the thread's copies so far have landed. No
-    commit groups, no ``cp_async_wait_group``: the consumers' wait covers the copies."""
+    commit groups, no ``cp_async_wait_group``: the consumers' wait covers the copies.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, pipeline, utils
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def fetch(t, p):
+    ...     warp, lane, result = cute.arch.warp_idx(), cute.arch.lane_idx(), cutlass.Int32(0)
+    ...     buffer = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout(32))
+    ...     atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), cutlass.Int32, num_bits_per_copy=32)
+    ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
+    ...     pipe = pipeline.PipelineCpAsync.create(num_stages=1, producer_group=one_warp, consumer_group=one_warp)
+    ...     producer, consumer = pipe.make_participants()
+    ...     if warp == 0:
+    ...         empty = producer.acquire_and_advance()
+    ...         cute.copy(atom, cute.make_tensor(p + lane, 1), cute.make_tensor(buffer.iterator + lane, 1))
+    ...         empty.commit()  # counts once the copy has landed: there is no cp_async_wait_group
+    ...     else:
+    ...         full = consumer.wait_and_advance()
+    ...         result = buffer[31 - lane]
+    ...         full.release()
+    ...     return result
+    >>> per_thread(fetch, 64, memory=range(32))[0][32:36]
+    [31, 30, 29, 28]
+    """
 
     producer_op: ClassVar[PipelineOp] = PipelineOp.AsyncLoad
 

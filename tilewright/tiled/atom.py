@@ -18,7 +18,20 @@ from tilewright.tiled.views import Static
 
 
 class Atom(Static, Drawn):
-    """What MMA and copy atoms have in common: equality by content, and the printed form."""
+    """What MMA and copy atoms have in common: equality by content, and the printed form.
+
+    >>> from tilewright import Float16, Float32, cute
+    >>> op = cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16))
+    >>> cute.make_mma_atom(op) == cute.make_mma_atom(op), isinstance(cute.make_mma_atom(op), cute.Atom)
+    (True, True)
+    >>> print(cute.make_mma_atom(op))
+    MMA Atom
+      ThrID:           32:1
+      Shape MNK:       (16,8,16)
+      TV Layout A:     ((4,8),(2,2,2)):((32,1),(16,8,128))
+      TV Layout B:     ((4,8),(2,2)):((16,1),(8,64))
+      TV Layout C:     ((4,8),(2,2)):((32,1),(16,8))
+    """
 
     op: Any
 

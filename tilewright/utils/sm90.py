@@ -87,7 +87,14 @@ def _staged(layout: LayoutEnum, dtype: Any, tile: tuple[int, int], stages: int) 
 def make_smem_layout_a(
     a_layout: LayoutEnum, mma_tiler_mnk: Any, a_dtype: Any, num_stages: int, *, loc: Any = None, ip: Any = None
 ) -> Any:
-    """The shared-memory layout (M, K, stages) of A for a tile (M, N, K); ``a_layout`` is the order of A (M, K)."""
+    """The shared-memory layout (M, K, stages) of A for a tile (M, N, K); ``a_layout`` is the order of A (M, K).
+
+    >>> from tilewright import Float16, utils
+    >>> row_major = utils.LayoutEnum.ROW_MAJOR
+    >>> layout = make_smem_layout_a(row_major, (128, 256, 64), Float16, 4)  # (M, K, stages)
+    >>> layout.inner, layout.outer.shape
+    (Sw<3,4,3>, ((8, 16), (64, 1), (1, 4)))
+    """
     m, _n, k = (int(size(x)) for x in mma_tiler_mnk)
     return _staged(a_layout, a_dtype, (m, k), num_stages)
 
@@ -95,7 +102,13 @@ def make_smem_layout_a(
 def make_smem_layout_b(
     b_layout: LayoutEnum, mma_tiler_mnk: Any, b_dtype: Any, num_stages: int, *, loc: Any = None, ip: Any = None
 ) -> Any:
-    """The shared-memory layout (N, K, stages) of B for a tile (M, N, K); ``b_layout`` is the order of B (N, K)."""
+    """The shared-memory layout (N, K, stages) of B for a tile (M, N, K); ``b_layout`` is the order of B (N, K).
+
+    >>> from tilewright import Float16, utils
+    >>> layout = make_smem_layout_b(utils.LayoutEnum.ROW_MAJOR, (128, 256, 64), Float16, 4)  # (N, K, stages)
+    >>> layout.inner, layout.outer.shape
+    (Sw<3,4,3>, ((8, 32), (64, 1), (1, 4)))
+    """
     _m, n, k = (int(size(x)) for x in mma_tiler_mnk)
     return _staged(b_layout, b_dtype, (n, k), num_stages)
 
@@ -107,6 +120,11 @@ def make_smem_layout_epi(
     """The shared-memory layout of the epilogue's tiles (M, N, stages); ``epi_layout`` is the order of D (M, N).
 
     ``smem_trg_shape`` replaces the shape and ``smem_order`` the order in which atoms fill it.
+
+    >>> from tilewright import Float16, utils
+    >>> layout = make_smem_layout_epi(Float16, utils.LayoutEnum.ROW_MAJOR, (128, 32), 2)
+    >>> layout.inner, layout.outer.shape
+    (Sw<2,4,3>, ((8, 16), (32, 1), (1, 2)))
     """
     m, n = (int(size(x)) for x in epi_tile)
     row_major = epi_layout is LayoutEnum.ROW_MAJOR
@@ -151,7 +169,16 @@ def matrices_of_epilogue(layout_d: LayoutEnum, elem_ty_d: Any, tile_n: int = 16)
 def get_smem_store_op(
     layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, *, loc: Any = None, ip: Any = None
 ) -> CopyAtom:
-    """The widest atom that stores accumulators to shared memory as D: stmatrix for 16-bit types, else plain stores."""
+    """The widest atom that stores accumulators to shared memory as D: stmatrix for 16-bit types, else plain stores.
+
+    >>> from tilewright import Float16, Float32, utils
+    >>> get_smem_store_op(utils.LayoutEnum.ROW_MAJOR, Float16, Float32)
+    Copy Atom
+      ThrID:           32:1
+      TV Layout Src:   (32,(2,4)):(2,(1,64))
+      TV Layout Dst:   (32,8):(8,1)
+      Value type:      f16
+    """
     matrices = matrices_of_epilogue(layout_d, elem_ty_d)
     return make_copy_atom(CopyUniversalOp() if matrices is None else StMatrix8x8x16bOp(*matrices), elem_ty_d)
 

@@ -60,6 +60,13 @@ def mma_figure(
         thread: draw only what this thread holds.
         color_by: see :func:`tv_figure`.
         atoms: the thread-value layouts of one atom, where the tile is made of several.
+
+    >>> from tilewright.viz import mma_figure
+    >>> from tilewright import Float16, Float32, cute
+    >>> atom = cute.make_mma_atom(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
+    >>> figure = mma_figure(atom.tv_layout_A, atom.tv_layout_B, atom.tv_layout_C, (16, 8, 16))
+    >>> [panel.title for panel in figure.panels]
+    ['B (K x N)', 'A (M x K)', 'C (M x N)']
     """
     m, n, k = _three(tile_mnk)
     to_m, to_n, to_k = _three(shown) if shown is not None else (m, n, k)
@@ -158,6 +165,13 @@ def tiled_copy_figure(
     """Draw a tiled copy: who reads and who writes each element of its tile, or of ``tile_mn`` by repetition.
 
     With ``thread`` only what that one reads and writes.
+
+    >>> from tilewright import Float32, cute
+    >>> from tilewright.viz import tiled_copy_figure
+    >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=128)
+    >>> tiled = cute.make_tiled_copy_tv(atom, cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((1, 4)))
+    >>> [(panel.title, panel.rows, panel.columns) for panel in tiled_copy_figure(tiled).panels]
+    [('source', 4, 32), ('destination', 4, 32)]
     """
     names = ("layout_src_tv_tiled", "layout_dst_tv_tiled")
     source, destination = _attributes(tiled_copy, names)

@@ -135,6 +135,20 @@ def timeline(
 
     Raises:
         ArgumentError: a launch or block that the trace does not hold, or no time between start and end.
+
+    >>> import numpy as np
+    >>> from tilewright import cute, sim, viz
+    >>> @cute.kernel
+    ... def double(x: cute.Tensor):
+    ...     i, _, _ = cute.arch.thread_idx()
+    ...     x[i] = 2 * x[i]
+    >>> @cute.jit
+    ... def run(x: cute.Tensor):
+    ...     double(x).launch(grid=(1, 1, 1), block=(64, 1, 1))
+    >>> with sim.trace() as trace:
+    ...     run(np.ones(64, np.float32))
+    >>> viz.timeline(trace).rows
+    ('warps 0-1',)
     """
     if not 0 <= launch < len(trace.launches):
         raise ArgumentError(f"the trace has {len(trace.launches)} launches, and no launch {launch}")

@@ -51,7 +51,12 @@ class MemoryScope(Enum):
 
 
 class OperandMajorMode(Enum):
-    """Which mode of an MMA operand is contiguous: ``MN`` or ``K``."""
+    """Which mode of an MMA operand is contiguous: ``MN`` or ``K``.
+
+    >>> from tilewright.cute.nvgpu import OperandMajorMode
+    >>> OperandMajorMode.K, OperandMajorMode.MN
+    (<OperandMajorMode.K: 'k'>, <OperandMajorMode.MN: 'mn'>)
+    """
 
     MN = "mn"
     K = "k"
@@ -81,6 +86,12 @@ class CopyUniversalOp:
 
     Without a width one element is the unit of the thread-value layouts, and ``cute.copy`` uses the widest accesses that
     the tensors allow.
+
+    >>> from tilewright import Float16, cute
+    >>> cute.make_copy_atom(CopyUniversalOp(), Float16, num_bits_per_copy=128).num_val_src  # values of a thread
+    8
+    >>> cute.make_copy_atom(CopyUniversalOp(), Float16).num_val_src
+    1
     """
 
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:

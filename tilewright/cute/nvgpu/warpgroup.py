@@ -34,7 +34,16 @@ __all__ = [
 
 
 class OperandSource(Enum):
-    """Where operand A lies: registers or shared memory."""
+    """Where operand A lies: registers or shared memory.
+
+    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright.cute.nvgpu import OperandMajorMode, warpgroup
+    >>> op = warpgroup.MmaF16BF16Op(
+    ...     Float16, Float32, (64, 64, 16), warpgroup.OperandSource.RMEM, OperandMajorMode.K, OperandMajorMode.K
+    ... )
+    >>> cute.make_tiled_mma(op).size
+    128
+    """
 
     RMEM = "rmem"
     SMEM = "smem"
@@ -48,7 +57,15 @@ class Field(Enum):
 
 class SmemLayoutAtomKind(Enum):
     """The atoms of shared-memory layouts that wgmma and TMA read: the major mode and the bytes of a row (``INTER``: 16,
-    no swizzle)."""
+    no swizzle).
+
+    >>> from tilewright import Float16
+    >>> from tilewright.cute.nvgpu import warpgroup
+    >>> for kind in (warpgroup.SmemLayoutAtomKind.K_SW128, warpgroup.SmemLayoutAtomKind.MN_SW64):
+    ...     print(warpgroup.make_smem_layout_atom(kind, Float16))
+    Sw<3,4,3> o 0 o (8,64):(64,1)
+    Sw<2,4,3> o 0 o (32,8):(1,32)
+    """
 
     MN_INTER = "MN_INTER"
     MN_SW32 = "MN_SW32"
@@ -145,7 +162,12 @@ class MmaF16BF16Op:
 
 @dataclass(frozen=True)
 class MmaTF32Op:
-    """``wgmma`` on TFloat32 (Float32 arrays serve), accumulating in Float32: 64xNx8; A and B K-major."""
+    """``wgmma`` on TFloat32 (Float32 arrays serve), accumulating in Float32: 64xNx8; A and B K-major.
+
+    >>> from tilewright import Float32
+    >>> MmaTF32Op(Float32, (64, 128, 8), OperandSource.SMEM).instruction()
+    SM90_64x128x8_F32TF32TF32_SS_TN
+    """
 
     acc_dtype: Any
     instruction_shape: Any
@@ -166,6 +188,10 @@ class MmaF8Op:
     """``wgmma`` on Float8E4M3FN and Float8E5M2, accumulating in Float32 or Float16: 64xNx32; A and B K-major.
 
     The hardware adds with fewer bits than Float32 has: long sums want a second accumulator.
+
+    >>> from tilewright import Float8E4M3FN, Float8E5M2, Float32
+    >>> MmaF8Op(Float8E4M3FN, Float8E5M2, Float32, (64, 128, 32), OperandSource.SMEM).instruction()
+    SM90_64x128x32_F32E4M3E5M2_SS_TN
     """
 
     a_dtype: Any
@@ -186,7 +212,12 @@ class MmaF8Op:
 
 @dataclass(frozen=True)
 class MmaI8Op:
-    """``wgmma`` on Int8 and Uint8, accumulating in Int32: 64xNx32; A and B K-major."""
+    """``wgmma`` on Int8 and Uint8, accumulating in Int32: 64xNx32; A and B K-major.
+
+    >>> from tilewright import Int8, Int32, Uint8
+    >>> MmaI8Op(Int8, Uint8, Int32, (64, 128, 32), OperandSource.SMEM).instruction()
+    SM90_64x128x32_S32S8U8_SS_TN
+    """
 
     a_dtype: Any
     b_dtype: Any

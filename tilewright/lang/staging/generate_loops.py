@@ -92,6 +92,16 @@ class while_generate:
             yield_out([i + 1, x * 2])
 
     ``condition`` gets the carried values. ``results`` holds those of the last turn.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright.testing import per_thread
+    >>> def bits(t):
+    ...     loop = cutlass.while_generate([t, cutlass.Int32(0)], lambda rest, count: rest > 0)
+    ...     with loop as (rest, count):
+    ...         cutlass.yield_out([rest >> 1, count + 1])
+    ...     return loop.results[1]
+    >>> per_thread(bits, 6)
+    [0, 1, 2, 2, 3, 3]
     """
 
     def __init__(

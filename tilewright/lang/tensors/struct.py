@@ -271,7 +271,26 @@ class MemRange:
 
 
 class struct:
-    """The decorator; see the module's docstring. ``struct.MemRange`` and ``struct.Align`` annotate members."""
+    """The decorator; see the module's docstring. ``struct.MemRange`` and ``struct.Align`` annotate members.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, utils
+    >>> from tilewright.testing import per_thread
+    >>> @cute.struct
+    ... class Storage:
+    ...     barriers: cute.struct.MemRange[cutlass.Int64, 2]
+    ...     tile: cute.struct.Align[cute.struct.MemRange[cutlass.Int32, 32], 128]
+    >>> Storage.size_in_bytes()
+    256
+    >>> def reversed_lane(t):
+    ...     storage = utils.SmemAllocator().allocate(Storage)
+    ...     tile = storage.tile.get_tensor(cute.make_layout(32))
+    ...     tile[31 - t] = t
+    ...     cute.arch.sync_warp()
+    ...     return tile[t]
+    >>> per_thread(reversed_lane)[:3]
+    [31, 30, 29]
+    """
 
     class _MemRangeMaker:
         def __getitem__(self, params: Any) -> MemRangeType:

@@ -378,7 +378,15 @@ def ones_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> 
 
 
 def empty_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
-    """A TensorSSA whose elements are of no interest (they are zero)."""
+    """A TensorSSA whose elements are of no interest (they are zero).
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def shape(t, p):
+    ...     print(cute.empty_like(cute.make_tensor(p, (2, 2))))
+    >>> _ = per_thread(shape, 1, memory=range(4))
+    tensor_value<vector<2x2xi32> o (2,2)>
+    """
     return full_like(a, 0, dtype)
 
 

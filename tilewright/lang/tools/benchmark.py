@@ -40,6 +40,24 @@ def benchmark(
     simulator's checks report. ``stream`` is the stream that the calls use; a graph needs one that is not the default.
     ``nvtx_tag`` names the NVTX range around the measured calls, by which Nsight shows them; without a profiler (and
     without the package ``nvtx`` or a PyTorch with CUDA) nothing listens.
+
+    >>> import numpy as np
+    >>> from tilewright import cute
+    >>> from tilewright.cute import testing
+    >>> @cute.kernel
+    ... def double(x: cute.Tensor):
+    ...     i, _, _ = cute.arch.thread_idx()
+    ...     x[i] = 2 * x[i]
+    >>> @cute.jit
+    ... def run(x: cute.Tensor):
+    ...     double(x).launch(grid=(1, 1, 1), block=(32, 1, 1))
+    >>> x = np.ones(32, np.float32)
+    >>> compiled = cute.compile(run, x)
+    >>> microseconds = testing.benchmark(
+    ...     compiled, kernel_arguments=testing.JitArguments(x), warmup_iterations=1, iterations=2
+    ... )
+    >>> microseconds > 0, x[0]
+    (True, np.float32(8.0))
     """
     if iterations < 1 or warmup_iterations < 0 or workspace_count < 1:
         raise ArgumentError(

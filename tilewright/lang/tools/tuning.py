@@ -87,7 +87,19 @@ def convert(src: Any, dst: Any) -> None:
 
 
 def assert_(cond: Any, msg: str | None = None, *, loc: Any = None, ip: Any = None) -> None:
-    """Stop the program when ``cond`` is false as it runs (or at once, if ``cond`` is known now)."""
+    """Stop the program when ``cond`` is false as it runs (or at once, if ``cond`` is known now).
+
+    >>> from tilewright import cute
+    >>> from tilewright.cute import testing
+    >>> @cute.jit
+    ... def positive(n: cute.Int32):
+    ...     testing.assert_(n > 0, "n is positive")
+    >>> positive(3)
+    >>> positive(-1)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.MachineError: ... n is positive
+    """
     condition = Boolean(cond)
     if condition.is_static:
         if not condition.value:

@@ -65,6 +65,20 @@ def collecting() -> Iterator[Report]:
     """Launches inside end as they do; what their checks find goes into the report instead of raising an error.
 
     A launch that cannot go on (a hang, a fault) raises all the same.
+
+    >>> import numpy as np
+    >>> from tilewright import cute, sim
+    >>> @cute.kernel
+    ... def reverse(x: cute.Tensor):
+    ...     i, _, _ = cute.arch.thread_idx()
+    ...     x[63 - i] = x[i]  # no barrier, and in place
+    >>> @cute.jit
+    ... def run(x: cute.Tensor):
+    ...     reverse(x).launch(grid=(1, 1, 1), block=(64, 1, 1))
+    >>> with sim.checks.collecting() as report:
+    ...     run(np.zeros(64, np.float32))
+    >>> report.rules
+    ['data-race']
     """
     report = Report()
     _current.append(report)

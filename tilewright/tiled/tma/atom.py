@@ -111,6 +111,43 @@ def make_tiled_tma_atom(
 
     Raises ConstraintError for tiles that TMA cannot copy; the launch raises ArgumentError when the address or a stride
     is no multiple of 16 bytes.
+
+    >>> import numpy as np
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, utils
+    >>> from tilewright.cute.nvgpu import cpasync
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> @cute.kernel
+    ... def tile_of(load: cute.CopyAtom, a: cute.Tensor, b: cute.Tensor):
+    ...     thread, _, _ = cute.arch.thread_idx()
+    ...     m, n, _ = cute.arch.block_idx()
+    ...     smem = utils.SmemAllocator()
+    ...     full = smem.allocate_array(cutlass.Int64, 1)
+    ...     sA = smem.allocate_tensor(cutlass.Float32, cute.make_layout((8, 32), stride=(32, 1)), 128)
+    ...     with cute.arch.elect_one():
+    ...         cute.arch.mbarrier_init(full, 1)
+    ...         cute.arch.mbarrier_init_fence()
+    ...     cute.arch.sync_threads()
+    ...     gA = cute.local_tile(a, (8, 32), (m, n))
+    ...     tAsA, tAgA = cpasync.tma_partition(
+    ...         load, 0, cute.make_layout(1), cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2)
+    ...     )
+    ...     with cute.arch.elect_one():
+    ...         cute.arch.mbarrier_arrive_and_expect_tx(full, 8 * 32 * 4)
+    ...     cute.copy(load, tAgA, tAsA, tma_bar_ptr=full)  # the whole warp: cute.copy elects the thread that issues
+    ...     cute.arch.mbarrier_wait(full, 0)
+    ...     cute.local_tile(b, (8, 32), (m, n))[None, thread].store(sA[None, thread].load())
+    >>> @cute.jit
+    ... def run(a: cute.Tensor, b: cute.Tensor):
+    ...     tile = cute.make_layout((8, 32), stride=(32, 1))
+    ...     load, tensor = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), a, tile, (8, 32))
+    ...     print(tensor)  # its elements are coordinates, the contiguous mode first
+    ...     tile_of(load, tensor, b).launch(grid=(2, 2, 1), block=(32, 1, 1))
+    >>> a, b = np.arange(16 * 64, dtype=np.float32).reshape(16, 64), np.zeros((16, 64), np.float32)
+    >>> run(from_dlpack(a, assumed_align=16), from_dlpack(b, assumed_align=16))
+    tensor<(0,0) o (16,64):(1@1,1@0)>
+    >>> bool((a == b).all())
+    True
     """
     return _make(
         "make_tiled_tma_atom", op, gmem_tensor, smem_layout, lambda layout: None, cta_tiler, num_multicast,
@@ -126,6 +163,25 @@ def make_tiled_tma_atom_A(
 
     ``gmem_tensor`` is (M, K, ...), ``smem_layout`` the layout of one stage as the MMA partitions it, (MMA, MMA_M,
     MMA_K); ``cluster_shape_vmnk`` the blocks of the cluster: those along N share A's tiles where ``op`` multicasts.
+
+    >>> import numpy as np
+    >>> from tilewright import Float16, Float32, cute, utils
+    >>> from tilewright.cute.nvgpu import OperandMajorMode, cpasync
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> from tilewright.utils import hopper_helpers
+    >>> @cute.jit
+    ... def show(a: cute.Tensor):
+    ...     mma = hopper_helpers.make_trivial_tiled_mma(
+    ...         Float16, Float16, OperandMajorMode.K, OperandMajorMode.K, Float32, (1, 1, 1), tiler_mn=(64, 128)
+    ...     )
+    ...     tile = (64, 128, 64)
+    ...     layout = hopper_helpers.make_smem_layout_a(utils.LayoutEnum.ROW_MAJOR, tile, Float16, 1)
+    ...     _, tensor = make_tiled_tma_atom_A(
+    ...         cpasync.CopyBulkTensorTileG2SOp(), a, cute.slice_(layout, (None, None, 0)), tile, mma
+    ...     )
+    ...     print(tensor)
+    >>> show(from_dlpack(np.zeros((256, 512), np.float16), assumed_align=16))
+    tensor<(0,0) o (256,512):(1@1,1@0)>
     """
     return _make_for_mma("A", op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type)
 
@@ -135,7 +191,27 @@ def make_tiled_tma_atom_B(
     cluster_shape_vmnk: Any = None, *, internal_type: Any = None, loc: Any = None, ip: Any = None,
 ) -> TmaInfo:  # fmt: skip
     """``make_tiled_tma_atom`` for operand B, (N, K, ...); the blocks along M share B's tiles where ``op`` "
-    "multicasts."""
+    "multicasts.
+
+    >>> import numpy as np
+    >>> from tilewright import Float16, Float32, cute, utils
+    >>> from tilewright.cute.nvgpu import OperandMajorMode, cpasync
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> from tilewright.utils import hopper_helpers
+    >>> @cute.jit
+    ... def show(b: cute.Tensor):
+    ...     mma = hopper_helpers.make_trivial_tiled_mma(
+    ...         Float16, Float16, OperandMajorMode.K, OperandMajorMode.K, Float32, (1, 1, 1), tiler_mn=(64, 128)
+    ...     )
+    ...     tile = (64, 128, 64)
+    ...     layout = hopper_helpers.make_smem_layout_b(utils.LayoutEnum.ROW_MAJOR, tile, Float16, 1)
+    ...     _, tensor = make_tiled_tma_atom_B(
+    ...         cpasync.CopyBulkTensorTileG2SOp(), b, cute.slice_(layout, (None, None, 0)), tile, mma
+    ...     )
+    ...     print(tensor)
+    >>> show(from_dlpack(np.zeros((384, 512), np.float16), assumed_align=16))
+    tensor<(0,0) o (384,512):(1@1,1@0)>
+    """
     return _make_for_mma("B", op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type)
 
 

@@ -81,6 +81,27 @@ def tma_partition(
 
     Mode 0 of both tensors is the tile (``cute.group_modes(t, 0, 2)``); the other modes, stages of shared memory and
     tiles of the tensor, stay as they are. Slice both to one tile and copy with ``cute.copy``.
+
+    >>> import numpy as np
+    >>> from tilewright import Float16, cute, utils
+    >>> from tilewright.cute.nvgpu import cpasync, warpgroup
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> @cute.kernel
+    ... def show(load: cute.CopyAtom, a: cute.Tensor, layout: cute.ComposedLayout):
+    ...     sA = utils.SmemAllocator().allocate_tensor(Float16, layout.outer, 1024, swizzle=layout.inner)  # two stages
+    ...     gA = cute.local_tile(a, (64, 64), (None, 0))  # (64, 64, tiles along M)
+    ...     one = cute.make_layout(1)  # no cluster
+    ...     tAsA, tAgA = cpasync.tma_partition(load, 0, one, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+    ...     print(tAsA.shape, tAgA.shape)  # what one copy brings, and the stages; the same, and the tiles
+    >>> @cute.jit
+    ... def run(a: cute.Tensor):
+    ...     atom = warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, Float16)
+    ...     layout = cute.tile_to_shape(atom, (64, 64, 2), (0, 1, 2))
+    ...     one_stage = cute.slice_(layout, (None, None, 0))
+    ...     load, tensor = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), a, one_stage, (64, 64))
+    ...     show(load, tensor, layout).launch(grid=(1, 1, 1), block=(32, 1, 1))
+    >>> run(from_dlpack(np.zeros((256, 128), np.float16), assumed_align=16))
+    ((4096, 1), (1, 2)) (((64, 64), 1), 4)
     """
     if not isinstance(atom, TmaCopyAtom):
         raise ConstraintError(f"tma_partition takes an atom of make_tiled_tma_atom, not {atom!r}")

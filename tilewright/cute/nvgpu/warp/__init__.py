@@ -65,7 +65,13 @@ class MmaF16BF16Op:
 
 @dataclass(frozen=True)
 class MmaTF32Op:
-    """``mma.sync`` on TFloat32, accumulating in Float32: 16x8x4 and 16x8x8."""
+    """``mma.sync`` on TFloat32, accumulating in Float32: 16x8x4 and 16x8x8.
+
+    >>> from tilewright import cute
+    >>> atom = cute.make_mma_atom(MmaTF32Op((16, 8, 8)))
+    >>> atom.shape_mnk, atom.tv_layout_A
+    ((16, 8, 8), ((4,8),(2,2)):((16,1),(8,64)))
+    """
 
     shape_mnk: Any
 
@@ -78,7 +84,13 @@ class MmaTF32Op:
 
 @dataclass(frozen=True)
 class MmaF64Op:
-    """``mma.sync`` on Float64: 8x8x4, and 16x8x4, 16x8x8, 16x8x16 on sm_90 and later."""
+    """``mma.sync`` on Float64: 8x8x4, and 16x8x4, 16x8x8, 16x8x16 on sm_90 and later.
+
+    >>> from tilewright import cute
+    >>> atom = cute.make_mma_atom(MmaF64Op((8, 8, 4)))
+    >>> atom.shape_mnk, atom.tv_layout_C
+    ((8, 8, 4), ((4,8),2):((16,1),8))
+    """
 
     shape_mnk: Any
 
@@ -92,7 +104,12 @@ class MmaF64Op:
 
 @dataclass(frozen=True)
 class MmaFP8Op:
-    """``mma.sync`` on Float8E4M3FN or Float8E5M2, accumulating in Float32 or Float16: 16x8x32; sm_89 and later."""
+    """``mma.sync`` on Float8E4M3FN or Float8E5M2, accumulating in Float32 or Float16: 16x8x32; sm_89 and later.
+
+    >>> from tilewright import Float8E4M3FN, Float32
+    >>> MmaFP8Op(Float8E4M3FN, Float32, (16, 8, 32)).instruction()
+    SM89_16x8x32_F32E4M3E4M3F32_TN
+    """
 
     ab_dtype: Any
     acc_dtype: Any
@@ -113,6 +130,10 @@ class MmaI8Op:
     """``mma.sync`` on Int8 or Uint8, accumulating in Int32: 8x8x16, 16x8x16 and 16x8x32.
 
     ``saturate`` clamps sums to the range of Int32 instead of wrapping.
+
+    >>> from tilewright import Int8, Uint8
+    >>> MmaI8Op(Int8, Uint8, (16, 8, 32)).instruction()
+    SM80_16x8x32_S32S8U8S32_TN
     """
 
     a_dtype: Any
