@@ -37,8 +37,8 @@ def retile_figure(
     >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
     >>> atom = cute.make_copy_atom(cute.nvgpu.warp.LdMatrix8x8x16bOp(num_matrices=4), Float16)
     >>> figure = retile_figure(cute.make_tiled_copy_A(atom, mma), mma)
-    >>> [panel.title for panel in figure.panels]
-    ['A: values of thread 0 by the MMA', 'A: values of thread 0 by the copy', 'registers ((2,2,2),1,1):((1,2,4),0,0)', 'retiled ((8,1),1,1):((1,0),0,0)']
+    >>> figure.panels[2].title, figure.panels[3].title
+    ('registers ((2,2,2),1,1):((1,2,4),0,0)', 'retiled ((8,1),1,1):((1,0),0,0)')
     """
     if operand not in SIDES:
         raise ArgumentError(f"an MMA has the operands A, B and C, not {operand!r}")

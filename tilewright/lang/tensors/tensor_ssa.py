@@ -370,10 +370,31 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip
 
 
 def zeros_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
+    """A TensorSSA of zeros with the shape (and the element type, unless given) of a tensor or TensorSSA.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def relu(t, p):
+    ...     x = cute.make_tensor(p + 2 * t, 2)
+    ...     values = x.load()
+    ...     x.store(cute.where(values > 0, values, cute.zeros_like(values)))
+    >>> per_thread(relu, 2, memory=[1, -2, -3, 4])[1]
+    [1, 0, 0, 4]
+    """
     return full_like(a, 0, dtype)
 
 
 def ones_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
+    """A TensorSSA of ones with the shape (and the element type, unless given) of a tensor or TensorSSA.
+
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> def increment(t, p):
+    ...     x = cute.make_tensor(p + 2 * t, 2)
+    ...     x.store(x.load() + cute.ones_like(x))
+    >>> per_thread(increment, 2, memory=[1, 2, 3, 4])[1]
+    [2, 3, 4, 5]
+    """
     return full_like(a, 1, dtype)
 
 
