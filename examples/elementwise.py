@@ -85,9 +85,9 @@ def add(a: Any, b: Any, out: Any) -> Any:
             from_dlpack(v, assumed_align=vector * tensors[0].element_type.width // 8).mark_layout_dynamic(leading_dim=1)
             for v in views
         ]
+        adder(vector)(*tensors)
     else:
-        tensors = [t.mark_layout_dynamic() for t in tensors]
-    adder(vector)(*tensors)
+        adder(vector)(*views)
     return out
 
 

@@ -13,7 +13,6 @@ from common import machine_arrays, report
 
 import tilewright as cutlass
 from tilewright import cute, utils
-from tilewright.cute.runtime import from_dlpack
 
 THREADS = 128
 WARPS = THREADS // 32
@@ -101,13 +100,13 @@ class RowSum:
 
 def softmax(x: Any, out: Any) -> Any:
     """out = softmax of the rows of x; NumPy arrays run in the simulator, CUDA tensors on their GPU."""
-    RowSoftmax()(from_dlpack(x).mark_layout_dynamic(), from_dlpack(out).mark_layout_dynamic())
+    RowSoftmax()(x, out)
     return out
 
 
 def row_sum(x: Any, out: Any) -> Any:
     """out[i] = sum of row i of x."""
-    RowSum()(from_dlpack(x).mark_layout_dynamic(), from_dlpack(out).mark_layout_dynamic())
+    RowSum()(x, out)
     return out
 
 

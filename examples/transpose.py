@@ -16,7 +16,6 @@ from common import machine_arrays, report
 
 import tilewright as cutlass
 from tilewright import cute, utils
-from tilewright.cute.runtime import from_dlpack
 
 TILE = 32
 
@@ -78,7 +77,7 @@ class Transpose:
 
 def transpose(a: Any, out: Any, kind: str = "swizzled") -> Any:
     """out = a.T; NumPy arrays run in the simulator, CUDA tensors on their GPU."""
-    Transpose(kind)(from_dlpack(a).mark_layout_dynamic(), from_dlpack(out).mark_layout_dynamic())
+    Transpose(kind)(a, out)
     return out
 
 
