@@ -3,6 +3,10 @@ VENV   ?= .venv
 PYTHON ?= python3
 ARGS   ?=
 
+# Bytecode is kept even where the environment says otherwise (images of containers often do): without it each process that a test
+# starts compiles NumPy, PyTorch and Tilewright again.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN  := $(VENV)/bin
 BASE := $(VENV)/.tilewright-base
 DEV  := $(VENV)/.tilewright-dev

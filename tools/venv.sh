@@ -34,10 +34,11 @@ make_venv() {
 }
 
 # Without bytecode: Python makes that of the modules that are imported, which are the fewest.
-install() { "$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check "$@"; }
+install() { "$venv/bin/python" -m pip install -qq --no-compile --no-warn-conflicts --disable-pip-version-check "$@"; }
+
+torch_is_there() { "$venv/bin/python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)'; }
 
 install_cpu_torch() {
-  "$venv/bin/python" -c 'import torch' 2>/dev/null && return
   echo "set-up: CPU PyTorch (optional: the tests that exchange tensors with it)"
   install "$torch" 2>/dev/null ||
     install --timeout 20 --retries 1 --extra-index-url https://download.pytorch.org/whl/cpu "$torch" 2>/dev/null ||
@@ -55,9 +56,15 @@ base)
   install -e ".[$extras]"
   ;;
 dev)
+  install --upgrade pip 2>/dev/null || true # pip 23, which Python 3.11 brings, takes a third longer to choose a hundred packages
   echo "set-up: installing tilewright[dev,docs,viz,cuda]"
+  # PyTorch's own files, most of what is unpacked, at the same time; then what it needs. A PyTorch that is there stays.
+  torch_is_there || { install --no-deps "$torch" >/dev/null 2>&1 & early=$!; }
   install -e ".[dev,docs,viz,cuda]"
-  install_cpu_torch
+  if [ -n "${early:-}" ]; then
+    wait "$early" || true
+    install_cpu_torch
+  fi
   ;;
 *) die "unknown kind '$kind'" ;;
 esac
