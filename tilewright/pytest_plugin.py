@@ -29,8 +29,8 @@ MARKER = "tilewright_check"
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    # pytest rewrites the asserts of every package that comes with a plugin. Tilewright has none, and its 600 modules are
-    # seconds of a first run. Where pytest has no such set any more, it rewrites them.
+    # pytest rewrites the asserts of every package that comes with a plugin. Tilewright has none, and its 600 modules
+    # are seconds of a first run. Where pytest has no such set any more, it rewrites them.
     getattr(pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("tilewright")
     group = parser.getgroup("tilewright", "kernels in Tilewright's simulator")
     group.addoption(

@@ -56,6 +56,7 @@ class Builder:
         self.smem_bytes = 0
         self.regions: list[Any] = []
         self.variables: list[Variable] = []  # of the user's, as they are assigned
+        self.swizzled: dict[Any, Any] = {}  # offsets under swizzles, by block and offset: `lang.tensors.swizzled`
 
     # -- where ---------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,9 @@ class Block:
 
     def walk(self) -> Iterator[Op]:
         for op in self.ops:
-            yield from op.walk()
+            yield op
+            for region in op.regions:
+                yield from region.walk()
 
 
 class Variable(NamedTuple):

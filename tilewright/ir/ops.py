@@ -124,9 +124,15 @@ _form("launch", (10, MANY), (0, 0), "kernel")
 def check_form(op: Op) -> None:
     """The rule of every op: the rules of single opcodes rely on it."""
     operands, results, regions, attrs = FORMS[op.opcode]
-    need(op, operands[0] <= len(op.operands) <= operands[1], f"{len(op.operands)} operands given")
-    need(op, results[0] <= len(op.results) <= results[1], f"{len(op.results)} results given")
-    need(op, len(op.regions) == regions, f"has {len(op.regions)} regions, not {regions}")
+    given, made, inside = len(op.operands), len(op.results), len(op.regions)
+    if (  # every op comes here, and few are wrong: the texts are made for those
+        operands[0] <= given <= operands[1] and results[0] <= made <= results[1]
+        and inside == regions and attrs <= op.attrs.keys()
+    ):  # fmt: skip
+        return
+    need(op, operands[0] <= given <= operands[1], f"{given} operands given")
+    need(op, results[0] <= made <= results[1], f"{made} results given")
+    need(op, inside == regions, f"has {inside} regions, not {regions}")
     need(op, attrs <= op.attrs.keys(), f"needs the attributes {', '.join(sorted(attrs))}")
 
 

@@ -37,9 +37,11 @@ class Type:
     __slots__ = ()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ScalarType(Type):
-    """One number: ``kind`` is ``bool``, ``int`` (signed), ``uint`` or ``float``; ``width`` is in bits."""
+    """One number: ``kind`` is ``bool``, ``int`` (signed), ``uint`` or ``float``; ``width`` is in bits.
+
+    Two types are equal when their names are: staging compares and looks up types hundreds of times for each op."""
 
     name: str
     kind: str
@@ -49,6 +51,12 @@ class ScalarType(Type):
 
     def __repr__(self) -> str:
         return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ScalarType) and self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
     def bytes(self) -> int:

@@ -35,10 +35,9 @@ def _scope(block: Block, outer: dict[Key, Op], replaced: dict[Value, Value]) -> 
 
 
 def _key(op: Op) -> Key:
-    operands = tuple((v.type, repr(v.value)) if isinstance(v, Constant) else id(v) for v in op.operands)
-    return (
-        op.opcode,
-        operands,
-        tuple(r.type for r in op.results),
-        tuple(sorted((k, str(v)) for k, v in op.attrs.items() if k != "wraps")),  # the same numbers give the same
-    )
+    operands = tuple([(v.type, repr(v.value)) if isinstance(v, Constant) else id(v) for v in op.operands])
+    results = tuple([r.type for r in op.results])
+    if not op.attrs:
+        return op.opcode, operands, results, ()
+    attrs = tuple(sorted([(k, str(v)) for k, v in op.attrs.items() if k != "wraps"]))  # the same numbers give the same
+    return op.opcode, operands, results, attrs

@@ -40,9 +40,10 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
     ir_type: ClassVar[ScalarType]
 
     def __init__(self, value: Any) -> None:
-        if not hasattr(type(self), "ir_type"):
+        kind = getattr(type(self), "ir_type", None)
+        if kind is None:
             raise TypeError(f"{type(self).__name__} is abstract: use Int32, Float32, ...")
-        self.value = _convert(value, type(self).ir_type)
+        self.value = _convert(value, kind)
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
@@ -204,7 +205,7 @@ BITWISE = {"and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "s
 
 def is_number(x: Any) -> bool:
     """Whether ``x`` may stand beside a numeric in an operator: a numeric or a Python number."""
-    return isinstance(x, (Numeric, numbers.Real)) and not isinstance(x, Value)
+    return type(x) is int or (isinstance(x, (Numeric, numbers.Real)) and not isinstance(x, Value))
 
 
 def _unary(opcode: str) -> Any:
@@ -375,6 +376,10 @@ def unwrap(x: Any) -> Any:
 
 
 def _convert(value: Any, kind: ScalarType) -> Any:
+    if type(value) is int:  # most are; or the result of an op, below
+        return normalise(kind, value)
+    if type(value) is Value and value.type == kind:
+        return value
     if isinstance(value, Held):
         value = value.load()
     if isinstance(value, Numeric):

@@ -7,12 +7,15 @@ wins, Float16 with BFloat16 meet in Float32. The 8-bit floats and TFloat32 are s
 
 from __future__ import annotations
 
+import functools
+
 from tilewright.ir.fold import normalise
 from tilewright.ir.types import BF16, BOOL, E4M3, E5M2, F16, F32, F64, I32, SUBBYTE, TF32, ScalarType
 
 STORAGE_ONLY = (*SUBBYTE, E4M3, E5M2, TF32)
 
 
+@functools.cache
 def common(a: ScalarType, b: ScalarType) -> ScalarType:
     """The type in which ``a`` op ``b`` is computed.
 
@@ -32,6 +35,7 @@ def common(a: ScalarType, b: ScalarType) -> ScalarType:
     return a if a.kind == "uint" else b
 
 
+@functools.cache
 def arithmetic(a: ScalarType) -> ScalarType:
     """The type in which one operand of type ``a`` computes."""
     return F32 if a in STORAGE_ONLY else I32 if a == BOOL else a

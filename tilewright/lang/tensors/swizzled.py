@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
 from tilewright.lang.numbers.facts import low_bit, possible_bits
 from tilewright.lang.numbers.numeric import Integer, unwrap
 
@@ -85,9 +86,18 @@ def split(swizzle: Bits, dynamic: Any, static: int) -> tuple[Any, int]:
         keep = (1 << swizzle.base) - 1  # the bits below the base pass through if they cannot carry
         low = static & keep if _disjoint(dynamic, static & keep) else 0
         return swizzle.of(dynamic + (static - low)), whole + low
-    image, moved = swizzle.of(static), swizzle.of(dynamic)
+    image, moved = swizzle.of(static), _moved(swizzle, dynamic)
     low = image & ~_bits_in(moved)  # where sw(dynamic) is zero, xor is addition
     return (moved ^ (image - low)) if image != low else moved, whole + low
+
+
+def _moved(swizzle: Bits, dynamic: Integer) -> Any:
+    """``sw(dynamic)``, computed once in a block of ops: every address of a partition asks for it."""
+    builder = Builder.current()
+    key = builder.block, dynamic.value, dynamic.facts, swizzle
+    if key not in builder.swizzled:
+        builder.swizzled[key] = swizzle.of(dynamic)
+    return builder.swizzled[key]
 
 
 def _disjoint(dynamic: Integer, static: int) -> bool:
