@@ -103,7 +103,9 @@ def main() -> None:
         work(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device, "env://")
         return
     processes = min(2, torch.cuda.device_count()) if device == "cuda" else 2
-    mp.spawn(work, (processes, device, free_address()), nprocs=processes)
+    # A forked process has PyTorch already; with CUDA, and where a fork is not safe, each one starts afresh.
+    method = "fork" if device == "cpu" and sys.platform == "linux" else "spawn"
+    mp.start_processes(work, (processes, device, free_address()), nprocs=processes, start_method=method)
 
 
 if __name__ == "__main__":
