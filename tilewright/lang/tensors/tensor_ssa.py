@@ -190,7 +190,7 @@ class TensorSSA:
             known = next(k for k in kinds if k is not None)
             number = right if kinds[1] is None else left
             return promote.common(known, promote.literal(number, known))
-        return promote.common(*kinds)  # type: ignore[arg-type]  # numerics only
+        return promote.common(*kinds)
 
     def map(self, opcode: str, **attrs: Any) -> TensorSSA:
         """A unary op on every element."""
