@@ -18,7 +18,7 @@ __getattr__, __dir__, __all__ = lazily(
             "Float32 Float64 Float4E2M1FN Float6E2M3FN Float6E3M2FN Float8E4M3 Float8E4M3FN Float8E5M2 as_numeric"
         ),
         "tilewright.lang.numbers.wide": "Int128 Uint128",
-        "tilewright.lang.tensors.choose": "min max",
+        "tilewright.lang.tensors.choose": "min max select_=select",
         "tilewright.lang.staging.ranges": "range range_constexpr range_dynamic const_expr dynamic_expr",
         "tilewright.lang.tensors.pointer": "AddressSpace Pointer",
         "tilewright.lang.arguments.signature": "Constexpr",

@@ -65,6 +65,7 @@ from tilewright.lang.staging.ranges import range_constexpr as range_constexpr
 from tilewright.lang.staging.ranges import range_dynamic as range_dynamic
 from tilewright.lang.tensors.choose import max as max
 from tilewright.lang.tensors.choose import min as min
+from tilewright.lang.tensors.choose import select as select_
 from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
 from tilewright.lang.tensors.pointer import Pointer as Pointer
 from tilewright.top_level_only import Array as Array

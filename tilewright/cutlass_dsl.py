@@ -12,10 +12,11 @@ __getattr__, __dir__, __all__ = lazily(
             "new_from_mlir_values"
         ),
         "tilewright.lang.numbers.numeric_class": "NumericMeta",
-        "tilewright.lang.staging.generate": "if_generate not_",
+        "tilewright.lang.staging.generate": "and_ if_generate not_ or_",
+        "tilewright.base_dsl.settings": "BaseDSL CuTeDSL",
+        "tilewright.base_dsl.arch": "Arch",
         "tilewright.lang.staging.generate_loops": "for_generate while_generate yield_out",
         "tilewright.errors": "DSLCudaRuntimeError=MachineError DSLRuntimeError=TilewrightError",
         "tilewright._mlir.ir": "T",
-        "tilewright.base_dsl.later": "BaseDSL",
     },
 )

@@ -28,12 +28,16 @@ from tilewright import new_from_mlir_values as new_from_mlir_values
 from tilewright import range as range
 from tilewright import range_constexpr as range_constexpr
 from tilewright._mlir.ir import T as T
-from tilewright.base_dsl.later import BaseDSL as BaseDSL
+from tilewright.base_dsl.arch import Arch as Arch
+from tilewright.base_dsl.settings import BaseDSL as BaseDSL
+from tilewright.base_dsl.settings import CuTeDSL as CuTeDSL
 from tilewright.errors import MachineError as DSLCudaRuntimeError
 from tilewright.errors import TilewrightError as DSLRuntimeError
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
+from tilewright.lang.staging.generate import and_ as and_
 from tilewright.lang.staging.generate import if_generate as if_generate
 from tilewright.lang.staging.generate import not_ as not_
+from tilewright.lang.staging.generate import or_ as or_
 from tilewright.lang.staging.generate_loops import for_generate as for_generate
 from tilewright.lang.staging.generate_loops import while_generate as while_generate
 from tilewright.lang.staging.generate_loops import yield_out as yield_out

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from tilewright._mlir.placeholder import placeholders
 from tilewright.errors import ConstraintError
+from tilewright.ir import types
 from tilewright.ir.core import Value
-from tilewright.ir.types import SCALARS, ScalarType, Type, VecType
+from tilewright.ir.types import SCALARS, ScalarType, VecType
+from tilewright.lang.device.inline_ptx import StructType
 
 __all__ = ["BF16Type", "F16Type", "F32Type", "F64Type", "IntegerType", "T", "Type", "Value", "VectorType"]
 __getattr__ = placeholders(__name__)
+
+
+class _AnyType(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, types.Type)
+
+
+class Type(metaclass=_AnyType):
+    """Any type: ``isinstance(value.type, ir.Type)``.
+
+    >>> Type.parse("f32"), Type.parse("vector<2xf16>"), len(Type.parse("!llvm.struct<(i32, i32)>").body)
+    (f32, vec<f16, 2>, 2)
+    """
+
+    @staticmethod
+    def parse(text: str, context: Any = None, *, loc: Any = None) -> Any:
+        """The type with this name: of a number, a vector of one extent, or a struct of several results of inline PTX."""
+        stripped = text.strip()
+        if (struct := re.fullmatch(r"!llvm\.struct<(?:packed )?\((.*)\)>", stripped)) is not None:
+            return StructType.get_literal([Type.parse(part) for part in re.split(r",(?![^<]*>)", struct[1])])
+        if (vector := re.fullmatch(r"vector<(\d+)\s*x\s*(\w+)>", stripped)) is not None:
+            return VecType(Type.parse(vector[2]), int(vector[1]))
+        if stripped not in SCALARS:
+            raise ConstraintError(f"ir.Type.parse: {text!r}; there are numbers (f32, i64), vector<2xf16>, and "
+                                  "!llvm.struct<(i32, i32)> of them")  # fmt: skip
+        return SCALARS[stripped]
 
 
 def _integer(sign: str, width: int) -> ScalarType:

@@ -4,6 +4,10 @@ from tilewright._lazy import lazily
 
 __getattr__, __dir__, __all__ = lazily(
     __name__,
-    {"tilewright.lang.staging.protocol": "extract_mlir_values new_from_mlir_values"},
-    ("arch", "common", "dsl", "runtime", "typing"),
+    {
+        "tilewright.lang.staging.protocol": "extract_mlir_values new_from_mlir_values",
+        "tilewright.base_dsl.arch": "Arch",
+        "tilewright.base_dsl.settings": "BaseDSL",
+    },
+    ("arch", "common", "dsl", "enums", "runtime", "tvm_ffi_builder", "typing"),
 )

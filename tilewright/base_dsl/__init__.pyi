@@ -4,7 +4,11 @@
 from tilewright.base_dsl import arch as arch
 from tilewright.base_dsl import common as common
 from tilewright.base_dsl import dsl as dsl
+from tilewright.base_dsl import enums as enums
 from tilewright.base_dsl import runtime as runtime
+from tilewright.base_dsl import tvm_ffi_builder as tvm_ffi_builder
 from tilewright.base_dsl import typing as typing
+from tilewright.base_dsl.arch import Arch as Arch
+from tilewright.base_dsl.settings import BaseDSL as BaseDSL
 from tilewright.lang.staging.protocol import extract_mlir_values as extract_mlir_values
 from tilewright.lang.staging.protocol import new_from_mlir_values as new_from_mlir_values

@@ -51,6 +51,14 @@ class Arch(Enum):
     def suffix(self) -> str:
         return self.value[2]
 
+    def is_family_of(self, other: Arch) -> bool:
+        """Whether ``self`` is of the same generation as ``other``, and not older.
+
+        >>> Arch.sm_103a.is_family_of(Arch.sm_100f), Arch.sm_90a.is_family_of(Arch.sm_100f)
+        (True, False)
+        """
+        return self.major == other.major and self.minor >= other.minor
+
     @classmethod
     def from_string(cls, text: str) -> Arch:
         """``"sm_90a"`` as an architecture; ValueError where there is none."""

@@ -4,3 +4,4 @@
 from tilewright.errors import MachineError as DSLCudaRuntimeError
 from tilewright.errors import TilewrightError as DSLBaseError
 from tilewright.errors import TilewrightError as DSLRuntimeError
+from tilewright.errors import TilewrightError as DSLUserCodeError

@@ -3,9 +3,6 @@
 
 from typing import Any
 
-class BaseDSL(Any):
-    """Not here yet: using it is an error that says why."""
-
 class debug_print_mlir_values(Any):
     """Not here yet: using it is an error that says why."""
 

@@ -24,3 +24,5 @@ from tilewright import Uint8 as Uint8
 from tilewright import as_numeric as as_numeric
 from tilewright.lang.arguments.protocol import DynamicExpression as DynamicExpression
 from tilewright.lang.arguments.protocol import JitArgument as JitArgument
+from tilewright.lang.arguments.protocol import get_c_pointers as get_c_pointers
+from tilewright.lang.staging.protocol import get_mlir_types as get_mlir_types

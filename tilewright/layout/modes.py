@@ -170,11 +170,13 @@ def stride(input: Any, *, mode: Any = None) -> Any:
 
 
 def size(a: Any, mode: Any = None) -> Any:
-    """Number of elements of a layout, a shape or of the given modes of it.
+    """Number of elements of a layout, a shape or of the given modes of it; of a tiled copy or MMA, its threads.
 
     >>> size(Layout((4, (2, 3)))), size((4, (2, 3)), mode=[1])
     (24, 6)
     """
+    if mode is None and not hasattr(a, "shape") and isinstance(getattr(type(a), "size", None), property):
+        return a.size
     return product(get(_as_shape(a), mode))
 
 

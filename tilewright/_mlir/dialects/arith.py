@@ -1,5 +1,114 @@
-"""``cutlass._mlir.dialects.arith``: importable, without a meaning here."""
+"""``cutlass._mlir.dialects.arith``: arithmetic by MLIR's names on numbers and vectors; the language's operators do the same.
+
+Integers of 32 bits are ``T.i32()``, signed; what an operation takes as unsigned (``divui``, ``shrui``, ``extui``) is in
+its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from tilewright._mlir.placeholder import placeholders
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.types import SCALARS, ScalarType, Type, VecType, element_of, with_element
+from tilewright.lang.device.calls import operand
+from tilewright.lang.numbers.numeric import wrap
 
-__getattr__ = placeholders(__name__)
+_BINARY = {
+    "addi": "add", "subi": "sub", "muli": "mul", "divsi": "div", "remsi": "rem", "shli": "shl", "shrsi": "shr",
+    "andi": "and", "ori": "or", "xori": "xor", "maxsi": "max", "minsi": "min",
+    "addf": "add", "subf": "sub", "mulf": "mul", "divf": "div", "maxnumf": "max", "minnumf": "min",
+}  # fmt: skip
+_OF_UNSIGNED = {"divui": "div", "remui": "rem", "shrui": "shr", "maxui": "max", "minui": "min"}
+_CASTS = ("extsi", "trunci", "extf", "truncf", "sitofp", "fptosi")
+_CASTS_OF_UNSIGNED = ("extui", "uitofp")
+
+__all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_UNSIGNED, *_CASTS, *_CASTS_OF_UNSIGNED]  # noqa: PLE0604
+_placeholder = placeholders(__name__)
+
+
+def _value(x: Any) -> Value:
+    return x if isinstance(x, Value) else x.ir_value() if hasattr(x, "ir_value") else operand(x)
+
+
+def _given(value: Value) -> Any:
+    return wrap(value) if isinstance(value.type, ScalarType) else value
+
+
+def constant(result: Any, value: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """``value`` as a number of the type ``result``."""
+    if not isinstance(result, ScalarType):
+        raise ConstraintError(f"arith.constant: a type of one number such as T.i32(), not {result}")
+    return wrap(Builder.constant(result, value))
+
+
+def select(condition: Any, true_value: Any, false_value: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """One of two values."""
+    a, b = _value(true_value), _value(false_value)
+    if a.type != b.type:
+        raise ConstraintError(f"arith.select: {a.type} or {b.type}: both must have one type")
+    return _given(Builder.current().select(_value(condition), a, b))
+
+
+def bitcast(out: Any, in_: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """The same bits as another type."""
+    value = _value(in_)
+    if not isinstance(out, Type) or _bits(out) != _bits(value.type):
+        raise ConstraintError(f"bitcast of {value.type} to {out}: both must have as many bits")
+    return _given(Builder.current().bitcast(value, out))
+
+
+def _bits(kind: Type) -> int:
+    if not isinstance(kind, (ScalarType, VecType)):
+        raise ConstraintError(f"{kind} is no type of numbers")
+    return kind.width if isinstance(kind, ScalarType) else kind.n * kind.elem.width
+
+
+def _as_unsigned(value: Value, unsigned: bool = True) -> Value:
+    """The same bits as unsigned integers, or back."""
+    kind = element_of(value.type)
+    if not kind.is_integer:
+        raise ConstraintError(f"integers are needed, not {value.type}")
+    return Builder.current().bitcast(value, with_element(value.type, SCALARS[f"{'u' if unsigned else 'i'}{kind.width}"]))
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    opcode, unsigned = (_OF_UNSIGNED[name], True) if name in _OF_UNSIGNED else (_BINARY[name], False)
+
+    def emit(lhs: Any, rhs: Any, *, fastmath: Any = None, loc: Any = None, ip: Any = None, **flags: Any) -> Any:
+        a, b = _value(lhs), _value(rhs)
+        if a.type != b.type or element_of(a.type).is_float != name.endswith("f"):
+            raise ConstraintError(f"arith.{name} of {a.type} and {b.type}")
+        kind = element_of(a.type)
+        if kind.is_integer and unsigned != (kind.kind == "uint") and opcode not in ("add", "sub", "mul"):
+            made = Builder.current().binary(opcode, _as_unsigned(a, unsigned), _as_unsigned(b, unsigned))
+            return _given(_as_unsigned(made, not unsigned))
+        return _given(Builder.current().binary(opcode, a, b))
+
+    emit.__name__ = name
+    return emit
+
+
+def _cast(name: str) -> Callable[..., Any]:
+    def emit(out: Any, in_: Any, *, loc: Any = None, ip: Any = None, **flags: Any) -> Any:
+        value = _value(in_)
+        if not isinstance(out, (ScalarType, VecType)):
+            raise ConstraintError(f"arith.{name}: a type such as T.f32() first, not {out!r}")
+        if element_of(value.type).is_integer:
+            value = _as_unsigned(value, name in _CASTS_OF_UNSIGNED)
+        return _given(Builder.current().cast(value, element_of(out)))
+
+    emit.__name__ = name
+    return emit
+
+
+def __getattr__(name: str) -> Any:
+    """The operations of the tables above; any other name is a placeholder."""
+    if name in _BINARY or name in _OF_UNSIGNED:
+        return _binary(name)
+    if name in _CASTS or name in _CASTS_OF_UNSIGNED:
+        return _cast(name)
+    return _placeholder(name)

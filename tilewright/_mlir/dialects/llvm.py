@@ -1,13 +1,19 @@
-"""``cutlass._mlir.dialects.llvm``: inline PTX."""
+"""``cutlass._mlir.dialects.llvm``: inline PTX, and values as they are."""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
+from tilewright._mlir.dialects.arith import bitcast
 from tilewright._mlir.placeholder import placeholders
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Constant
+from tilewright.ir.types import ScalarType, VecType
 from tilewright.lang.device.inline_ptx import StructType, extractvalue, inline_asm
+from tilewright.lang.numbers.numeric import wrap
 
-__all__ = ["AsmDialect", "StructType", "extractvalue", "inline_asm"]
+__all__ = ["AsmDialect", "StructType", "bitcast", "extractvalue", "inline_asm", "mlir_undef", "mlir_zero"]
 __getattr__ = placeholders(__name__)
 
 
@@ -16,3 +22,14 @@ class AsmDialect(Enum):
 
     AD_ATT = 0
     AD_Intel = 1
+
+
+def mlir_zero(res: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """Zeros of a type."""
+    if not isinstance(res, (ScalarType, VecType)):
+        raise ConstraintError(f"a type of numbers such as T.f32() is needed, not {res!r}")
+    zero = Constant(res, 0.0 if (res if isinstance(res, ScalarType) else res.elem).is_float else 0)
+    return wrap(zero) if isinstance(res, ScalarType) else zero
+
+
+mlir_undef = mlir_zero  # what is written before it is read may as well be zero

@@ -1,5 +1,149 @@
-"""``cutlass._mlir.dialects.nvvm``: importable, without a meaning here."""
+"""``cutlass._mlir.dialects.nvvm``: the instructions that programs call by these names; ``cute.arch`` has the others.
+
+Of the type of the result, which some releases take first, nothing is needed here: both forms are read. Scalars are given
+as numbers of the language, which ``Float32(...)`` and ``llvm.inline_asm`` take as they take run-time values.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Any
 
 from tilewright._mlir.placeholder import placeholders
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import ScalarType, Type
+from tilewright.lang.device import atomic, barriers, mbarriers, single, threads
+from tilewright.lang.device.calls import operand
+from tilewright.lang.numbers.numeric import Int32, Uint32, Uint64, wrap
 
-__getattr__ = placeholders(__name__)
+__all__ = [
+    "AtomicOpKind", "MemOrderKind", "MemScopeKind", "atomicrmw", "barrier_cta_sync", "cp_async_mbarrier_arrive_shared",
+    "fmax", "fmin",
+]  # fmt: skip
+_placeholder = placeholders(__name__)
+
+
+class AtomicOpKind(Enum):
+    """What :func:`atomicrmw` does with the old number and the operand."""
+
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    XCHG = "exch"
+    ADD = "add"
+    FADD = "fadd"
+    MIN = "min"
+    MAX = "max"
+    UMIN = "umin"
+    UMAX = "umax"
+    INC = "inc"
+    DEC = "dec"
+    CAS = "cas"
+
+
+_UNSIGNED = (AtomicOpKind.UMIN, AtomicOpKind.UMAX, AtomicOpKind.INC, AtomicOpKind.DEC)
+
+
+class MemOrderKind(Enum):
+    """What an atomic operation orders."""
+
+    RELAXED = "relaxed"
+    ACQUIRE = "acquire"
+    RELEASE = "release"
+    ACQ_REL = "acq_rel"
+
+
+class MemScopeKind(Enum):
+    """For which threads an operation is ordered."""
+
+    CTA = "cta"
+    CLUSTER = "cluster"
+    GPU = "gpu"
+    SYS = "sys"
+
+
+def _operands(what: str, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    """The operands by position or by name; a type in the first position is that of the result."""
+    if args and isinstance(args[0], Type):
+        args = args[1:]
+    if len(args) > len(named):
+        raise ConstraintError(f"nvvm.{what}: {len(args)} operands, but it takes {', '.join(named)}")
+    for name, given in zip(named, args, strict=False):
+        if named[name] is not None:
+            raise ConstraintError(f"nvvm.{what}: {name} is given twice")
+        named[name] = given
+    return list(named.values())
+
+
+def _number(x: Any) -> Any:
+    value = operand(x)
+    if not isinstance(value.type, ScalarType):
+        raise ConstraintError(f"a number is needed, not {value.type}")
+    return wrap(value)
+
+
+def atomicrmw(
+    *args: Any, res: Any = None, op: Any = None, ptr: Any = None, a: Any = None, b: Any = None, mem_order: Any = None,
+    syncscope: Any = None, loc: Any = None, ip: Any = None,
+) -> Any:  # fmt: skip
+    """``(op, ptr, a)``: an atomic read-modify-write of ``*ptr``; gives the old value. CAS compares ``*ptr`` with ``a``
+    and writes ``b``."""
+    op, ptr, a, b = _operands("atomicrmw", args, {"op": op, "ptr": ptr, "a": a, "b": b})
+    if not isinstance(op, AtomicOpKind) or ptr is None or a is None or (b is not None) != (op is AtomicOpKind.CAS):
+        raise ConstraintError("nvvm.atomicrmw takes an AtomicOpKind, a pointer and one value; CAS a second one")
+    kind = op.value[1:] if op in (AtomicOpKind.FADD, AtomicOpKind.UMIN, AtomicOpKind.UMAX) else op.value
+    value, other = _number(a), None if b is None else _number(b)
+    if op in _UNSIGNED and value.width in (32, 64):
+        value = value.bitcast(Uint32 if value.width == 32 else Uint64)
+    new, compare = (value, None) if other is None else (other, value)
+    return atomic.update(
+        kind, ptr, new, compare, sem=mem_order.value if mem_order is not None else None,
+        scope=syncscope.value if syncscope is not None else None,
+    )  # fmt: skip
+
+
+def fmax(*args: Any, a: Any = None, b: Any = None, c: Any = None, loc: Any = None, ip: Any = None) -> Any:
+    """The greatest of two or three floats; a NaN loses against a number."""
+    return _extreme("fmax", single.fmax, args, {"a": a, "b": b, "c": c})
+
+
+def fmin(*args: Any, a: Any = None, b: Any = None, c: Any = None, loc: Any = None, ip: Any = None) -> Any:
+    """The least of two or three floats; a NaN loses against a number."""
+    return _extreme("fmin", single.fmin, args, {"a": a, "b": b, "c": c})
+
+
+def _extreme(what: str, of_two: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    first, second, third = _operands(what, args, named)
+    if first is None or second is None:
+        raise ConstraintError(f"nvvm.{what} takes two or three floats")
+    found = of_two(_number(first), _number(second))
+    return found if third is None else of_two(found, _number(third))
+
+
+def barrier_cta_sync(
+    barrier: Any, *, thread_count: Any = None, aligned: bool = True, loc: Any = None, ip: Any = None
+) -> None:
+    """``cute.arch.barrier`` by number; ``aligned=False``: threads of a warp may come one after another."""
+    barriers.barrier(barrier_id=Int32(barrier), number_of_threads=None if thread_count is None else Int32(thread_count))
+
+
+def cp_async_mbarrier_arrive_shared(addr: Any, *, noinc: bool = False, loc: Any = None, ip: Any = None) -> None:
+    """The mbarrier counts an arrival when this thread's copies by ``cp.async`` are done."""
+    if not noinc:
+        raise ConstraintError("cp.async.mbarrier.arrive is here with noinc=True only: count its arrivals in the init")
+    mbarriers.cp_async_mbarrier_arrive_noinc(addr)
+
+
+_AXES = {"tid": threads.thread_idx, "ntid": threads.block_dim, "ctaid": threads.block_idx, "nctaid": threads.grid_dim}
+_SPECIAL = re.compile(rf"read_ptx_sreg_({'|'.join(_AXES)})_([xyz])")
+
+
+def __getattr__(name: str) -> Any:
+    """``read_ptx_sreg_tid_x`` and the like; any other name is a placeholder."""
+    if (found := _SPECIAL.fullmatch(name)) is not None:
+        axis, place = _AXES[found[1]], "xyz".index(found[2])
+        return lambda res=None, *, loc=None, ip=None: axis()[place]
+    if name == "read_ptx_sreg_laneid":
+        return lambda res=None, *, loc=None, ip=None: threads.lane_idx()
+    return _placeholder(name)

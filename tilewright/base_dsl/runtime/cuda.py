@@ -30,6 +30,7 @@ __getattr__, __dir__, __all__ = lazily(
             "initialize_cuda_context stream_create stream_destroy stream_sync get_compute_capability_major_minor "
             "get_device_info allocate deallocate memcpy_d2h memcpy_h2d"
         ),
+        "tilewright.cuda.modules": "load_cubin_module load_cubin_module_data unload_cubin_module get_kernel_function",
         "tilewright.lang.arguments.streams": "default_stream",
         "tilewright.errors": "DSLCudaRuntimeError=MachineError",
     },

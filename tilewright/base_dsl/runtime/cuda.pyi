@@ -12,6 +12,10 @@ from tilewright.cuda.context import memcpy_h2d as memcpy_h2d
 from tilewright.cuda.context import stream_create as stream_create
 from tilewright.cuda.context import stream_destroy as stream_destroy
 from tilewright.cuda.context import stream_sync as stream_sync
+from tilewright.cuda.modules import get_kernel_function as get_kernel_function
+from tilewright.cuda.modules import load_cubin_module as load_cubin_module
+from tilewright.cuda.modules import load_cubin_module_data as load_cubin_module_data
+from tilewright.cuda.modules import unload_cubin_module as unload_cubin_module
 from tilewright.errors import MachineError as DSLCudaRuntimeError
 from tilewright.lang.arguments.streams import default_stream as default_stream
 

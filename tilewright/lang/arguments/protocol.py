@@ -39,6 +39,15 @@ class DynamicExpression(typing.Protocol):
     def __new_from_mlir_values__(self, values: list[Any]) -> Any: ...
 
 
+def get_c_pointers(value: Any) -> list[Any]:
+    """What an argument passes to a compiled function: of containers, what their items pass; of a Python number, it."""
+    if hasattr(value, "__c_pointers__"):
+        return list(value.__c_pointers__())
+    if isinstance(value, (tuple, list)):
+        return [pointer for item in value for pointer in get_c_pointers(item)]
+    return [] if value is None else [value]
+
+
 ADAPTERS: dict[type, Callable[[Any], Any]] = {}
 
 

@@ -13,7 +13,7 @@ from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.numeric import Float32, Int32, Numeric, Uint32, class_of, wrap
 from tilewright.lang.staging.generate import if_generate
 from tilewright.lang.staging.ranges import HintWarning
-from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer, element_bits, recast_ptr
 
 
 def _atomic(
@@ -24,6 +24,18 @@ def _atomic(
     operands = [pointer.value(), *([] if compare is None else [dtype(compare).ir_value()]), dtype(value).ir_value()]
     (old,) = call(Atomic(kind, sem or "relaxed", scope or "gpu"), *operands, results=(dtype.ir_type,))
     return wrap(old)
+
+
+def update(
+    kind: str, ptr: Any, value: Any, compare: Any = None, *, sem: str | None = None, scope: str | None = None
+) -> Any:
+    """The atomic ``kind`` (add, min, inc, cas, ...) on the type of ``value``, whatever ``ptr`` points to of that width."""
+    pointer, dtype = _pointer(ptr, f"atomic_{kind}"), type(value)
+    if pointer.dtype is not dtype:
+        if element_bits(pointer.dtype) != dtype.width:
+            raise ConstraintError(f"atomic_{kind}: a {dtype} ({dtype.width} bits), but the pointer is {pointer}")
+        pointer = recast_ptr(pointer, dtype=dtype)
+    return _atomic(kind, pointer, value, compare, sem, scope)
 
 
 def atomic_add(

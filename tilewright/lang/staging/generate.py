@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,20 @@ def if_generate(
         return made if len(made) > 1 else made[0]
 
     return expressions.if_(cond, lambda: typed(then_body), lambda: typed(else_body))
+
+
+def and_(lhs: Any, rhs: Any, *more: Any, loc: Any = None, ip: Any = None) -> Any:
+    """Logical and of numbers known now or at run time; all of them are evaluated."""
+    return expressions.and_(lhs, *[functools.partial(_itself, x) for x in (rhs, *more)])
+
+
+def or_(lhs: Any, rhs: Any, *more: Any, loc: Any = None, ip: Any = None) -> Any:
+    """Logical or of numbers known now or at run time; all of them are evaluated."""
+    return expressions.or_(lhs, *[functools.partial(_itself, x) for x in (rhs, *more)])
+
+
+def _itself(x: Any) -> Any:
+    return x
 
 
 def not_(value: Any, *, loc: Any = None, ip: Any = None) -> Any:

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from tilewright.ir.core import Value
+from tilewright.ir.types import Type
 from tilewright.lang.staging import values as values_of
 
 
@@ -44,6 +45,13 @@ def extract_mlir_values(value: Any) -> list[Value]:
     [1, 2, 3]
     """
     return values_of.flatten(value)[0]
+
+
+def get_mlir_types(value: Any) -> list[Type]:
+    """The types of :func:`extract_mlir_values`, where ``value`` may be one of the host too."""
+    if hasattr(type(value), "__get_mlir_types__"):
+        return list(value.__get_mlir_types__())
+    return [v.type for v in extract_mlir_values(value)]
 
 
 def new_from_mlir_values(value: Any, values: list[Value]) -> Any:

@@ -474,7 +474,7 @@ def make_layout_like(layout: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     """
     ...
 def size(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> Any:
-    """Number of elements of a layout, a shape or of the given modes of it.
+    """Number of elements of a layout, a shape or of the given modes of it; of a tiled copy or MMA, its threads.
 
     >>> size(Layout((4, (2, 3)))), size((4, (2, 3)), mode=[1])
     (24, 6)

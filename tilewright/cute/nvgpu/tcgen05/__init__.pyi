@@ -1,4 +1,4 @@
-# Made by `python tools/stubs.py` from tilewright/cute/nvgpu/tcgen05.py; do not edit.
+# Made by `python tools/stubs.py` from tilewright/cute/nvgpu/tcgen05/__init__.py; do not edit.
 """``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Enumerations and layouts are here, instructions not yet."""
 
 from enum import Enum

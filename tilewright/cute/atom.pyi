@@ -1,0 +1,4 @@
+# Made by `python tools/stubs.py` from tilewright/cute/atom.py; do not edit.
+"""``cute.atom``: the older module of names that ``cute`` has."""
+
+from tilewright.cute import *
