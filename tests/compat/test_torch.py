@@ -168,3 +168,54 @@ def test_tensors_print_their_device() -> None:
     grad = torch.ones(1, device="cuda", requires_grad=True)
     assert repr(grad) == "tensor([1.], device='cuda:0', requires_grad=True)"
     assert repr(grad.cpu().detach()) == "tensor([1.])"
+
+
+def test_a_function_of_autograd_sees_the_gpu_in_both_directions() -> None:
+    seen: list[bool] = []
+
+    class Double(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = torch.empty_like(x)
+            seen.append(y.is_cuda)
+            y.copy_(x * 2)
+            ctx.save_for_backward(x, y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            x, y = ctx.saved_tensors
+            seen.extend([dy.is_cuda, x.is_cuda, y.is_cuda, torch.empty(2, device="cuda").is_cuda])
+            dy = dy.clone()
+            run(dy)
+            return dy
+
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert seen == [True] * 5
+    assert x.grad.is_cuda and x.grad.tolist() == [2.0] * 3, "dy is 1, doubled by the kernel"
+    seen.clear()
+    host = torch.ones(3, requires_grad=True)
+    with pytest.raises(AssertionError):
+        _host_only(Double).apply(host).sum().backward()
+    assert host.grad is None
+
+
+def _host_only(cls: Any) -> Any:
+    class Check(cls):  # type: ignore[misc]
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            assert dy.is_cuda, "on the host"
+
+    return Check
+
+
+def test_autograd_is_as_before_when_the_gpu_is_not_served() -> None:
+    from torch.autograd.function import BackwardCFunction, Function
+
+    during = Function.__dict__["apply"], BackwardCFunction.__dict__["saved_tensors"]
+    compat.uninstall()
+    try:
+        assert Function.__dict__["apply"] is not during[0] and "saved_tensors" not in BackwardCFunction.__dict__
+    finally:
+        compat.install(cpu=True)

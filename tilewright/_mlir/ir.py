@@ -31,7 +31,7 @@ class Type(metaclass=_AnyType):
 
     @staticmethod
     def parse(text: str, context: Any = None, *, loc: Any = None) -> Any:
-        """The type with this name: of a number, a vector of one extent, or a struct of several results of inline PTX."""
+        """The type with this name: of a number, a vector, or a struct of several results of inline PTX."""
         stripped = text.strip()
         if (struct := re.fullmatch(r"!llvm\.struct<(?:packed )?\((.*)\)>", stripped)) is not None:
             return StructType.get_literal([Type.parse(part) for part in re.split(r",(?![^<]*>)", struct[1])])

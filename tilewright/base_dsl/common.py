@@ -6,7 +6,8 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "tilewright.errors": (
-            "DSLBaseError=TilewrightError DSLRuntimeError=TilewrightError DSLCudaRuntimeError=MachineError DSLUserCodeError=TilewrightError"
+            "DSLBaseError=TilewrightError DSLRuntimeError=TilewrightError DSLCudaRuntimeError=MachineError "
+            "DSLUserCodeError=TilewrightError"
         ),
     },
 )

@@ -13,6 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tilewright.compat import memory, recording, torch_names
+from tilewright.compat.torch_autograd import autograd
 from tilewright.lang.arguments.arrays import SERVED
 
 _MARK = SERVED
@@ -24,6 +25,8 @@ _GETTERS: dict[Any, Callable[[Any], Any]] = {
     torch.Tensor.is_cpu.__get__: lambda _: False,
     torch.Tensor.get_device: lambda _: 0,
 }
+_GRAD = torch.Tensor.grad.__get__  # type: ignore[attr-defined]  # a slot wrapper
+_INHERITED = object()  # a name that its owner has from a base class
 _NOT_THE_PROGRAM = ("torch", "tilewright", "numpy", "jax")
 
 
@@ -79,6 +82,8 @@ class CudaOnCpu(TorchFunctionMode):
             return _GETTERS[func](args[0]) if _marked(args[0]) and _asked_by_the_program() else func(*args)
         if func is torch.device:
             return func(*args, **kwargs)
+        if func == _GRAD:
+            return _mark(func(*args)) if _marked(args[0]) else func(*args)
         if func in (torch.Tensor.__repr__, torch.Tensor.__format__) and _marked(args[0]):
             shown = func(*args, **kwargs)
             return _with_device(shown) if shown.startswith("tensor(") else shown
@@ -168,10 +173,17 @@ class Patch:
             for name, value in names.items():
                 self.before.append((owner, name, getattr(owner, name, None)))
                 setattr(owner, name, value)
+        for owner, names in autograd(CudaOnCpu, _any_marked, _mark).items():
+            for name, value in names.items():
+                self.before.append((owner, name, owner.__dict__.get(name, _INHERITED)))
+                setattr(owner, name, value)
         self.mode = CudaOnCpu()
         self.mode.__enter__()
 
     def undo(self) -> None:
         self.mode.__exit__(None, None, None)
         for owner, name, value in reversed(self.before):
-            setattr(owner, name, value)
+            if value is _INHERITED:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)

@@ -1,4 +1,4 @@
-"""``cutlass._mlir.dialects.arith``: arithmetic by MLIR's names on numbers and vectors; the language's operators do the same.
+"""``cutlass._mlir.dialects.arith``: arithmetic on numbers and vectors by MLIR's names; the operators do the same.
 
 Integers of 32 bits are ``T.i32()``, signed; what an operation takes as unsigned (``divui``, ``shrui``, ``extui``) is in
 its name.
@@ -72,7 +72,8 @@ def _as_unsigned(value: Value, unsigned: bool = True) -> Value:
     kind = element_of(value.type)
     if not kind.is_integer:
         raise ConstraintError(f"integers are needed, not {value.type}")
-    return Builder.current().bitcast(value, with_element(value.type, SCALARS[f"{'u' if unsigned else 'i'}{kind.width}"]))
+    wanted = SCALARS[f"{'u' if unsigned else 'i'}{kind.width}"]
+    return Builder.current().bitcast(value, with_element(value.type, wanted))
 
 
 def _binary(name: str) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """``cutlass._mlir.dialects.nvvm``: the instructions that programs call by these names; ``cute.arch`` has the others.
 
-Of the type of the result, which some releases take first, nothing is needed here: both forms are read. Scalars are given
-as numbers of the language, which ``Float32(...)`` and ``llvm.inline_asm`` take as they take run-time values.
+The type of the result, which some releases take first, is not needed here: both forms are read. Scalars are given as
+numbers of the language, which ``Float32(...)`` and ``llvm.inline_asm`` take as they take run-time values.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def _vector(x: Any, what: str) -> tuple[Value, VecType]:
 def _place(kind: VecType, dynamic: Sequence[Any], static: Sequence[int], what: str) -> int:
     if dynamic or len(static) != 1 or not isinstance(static[0], int) or not 0 <= static[0] < kind.n:
         raise ConstraintError(
-            f"vector.{what}: one place from 0 to {kind.n - 1} of {kind}, known while staging, not {[*dynamic, *static]}; "
-            "put the numbers into a register tensor to index it at run time"
+            f"vector.{what}: one place from 0 to {kind.n - 1} of {kind}, known while staging, not "
+            f"{[*dynamic, *static]}; put the numbers into a register tensor to index it at run time"
         )
     return static[0]
 

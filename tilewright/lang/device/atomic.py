@@ -29,7 +29,7 @@ def _atomic(
 def update(
     kind: str, ptr: Any, value: Any, compare: Any = None, *, sem: str | None = None, scope: str | None = None
 ) -> Any:
-    """The atomic ``kind`` (add, min, inc, cas, ...) on the type of ``value``, whatever ``ptr`` points to of that width."""
+    """The atomic ``kind`` (add, min, inc, cas, ...) on the type of ``value``; ``ptr`` points to one as wide."""
     pointer, dtype = _pointer(ptr, f"atomic_{kind}"), type(value)
     if pointer.dtype is not dtype:
         if element_bits(pointer.dtype) != dtype.width:

@@ -104,11 +104,15 @@ class NumericMeta(type):
 
     @property
     def zero(cls) -> int | float:
-        return 0.0 if cls.is_float else 0
+        return 0.0 if cls._is_of_floats() else 0
 
     @property
     def one(cls) -> int | float:
-        return 1.0 if cls.is_float else 1
+        return 1.0 if cls._is_of_floats() else 1
+
+    def _is_of_floats(cls) -> bool:
+        """Whether the numbers are floats, of the abstract classes ``Float`` and ``Integer`` too."""
+        return cls.is_float if "ir_type" in cls.__dict__ else any(base.__name__ == "Float" for base in cls.__mro__)
 
     @property
     def inf(cls) -> float:

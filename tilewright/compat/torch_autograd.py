@@ -1,0 +1,47 @@
+"""Functions of the program's own in PyTorch's autograd: their ``backward`` sees tensors "on cuda", as ``forward`` does.
+
+PyTorch calls ``backward`` from its engine, outside every function mode, with gradients that the engine made and saved
+tensors that it made anew: none of these has a mark. So a node notes that its forward had tensors with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd.function import BackwardCFunction, Function
+
+_ON_CUDA = "_tilewright_on_cuda"
+
+
+def autograd(
+    mode: Callable[[], Any], marked: Callable[[Any], bool], mark: Callable[[Any], Any]
+) -> dict[Any, dict[str, Any]]:
+    """What takes the place of names of PyTorch's classes: class -> name -> object."""
+    forward: Any = Function.__dict__["apply"].__func__
+    backward: Any = BackwardCFunction.apply
+    saved: Any = torch._C._FunctionBase.saved_tensors  # type: ignore[attr-defined]  # a slot wrapper
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        results = forward(cls, *args, **kwargs)
+        if marked(args):
+            for result in results if isinstance(results, (tuple, list)) else (results,):
+                if isinstance(getattr(result, "grad_fn", None), BackwardCFunction):
+                    setattr(result.grad_fn, _ON_CUDA, True)
+        return results
+
+    def enter(node: Any, *gradients: Any) -> Any:
+        if not getattr(node, _ON_CUDA, False):
+            return backward(node, *gradients)
+        with mode():
+            return backward(node, *mark(gradients))
+
+    def saved_tensors(node: Any) -> Any:
+        found = saved.__get__(node)
+        return mark(found) if getattr(node, _ON_CUDA, False) else found
+
+    return {
+        Function: {"apply": classmethod(apply)},
+        BackwardCFunction: {"apply": enter, "saved_tensors": property(saved_tensors)},
+    }
