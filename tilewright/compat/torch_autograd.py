@@ -21,7 +21,7 @@ def autograd(
     """What takes the place of names of PyTorch's classes: class -> name -> object."""
     forward: Any = Function.__dict__["apply"].__func__
     backward: Any = BackwardCFunction.apply
-    saved: Any = torch._C._FunctionBase.saved_tensors  # type: ignore[attr-defined]  # a slot wrapper
+    saved: Any = torch._C._FunctionBase.saved_tensors
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         results = forward(cls, *args, **kwargs)

@@ -25,7 +25,7 @@ _GETTERS: dict[Any, Callable[[Any], Any]] = {
     torch.Tensor.is_cpu.__get__: lambda _: False,
     torch.Tensor.get_device: lambda _: 0,
 }
-_GRAD = torch.Tensor.grad.__get__  # type: ignore[attr-defined]  # a slot wrapper
+_GRAD = torch.Tensor.grad.__get__
 _INHERITED = object()  # a name that its owner has from a base class
 _NOT_THE_PROGRAM = ("torch", "tilewright", "numpy", "jax")
 

@@ -26,7 +26,7 @@ _OF_UNSIGNED = {"divui": "div", "remui": "rem", "shrui": "shr", "maxui": "max", 
 _CASTS = ("extsi", "trunci", "extf", "truncf", "sitofp", "fptosi")
 _CASTS_OF_UNSIGNED = ("extui", "uitofp")
 
-__all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_UNSIGNED, *_CASTS, *_CASTS_OF_UNSIGNED]  # noqa: PLE0604
+__all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_UNSIGNED, *_CASTS, *_CASTS_OF_UNSIGNED]
 _placeholder = placeholders(__name__)
 
 
