@@ -228,3 +228,16 @@ def test_the_stand_ins_leave_no_modules(installed: None) -> None:
     compat.uninstall()
     with pytest.raises(ModuleNotFoundError):
         __import__("cutlass")
+
+
+def test_libraries_find_the_package_that_they_ask_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    asks = "from importlib.metadata import version\nprint(version('nvidia-cutlass-dsl').split('.')[0])\n"
+    script = tmp_path / "asks.py"
+    script.write_text(asks + "import cutlass.cute.tensor, cutlass.cute.atom\n")
+    assert main(["run", str(script)]) == 0
+    assert capsys.readouterr().out == "4\n"
+    from importlib.metadata import PackageNotFoundError, distributions, version
+
+    with pytest.raises(PackageNotFoundError):
+        version("nvidia-cutlass-dsl")
+    assert "nvidia-cutlass-dsl" not in {d.metadata["Name"] for d in distributions()}

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -29,6 +29,12 @@ class AliasFinder(MetaPathFinder, Loader):
         if not served:
             return None
         return ModuleSpec(fullname, self, is_package=hasattr(_ours(fullname), "__path__"))
+
+    def find_distributions(self, context: Any) -> Iterator[Any]:
+        """``importlib.metadata.version("nvidia-cutlass-dsl")``, which libraries ask for before they import it."""
+        from tilewright.compat.distribution import distributions
+
+        return distributions(context.name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         found = _ours(spec.name)

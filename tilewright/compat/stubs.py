@@ -53,4 +53,4 @@ def _modules() -> Iterator[Path]:
 def _stub(source: Path) -> str:
     module = ".".join(["tilewright", *source.with_suffix("").parts]).removesuffix(".__init__")
     text = f"from {module} import *\n"
-    return text + (ANY_NAME if "__getattr__ = placeholders" in (OURS / source).read_text(encoding="utf-8") else "")
+    return text + (ANY_NAME if "placeholders(__name__)" in (OURS / source).read_text(encoding="utf-8") else "")

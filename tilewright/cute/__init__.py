@@ -46,7 +46,9 @@ __getattr__, __dir__, __all__ = lazily(
             "Int64 Uint8 Uint16 Uint32 Uint64 Float16 BFloat16 TFloat32 "
             "Float32 Float64 Float4E2M1FN Float6E2M3FN Float6E3M2FN Float8E4M3FN Float8E5M2"
         ),
-        "tilewright.lang.numbers.fast_divmod": "FastDivmodDivisor fast_divmod_create_divisor",
+        "tilewright.lang.numbers.fast_divmod": (
+            "FastDivmodDivisor FastDivmodDivisorV2=FastDivmodDivisor fast_divmod_create_divisor"
+        ),
         "tilewright.lang.launch.jit": "jit",
         "tilewright.lang.launch.kernel": "kernel",
         "tilewright.lang.launch.compile": "compile",
@@ -62,5 +64,5 @@ __getattr__, __dir__, __all__ = lazily(
             "make_tiled_copy_D make_tiled_copy_C_atom make_tiled_mma make_cotiled_copy"
         ),
     },
-    ("arch", "core", "cuda", "experimental", "math", "nvgpu", "runtime", "testing", "typing"),
+    ("arch", "atom", "core", "cuda", "experimental", "math", "nvgpu", "runtime", "tensor", "testing", "typing"),
 )

@@ -2,12 +2,14 @@
 """``cute``: layouts, tensors, atoms, tiled operations, jit and kernel, under the CuTe DSL's documented names."""
 
 from tilewright.cute import arch as arch
+from tilewright.cute import atom as atom
 from tilewright.cute import core as core
 from tilewright.cute import cuda as cuda
 from tilewright.cute import experimental as experimental
 from tilewright.cute import math as math
 from tilewright.cute import nvgpu as nvgpu
 from tilewright.cute import runtime as runtime
+from tilewright.cute import tensor as tensor
 from tilewright.cute import testing as testing
 from tilewright.cute import typing as typing
 from tilewright.cute.typing import Tile as Tile
@@ -31,6 +33,7 @@ from tilewright.lang.launch.options import KeepSASS as KeepSASS
 from tilewright.lang.launch.options import OptLevel as OptLevel
 from tilewright.lang.launch.options import PtxasOptions as PtxasOptions
 from tilewright.lang.numbers.fast_divmod import FastDivmodDivisor as FastDivmodDivisor
+from tilewright.lang.numbers.fast_divmod import FastDivmodDivisor as FastDivmodDivisorV2
 from tilewright.lang.numbers.fast_divmod import fast_divmod_create_divisor as fast_divmod_create_divisor
 from tilewright.lang.numbers.numeric import BFloat16 as BFloat16
 from tilewright.lang.numbers.numeric import Boolean as Boolean
