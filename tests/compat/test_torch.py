@@ -173,7 +173,7 @@ def test_tensors_print_their_device() -> None:
 def test_a_function_of_autograd_sees_the_gpu_in_both_directions() -> None:
     seen: list[bool] = []
 
-    class Double(torch.autograd.Function):  # type: ignore[misc]  # PyTorch is Any here
+    class Double(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             y = torch.empty_like(x)
@@ -202,7 +202,7 @@ def test_a_function_of_autograd_sees_the_gpu_in_both_directions() -> None:
 
 
 def _host_only(cls: Any) -> Any:
-    class Check(cls):  # type: ignore[misc]  # a class of the caller
+    class Check(cls):
         @staticmethod
         def backward(ctx: Any, dy: Any) -> Any:
             assert dy.is_cuda, "on the host"

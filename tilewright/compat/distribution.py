@@ -1,4 +1,4 @@
-"""What ``importlib.metadata`` says of the package that programs for the CuTe DSL ask for, while ``cutlass`` is served."""
+"""What ``importlib.metadata`` says of ``nvidia-cutlass-dsl`` while ``cutlass`` is served."""
 
 from __future__ import annotations
 
