@@ -79,7 +79,7 @@ def _as_unsigned(value: Value, unsigned: bool = True) -> Value:
 def _binary(name: str) -> Callable[..., Any]:
     opcode, unsigned = (_OF_UNSIGNED[name], True) if name in _OF_UNSIGNED else (_BINARY[name], False)
 
-    def emit(lhs: Any, rhs: Any, *, fastmath: Any = None, loc: Any = None, ip: Any = None, **flags: Any) -> Any:
+    def emit(lhs: Any, rhs: Any, *, loc: Any = None, ip: Any = None) -> Any:
         a, b = _value(lhs), _value(rhs)
         if a.type != b.type or element_of(a.type).is_float != name.endswith("f"):
             raise ConstraintError(f"arith.{name} of {a.type} and {b.type}")
@@ -94,7 +94,7 @@ def _binary(name: str) -> Callable[..., Any]:
 
 
 def _cast(name: str) -> Callable[..., Any]:
-    def emit(out: Any, in_: Any, *, loc: Any = None, ip: Any = None, **flags: Any) -> Any:
+    def emit(out: Any, in_: Any, *, loc: Any = None, ip: Any = None) -> Any:
         value = _value(in_)
         if not isinstance(out, (ScalarType, VecType)):
             raise ConstraintError(f"arith.{name}: a type such as T.f32() first, not {out!r}")
