@@ -30,7 +30,7 @@ def hopper(tile: tuple[int, int], **changes: object) -> KernelEntry:
 
 
 def few(blocks: int) -> None:
-    """Let the GPU have so few multiprocessors, so that blocks walk through several tiles."""
+    """Let the GPU have so few multiprocessors, so that a block has several tiles."""
     plan.limits = lambda machine: (blocks, SMEM)
 
 

@@ -2,7 +2,7 @@
 
     python bench/shapes.py [--write DIR] [--cutlass LIBRARY] [--sets decode streamk_random ...]
 
-The sets stand in bench/shapes.json. Inputs are normal fp16; sides take turns in random order, as in gemm_ampere.py,
+The sets are in bench/shapes.json. Inputs are normal fp16; sides take turns in random order, as in gemm_ampere.py,
 whose ``--cutlass`` this is.
 """
 

@@ -160,7 +160,7 @@ def peers() -> list[dict[str, Any]]:
             continue
         try:
             seconds = cpu_seconds(make(PEERS), 1)
-        except Exception as error:  # another project's: whatever it is, the other rows stand
+        except Exception as error:  # another project's: whatever it is, the other rows are printed
             print(f"{name}: does not run here ({type(error).__name__}: {error}), left out")
             continue
         what = f"{name} ({package} {importlib.metadata.version(package)}) {PEERS}^3"

@@ -18,7 +18,7 @@ from tilewright.cute.runtime import from_dlpack
 
 
 class ElementwiseAdd:
-    """Adds (M, N, *rest) tensors. 128 threads stand as 4 x 32 over a tile; each holds 4 rows of ``vector`` elements."""
+    """Adds (M, N, *rest) tensors. 128 threads are 4 x 32 of a tile; each holds 4 rows of ``vector`` elements."""
 
     def __init__(self, vector: int) -> None:
         self.vector = vector

@@ -36,7 +36,7 @@ LAYOUTS = {"naive": naive_layout, "padded": padded_layout, "swizzled": swizzled_
 
 
 class Transpose:
-    """B (N, M) = A (M, N) transposed; 256 threads stand as 8 x 32 over a tile."""
+    """B (N, M) = A (M, N) transposed; 256 threads are 8 x 32 of a tile."""
 
     def __init__(self, kind: str) -> None:
         self.smem_layout = LAYOUTS[kind]()

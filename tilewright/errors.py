@@ -169,7 +169,7 @@ class MissingNameError(TilewrightError, AttributeError):
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AttributeError, (str(self),)  # what another process is told
+        return AttributeError, (str(self),)  # what another process receives
 
 
 class MissingAttributeError(TilewrightError, AttributeError):

@@ -1,4 +1,4 @@
-"""How results show themselves: ``print`` gives aligned lines, a terminal that knows rich a table, a notebook HTML.
+"""How results are shown: ``print`` gives aligned lines, a terminal that knows rich a table, a notebook HTML.
 
 Nothing here knows what is reported. :class:`Report` is for results that are rows of (what, value), :class:`Shown` for
 those whose ``str()`` is to be seen as it is.

@@ -62,7 +62,7 @@ def reason(loop: str, mode: str, how: str, reduction: str | None) -> str | None:
         if how not in ("auto", "data_parallel", "stream_k"):
             return SPLITS
         if how == "data_parallel" or how == "auto" and not named:
-            how = "serial"  # what becomes of it
+            how = "serial"
     if mode == "parallel":
         if how not in ("auto", "parallel"):
             return PARALLEL

@@ -287,7 +287,7 @@ def test_a_missing_fence() -> None:
     def first(x: Operands) -> None:
         cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
 
-    refused(first, r"no wgmma\.fence stands between.*fence\(\) before the gemm")
+    refused(first, r"no wgmma\.fence is between.*fence\(\) before the gemm")
 
     @cute.jit
     def in_a_loop(x: Any):
@@ -298,7 +298,7 @@ def test_a_missing_fence() -> None:
             warpgroup.wait_group(0)
             x.acc.store(x.acc.load() * 2.0)
 
-    refused(in_a_loop, r"no wgmma\.fence stands between")
+    refused(in_a_loop, r"no wgmma\.fence is between")
 
     @cute.jit
     def in_one_arm(x: Any):
@@ -307,7 +307,7 @@ def test_a_missing_fence() -> None:
             x.acc.fill(0)
         cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
 
-    refused(in_one_arm, r"no wgmma\.fence stands between")
+    refused(in_one_arm, r"no wgmma\.fence is between")
 
 
 def test_a_field_that_only_the_loop_sets() -> None:

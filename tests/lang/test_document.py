@@ -1,4 +1,4 @@
-"""docs/language.md is true: its programs run and print what stands behind them."""
+"""docs/language.md is true: its programs run and print what their comments say."""
 
 from __future__ import annotations
 

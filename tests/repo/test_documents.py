@@ -1,4 +1,4 @@
-"""The README and docs/ are true: programs run and print what stands there, links lead somewhere, targets exist."""
+"""The README and docs/ are true: programs run and print what they say, links have targets, targets exist."""
 
 from __future__ import annotations
 

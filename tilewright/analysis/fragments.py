@@ -55,7 +55,7 @@ class FragmentCopy:
 @dataclass(frozen=True)
 class FragmentReport(Report):
     """The fragments of ``kernel`` in program order, and the copies among them. What is named here is what the program
-    asks for: the compiler may still merge fragments whose lives do not overlap."""
+    asks for: the compiler may still merge fragments whose live ranges do not overlap."""
 
     kernel: str
     fragments: tuple[Fragment, ...]

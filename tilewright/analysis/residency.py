@@ -36,7 +36,7 @@ def multiprocessor(arch: str) -> Multiprocessor:
     found = architecture(arch, bare=True)
     if found.capability < LEAST_CAPABILITY:
         known = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS if n >= LEAST_CAPABILITY)
-        raise ArgumentError(f"occupancy knows the rules of {known}, not of {arch!r}")
+        raise ArgumentError(f"occupancy has the rules of {known}, not of {arch!r}")
     return found.multiprocessor
 
 

@@ -35,7 +35,7 @@ def _check_order(name: str, sem: str, scope: str, allowed: tuple[str, ...]) -> N
 
 
 def _least(scope: str) -> int:
-    """The least compute capability that knows the scope."""
+    """The least compute capability that has the scope."""
     return CLUSTERS if scope == "cluster" else LEAST_CAPABILITY
 
 

@@ -207,7 +207,7 @@ def _reduction_type(kind: str, element: ScalarType | None) -> str:
 
 
 class _Load:
-    """The moment at which the bytes arrive, and the mbarriers are told."""
+    """The moment at which the bytes arrive and count at the mbarriers."""
 
     def __init__(self, lanes: Lanes, name: str, address: int, size: int, where: list[tuple[int, int]]) -> None:
         self.lanes, self.name, self.address, self.size, self.where = lanes, name, address, size, where

@@ -1,4 +1,4 @@
-"""Matrix descriptors: how ``wgmma`` is told where an operand lies in shared memory and how it is laid out.
+"""Matrix descriptors: the place of an operand of ``wgmma`` in shared memory, and how it is laid out.
 
 A descriptor is a 64-bit word (PTX ISA, "Matrix Descriptor Format"); lengths in it count units of 16 bytes::
 

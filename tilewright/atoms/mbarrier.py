@@ -217,7 +217,7 @@ class MbarrierCompleteTx(_Mbarrier):
 class MbarrierTest(_Mbarrier):
     """``mbarrier.try_wait.parity``, or with ``hint`` off ``test_wait``: whether the phase of this parity is complete.
 
-    On a GPU ``try_wait`` may let the thread rest for a while first; sm_80 knows ``test_wait`` only, and is given that.
+    On a GPU ``try_wait`` may let the thread rest for a while first; sm_80 has ``test_wait`` only, and is given that.
     """
 
     hint: bool = True

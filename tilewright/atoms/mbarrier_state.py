@@ -1,6 +1,6 @@
-"""What the simulator knows of every mbarrier: its phase, and the arrivals and bytes that the phase still waits for.
+"""The simulator's state of every mbarrier: its phase, and the arrivals and bytes that the phase still waits for.
 
-An mbarrier lives beside shared memory, under its *place* (:meth:`tilewright.ir.instruction.Lanes.places`); the bytes
+The state is kept beside shared memory, under the *place* (:meth:`tilewright.ir.instruction.Lanes.places`); the bytes
 of shared memory that it takes on a GPU stay as they are. A phase is complete when no arrival and no byte is pending;
 the next one begins at once with the count of ``mbarrier.init``.
 """

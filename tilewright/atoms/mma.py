@@ -217,7 +217,7 @@ def make_plan(
 
 
 def neighbours(index: Array) -> Gather:
-    """Pairs, and pairs of pairs, that stand together in the registers and in the matrix are moved as one item."""
+    """Pairs, and pairs of pairs, that are neighbours in the registers and in the matrix are moved as one item."""
     per = 1
     while per < 4 and not index.shape[-1] % 2:
         first = index[..., 0::2]

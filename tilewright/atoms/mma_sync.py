@@ -1,7 +1,7 @@
 """``mma.sync``: matrix instructions of one warp (and of SM70's quad pairs), with their thread-value layouts.
 
 The layouts follow from one picture. A 32-bit register holds ``32 / width`` neighbours along K (one, for wider types).
-Lane ``l`` stands at row ``l / 4`` and at the ``l % 4``-th register along K; further registers of the same lane step
+Lane ``l`` has row ``l / 4`` and at the ``l % 4``-th register along K; further registers of the same lane step
 first 8 rows down, then to the next four registers along K. C has two neighbours along N instead. See the PTX ISA,
 "Matrix multiply-accumulate operation using mma instruction"; table of names: ``mma_sync_table.py``.
 """

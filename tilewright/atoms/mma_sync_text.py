@@ -67,7 +67,7 @@ def emit_mma_sync(atom: MmaSync, out: Emitter, op: Op) -> None:
 
 
 def operand_registers(atom: MmaSync, out: Emitter, op: Op) -> Iterator[list[list[str]]]:
-    """Walk the rest modes; for each step give the C++ texts of the registers of D, A and B."""
+    """For each step over the rest modes, the C++ texts of the registers of D, A and B."""
     types = (atom.type_d, atom.type_a, atom.type_b)
     for bases in rest_loops(out, op):
         yield [
@@ -110,7 +110,7 @@ def _pack_source(bits: int) -> str:
 
 
 def rest_loops(out: Emitter, op: Op) -> Iterator[tuple[str, str, str]]:
-    """Walk the rest modes; for each step give the C++ text of the first register of D, A and B.
+    """For each step over the rest modes, the C++ text of the first register of D, A and B.
 
     K is the outermost loop; inside, N runs back and forth (serpentine), so that one of the operands is always reused.
     Modes that are not a single stride are written out step by step.

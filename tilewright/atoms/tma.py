@@ -137,7 +137,7 @@ class TmaCopy(CopyInstruction):
 @dataclass(frozen=True, repr=False)
 class TmaLoad(TmaCopy):
     """A box from global to shared memory; its bytes complete transactions of an mbarrier. ``multicast``: into the same
-    place of all blocks of the cluster in a 16-bit mask, where the mbarriers at the same place are told."""
+    place of all blocks of the cluster in a 16-bit mask, where they count at the mbarriers at the same place."""
 
     multicast: bool = False
 

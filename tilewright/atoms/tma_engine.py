@@ -129,7 +129,7 @@ def receivers(
 
 
 class _Load:
-    """The moment at which a box arrives, and the mbarriers are told."""
+    """The moment at which a box arrives and its bytes count at the mbarriers."""
 
     def __init__(
         self, engine: Engine, tensor_map: TensorMap, coordinates: tuple[int, ...], where: list[tuple[int, int]]

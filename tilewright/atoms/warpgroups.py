@@ -1,4 +1,4 @@
-"""What the simulator knows of every warpgroup: the wgmma that its warps have issued, and how far they have come.
+"""The simulator's state of every warpgroup: the wgmma that its warps have issued, and how far they have come.
 
 ``wgmma`` is one operation of four warps. It begins when all four have issued it; the groups that a warp commits and
 waits for are groups of such operations, so a warp that waits has also waited for the other three to issue theirs

@@ -1,4 +1,4 @@
-"""What wgmma asks of a whole kernel: which registers are in flight at a wait, and where a fence is missing.
+"""What wgmma needs of a whole kernel: which registers are in flight at a wait, and where a fence is missing.
 
 Both follow the kernel's regions from top to bottom; loops are gone through twice, so that the second turn sees what the
 first left.
@@ -54,7 +54,7 @@ def check_fences(function: Function) -> None:
             if any(fragment in touched for fragment in fragments_of(op)):
                 where = f" at {op.loc}" if op.loc else ""
                 raise ConstraintError(
-                    f"{atom}: its registers are accessed before, and no wgmma.fence stands between: call "
+                    f"{atom}: its registers are accessed before, and no wgmma.fence is between: call "
                     f"cute.nvgpu.warpgroup.fence() before the gemm{where}"
                 )
             return touched

@@ -120,7 +120,7 @@ def _flag(out: Emitter, accumulate: Value) -> str:
 
 
 def emit_fence(out: Emitter, op: Op) -> None:
-    """The fence, and before it an empty asm statement on the registers that other code hands over: the compiler must
+    """The fence, and before it an empty asm statement on the registers that other code wrote: the compiler must
     not compute them behind it."""
     hold(out, handed_over(out.function).get(op, ()))
     out.line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");')

@@ -215,8 +215,8 @@ def check(
     something was found.
 
     With --schedules each kernel is run again under schedules in which warps are stopped at any access and copies arrive
-    at any time; one that fails is told with the switches that it takes, and its seed. With --systematic every order of
-    the synchronisation of a small kernel is run.
+    at any time; one that fails is printed with its switches and its seed. With --systematic every order of the
+    synchronisation of a small kernel is run.
     """
     if schedules or systematic:
         from tilewright.cli.explore import run as explore

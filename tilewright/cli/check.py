@@ -26,7 +26,7 @@ def run(
 ) -> int:  # fmt: skip
     """Run ``script`` as the main program with ``arguments``; the exit code is 1 when something was found.
 
-    The script runs to its end, or to the first launch that cannot go on: what its kernels do wrong is told then.
+    The script runs to its end, or to the first launch that cannot go on: what its kernels do wrong is printed then.
     """
     console = Console(stderr=True)
     with own_traceback(script), sim.options(check=check, seed=seed), collecting() as report:
@@ -86,7 +86,7 @@ def served() -> Iterator[None]:
 
 
 def write(report: Report, json_file: Path | None, sarif_file: Path | None, **more: Any) -> None:
-    """``more``: what stands in the JSON document beside the findings."""
+    """``more``: what is in the JSON document beside the findings."""
     findings = [as_json(finding) for finding in report]
     for path, made in ((json_file, document), (sarif_file, sarif)):
         if path is not None:

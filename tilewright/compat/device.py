@@ -1,4 +1,4 @@
-"""The GPU that the CPU stands in for: what programs are told that ask for its properties."""
+"""The GPU that the CPU replaces: the properties that programs read."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Artifact(Report):
 
     @property
     def stack(self) -> int:
-        """Bytes of local memory a thread (the stack frame; fragments indexed at run time live there)."""
+        """Bytes of local memory a thread (the stack frame; fragments indexed at run time are there)."""
         return self._number(STACK, 1)
 
     @property
@@ -95,7 +95,7 @@ class Artifact(Report):
         return disassemble(self.cubin)
 
     def mnemonics(self) -> dict[str, int]:
-        """How often each machine instruction stands in the kernel: ``{"LDG.E.128": 2, "HMMA.16816.F32": 64}``."""
+        """How often each machine instruction occurs in the kernel: ``{"LDG.E.128": 2, "HMMA.16816.F32": 64}``."""
         counts: dict[str, int] = {}
         for name in MNEMONIC.findall(self.sass):
             counts[name] = counts.get(name, 0) + 1

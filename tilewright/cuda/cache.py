@@ -4,7 +4,7 @@ One file an entry, named by the digest of everything that decides the result. Fi
 and renamed, so that readers and concurrent writers see whole entries only; an entry whose checksum does not hold is
 treated as absent and written anew.
 
-A cached cubin is code that runs with the user's rights, so only the user's own files are taken: the entries live in a
+A cached cubin is code that runs with the user's rights, so only the user's own files are taken: the entries are in a
 folder of the cache's own, which is the user's and closed to others (mode 0700), and each entry must be a regular file
 of the user. Eviction deletes nothing but files that the cache has written. ``TILEWRIGHT_CACHE_DIR`` moves the folder
 (default: :func:`tilewright.own_files.base`), ``TILEWRIGHT_CACHE_MB`` bounds it (default 512; 0 turns the cache off).
@@ -31,7 +31,7 @@ DEFAULT_MB = 512
 
 
 def folder() -> Path:
-    """Where entries live: a folder that holds nothing else."""
+    """Where entries are: a folder that holds nothing else."""
     return own_files.folder(OWN_FOLDER)
 
 

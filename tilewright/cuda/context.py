@@ -28,7 +28,7 @@ class DeviceInfo(NamedTuple):
 def initialize_cuda_context(device_id: int = 0, flags: int = 0) -> int | None:
     """Make the primary context of device ``device_id`` current for this thread; gives its handle.
 
-    None on a machine without a GPU, where arrays live on the CPU and kernels run in the simulator. ``flags`` are those
+    None on a machine without a GPU, where arrays are on the CPU and kernels run in the simulator. ``flags`` are those
     of ``cuCtxCreate``; the primary context belongs to all libraries of the process and takes none but 0.
     """
     if flags:

@@ -254,7 +254,7 @@ class KernelEmitter:
         return self._texts[value]
 
     def value(self, value: Value) -> str:
-        """Text that stands wherever an operand can stand: scalars and pointers in parentheses where needed."""
+        """Text that is correct wherever an operand is: scalars and pointers in parentheses where needed."""
         if isinstance(value.type, VecType):
             from tilewright.cuda.vectors import materialise
 

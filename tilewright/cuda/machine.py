@@ -174,7 +174,7 @@ class CudaKernel:
             if device is None:
                 device = pointer[1]
             elif pointer[1] != device:
-                raise ArgumentError(f"{self.function.name}: its arrays live on several devices: {device}, {pointer[1]}")
+                raise ArgumentError(f"{self.function.name}: its arrays are on several devices: {device}, {pointer[1]}")
         if device is None:
             device = _current_device()
         self.on(device)(config, values)
@@ -319,7 +319,7 @@ def overlapping(device: int) -> bool:
 
 
 def _launch_attributes(config: LaunchConfig, overlaps: bool = True) -> list[LaunchAttribute]:
-    """What the driver is told besides grid, block, shared memory and stream."""
+    """What the driver is given besides grid, block, shared memory and stream."""
     found = []
     if tuple(config.cluster) != (1, 1, 1):
         found.append(LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.cluster)))

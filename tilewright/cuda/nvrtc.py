@@ -1,4 +1,4 @@
-"""Calling NVRTC: text to PTX and cubin, its complaints told in terms of the user's Python."""
+"""Calling NVRTC: text to PTX and cubin, its errors in terms of the user's Python."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def recipe(e: KernelEmitter, value: Value) -> Lazy:
 
 
 def stored(name: str, packs: bool) -> Lazy:
-    """The recipe of a vector that stands in a variable."""
+    """The recipe of a vector that is in a variable."""
     return Lazy(lambda i: Expr(f"{name}[{i}]"), (lambda i: Expr(f"tw::two({name}[{i}])")) if packs else None)
 
 

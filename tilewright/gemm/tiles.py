@@ -58,7 +58,7 @@ def global_to_shared(operand: Operand, tile: tuple[int, int], threads: int, gran
 
 
 def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, threads: int) -> Any:
-    """A tiled copy whose threads stand along the contiguous mode of ``tile`` first, each holding ``vector`` elements of
+    """A tiled copy whose threads go along the contiguous mode of ``tile`` first, each holding ``vector`` elements of
     it."""
     contiguous = tile[1] if major is Major.K else tile[0]
     other = tile[0] if major is Major.K else tile[1]
@@ -66,7 +66,7 @@ def vectors_along(atom: Any, tile: tuple[int, int], major: Major, vector: int, t
     across = threads // along
     if along * across != threads or contiguous % (along * vector) or other % across:
         raise ConstraintError(
-            f"{threads} threads with {vector} elements each cannot cover a tile of {tile}: {along} stand along its "
+            f"{threads} threads with {vector} elements each cannot cover a tile of {tile}: {along} go along its "
             f"{contiguous} contiguous elements and {threads / along:g} along its {other} others"
         )
     if major is Major.K:

@@ -1,6 +1,6 @@
-"""Constant folding and the identities that index arithmetic lives by (x+0, x*1, x*0).
+"""Constant folding and the identities that simplify index arithmetic (x+0, x*1, x*0).
 
-What a literal makes of an operation stands in :data:`tilewright.ir.arithmetic.TABLE`. Only integers and Booleans are
+What a literal makes of an operation is in :data:`tilewright.ir.arithmetic.TABLE`. Only integers and Booleans are
 folded: a fused or approximate operation on floats is the machine's to round, and x+0.0 is not x for every float.
 """
 

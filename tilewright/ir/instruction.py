@@ -246,7 +246,7 @@ class Emitter(Protocol):
         ...
 
     def helper(self, name: str, source: str) -> str:
-        """Let the device function ``name`` (full C++ text in ``source``) stand above the kernel; gives ``name``."""
+        """Print the device function ``name`` (full C++ text in ``source``) above the kernel; gives ``name``."""
         ...
 
     def block(self, head: str = "") -> AbstractContextManager[None]:

@@ -123,7 +123,7 @@ def fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
 
 
 def _fma32(a: Any, b: Any, c: Any) -> Any:
-    """The product is exact in f64; rounding the f64 sum again is only wrong when it stands on a tie of f32."""
+    """The product is exact in f64; rounding the f64 sum again is only wrong when it is on a tie of f32."""
     product, addend = a.astype(F64) * b.astype(F64), c.astype(F64)
     total = product + addend
     doubtful = ((total.view(np.int64) & _TAIL) == _TIE) | (np.abs(total) < 1.2e-38)

@@ -1,4 +1,4 @@
-"""Whether a program is being timed: nobody looks at what its kernels compute then, nor at what they compute it from."""
+"""Whether a program is being timed: what its kernels read and write is not looked at then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor maps: what TMA is told of a tensor in global memory (``CUtensorMap``), its rules, and how one is made at a
+"""Tensor maps: TMA's description of a tensor in global memory (``CUtensorMap``), its rules, and how one is made at a
 launch.
 
 A :class:`TensorMapTemplate` holds what is known while staging; called with an address and the run-time extents and

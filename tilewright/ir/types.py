@@ -18,7 +18,7 @@ from tilewright.errors import ConstraintError
 
 
 class MemSpace(Enum):
-    """Where the bytes behind a pointer live. ``GENERIC`` may be any of the others; ``DSMEM`` is the shared memory of
+    """The memory that a pointer points into. ``GENERIC`` may be any of the others; ``DSMEM`` is the shared memory of
     any block of the cluster."""
 
     GENERIC = "generic"

@@ -39,7 +39,7 @@ class _Verifier:
         if op.opcode not in RULES:
             self.fail(repr(op.opcode), "is an unknown op", op)
         if op.opcode == "launch" and self.function.kind != "host":
-            self.fail(op.opcode, "stands in a kernel; only host functions launch", op)
+            self.fail(op.opcode, "is in a kernel; only host functions launch", op)
         check_form(op)
         for region in op.regions:
             self.block(region, visible)

@@ -152,7 +152,7 @@ class _Work:
 
     @staticmethod
     def _mark(inputs: list[ffi.Buffer], outputs: list[ffi.Buffer]) -> None:
-        """XLA hands over results as memory that nobody has written."""
+        """XLA passes results as memory that nothing has written."""
         from tilewright.sim.empty_arrays import mark_made_at
 
         given = {buffer.address for buffer in inputs}

@@ -1,4 +1,4 @@
-"""Leaves: what stands in a shape or a stride.
+"""Leaves: the entries of a shape or a stride.
 
 A *static* leaf is a plain Python ``int``. A *run-time* leaf is an instance of :class:`RuntimeInt`: its value is known
 only when the program runs, but it may carry a known divisor. The algebra is written once over both: it decides with

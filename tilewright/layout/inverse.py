@@ -217,7 +217,7 @@ def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
         step = step * s
     if not modes:
         return Layout(shapes[-1], 0)
-    # The last mode reads past its end, unless a mode of size 1 stands behind it.
+    # The last mode reads past its end, unless a mode of size 1 follows it.
     unbounded = None if same_int(flatten_to_tuple(layout.shape)[-1], 1) else step
     modes = _by_stride(modes, f"left_inverse({layout})")
     out_shapes: list[Any] = []

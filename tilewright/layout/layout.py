@@ -179,7 +179,7 @@ def kept(layout: Layout, key: Any, result: Layout) -> Layout:
     """``result`` (flat), remembered in ``layout`` under ``key`` if it is static and this is not the layout's first use:
     a loop over one layout soon computes nothing, and a layout that is met once pays nothing for it.
 
-    Run-time leaves are never kept: their arithmetic may stand in a region that the next call is not in.
+    Run-time leaves are never kept: their arithmetic may be in a region that the next call is not in.
     """
     memo = layout._memo
     if memo is None:

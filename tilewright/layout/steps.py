@@ -71,7 +71,7 @@ def _digits(a: Layout, n: int, r: int) -> Iterator[str]:
             r //= s
         else:
             count = min(n, -(-s // r))
-            yield f"{s}:{d} has room for {s}/{r} = {-(-s // r)}: {count} of {n} here, {count}:{r * d}"
+            yield f"{s}:{d} takes {s}/{r} = {-(-s // r)}: {count} of {n} here, {count}:{r * d}"
             n, r = n // count, 1
 
 

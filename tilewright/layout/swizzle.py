@@ -142,7 +142,7 @@ def compose_swizzle(lhs: Any, rhs: Swizzle) -> ComposedLayout:
     pairs = [(y, rhs(y) ^ y) for y in sources if y < count]  # a source bit beyond the domain is never set
     moved = [(lhs(y), lhs(z)) for y, z in pairs]
     straight = all(z < count for _, z in pairs) and all(a * moved[0][1] == b * moved[0][0] for a, b in moved)
-    lower = flatten_to_tuple(lhs.shape)[:-1]  # what stands below a bit of the index must be whole bits
+    lower = flatten_to_tuple(lhs.shape)[:-1]  # below a bit of the index there must be whole bits
     if reachable_bits(lhs) is None or any(s & (s - 1) for s in lower) or not straight:
         raise LayoutError(f"composition({lhs}, {rhs}): the layout does not move the bits of the swizzle as one")
     try:

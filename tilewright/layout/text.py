@@ -98,7 +98,7 @@ class _Reader:
     def number(self, wanted: str = "a number", largest: int = LARGEST) -> int:
         digits = self.peek().lstrip("-")
         if not digits.isdigit():
-            self.take(wanted)  # never what stands here: the error
+            self.take(wanted)  # never what is here: the error
         if len(digits) > len(str(largest)) or int(digits) > largest:
             self.fail(f"{digits[:24]}{'...' if len(digits) > 24 else ''} is larger than {largest}", self.start())
         return int(self.take())

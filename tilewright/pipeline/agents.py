@@ -47,7 +47,7 @@ class PipelineUserType(Enum):
 
 
 class PipelineOp(Enum):
-    """How a stage is signalled: by the threads themselves, by the bytes that TMA brings, by TMA stores that have read
+    """How a stage is signalled: by the threads themselves, by the bytes of TMA loads, by TMA stores that have read
     it, or when the threads' ``cp.async`` copies have landed. ``TCGen05Mma``, ``ClcLoad``: instructions of Blackwell,
     which no pipeline here has."""
 

@@ -19,7 +19,7 @@ def pipeline_init_arrive(
     """Let the mbarriers that this thread has initialised be seen, and in a cluster arrive at its barrier.
 
     ``cluster_shape_mn``: the cluster's shape (or the layout of its blocks); None, or one block: no cluster.
-    ``is_relaxed``: without ordering other memory. Work that needs no other block may stand between this and
+    ``is_relaxed``: without ordering other memory. Work that needs no other block may be between this and
     :func:`pipeline_init_wait`. For pipelines made with ``defer_sync=True``.
     """
     mbarrier_init_fence()

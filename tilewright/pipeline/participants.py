@@ -86,7 +86,7 @@ class _Side:
         self._state.reset_count()
 
     def clone(self, *, loc: Any = None, ip: Any = None) -> Any:
-        """A side of its own that stands at the same stage."""
+        """A side of its own at the same stage."""
         return type(self)(self.pipeline, self._state)
 
     def __extract_mlir_values__(self) -> list[Value]:
@@ -111,7 +111,7 @@ class PipelineProducer(_Side):
         return ProducerHandle(self.pipeline, self._state)
 
     def acquire_and_advance(self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None) -> ProducerHandle:
-        """Wait until the current stage is empty, and stand at the next one."""
+        """Wait until the current stage is empty, and go to the next one."""
         handle = self.acquire(try_acquire_token)
         self.advance()
         return handle
@@ -141,7 +141,7 @@ class PipelineConsumer(_Side):
         return ConsumerHandle(self.pipeline, self._state)
 
     def wait_and_advance(self, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None) -> ConsumerHandle:
-        """Wait until the current stage is full, and stand at the next one."""
+        """Wait until the current stage is full, and go to the next one."""
         handle = self.wait(try_wait_token)
         self.advance()
         return handle

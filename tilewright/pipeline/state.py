@@ -1,4 +1,4 @@
-"""Where one side of a pipeline stands: the stage, the parity of its phase, and how many stages have gone by."""
+"""The position of one side of a pipeline: the stage, the parity of its phase, and how many stages have gone by."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PipelineState:
         self._phase = where(around, self._phase ^ 1, self._phase)
 
     def clone(self, *, loc: Any = None, ip: Any = None) -> PipelineState:
-        """A state of its own that stands at the same stage."""
+        """A state of its own at the same stage."""
         return PipelineState(self._stages, self._count, self._index, self._phase)
 
     def reset_count(self, *, loc: Any = None, ip: Any = None) -> None:

@@ -95,7 +95,7 @@ class PipelineTmaAsync(PipelineAsync):
         self.sync_object_full.arrive(state.index)
 
     def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
-        """Nothing: the bytes that TMA brings fill the stage."""
+        """Nothing: the bytes of TMA loads fill the stage."""
 
     def producer_tail(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """Wait until all stages have been released, by the other blocks, too: a block must not end while they may still

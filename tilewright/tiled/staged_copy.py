@@ -49,7 +49,7 @@ def copy(
     ``partition_S``, ``partition_D`` and ``retile`` give it. ``pred`` has one Boolean for each repetition; where it is
     false nothing is copied (``cp.async`` writes zeros).
 
-    TMA and bulk copies take ``tma_bar_ptr`` (bulk copies: ``mbar_ptr``), the mbarrier that a load tells of its bytes,
+    TMA and bulk copies take ``tma_bar_ptr`` (bulk copies: ``mbar_ptr``), the mbarrier at which a load's bytes count,
     ``mcast_mask``, the blocks of the cluster that receive it, ``tma_desc_ptr``, a tensor map in memory to copy by, and
     ``cache_policy``.
 

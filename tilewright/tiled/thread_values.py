@@ -56,7 +56,7 @@ def derive_tv_from_thread_value(
 def thrfrg(layout: Any, tile: tuple[int, int], tv_layout: Layout, threads: tuple[int, int] = (1, 1)) -> Any:
     """(M, N, ...) as ((Thr, (ThrM, ThrN)), (Val, (RestM, RestN, ...))).
 
-    ``tv_layout`` (thread, value) -> coordinate is the table of one ``tile``; ``threads`` tells how many tiles stand
+    ``tv_layout`` (thread, value) -> coordinate is the table of one ``tile``; ``threads`` is how many tiles are
     side by side for different threads, the others are the same threads' further values.
 
     Raises LayoutError where the tile cannot divide the layout.

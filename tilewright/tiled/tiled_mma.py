@@ -2,7 +2,7 @@
 
 ``thrfrg_X`` turns (M, K, ...) into ((ThrV, (ThrM, ThrK)), (FrgV, (RestM, RestK, ...))): permute the tile's modes,
 divide by the atom's shape, put the atom's thread-value layout on it by composition, divide what rests among the atoms
-that stand side by side (CuTe: include/cute/atom/mma_atom.hpp).
+side by side (CuTe: include/cute/atom/mma_atom.hpp).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 
 
 class TiledMma(MmaAtom):
-    """``atom_layout_mnk`` tells how many atoms stand side by side along M, N, K and which warps they are;
+    """``atom_layout_mnk`` is how many atoms are side by side along M, N, K and which warps they are;
     ``permutation_mnk`` the tile that they cover together (None: as large as the atoms), possibly permuted.
 
     >>> from tilewright.atoms.names import mma_by_name

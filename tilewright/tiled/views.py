@@ -85,7 +85,7 @@ def _split_at_bits(layout: Layout, plain: Layout, swizzle: Any) -> Layout:
 
 
 class Static:
-    """What the language asks of objects that carry no run-time values into kernels and through control flow."""
+    """What the language needs of objects that carry no run-time values into kernels and through control flow."""
 
     __carry_immutable__ = True
     """Control flow need not look into them: nothing in them changes while a kernel is staged."""

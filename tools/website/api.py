@@ -1,6 +1,6 @@
 """Pages of the API: for each public module its names, each with its signature and docstring (by mkdocstrings).
 
-What is public is asked of the modules themselves. A name is described where it stands first in ``PAGES``; other modules
+What is public is read from the modules themselves. A name is described where it is first in ``PAGES``; other modules
 that have it refer to that place.
 """
 

@@ -23,7 +23,7 @@ PAGES = ROOT / "build" / "docs"
 SITE = ROOT / "build" / "site"
 OWN = Path(__file__).parent / "assets"
 
-# Pages of the repository that stand outside docs/, and where they stand in the site.
+# Pages of the repository that are outside docs/, and their places in the site.
 OUTSIDE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -35,7 +35,7 @@ LINK = re.compile(r"(\]\()([^)\s#]+)")
 
 
 def in_site(file: Path) -> Path | None:
-    """Where a file of the repository stands among the pages: programs and the like as they are, in ``files``."""
+    """Where a file of the repository is among the pages: programs and the like as they are, in ``files``."""
     if file.is_relative_to(DOCS):
         return PAGES / file.relative_to(DOCS)
     name = file.relative_to(ROOT).as_posix()
@@ -49,7 +49,7 @@ def in_site(file: Path) -> Path | None:
 
 
 def relinked(text: str, source: Path, target: Path) -> str:
-    """The page's text with its links leading to where the files stand in the site."""
+    """The page's text with its links leading to where the files are in the site."""
 
     def link(match: re.Match[str]) -> str:
         if "://" in match[2]:

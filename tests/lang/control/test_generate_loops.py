@@ -100,5 +100,5 @@ def test_mistakes() -> None:
     for body, words in ((forgotten, "needs yield_out"), (too_many, "carries 1 values"), (twice, "already")):
         with pytest.raises(StagingError, match=words):
             run(body, 1, 2)
-    with pytest.raises(StagingError, match="yield_out stands at the end"):
+    with pytest.raises(StagingError, match="yield_out must be at the end"):
         yield_out()

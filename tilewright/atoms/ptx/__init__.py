@@ -1,1 +1,1 @@
-"""Inline PTX: the instruction that carries its text, what its text says, and what the simulator knows of it."""
+"""Inline PTX: the instruction that carries its text, what its text says, and its actions in the simulator."""

@@ -1,4 +1,4 @@
-"""What the simulator knows of PTX: an action on registers for each instruction (PTX ISA, "Instruction Set").
+"""PTX in the simulator: an action on registers for each instruction (PTX ISA, "Instruction Set").
 
 An action is found by the first part of the opcode (``fma`` of ``fma.rn.ftz.f32``) and gets the rest as modifiers. The
 approximate functions (``ex2.approx`` ...) give the exact function rounded to the type: a GPU may differ in the last

@@ -1,4 +1,4 @@
-"""What a compiler is told to build a program with exported functions, for use in makefiles:
+"""The flags with which a compiler builds a program with exported functions, for use in makefiles:
 
     cc main.c $(python -m tilewright.cute.export.aot_config --cflags --libs)
 

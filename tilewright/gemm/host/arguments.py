@@ -94,7 +94,7 @@ class GemmUniversalArguments:
         if self.scatter_D_indices is not None:
             raise ArgumentError("the transposed problem would scatter columns of D: scatter_D_indices names rows")
         if self.epilogue is not None:
-            raise ArgumentError("an epilogue of your own knows rows and columns of D: transpose it yourself")
+            raise ArgumentError("an epilogue of your own is written for rows and columns of D: transpose it yourself")
         return replace(
             self, A=_transposed(self.B), B=_transposed(self.A), C=_transposed(self.C), D=_transposed(self.D),
             gather_A_indices=self.gather_B_indices, gather_B_indices=self.gather_A_indices,

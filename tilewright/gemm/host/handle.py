@@ -139,7 +139,7 @@ def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> An
 
 @contextmanager
 def reachable(target: Any, places: Places) -> Iterator[None]:
-    """The simulator knows the matrices that a kernel finds by their addresses."""
+    """Register with the simulator the matrices that a kernel finds by their addresses."""
     with ExitStack() as known:
         if hasattr(target, "exposed"):
             for matrix in (matrix for batch in places.batches for matrix in batch):

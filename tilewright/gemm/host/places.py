@@ -35,11 +35,11 @@ class Places:
         )
 
     def matrices(self, operand: int, first: Matrix) -> tuple[Matrix, ...]:
-        """All matrices of operand 0 (A) to 3 (D); alone ``first`` where they are not told by pointers."""
+        """All matrices of operand 0 (A) to 3 (D); alone ``first`` where they are not given by pointers."""
         return tuple(batch[operand] for batch in self.batches) or (first,)
 
     def by_index(self, operand: int) -> bool:
-        """Whether the rows of operand 0 (A) to 3 (D) are told by index."""
+        """Whether the rows of operand 0 (A) to 3 (D) are given by index."""
         return (self.gather_A, self.gather_B, self.scatter_D, self.scatter_D)[operand] is not None
 
     def addressing(self, upload: Any) -> Addressing:

@@ -73,7 +73,7 @@ class Problem:
 
     @classmethod
     def by_index(cls, arguments: GemmUniversalArguments) -> Problem:
-        """A single product some of whose rows are told by index."""
+        """A single product some of whose rows are given by index."""
         if arguments.mode not in (GemmUniversalMode.kGemm, GemmUniversalMode.kGemmSplitKParallel):
             mode = GemmUniversalMode(arguments.mode).value
             raise ArgumentError(f"indices are for single products, not for mode {mode!r}")
@@ -147,7 +147,7 @@ class Problem:
         return [matrix for operand in range(4) for matrix in self.every(operand)]
 
     def every(self, operand: int) -> tuple[Matrix, ...]:
-        """All matrices of operand 0 (A) to 3 (D): several where batches are told by pointer."""
+        """All matrices of operand 0 (A) to 3 (D): several where batches are given by pointer."""
         first = self.matrices[operand]
         if self.places is None or not self.places.batches:
             return (first,)
@@ -238,7 +238,7 @@ def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple
         )
     devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
     if len(devices) > 1:
-        raise ArgumentError(f"the matrices live on different devices: {', '.join(sorted(devices))}")
+        raise ArgumentError(f"the matrices are on different devices: {', '.join(sorted(devices))}")
 
 
 def check_vector(name: str, array: Array, problem: Problem) -> None:

@@ -41,7 +41,7 @@ def checked(decomposition: Any, reduction: str | None, split: int, available: in
 
 
 def check_named(decomposition: Any, reduction: str, batch: int) -> None:
-    """ArgumentError where a reduction finds nothing to add up, or would stand beside another rule."""
+    """ArgumentError where a reduction finds nothing to add up, or is given beside another rule."""
     asked = f"reduction {reduction!r} says how blocks that share a tile add up, and "
     if isinstance(decomposition, str) and decomposition in WHOLE:
         raise ArgumentError(f"{asked}with {decomposition!r} {WHOLE[decomposition]}: leave it out; {TAKERS}")

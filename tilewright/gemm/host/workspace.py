@@ -37,7 +37,7 @@ class Memory:
             turn += 1
             wanted = self.needed.partials if turn == 1 else self.needed.flags
             if self.array is None or not wanted:
-                return np.zeros(n, dtype.dtype)  # nobody reads it: an argument has to be there
+                return np.zeros(n, dtype.dtype)  # nothing reads it: an argument has to be there
             start = self.array.address + (0 if turn == 1 else self.needed.flags_offset)
             return self.array._replace(address=start, shape=(n,), stride=(1,), dtype=dtype)
 

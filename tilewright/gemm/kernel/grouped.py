@@ -1,6 +1,6 @@
 """Products of different sizes in one launch: persistent blocks that take the output tiles of all of them.
 
-The problems stand in a table in global memory, a row of numbers each; the tiles of all problems are numbered through,
+The problems are in a table in global memory, a row of numbers each; the tiles of all problems are numbered through,
 problem after problem. Block b takes tiles b, b + blocks, ...; as its tiles only go up, it looks for the problem of the
 next tile from that of the last one on.
 """

@@ -46,7 +46,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         problems: Int32, tiles: Int32, blocks: Int32, function: EpilogueFunction, stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch ``blocks`` blocks for the ``tiles`` tiles of the ``problems`` in ``table`` (problems + 1, COLUMNS);
-        ``maps`` is room for (problems, MAPS, MAP_WORDS) Int64, at a multiple of
+        ``maps`` is memory for (problems, MAPS, MAP_WORDS) Int64, at a multiple of
         128 bytes. ``mA``, ``mB`` and ``mD`` are matrices of one of the problems:
         the tensor maps of the others are made after theirs."""
         config = self.config

@@ -19,7 +19,7 @@ WIDE, NARROW = 512, 128
 class PackMatrices:
     """target = source for pairs of (M, K, L) matrices in one launch, each pair of one element type.
 
-    Threads stand along the second mode, one element each: neither side need be aligned. ``columns`` of a block's tile:
+    Threads go along the second mode, one element each: neither side need be aligned. ``columns`` of a block's tile:
     ``WIDE``, or ``NARROW`` for matrices of few columns.
     """
 

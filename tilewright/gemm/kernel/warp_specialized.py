@@ -33,7 +33,7 @@ from tilewright.gemm.schedule.splitk import ClusterSlices
 from tilewright.gemm.tiles import aligned, allocate_swizzled, swizzled_tensor
 
 FEW_K_TILES = 60
-"""Work of a block that is over so soon that an early begin counts for more than where blocks stand (measured)."""
+"""Work of a block that is over so soon that an early begin counts for more than an even spread of blocks (measured)."""
 
 
 class WarpSpecializedGemm:
@@ -366,7 +366,7 @@ class WarpSpecializedGemm:
         sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, scratch: Any, mine: Any,
     ) -> None:  # fmt: skip
         """Warpgroup ``mine``'s part of what the block adds up of the sums that were handed over, if any were;
-        ``scratch`` is the shared memory of the stages, which nobody needs any more."""
+        ``scratch`` is the shared memory of the stages, which are not needed any more."""
         if cutlass.const_expr(not isinstance(decomposition, SharedTiles) or not decomposition.handed_over):
             return
         config = self.config
@@ -386,7 +386,7 @@ class WarpSpecializedGemm:
     @cute.jit
     def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, scratch: Any, rank: Any) -> None:
         """Each block of the cluster adds up, and writes, its share of the parts of the epilogue; ``scratch`` is the
-        shared memory of the stages, which nobody needs any more."""
+        shared memory of the stages, which are not needed any more."""
         config = self.config
         self.together.arrive_and_wait()  # the wgmma of all warpgroups have read the stages
         self.partials.store(scratch, tidx, acc)

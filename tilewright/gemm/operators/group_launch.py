@@ -102,7 +102,7 @@ class Launch:
         return tuple(matrix.tensor(operand) for matrix, operand in listed)
 
     def maps(self) -> Any:
-        """Room for the tensor maps of all problems."""
+        """Memory for the tensor maps of all problems."""
         D, count = self.problems[0].D, len(self.problems) * MAPS * MAP_WORDS
         spare = BYTES // 8
         if is_torch(D.source):

@@ -1,24 +1,24 @@
-"""Partial sums of one output tile between thread blocks: those that do not finish the tile hand theirs over through a
+"""Partial sums of one output tile between thread blocks: those that do not finish the tile pass theirs on through a
 workspace in global memory.
 
     mixed     each block has a slot of the workspace and a flag. The block that finishes the tile adds the slots in the
               order of the blocks: sums do not depend on who is faster
-    separate  as mixed, where the plan has reduction blocks: all blocks of the tile hand over, and each of its reduction
-              blocks adds up, and writes, a part of it
-    shared    all blocks of the tile hand over; when all have, each of them adds up, and writes, a part of it
+    separate  as mixed, where the plan has reduction blocks: all blocks of the tile pass their sums on, and
+              each of its reduction blocks adds up, and writes, a part of it
+    shared    all blocks of the tile pass them on; when all have, each of them adds up, and writes, a part of it
     atomic    the first block of the tile puts its sums into its slot, the others add theirs atomically, as they come;
               the block that finishes the tile adds that one slot to its own
 
-Whoever waits for a flag lowers it, or if several do the last of them, so the next launch finds all flags as this one
+The block that waits for a flag resets it, or the last one if several do, so the next launch finds all flags as this one
 did. Blocks wait for blocks that the plan numbers lower, which started earlier: nothing blocks for ever. With "shared"
 they wait for all that share a tile with them, after their own shares, and all run at once.
 
 Where clusters share tiles, the plan numbers clusters, and each block of a cluster exchanges sums with the blocks at its
 place in the others: slots and flags are numbered cluster by cluster.
 
-A block hands over at most one tile that it does not finish, so slot and flag have the block's number. Where it also
-hands over the one that it finishes it has two slots, the first for the tile that it started, and the flags are the
-reduction blocks' ("separate") or the tiles' ("shared").
+A block passes on the sums of at most one tile that it does not finish, so slot and flag have the block's number. Where
+it also passes on those of the one that it finishes it has two slots, the first for the tile that it started, and the
+flags are the reduction blocks' ("separate") or the tiles' ("shared").
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ IN_FLIGHT = 64  # of the next blocks' accumulators, where tiles are so small tha
 class Sums:
     """How a block's sums are cut into parts that several blocks add up: those of each group of ``threads`` into
     ``parts``, of which one has of every ``apart`` accumulators of a thread the next ``run``: ``accumulators`` in all.
-    ``scratch`` is shared memory that nobody needs when sums are added up, for as much of ``at_once`` blocks."""
+    ``scratch`` is shared memory that is not needed when sums are added up, for as much of ``at_once`` blocks."""
 
     threads: int
     parts: int
@@ -83,7 +83,7 @@ class Fixup:
 
     @cute.jit
     def give(self, shared: SharedTiles, tile: Any, k_begin: Any, tidx: Any, acc: cute.Tensor) -> None:
-        """Hand this block's sums to whoever adds up the tile."""
+        """Pass this block's sums to the block that adds up the tile."""
         block = self.place(self.number(shared))
         if cutlass.const_expr(shared.handed_over):
             self.partials.store(shared.workspace.iterator, tidx, acc, 2 * block + cute.where(k_begin == 0, 0, 1))

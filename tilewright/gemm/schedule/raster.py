@@ -25,7 +25,7 @@ class Raster(Protocol):
 
 @dataclass(frozen=True)
 class GroupedRaster:
-    """Walk the tiles in bands of ``group`` along M, column by column inside a band; or, with ``along`` = "n", in bands
+    """The tiles in bands of ``group`` along M, column by column inside a band; or, with ``along`` = "n", in bands
     of ``group`` along N, row by row.
 
     The last band may be thinner. With ``group`` = 1 a band along M is a row of tiles.

@@ -75,7 +75,7 @@ class StreamK:
     iters_per_tile: int  # k-iterations of one tile
     avail_sms: int  # multiprocessors to balance over: a wave is so many blocks
     sk_tiles: int
-    sk_waves: int  # waves that the SK blocks were planned for; the grid has room for all their blocks
+    sk_waves: int  # waves that the SK blocks were planned for; the grid holds all their blocks
     sk_regions: int  # a divisor, as are the two below that say so: 1 without SK tiles
     sk_blocks_per_region: int  # a divisor
     sk_big_blocks_per_region: int

@@ -30,7 +30,7 @@ def compile_ahead(
     """
     ready = GemmUniversal(kernel, decomposition).ready(problem, 1.0, 0.0, None, "gpu")
     needed = ready.needed
-    workspace = np.zeros(max(4, needed.size // 4), np.int32)  # of pages that nobody touches
+    workspace = np.zeros(max(4, needed.size // 4), np.int32)  # of pages that nothing touches
     ready.compile(Memory(needed, workspace, array_of(workspace) if needed.size else None), machine="cpu")
     compiler = import_module("tilewright.cuda.machine")
     handle: Handle | None = ready.handle

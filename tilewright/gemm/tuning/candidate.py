@@ -114,7 +114,7 @@ def tuplewise(value: Any) -> Any:
 
 
 def same_kind(known: Any, value: Any) -> bool:
-    """Whether ``value`` may stand where ``known`` does: positive integers, tuples of as many, words, truth values."""
+    """Whether ``value`` may replace ``known``: positive integers, tuples of as many, words, truth values."""
     if isinstance(known, tuple):
         pairs = isinstance(value, tuple) and len(value) == len(known)
         return pairs and all(same_kind(x, y) for x, y in zip(known, value, strict=True))

@@ -1,7 +1,7 @@
 """What tuning found, on disk: one file for each kind of GPU, driver and version of the library.
 
 A file is a checksum and, on the next line, JSON. A file whose checksum does not hold counts as empty, as does one of
-other users (``own_files``). What stands in it can only choose among the sizes of known kernels.
+other users (``own_files``). Its contents can only choose among the sizes of known kernels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READ: dict[Path, dict[str, Candidate]] = {}
 
 def problem_key(problem: Problem) -> str | None:
     """What tuned results are kept by: types, extents and majors; of matrices whose rows do not begin at multiples of 16
-    bytes, at which multiples they do. None where rows or products are told by index or pointer."""
+    bytes, at which multiples they do. None where rows or products are given by index or pointer."""
     if problem.places is not None:
         return None
     parts = ["x".join(map(str, problem.shape))]

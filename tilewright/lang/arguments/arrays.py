@@ -232,7 +232,7 @@ def _capsule(x: Any) -> Array:
     else:
         tensor = _Tensor.from_address(get(capsule, b"dltensor"))  # a DLManagedTensor begins with its DLTensor
     if tensor.device.kind not in _CPU_KINDS + _CUDA_KINDS:
-        raise ArgumentError(f"the array lives on a DLPack device of kind {tensor.device.kind}; CPU and CUDA are known")
+        raise ArgumentError(f"the array is on a DLPack device of kind {tensor.device.kind}; CPU and CUDA are known")
     device = "cpu" if tensor.device.kind in _CPU_KINDS else f"cuda:{tensor.device.index}"
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     stride = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else _compact(shape)

@@ -74,7 +74,7 @@ def cluster_wait(*, aligned: bool | None = None, loc: Any = None, ip: Any = None
 def mapa(ptr: Any, cta_rank_in_cluster: Any = 0, *, loc: Any = None, ip: Any = None) -> Pointer:
     """The pointer to the same place in the shared memory of the block ``cta_rank_in_cluster`` of the cluster.
 
-    ``ptr`` (or a tensor, for its first element) points into the own block's shared memory. The result lives in
+    ``ptr`` (or a tensor, for its first element) points into the own block's shared memory. The result is in
     ``AddressSpace.dsmem``; loads, stores, atomics and plain copies take it. Both blocks must be there: synchronise the
     cluster before the first access and after the last one.
 

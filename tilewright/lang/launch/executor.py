@@ -22,7 +22,7 @@ from tilewright.lang.staging.user_errors import show_users_frames
 from tilewright.reports import folded, preformatted
 
 EXPORTER = "tilewright.export"
-"""By name: export needs the device compiler, which stands above this package."""
+"""By name: export needs the device compiler, which is in a layer above this package."""
 
 
 class CompiledFunction:

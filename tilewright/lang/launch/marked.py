@@ -27,7 +27,7 @@ class MarkedFunction(Generic[P, R]):
     __name__: str
     __qualname__: str
     marked = True
-    """What :mod:`~tilewright.lang.staging.contents` knows such functions by."""
+    """The mark by which :mod:`~tilewright.lang.staging.contents` recognises such functions."""
 
     def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:
         self.function = function

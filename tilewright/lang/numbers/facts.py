@@ -33,7 +33,7 @@ with 64 bits. The remaining margin is for rounding an extent up to whole tiles."
 
 
 def of_number(value: int) -> Facts:
-    """The facts of a literal; zero is divisible by everything, for which a large power of two stands."""
+    """The facts of a literal; zero is divisible by everything, for which a large power of two is taken."""
     return Facts(value >= 0, abs(value) or LARGE, value + 1, value, value if value >= 0 else None)
 
 

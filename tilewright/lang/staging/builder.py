@@ -12,7 +12,7 @@ from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is
 
 
 class StagingBuilder(Builder):
-    """A builder that knows where the user is; ``dependencies`` are the functions that the program was staged from."""
+    """A builder that finds the user's location; ``dependencies``: the functions that the program was staged from."""
 
     def __init__(
         self, block: Block, dependencies: list[FunctionType] | None = None,

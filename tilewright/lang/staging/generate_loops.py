@@ -156,5 +156,5 @@ def yield_out(args: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     """
     regions = Builder.current().regions if Builder.active() else []
     if not regions or not isinstance(regions[-1], _Loop):
-        raise StagingError("yield_out stands at the end of the body of a for_generate or while_generate")
+        raise StagingError("yield_out must be at the end of the body of a for_generate or while_generate")
     regions[-1].end(args)

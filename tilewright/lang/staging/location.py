@@ -1,6 +1,6 @@
 """Where the user is: the innermost frame of user code, for error messages and for the location of every op.
 
-Nothing is inserted into the rewritten functions for it: whoever asks walks a few frames, which costs about half a
+Nothing is inserted into the rewritten functions for it: finding it visits a few frames, which costs about half a
 microsecond.
 """
 

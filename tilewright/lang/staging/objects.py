@@ -1,4 +1,4 @@
-"""What staging sees in a Python object: a number, a container and its parts, the value protocol, what stands still.
+"""What staging sees in a Python object: a number, a container and its parts, the value protocol, what stays the same.
 
 Here is told, once for all who ask, how a Python object comes apart; :mod:`specs` puts like objects together again.
 """
@@ -29,7 +29,7 @@ def number_class(value: Any) -> Any:
 
 
 def accepts_literal(cls: Any, literal: Any) -> bool:
-    """Whether a Python literal may stand where a number of ``cls`` is: it must keep its kind, and fit."""
+    """Whether a Python literal may replace a number of ``cls``: it must keep its kind, and fit."""
     if type(literal) is bool:
         return bool(cls is Boolean)
     if type(literal) is int:

@@ -19,7 +19,7 @@ from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.objects import codec, has_protocol, is_record, labels_of
 
 TABLE = 1024
-"""A longer list or dict is a table of constants: nobody carries its elements."""
+"""A longer list or dict is a table of constants: its elements are not carried."""
 ONE_OF_TWO = (
     "it is one of two objects that can change, and only the running program knows which; take a copy of each "
     "(`list(x)`, `x.clone()`), or choose between their numbers"

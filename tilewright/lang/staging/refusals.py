@@ -1,6 +1,6 @@
 """What Python does while staging, and a machine cannot do when the program runs: refused with the way to write it.
 
-Rewritten functions call these where such a statement stands; each costs nothing when all is known while staging.
+Rewritten functions call these where such a statement is; each costs nothing when all is known while staging.
 """
 
 from __future__ import annotations

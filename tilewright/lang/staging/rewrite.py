@@ -1,6 +1,6 @@
 """The rewriter: a function's syntax tree with its control flow turned into calls of :mod:`runtime`.
 
-Statements stay in their frame and keep their lines. What each becomes stands in the templates below (``variables`` are
+Statements stay in their frame and keep their lines. What each becomes is in the templates below (``variables`` are
 those that it assigns, ``touched`` those whose ``objects`` it may change),
 so that one code runs as Python does when a predicate is known, and traces both arms when it is not. How they run is in
 :mod:`branch`, :mod:`for_loop`, :mod:`while_loop` and :mod:`with_block`; expressions are in :mod:`rewrite_expressions`.
@@ -172,7 +172,7 @@ class _Function(Expressions):
         return made
 
     def python_loop(self, node: ast.For | ast.While, loop: str, **head: ast.expr) -> Any:
-        """A loop that Python runs while staging; ``break`` in it must know in how many regions it stands."""
+        """A loop that Python runs while staging; ``break`` in it needs the number of regions around it."""
         for field, value in head.items():
             setattr(node, field, value)
         node.body, node.orelse = self.loop_body(node.body, loop), self.nested(node.orelse)

@@ -1,6 +1,6 @@
 """Python objects as lists of run-time values, and back: what crosses function borders and control flow.
 
-``spec_of(object)`` finds the *spec* of an object: where its run-time values sit and what stands still around them. A
+``spec_of(object)`` finds the *spec* of an object: where its run-time values are and what stays the same around them. A
 spec lists the values of an object of its shape (``conform``) and makes a like object around new values (``rebuild``);
 ``unify`` finds the spec that two objects share. Numerics, Python numbers, tuples, named tuples, lists, dicts,
 dataclasses and objects with ``__extract_mlir_values__``/``__new_from_mlir_values__`` have run-time
@@ -103,7 +103,7 @@ class Number(Spec):
 
 
 class Static(Spec):
-    """An object without run-time parts: it stands still."""
+    """An object without run-time parts: it stays the same."""
 
     __slots__ = ("value",)
 

@@ -332,7 +332,7 @@ def union(declared: type) -> Any:
 
 
 def _members(declared: type, word: str, frame: FrameType) -> dict[str, Any]:
-    """The annotations of a class, evaluated where the decorator stands."""
+    """The annotations of a class, evaluated where the decorator is."""
     annotations = {
         name: eval(text, frame.f_globals, {**frame.f_locals, **vars(declared)}) if isinstance(text, str) else text
         for name, text in inspect.get_annotations(declared).items()

@@ -36,7 +36,7 @@ def benchmark(
     """Microseconds of one call of ``callable`` (a compiled function), on average over ``iterations`` calls.
 
     Calls take ``kernel_arguments``, or in turn the ``workspace_count`` sets that ``workspace_generator`` makes, so that
-    the caches are cold; what stands in them does not matter, so that sets of ``torch.empty`` are no mistake that the
+    the caches are cold; their contents do not matter, so that sets of ``torch.empty`` are no mistake that the
     simulator's checks report. ``stream`` is the stream that the calls use; a graph needs one that is not the default.
     ``nvtx_tag`` names the NVTX range around the measured calls, by which Nsight shows them; without a profiler (and
     without the package ``nvtx`` or a PyTorch with CUDA) nothing listens.

@@ -296,7 +296,7 @@ def _in_order(index: list[int], order: list[int]) -> tuple[int, ...]:
 
 
 def _brackets(index: list[int], edge: list[int]) -> int:
-    """How many of the innermost outer modes stand at ``edge``."""
+    """How many of the innermost outer modes are at ``edge``."""
     found = 0
     for i, e in zip(reversed(index), reversed(edge), strict=True):
         if i != e:

@@ -13,7 +13,7 @@ To add one: write ``NAME.py`` with a class like this, and name the class in ``re
                                           [Party("load", op, thread_of(group, lane))], fix="..."))
 
 What they build on: ``sim/events.py`` (the events), ``ir/effects.py`` (what an op reads, writes and orders:
-``op.attrs["atom"].accesses`` and ``.orders``), ``sites.facts(program)`` (what stands fixed of a kernel), ``order``
+``op.attrs["atom"].accesses`` and ``.orders``), ``sites.facts(program)`` (what is fixed of a kernel), ``order``
 (happens before: vector clocks), ``findings`` (what is reported) and ``actors`` and ``places`` (who and which memory).
 """
 

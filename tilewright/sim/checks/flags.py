@@ -65,11 +65,11 @@ class Flags:
         holds: Callable[[int], Any] | None = None,
     ) -> None:  # fmt: skip
         """A strong access: lanes ``lanes`` of the group's warps ``rows`` at the bytes ``at`` of a memory. ``holds``:
-        what stands there now, for those who ask which of several values a loop has waited for."""
+        what is there now, to find which of several values a loop has waited for."""
         releases = site.order in ("release", "acq_rel") and verb != "load"
         if not self.places and (verb == "load" or not (releases or self.fenced.get(clocks))):
             return
-        written: set[int] = set()  # by this instruction: nobody knows what stands there between its lanes
+        written: set[int] = set()  # by this instruction: what is there between its lanes is unknown
         apart = self.versions is not None and verb == "load" and self.versions.apart(site.op, group)
         for warp, place, lane in _acting(clocks, group, at, rows, lanes, apart):
             block = clocks.first + warp // self.layout.warps

@@ -156,7 +156,7 @@ class GlobalProxies(Checker):
                 "nobody has fenced for the async proxy",
                 [Party("issued", effect.op, issuer), Party("after a write", write.op, wrote)],
                 global_memory(write.op, buffer, at, 1 << self.shift),
-                "no fence.proxy.async stands between the write and the copy: the async proxy may see what was there "
+                "no fence.proxy.async is between the write and the copy: the async proxy may see what was there "
                 "before",
                 'cute.arch.fence_proxy("async.global") by every thread that writes, after its writes and before the '
                 "barrier or flag that the issuing thread waits for",

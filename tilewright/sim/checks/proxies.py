@@ -336,7 +336,7 @@ class Proxies(SharedChecker):
         block, warp = divmod(lane // WARP, per)
         issuer = int(effect.notes.warps[row])
         why = {
-            "missing": "no fence.proxy.async by the thread that wrote stands between its write and this: the async "
+            "missing": "no fence.proxy.async by the thread that wrote is between its write and this: the async "
                        "proxy may see what was there before",
             "by the issuer": "the thread that wrote has not fenced when this is issued; a fence by another thread, "
                              "after the barrier, is too late",

@@ -293,7 +293,7 @@ class Races(Checker):
 
 
 def _held(buffer: Any, access: Any) -> Callable[[int], Any]:
-    """What stands at an offset (in shared memory: below the number of its wave)."""
+    """What is at an offset (in shared memory: below the number of its wave)."""
 
     def holds(at: int) -> Any:
         start = at & ((1 << WAVE_SHIFT) - 1)

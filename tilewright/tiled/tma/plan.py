@@ -1,10 +1,11 @@
 """How TMA copies a tile: which modes of the tensor become which TMA modes, the box, and the coordinates.
 
 Pure layout algebra over three layouts: the tensor in global memory, the tile in shared memory (without its swizzle) and
-the tiler. Walk through shared memory in the order of its addresses and ask of which mode of the tensor each step is: as
-long as every step is one unit along one mode, one instruction can copy it. These steps, merged where the tensor is
-contiguous anyway, are the *box*; what remains of the tile is copied by further instructions, and what remains of the
-tensor's modes is appended, so that coordinates reach all of it (CuTe: include/cute/atom/copy_traits_sm90_tma.hpp).
+the tiler. Step through shared memory in the order of its addresses and note the mode of the tensor along which each
+step goes: as long as every step is one unit along one mode, one instruction can copy it. These steps, merged where the
+tensor is contiguous anyway, are the *box*; what remains of the tile is copied by further instructions, and what remains
+of the tensor's modes is appended, so that coordinates reach all of it (CuTe:
+include/cute/atom/copy_traits_sm90_tma.hpp).
 """
 
 from __future__ import annotations

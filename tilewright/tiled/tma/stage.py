@@ -31,7 +31,7 @@ def stage_copy(
 ) -> None:  # fmt: skip
     """``cute.copy`` between a TMA tensor and shared memory.
 
-    A load tells the mbarrier ``tma_bar_ptr`` of its bytes; ``mcast_mask`` names the blocks of the cluster that receive
+    A load's bytes count at the mbarrier ``tma_bar_ptr``; ``mcast_mask`` names the blocks of the cluster that receive
     a multicast. A store joins the bulk group that is open. ``tma_desc_ptr`` points to a tensor map in memory to copy by
     instead of the atom's own.
     """
