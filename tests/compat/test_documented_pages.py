@@ -36,6 +36,7 @@ dsl_dynamic_layout          | a loop over a tensor                              
 dsl_dynamic_layout          | shapes with run-time numbers print                   | lang/test_printing.py::test_tuples_with_run_time_numbers_print_as_documented
 framework_integration       | packed 4-bit torch tensors show single elements      | lang/test_packed.py::test_pytorchs_pairs_are_tensors_of_single_numbers
 basic_data_types            | Int128, Uint128                                      | lang/test_arch_names.py::test_integers_of_128_bits_on_the_host
+basic_data_types            | Int128, Uint128 in kernels                           | lang/test_wide.py::test_every_operation_against_pythons_integers
 cute_arch (API)             | atomic_fmax, warp_redux_sync, nanosleep              | lang/test_arch_names.py::test_extremes_of_floats_and_reductions_of_a_warp
 runtime (API)               | masks of dynamic shapes and strides                  | lang/test_arch_names.py::test_masks_of_run_time_modes
 basic_data_types            | 4- and 6-bit floats convert                          | lang/test_packed.py::test_numbers_round_to_the_nearest_even_and_saturate

@@ -50,6 +50,10 @@ def cast(a: Expr, source: ScalarType, to: ScalarType) -> Expr:
     """``a`` converted from ``source`` to ``to``."""
     if to == BOOL:
         return infix("!=", as_float(a), literal(F32, 0.0)) if is_small(source) else infix("!=", a, literal(source, 0))
+    if source.is_float and to.width > 64:
+        return call(f"tw::wide<{to.cuda}>", as_float(a) if is_small(source) else a)
+    if source.width > 64 and to.is_float and to != F64:  # through f64, as the table has it
+        return cast(call("double", a), F64, to)
     if is_small(to):
         wide = a if source in (F32, TF32, F64) else as_float(a)
         return call(f"tw::to<{to.cuda}>", wide)
@@ -72,6 +76,8 @@ def _apply(text: str, args: Sequence[Expr]) -> Expr:
 def _integer(
     op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, operands: Sequence[Value], wraps: bool
 ) -> Expr:  # fmt: skip
+    if elem.width > 64 and op.opcode in ("min", "max"):  # CUDA C++ has no overload
+        return call(f"tw::{'least' if op.opcode == 'min' else 'greatest'}", *args)
     if elem.width < 32 and op.opcode in ("min", "max"):  # C++ would not know which overload
         args = [call("int", a) for a in args]
     if op.opcode in ("floordiv", "floormod"):
@@ -80,6 +86,7 @@ def _integer(
         result = args[0]
     else:
         wraps |= op.opcode == "neg" and elem == I32  # see tw::negate
+        wraps |= op.opcode == "abs" and elem.width > 64  # there is no abs of them
         result = _apply(found.wrapping if wraps else found.cuda.format(T=elem.cuda), args)
     compared = element_of(op.results[0].type) == BOOL
     return call(elem.cuda, result) if elem.width < 32 and not compared else result

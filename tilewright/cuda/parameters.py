@@ -11,7 +11,7 @@ from tilewright.cuda.tensormaps import encoded
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Value
 from tilewright.ir.tensormap import TENSOR_MAP
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, SUBBYTE, TF32, PtrType, ScalarType, Type, VecType
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, SUBBYTE, TF32, WIDE, PtrType, ScalarType, Type, VecType
 
 FORMATS = {
     ("bool", 1): "?", ("int", 8): "b", ("int", 16): "h", ("int", 32): "i", ("int", 64): "q", ("uint", 8): "B",
@@ -80,6 +80,8 @@ def _place(kind: Type) -> tuple[str, int]:
     """Format code and size of one parameter."""
     if isinstance(kind, PtrType):
         return "Q", 8
+    if kind in WIDE:
+        return "16s", 16
     if isinstance(kind, ScalarType):
         return FLOATS[kind] if kind.is_float else FORMATS[kind.kind, kind.width], kind.bytes
     if isinstance(kind, VecType):
@@ -96,6 +98,8 @@ def _converter(kind: Type) -> Callable[[Any], Any] | None:
         assert isinstance(kind, ScalarType)
         dtype, bits = kind.dtype, f"uint{8 * kind.bytes}"
         return lambda value: int(np.asarray(value).astype(dtype).view(bits))
+    if kind in WIDE:
+        return lambda value: (int(value) % (1 << 128)).to_bytes(16, "little")
     if isinstance(kind, VecType):
         return encoded if kind == TENSOR_MAP else bytes
     return None

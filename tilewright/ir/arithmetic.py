@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.ir.types import BOOL, F32, F64, ScalarType
+from tilewright.ir.types import BOOL, F32, F64, WIDE, ScalarType
 
 Number = int | float | bool
 Function = Callable[..., Any]
@@ -275,10 +275,23 @@ def on_lanes(opcode: str, elem: ScalarType) -> Function:
     from tilewright.ir import lanes
 
     row = action(opcode, elem)
+    if elem in WIDE:
+        return _exact_on_lanes(opcode, elem)
     module, name = row.numpy.split(".")
     place = {"np": "numpy", "lanes": lanes.__name__}.get(module, module)
     function: Function = getattr(importlib.import_module(place), name)
     return lanes.through_f32(function, elem) if elem.is_float and elem.width < row.widened else function
+
+
+def _exact_on_lanes(opcode: str, elem: ScalarType) -> Function:
+    """The operation on arrays of Python's integers, number by number; one number is an array without modes."""
+    import numpy as np
+
+    row = TABLE[opcode]
+    function = np.frompyfunc(functools.partial(evaluate, opcode, elem), row.operands, 1)
+    if row.predicate:
+        return lambda *operands: np.asarray(function(*operands)).astype(bool)[()]
+    return lambda *operands: np.asarray(function(*operands), object)
 
 
 @functools.cache

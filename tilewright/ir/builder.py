@@ -14,6 +14,7 @@ from tilewright.ir.core import Block, Constant, Location, Op, Value, Variable
 from tilewright.ir.types import (
     BOOL,
     I32,
+    WIDE,
     FragType,
     MemSpace,
     PtrType,
@@ -137,8 +138,6 @@ class Builder:
         """Convert the number(s) to ``elem``; no op if they have that type."""
         if element_of(a.type) == elem:
             return a
-        if elem.width > 64:
-            raise ConstraintError(f"{elem}: kernels have no integers of 128 bits; keep two of 64, or four of 32")
         return fold.cast(a, elem) or self.emit("cast", (a,), (with_element(a.type, elem),)).result
 
     def bitcast(self, a: Value, to: Type) -> Value:
@@ -230,6 +229,10 @@ class Builder:
 
     def call(self, atom: Any, operands: Sequence[Value], results: Sequence[Type] = (), **attrs: Any) -> list[Value]:
         """One instruction; checked by the instruction at once, so that the error names the user's line."""
+        if any(kind in WIDE for kind in (*(value.type for value in operands), *results)):
+            raise ConstraintError(
+                f"{atom} takes no numbers of 128 bits: give it the halves (x >> 64).to(Uint64) and x.to(Uint64)"
+            )
         op = self.emit("call", operands, results, {"atom": atom, **attrs})
         atom.verify(op)
         return op.results

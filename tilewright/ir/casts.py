@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.ir.types import ScalarType
+from tilewright.ir.types import I128, U128, ScalarType
 
 Function = Callable[[Any], Any]
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+WIDE = frozenset((I128, U128))
 LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0, "e2m3": 7.5, "e3m2": 28.0}
 
 
@@ -26,6 +27,8 @@ def cast(src: ScalarType, dst: ScalarType) -> Function:
     """The function that converts numbers of type ``src`` to type ``dst``."""
     if src == dst:
         return lambda a: a
+    if WIDE.intersection((src, dst)):
+        return _exact(src, dst)
     if dst.kind == "bool":
         return lambda a: a != src.dtype.type(0)
     if dst.name == "tf32":
@@ -36,6 +39,17 @@ def cast(src: ScalarType, dst: ScalarType) -> Function:
     if src.is_float and dst.is_integer:
         return _float_to_integer(src, dst)
     return _plain(dst.dtype, through=F32 if dst.name == "bf16" else None)
+
+
+def _exact(src: ScalarType, dst: ScalarType) -> Function:
+    """From or to integers of 128 bits, which are Python's, number by number."""
+    from tilewright.ir.arithmetic import convert
+
+    number = float if src.is_float else int
+    function = np.frompyfunc(lambda a: convert(src, dst, number(a)), 1, 1)
+    if dst in WIDE:
+        return lambda a: np.asarray(function(a), object)
+    return lambda a: np.asarray(function(a)).astype(dst.dtype)[()]
 
 
 def cast_to_f32(src: ScalarType) -> Function:

@@ -96,6 +96,10 @@ class VecType(Type):
     elem: ScalarType
     n: int
 
+    def __post_init__(self) -> None:
+        if self.elem.width > 64 and self.elem.is_integer:
+            _whole_bytes(self.elem)
+
     def __repr__(self) -> str:
         return f"vec<{self.elem}, {self.n}>"
 
@@ -134,7 +138,8 @@ class PtrType(Type):
 def _whole_bytes(elem: ScalarType) -> None:
     if elem.width > 64 and elem.kind in ("int", "uint"):  # complex numbers are two or three of 64 bits
         raise ConstraintError(
-            f"kernels have no numbers of {elem.width} bits ({elem}): move the bits as four Uint32, or by 128-bit copies"
+            f"numbers of {elem.width} bits ({elem}) are values and arguments only, no elements of tensors: move their bits "
+            "as two Uint64 or four Uint32"
         )
     if 1 < elem.width < 8:
         raise ConstraintError(
@@ -163,9 +168,10 @@ E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "tw::e2m1")
 E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3")
 E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2")
 SUBBYTE = (E2M1, E2M3, E3M2)
-# Wider than the machine's numbers: of the host program alone.
-I128 = ScalarType("i128", "int", 128, "object", "")
-U128 = ScalarType("u128", "uint", 128, "object", "")
+# Wider than the machine's numbers: scalars only. The simulator's lanes hold Python's integers.
+I128 = ScalarType("i128", "int", 128, "object", "tw::int128")
+U128 = ScalarType("u128", "uint", 128, "object", "tw::uint128")
+WIDE = (I128, U128)
 
 SCALARS: dict[str, ScalarType] = {
     t.name: t for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, TF32, F32, F64, E4M3, E5M2)

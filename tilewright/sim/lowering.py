@@ -26,7 +26,7 @@ from tilewright.sim.calls import blocking_call, plain_call
 from tilewright.sim.fusion import fuse
 from tilewright.sim.program import Closure, Enclosing, Label, Node, Program, stop
 from tilewright.sim.steps import STEPS
-from tilewright.sim.values import MASK, kind_of
+from tilewright.sim.values import MASK, kind_of, scalar_value
 
 _programs: weakref.WeakKeyDictionary[Function, Program] = weakref.WeakKeyDictionary()
 
@@ -195,5 +195,5 @@ class Lowering:
 
 def constant_value(constant: Constant) -> Any:
     elem = element_of(constant.type)
-    scalar = np.asarray(constant.value).astype(elem.dtype)[()]
+    scalar = scalar_value(constant.value, elem)
     return np.full(constant.type.n, scalar, elem.dtype) if isinstance(constant.type, VecType) else scalar

@@ -24,7 +24,7 @@ from tilewright.sim.program import Program
 from tilewright.sim.replay import offer
 from tilewright.sim.settings import current_options, options
 from tilewright.sim.shared import integer_ranges
-from tilewright.sim.values import Ptr
+from tilewright.sim.values import Ptr, scalar_value
 
 
 class SimKernel:
@@ -117,7 +117,7 @@ def _argument(name: str, index: int, type_: Type, arg: Any, space: AddressSpace)
         if not isinstance(arg.pointer, int):
             space.buffer(arg.pointer.low, arg.pointer.high, arg.pointer.owner)
         return arg.image()
-    return np.asarray(arg).astype(element_of(type_).dtype)[()]
+    return scalar_value(arg, element_of(type_))
 
 
 class SimMachine:

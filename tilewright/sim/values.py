@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.ir.types import FragType, PtrType, ScalarType, Type, VecType
+from tilewright.ir.types import WIDE, FragType, PtrType, ScalarType, Type, VecType
 from tilewright.sim.offsets import Offsets
 
 SCALAR, VECTOR, FRAG, PTR, MASK = range(5)
@@ -85,6 +85,13 @@ def kind_of(type_: Type) -> int:
     if isinstance(type_, FragType):
         return FRAG
     return PTR if isinstance(type_, PtrType) else SCALAR
+
+
+def scalar_value(value: Any, elem: ScalarType) -> Any:
+    """A Python number as a register that is the same for every lane. (Python's integers, which stand for those of 128
+    bits, have no NumPy scalar: an array without modes has the methods of one.)"""
+    array = np.asarray(value).astype(elem.dtype)
+    return array if elem in WIDE else array[()]
 
 
 def poison_value(elem: ScalarType) -> Any:

@@ -214,6 +214,21 @@ TW_SMALL(e3m2, 6, 2, 0x6c006c00)  // 2^12 = 2^(15 - 3)
 // Integers that wrap around, and shifts that shift everything out: C++ leaves them undefined, PTX does not.
 template <int Bytes> struct unsigned_of { using type = uint32_t; };
 template <> struct unsigned_of<8> { using type = uint64_t; };
+#ifdef __CUDACC_RTC_INT128__
+using int128 = __int128;
+using uint128 = unsigned __int128;
+template <> struct unsigned_of<16> { using type = uint128; };
+template <class T> __device__ __forceinline__ T wide(uint64_t high, uint64_t low) { return T(uint128(high) << 64 | low); }
+template <class T> __device__ __forceinline__ T wide(double x) {  // truncated; the nearest of what T holds; 0 for a NaN
+  constexpr bool is_signed = T(-1) < T(0);
+  const double limit = is_signed ? 0x1p127 : 0x1p128;
+  if (!(x < limit)) return x == x ? T(~uint128(0) >> is_signed) : T(0);
+  if (x <= (is_signed ? -limit : 0.0)) return is_signed ? T(uint128(1) << 127) : T(0);
+  return T(x);
+}
+template <class T> __device__ __forceinline__ T least(T a, T b) { return b < a ? b : a; }
+template <class T> __device__ __forceinline__ T greatest(T a, T b) { return a < b ? b : a; }
+#endif
 template <class T> using bits_of = typename unsigned_of<sizeof(T)>::type;
 template <class T> __device__ __forceinline__ T add(T a, T b) { return T(bits_of<T>(a) + bits_of<T>(b)); }
 template <class T> __device__ __forceinline__ T subtract(T a, T b) { return T(bits_of<T>(a) - bits_of<T>(b)); }

@@ -88,6 +88,8 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
             raise StagingError(
                 f"bitcast from {type(self)} ({self.width} bits) to {dtype} ({dtype.width} bits) changes the width"
             )
+        if self.width > 64:  # integers both: the conversion keeps the bits
+            return dtype(self)
         if self.is_static:
             import numpy as np
 

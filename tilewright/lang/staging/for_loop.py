@@ -95,6 +95,8 @@ def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
     """Bounds of a loop that counts upwards, and the index that the user sees as a function of the counter."""
     bounds = [span.start, span.stop, span.step]
     cls = type(_widest(bounds))
+    if cls.width > 64:
+        raise fail(f"range counts in 64 bits at most: convert the {cls.__name__} with .to(Int64) or .to(Int32)")
     if not cls.signed and any((as_python(bound) or 0) < 0 for bound in bounds):  # downwards: it must be able to say so
         cls = Int64 if cls.width > 16 else Int32
     start, stop, step = (cls(x) for x in (span.start, span.stop, span.step))

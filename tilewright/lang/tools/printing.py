@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.types import element_of
+from tilewright.ir.types import WIDE, element_of
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
 from tilewright.lang.staging.text import Text
@@ -240,6 +240,8 @@ def _spec(dtype: Any) -> str:
 def _printable(value: Any) -> Any:
     from tilewright.lang.numbers.numeric import Int32
 
+    if getattr(value, "ir_type", None) in WIDE:
+        raise ArgumentError("printf has no format for 128 bits: print (x >> 64).to(Int64) and x.to(Uint64)")
     return Int32(value) if isinstance(value, Boolean) else value
 
 
