@@ -1,8 +1,9 @@
-"""Int128 and Uint128 in kernels: arguments, arithmetic, shifts, comparisons and conversions, against Python's integers."""
+"""Int128 and Uint128 in kernels: arguments, arithmetic, comparisons and conversions, against Python's integers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,13 @@ def test_arguments_that_do_not_fit() -> None:
         run_unsigned(np.zeros(13, np.uint64), np.zeros(4), -1)
     with pytest.raises(ArgumentError, match="Int128"):
         run(np.zeros((2, len(SIGNED), 4), np.uint64), 1 << 127, 1, 1)
+
+
+def test_they_are_not_exported_to_c(tmp_path: Path) -> None:
+    executor = cute.compile(run, np.zeros((2, len(SIGNED), 4), np.uint64), 1, 1, 1)
+    with pytest.raises(ArgumentError, match="run has numbers of 128 bits in host code, for which standard C has no type"):
+        executor.export_to_c(str(tmp_path), "wide")
+    assert not list(tmp_path.iterdir())
 
 
 def test_loops_do_not_count_in_128_bits() -> None:

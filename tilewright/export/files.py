@@ -22,6 +22,7 @@ from tilewright.export.names import check_prefix
 from tilewright.export.source import launcher
 from tilewright.ir.core import Function
 from tilewright.ir.target import architecture
+from tilewright.ir.types import WIDE
 
 C_FLAGS = ("-std=c99", "-O2", "-fPIC", "-ffp-contract=off", "-c")
 MARK = "a function compiled by Tilewright"
@@ -86,6 +87,12 @@ def _check(executor: Any, folder: Path, name: str, prefix: str) -> None:
         raise ArgumentError(
             f"export_to_c: {executor.host.name} returns a number to Python; an exported function gives the code of an "
             "error only: write the number into an array in a kernel"
+        )
+    host = executor.host
+    if any(value.type in WIDE for value in (*host.params, *(r for op in host.body.walk() for r in op.results))):
+        raise ArgumentError(
+            f"export_to_c: {host.name} has numbers of 128 bits in host code, for which standard C has no type: pass two "
+            "Uint64, and put them together in the kernel"
         )
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"export_to_c: file_path={str(folder)!r} is a file, not a folder")

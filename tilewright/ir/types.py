@@ -138,8 +138,8 @@ class PtrType(Type):
 def _whole_bytes(elem: ScalarType) -> None:
     if elem.width > 64 and elem.kind in ("int", "uint"):  # complex numbers are two or three of 64 bits
         raise ConstraintError(
-            f"numbers of {elem.width} bits ({elem}) are values and arguments only, no elements of tensors: move their bits "
-            "as two Uint64 or four Uint32"
+            f"numbers of {elem.width} bits ({elem}) are values and arguments only, no elements of tensors: move "
+            "their bits as two Uint64 or four Uint32"
         )
     if 1 < elem.width < 8:
         raise ConstraintError(
