@@ -153,7 +153,7 @@ def test_arguments_that_do_not_fit() -> None:
 
 def test_they_are_not_exported_to_c(tmp_path: Path) -> None:
     executor = cute.compile(run, np.zeros((2, len(SIGNED), 4), np.uint64), 1, 1, 1)
-    with pytest.raises(ArgumentError, match="run has numbers of 128 bits in host code, for which standard C has no type"):
+    with pytest.raises(ArgumentError, match="run has numbers of 128 bits in host code, .* C has no type"):
         executor.export_to_c(str(tmp_path), "wide")
     assert not list(tmp_path.iterdir())
 

@@ -91,8 +91,8 @@ def _check(executor: Any, folder: Path, name: str, prefix: str) -> None:
     host = executor.host
     if any(value.type in WIDE for value in (*host.params, *(r for op in host.body.walk() for r in op.results))):
         raise ArgumentError(
-            f"export_to_c: {host.name} has numbers of 128 bits in host code, for which standard C has no type: pass two "
-            "Uint64, and put them together in the kernel"
+            f"export_to_c: {host.name} has numbers of 128 bits in host code, for which standard C has no type: pass "
+            "two Uint64, and put them together in the kernel"
         )
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"export_to_c: file_path={str(folder)!r} is a file, not a folder")
