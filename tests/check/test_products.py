@@ -8,9 +8,11 @@ import pytest
 
 import tilewright as cutlass
 from tests.check.async_proxies import ROW, TILE
+from tests.check.warpgroups import ends
 from tilewright import cute, sim, utils
 from tilewright.cute.nvgpu import OperandMajorMode, warpgroup
 from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import SimulationError
 from tilewright.sim.checks.collect import collecting
 from tilewright.sim.checks.pending import Pending
 from tilewright.utils import hopper_helpers
@@ -78,3 +80,13 @@ def test_a_step_along_k_that_is_written_too_late(late: bool, seed: int, monkeypa
         Late(late)(from_dlpack(np.zeros((64, 64), np.float32), assumed_align=16))
     assert report.rules == (["data-race"] if late else [])
     assert any(noted)
+
+
+def test_a_wait_of_one_warp_is_named_where_the_launch_ends_in_an_error() -> None:
+    with sim.options(check="wgmma", arch="sm_90a"), pytest.raises(SimulationError) as caught:
+        ends(bug=True, hangs=True)
+    text = str(caught.value)
+    assert "can never complete" in text and "wgmma-aligned: " in text and "warpgroup.wait_group(0)" in text, text
+    with sim.options(check="wgmma", arch="sm_90a"), pytest.raises(SimulationError) as caught:
+        ends(bug=False, hangs=True)
+    assert "wgmma-aligned" not in str(caught.value)

@@ -116,8 +116,8 @@ def one_warp_releases_what_the_threads_of_four_have_read(bug: bool) -> None:
 class Ends:
     """A last wait in which only some warps of the warpgroup take part, at the end of the kernel."""
 
-    def __init__(self, bug: bool) -> None:
-        self.bug = bug
+    def __init__(self, bug: bool, hangs: bool = False) -> None:
+        self.bug, self.hangs = bug, hangs
         self.atom = WgmmaAtom((64, 64, 16), F32, F16, F16, "SS")
 
     @cute.jit
@@ -142,11 +142,18 @@ class Ends:
         warpgroup.commit_group()
         if warp < 2 or cutlass.const_expr(not self.bug):
             warpgroup.wait_group(0)
+        if cutlass.const_expr(self.hangs):
+            warpgroup.fence()
+            cute.arch.barrier(barrier_id=1, number_of_threads=256)
         if warp < 2:
             cute.autovec_copy(acc, part.partition_C(c))
 
 
 @pair("wgmma-aligned", "warpgroup.wait_group(0)")
 def two_warps_never_wait_for_the_product(bug: bool) -> None:
+    ends(bug)
+
+
+def ends(bug: bool, hangs: bool = False) -> None:
     a = from_dlpack(np.ones((64, 16), np.float16), assumed_align=16)
-    Ends(bug)(a, from_dlpack(np.zeros((64, 64), np.float32), assumed_align=16))
+    Ends(bug, hangs)(a, from_dlpack(np.zeros((64, 64), np.float32), assumed_align=16))

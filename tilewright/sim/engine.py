@@ -133,6 +133,8 @@ class Launch:
 
     def _able(self) -> list[Group]:
         """Those that can go on."""
+        # Asked anew each time, because nobody tells a waiting group that its barrier is complete: waits are few, and a
+        # list of who wakes whom would have to be kept right through every parting and merging of groups.
         for group in self.groups:
             if group.wait is not None and group.wait.ready().all():
                 self._resume(group)
@@ -146,6 +148,8 @@ class Launch:
 
     def _next(self, keys: list[tuple[int, int]]) -> tuple[int, int]:
         """Whose turn it is of those who can go on: (wave, tag)."""
+        # Who has the turn keeps it until it blocks: each change costs a round of looking at all groups, and in long
+        # turns a missing barrier shows most (others see all or nothing of what was done before it).
         keys = [key for key in keys if key not in self.held_back] or keys
         if self.current in keys:
             return self.current

@@ -31,6 +31,7 @@ class Buffer:
 
     def __init__(self, data: np.ndarray, low: int, high: int, base: int, space: Any) -> None:
         self.bytes = data
+        # One view for each width of access, so that a vector of 16 bytes is one item of one gather, not sixteen.
         self.views = [data[: data.size & -dtype.itemsize].view(dtype) for dtype in ITEMS]
         self.low = low
         self.high = high
@@ -77,6 +78,8 @@ class Buffer:
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The items and the index of each lane among them, where what is known of the pointer's offsets proves that
         every access is inside and aligned, and no observer wants each offset; None: look at each offset."""
+        # Two facts of the root (its range, the bits that any offset has) are found once and serve all accesses through
+        # pointers that differ from it by a constant: most of a kernel's. Only the others pay for a look at each lane.
         root, add, events = pointer.root, pointer.add, group.events
         if root is None or (events is not None and events.quick is None) or (self.read_only and verb != "load"):
             return None
@@ -159,6 +162,8 @@ class Buffer:
             return off
         if self.read_only and verb != "load":
             self.refuse_writing(verb)
+        # As unsigned numbers negative offsets are the largest, so that one reduction finds both ends; that no bit below
+        # the width is set in the union of all offsets says that all are aligned.
         if group.checks and (
             int(np.maximum.reduce(off.view(U64))) > self.high - access.nbytes
             or (self.low and int(np.minimum.reduce(off)) < self.low)
@@ -258,6 +263,7 @@ class AddressSpace:
             if buffer.base + buffer.low <= address and address + reach <= buffer.base + buffer.high:
                 break
         else:
+            # Never another array's bytes, though they may be readable: on a GPU they would be somebody else's, too.
             raise Fault(
                 f"{'store' if writes else 'load'} of {byte_count(reach)} at address {address:#x}, which lie in no "
                 "array that this launch knows",

@@ -201,6 +201,8 @@ class Clocks:
 
     def step(self, warps: Array) -> None:
         """Something of these warps has been released: what they do from now on is later."""
+        # The new clock is a tick of the whole launch, not one more than the warp's last: so clocks of different warps
+        # can be compared with ``floor``, which says in one number what a barrier of all warps has ordered.
         self.layout.tick += 1
         self.last[warps] = self.now[warps]
         self.now[warps] = self.layout.tick
@@ -208,6 +210,7 @@ class Clocks:
 
     def passed(self, warps: Array) -> None:
         """All warps of some blocks have met at a barrier, and go on from there."""
+        # In a cluster the barrier of one block says nothing of what other blocks do to its memory: no floor there.
         self.step(warps)
         if self.alone:
             self.floor[warps] = self.layout.tick
@@ -231,7 +234,9 @@ class Clocks:
         """Set the columns of the warps' own agents in ``rows [warps, columns]`` to what all lanes know of them."""
         for a in range(len(self.layout.agents)):
             if self.layout.together[a]:
-                continue  # kept up to date by its waits
+                # Kept up to date by its waits. A group of wgmma is the warpgroup's, and so is its column: who has
+                # waited for it knows that the operands of all four warps have been read.
+                continue
             known = self.open[warps, a] - 1  # what is issued to the open group from now on nobody knows
             unfinished = self.unfinished[warps, a]
             if unfinished.any():
@@ -352,6 +357,7 @@ class Clocks:
 
     def wait(self, warps: Array, lanes: Array | None, agent: int, pending: int) -> None:
         """``lanes [warps, 32]`` (None: all) wait until at most ``pending`` groups are unfinished."""
+        # Groups are numbered from 1, the open one is not waited for: the newest that is over has this number.
         over = np.maximum(self.open[warps, agent] - (1 + pending), 0)
         if self.torn[agent] or lanes is not None:
             self._by_lane(agent)

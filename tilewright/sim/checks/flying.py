@@ -16,6 +16,7 @@ import numpy as np
 from tilewright.atoms.warpgroups import WARPS
 from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
+from tilewright.errors import SimulationError
 from tilewright.ir.core import Op, Value
 from tilewright.ir.types import FragType
 from tilewright.sim.checks.actors import Actor, actor, warp_of
@@ -40,40 +41,15 @@ class Flight(NamedTuple):
     writes: bool
 
 
-KEPT = 64  # instructions of a warpgroup that are kept before those that all four warps have executed are dropped
-
-
-class Together:
-    """Of one warpgroup: the fences, commits and waits that its warps (``members``) execute, each with the warp that was
-    the first. ``first``: the number of the first of ``ops``; ``torn``: its warps have executed different ones."""
-
-    def __init__(self) -> None:
-        self.ops: list[tuple[Op, Actor]] = []
-        self.first = 0
-        self.members: list[Flights] = []
-        self.torn = False
-
-    def takes(self, op: Op, flights: Flights) -> bool:
-        """A warp executes ``op``; False if another one has executed something else in its place."""
-        at = flights.aligned - self.first
-        flights.aligned += 1
-        if at < len(self.ops):
-            return self.ops[at][0] is op
-        self.ops.append((op, flights.warp))
-        if len(self.ops) > KEPT:
-            over = min(member.aligned for member in self.members) - self.first
-            del self.ops[:over]
-            self.first += over
-        return True
-
-
 class Flights:
-    """Of one warp: what is in flight, in the open group and in those that were committed (oldest first). ``aligned``:
-    how many instructions it has executed that the warps of ``together`` execute together."""
+    """Of one warp: what is in flight, in the open group and in those that were committed (oldest first). ``executed``:
+    the fences, commits and waits that it has executed, which are compared with those of the other ``members`` of its
+    warpgroup at the end: that costs less than looking at each."""
 
-    def __init__(self, warp: Actor, together: Together) -> None:
-        self.warp, self.together, self.aligned = warp, together, 0
-        together.members.append(self)
+    def __init__(self, warp: Actor, members: list[Flights]) -> None:
+        self.warp, self.members = warp, members
+        members.append(self)
+        self.executed: list[Op] = []
         self.open: dict[Value, dict[int, Flight]] = {}  # by the id of what is in flight: an op's is made once
         self.committed: list[dict[Value, dict[int, Flight]]] = []
 
@@ -117,10 +93,10 @@ class Flying(Checker):
         wave, per = group.wave, group.wave.geometry.warps
         if (wave, warp) not in self.flights:
             block, within = divmod(warp, per)
-            together = Together()
+            members: list[Flights] = []
             for k in range(within // WARPS * WARPS, min(within // WARPS * WARPS + WARPS, per)):
                 who = actor(wave.launch, wave.coords[block], k)
-                self.flights[wave, block * per + k] = Flights(who, together)
+                self.flights[wave, block * per + k] = Flights(who, members)
         return self.flights[wave, warp]
 
     def ordered(self, group: Group, op: Op) -> None:
@@ -128,29 +104,39 @@ class Flying(Checker):
         if not isinstance(atom, (WgmmaFence, WgmmaCommit, WgmmaWait)):
             return
         for _, flights in self._of(group):
-            together = flights.together
-            if not together.torn and not together.takes(op, flights):
-                self._torn(together, Party("executes", op, flights.warp), flights.aligned - 1)
+            flights.executed.append(op)
             if isinstance(atom, WgmmaCommit):
                 flights.commit()
             elif isinstance(atom, WgmmaWait):
                 flights.wait(atom.pending)
 
     def end(self, launch: Launch) -> None:
-        for together in dict.fromkeys(flights.together for flights in self.flights.values()):
-            least = min(together.members, key=lambda member: member.aligned)
-            if not together.torn and least.aligned < together.first + len(together.ops):
-                op, _ = together.ops[least.aligned - together.first]
-                self._torn(together, Party("does not execute it", op, least.warp), least.aligned)
+        self._compare(True)
 
-    def _torn(self, together: Together, other: Party, number: int) -> None:
-        """The warps of a warpgroup do not all execute the same as the ``number``-th instruction."""
-        together.torn = True  # what follows is the same mistake
-        op, who = together.ops[number - together.first]
+    def error(self, launch: Launch, error: SimulationError) -> None:
+        self._compare(False)
+
+    def _compare(self, ended: bool) -> None:
+        """Whether the warps of each warpgroup have executed the same; as far as they are, if not ``ended``."""
+        for flights in self.flights.values():
+            most = max(flights.members, key=lambda member: len(member.executed))
+            if flights is most or flights.executed == most.executed:
+                continue
+            pairs = zip(most.executed, flights.executed, strict=False)
+            at = next((k for k, (one, other) in enumerate(pairs) if one is not other), len(flights.executed))
+            if at < len(flights.executed):
+                self._torn(Party("executes", most.executed[at], most.warp),
+                           Party("executes", flights.executed[at], flights.warp))  # fmt: skip
+            elif ended:
+                self._torn(Party("executes", most.executed[at], most.warp),
+                           Party("does not execute it", most.executed[at], flights.warp))  # fmt: skip
+
+    def _torn(self, *parties: Party) -> None:
+        """Two warps of a warpgroup have not executed the same."""
         self.findings.add(
             Finding(
                 "wgmma-aligned", "the four warps of a warpgroup do not execute the same fences, commits and waits",
-                [Party("executes", op, who), other], None,
+                list(parties), None,
                 "they are .aligned (PTX ISA): all four warps execute the same ones in the same order; a wait by some "
                 "of them does not say that the operands of all have been read",
                 "move the instruction out of the branch, or branch by warpgroup (warp_idx // 4); after a wait that all "

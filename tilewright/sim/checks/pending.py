@@ -140,6 +140,9 @@ class Pending:
 
     def apart(self, reach: Reach, acting: Acting, load: bool) -> bool:
         """Whether it is plain that nothing before can race with this access."""
+        # From cheap to costly: other bytes, a barrier of the whole block between, clocks of all warps, of those warps
+        # that reach the same bytes, then lines of 16 bytes. What is not plain by the end goes to the cells; so an error
+        # here may only be to say "not apart" too often, which costs time, never to miss a race.
         low, high, blocks, floors = reach.low, reach.high, reach.blocks, acting.floors
         start, stop = -1 << 62, 1 << 62
         met, pieces = [], isinstance(reach, Pieces)
@@ -331,6 +334,7 @@ class Pending:
         blocks = 0
         for record in self.records:
             blocks |= record.blocks
+        # A launch that gets here has many accesses that nothing orders: the cells are then cheaper than the records.
         whole = Record(Reach(low, high, blocks), False, None, None, None)
         if all(record.kind == THREADS for record in self.records):
             whole.kind, whole.newest = THREADS, max(record.newest for record in self.records)
@@ -338,6 +342,7 @@ class Pending:
 
     def put(self, reach: Reach | None) -> None:
         """Put what is kept into the cells: what came no later than the last that ``reach`` meets; None: all."""
+        # In order, and those before as well: a cell keeps its last write, so an older one must not come after it.
         last = 0
         for k, record in enumerate(self.records):
             if reach is None or (record.low < reach.high and reach.low < record.high and record.blocks & reach.blocks):

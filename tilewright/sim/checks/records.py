@@ -46,6 +46,8 @@ class Record:
         self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
         self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
         self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
+        # Whole groups at one moment need the same clocks to be known as the part before them (``_now`` gives the same
+        # array as long as they are): nothing to add then.
         if acting.few or self.parts[-1][2].now is not acting.now:
             self._asked = None
             if isinstance(self.needs, list):
@@ -72,7 +74,7 @@ class Record:
         """Whether it is plain that all of it happened before what is done now."""
         if self.old(*acting.floors):
             return True
-        needs = self.needs
+        needs = self.needs  # made into one array when it is asked for first: most records never are
         if needs is None:
             return False
         if isinstance(needs, list):
@@ -116,6 +118,8 @@ class Record:
         """Whether it is plain that every lane has done this, and does it now, to bytes of its own alone."""
         if self.parts is None or not self.kind == acting.kind == THREADS or acting.landed:
             return False
+        # Lanes whose offsets differ by at least the bytes that all of these accesses span cannot meet in them; that
+        # holds only for offsets of one root, which are the same numbers in the same lanes.
         root = reach.pointer.root if isinstance(reach, Threads) and reach.off is None else None
         if root is None or not isinstance(reach, Threads) or len(self.parts) > FEW:
             return False
