@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tilewright import cuda
 from tilewright.errors import TilewrightError
-from tilewright.gemm import Major, cross_compile, gemm, kernels
+from tilewright.gemm import Major, cross_compile, gemm, kernels, stage
+from tilewright.ir.core import Function
 
 TENSOROP = ["tensorop_f16", "tensorop_bf16"]
 FP8 = ("tensorop_e4m3", "tensorop_e5m2")
@@ -23,9 +27,19 @@ def mnemonics(sass: str) -> list[str]:
     return re.findall(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", sass, re.MULTILINE)
 
 
+@functools.cache
+def compiled(name: str, arch: str) -> Any:
+    return cuda.compile(staged(name), arch)
+
+
+@functools.cache
+def staged(name: str) -> Function:
+    return stage(kernels()[name].config)
+
+
 @pytest.mark.parametrize(("name", "arch"), COMPILED)
 def test_no_spills_and_wide_accesses(name: str, arch: str) -> None:
-    artifact = kernels()[name].compile(arch)
+    artifact = compiled(name, arch)
     assert artifact.spills == 0
     assert artifact.registers <= 255
     found = mnemonics(artifact.sass)
@@ -37,7 +51,7 @@ def test_no_spills_and_wide_accesses(name: str, arch: str) -> None:
 @pytest.mark.parametrize("arch", ("sm_80", "sm_90a"))
 @pytest.mark.parametrize("name", TENSOROP)
 def test_tensor_cores_run_back_to_back(name: str, arch: str) -> None:
-    found = mnemonics(kernels()[name].compile(arch).sass)
+    found = mnemonics(compiled(name, arch).sass)
     assert "LDSM.16.M88.4" in found and "LDSM.16.MT88.4" in found
     first = next(i for i, m in enumerate(found) if m.startswith("HMMA"))
     last = max(i for i, m in enumerate(found) if m.startswith("HMMA"))
@@ -82,8 +96,8 @@ def test_no_bank_conflicts(name: str, majors: str) -> None:
     rng = np.random.default_rng(0)
     entry = kernels()[name]
     dtype = np.dtype(np.float32) if name == "tensorop_tf32" else entry.config.a.dtype.dtype
-    a, b = (rng.integers(-2, 3, (256, 256)).astype(dtype) for _ in range(2))
-    a, b = (a if majors[0] == "N" else a.T), (b if majors[1] == "N" else b.T)
+    a, b = (rng.integers(-2, 3, shape).astype(dtype) for shape in ((256, 128), (128, 256)))
+    a, b = (x if major == "N" else np.asfortranarray(x) for x, major in zip((a, b), majors, strict=True))
     c = np.ones((256, 256), entry.config.c.dtype.dtype)
     for config in filter(None, (entry.config, entry.shared, entry.large, *entry.small)):
         report = gemm(a, b, c, beta=1.0, kernel=entry.only(config), decomposition="data_parallel")
