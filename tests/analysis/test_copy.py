@@ -162,7 +162,7 @@ def test_cp_async(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> Non
     sides = gmem(layout_of(x)), smem(SMEM_16[name])
     report = analyse_copy(tiled, *sides)
     check(report, counted.run(tiled, *sides, x), counted)
-    assert report.registers == 0 and report.destination is not None and report.destination.ways >= 1
+    assert report.registers == 0
 
 
 MMA = make_tiled_mma(
@@ -210,7 +210,7 @@ def test_one_instruction_between_memories(width: int, monkeypatch: pytest.Monkey
     sides = (gmem(layout_of(x)), smem(SMEM_16["naive"]))
     report = analyse_copy(tiled, *sides)
     check(report, counted.run(tiled, *sides, x), counted)
-    assert report.registers == 16 and report.source is not None and report.source.efficiency > 0
+    assert report.registers == 16
 
 
 def test_a_tensor_of_the_host_is_a_side() -> None:

@@ -160,8 +160,10 @@ def test_a_finding_names_the_place_where_the_array_was_made() -> None:
 def test_by_default_nothing_is_marked() -> None:
     y = np.empty(64, np.float32)
     y[:] = np.frombuffer(PATTERN, np.float32)[0]
+    expected = y + 1
     with sim.options(check="all"):
         host(np.ones(64, np.float32), y)
+    np.testing.assert_array_equal(y, expected)
 
 
 @pytest.mark.parametrize("decomposition", ["data_parallel", "stream_k"])

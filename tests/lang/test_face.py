@@ -48,13 +48,11 @@ def test_published_programs_find_their_names(module) -> None:
 
 def test_import_is_light() -> None:
     program = (
-        "import sys, time; begin = time.process_time(); import tilewright, tilewright.cute; "
-        "took = time.process_time() - begin; "
-        "heavy = ('torch', 'numpy', 'cuda', 'tilewright.sim', 'tilewright.cuda'); "
-        "print(took < 0.3, [m for m in heavy if m in sys.modules])"
+        "import sys, tilewright, tilewright.cute; "
+        "print([m for m in ('torch', 'numpy', 'cuda', 'tilewright.sim', 'tilewright.cuda') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert shown.strip() == "True []"
+    assert shown.strip() == "[]"
 
 
 @pytest.fixture

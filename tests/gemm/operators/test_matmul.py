@@ -244,11 +244,14 @@ def test_a_larger_workspace_leaves_the_smaller_one_alive() -> None:
         return made[-1]
 
     first = spaces.zeros("stream", beside)(10, np.int32)
-    assert spaces.zeros("stream", beside)(7, np.int32).base is first.base or len(made) == 1
-    spaces.zeros("stream", beside)(20, np.int32)
-    assert len(made) == 2 and spaces.zeros("stream", beside)(20, np.int32).shape == (20,)
+    smaller = spaces.zeros("stream", beside)(7, np.int32)
+    assert np.shares_memory(smaller, first) and smaller.shape == (7,) and len(made) == 1
+    larger = spaces.zeros("stream", beside)(20, np.int32)
+    assert not np.shares_memory(larger, first) and larger.shape == (20,) and len(made) == 2
+    both = spaces.zeros("stream", beside)
+    assert not np.shares_memory(both(20, np.int32), both(20, np.int32)) and len(made) == 3  # the roles of one launch
     spaces.zeros("another stream", beside)(20, np.int32)
-    assert len(made) == 3
+    assert len(made) == 4
     alive = weakref.ref(made[0])
     made.clear()
     assert alive() is not None and first.shape == (10,)  # by what was given out
