@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,22 @@ def test_the_twin_is_not(pair: Pair) -> None:
     for seed in range(3):
         with sim.options(check="all", seed=seed):
             pair.run(False)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a_block_that_ends_while_its_neighbour_reads", "nothing keeps that block from ending first"),
+        ("a_neighbours_memory_before_the_neighbour_has_begun", "nothing shows that the block has begun"),
+    ],
+)
+def test_findings_name_whose_memory_it_is_and_the_thread_of_the_other_block(name: str, words: str) -> None:
+    (pair,) = (pair for pair in PAIRS if pair.name == name)
+    with sim.options(check="all", seed=0), pytest.raises(SimulationError) as caught:
+        pair.run(True)
+    text = str(caught.value)
+    found = re.search(rf"memory of block \((.), 0, 0\) .*{words}\n +access by block \((.), 0, 0\)", text)
+    assert found and {*found.groups()} == {"0", "1"}, text
 
 
 @pytest.mark.parametrize(
