@@ -65,3 +65,24 @@ def test_objects_can_be_copied_all_the_same() -> None:
     for thing in (LAYOUT, cutlass.Int32(3)):
         assert copy.copy(thing) == copy.deepcopy(thing) == thing
     assert pickle.loads(pickle.dumps(LAYOUT)) == LAYOUT
+
+
+def test_what_cuda_programmers_write_first() -> None:
+    """`threadIdx.x`, and a kernel without its decorator."""
+
+    @cute.kernel
+    def with_x(x: cute.Tensor):
+        x[cute.arch.thread_idx().x] = 1.0
+
+    def undecorated(x):
+        x[cute.arch.thread_idx()[0]] = 1.0
+
+    @cute.jit
+    def run(kernel: cutlass.Constexpr, x: cute.Tensor):
+        kernel(x).launch(grid=(1, 1, 1), block=(8, 1, 1))
+
+    x = from_dlpack(np.zeros(8, np.float32))
+    with pytest.raises(StagingError, match=r"a tuple has no \.x: x, y, z = cute\.arch\.thread_idx\(\)"):
+        run(with_x, x)
+    with pytest.raises(StagingError, match="nothing to launch: .* is not marked @cute.kernel"):
+        run(undecorated, x)

@@ -94,6 +94,9 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (Layout((2, 2), (E(0), 3)), (1, 1), "cannot be added"),
     # made of impossible parts
     (make_layout, (A, 5), "5 is not a layout; the other arguments are"),
+    (make_layout, ((4, 8), (8, 1)), r"the stride is given by its name: make_layout\(\(4,8\), stride=\(8,1\)\)"),
+    (Layout, ((4, 8), (1, 2, 3)), r"Layout: the stride \(1,2,3\) has not the profile of the shape \(4,8\)"),
+    (Layout, ((4, 8), 8), r"Layout: the stride 8 has not the profile of the shape \(4,8\)"),
     (make_layout, (4.5,), "4.5 is neither an int"),
     (make_layout, ((4, None),), "_ is neither an int"),
     (make_layout, (0,), "0 in the shape 0 is not a positive extent"),

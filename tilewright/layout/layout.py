@@ -229,6 +229,9 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
         if stride is not None:
             raise LayoutError("make_layout: a stride belongs to a shape, not to a list of layouts")
         modes = (shape, *layouts)
+        if len(modes) == 2 and all(isinstance(mode, int | tuple) for mode in modes):
+            first, second = map(format_tree, modes)
+            raise LayoutError(f"make_layout: the stride is given by its name: make_layout({first}, stride={second})")
         for mode in modes:
             if not isinstance(mode, Layout):
                 raise LayoutError(f"make_layout: {format_tree(mode)} is not a layout; the other arguments are")

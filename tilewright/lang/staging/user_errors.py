@@ -77,6 +77,10 @@ def _explained(wrong: Exception, place: Place) -> str:
             "values; write a loop where run-time values decide"
         )
     if place.innermost and isinstance(wrong, AttributeError):
+        if wrong.obj is None and wrong.name == "launch":
+            return "there is nothing to launch: the function that was called is not marked @cute.kernel"
+        if isinstance(wrong.obj, tuple) and wrong.name in ("x", "y", "z"):
+            return f"a tuple has no .{wrong.name}: x, y, z = cute.arch.thread_idx(), and so block_idx() and the others"
         if not type(wrong.obj).__module__.startswith("tilewright."):
             return ""
         return attribute_text(wrong.obj, str(wrong.name))
