@@ -79,7 +79,11 @@ def is_static(x: Any) -> bool:
 
 
 def same_tree(a: Any, b: Any) -> bool:
-    """Equality of two integer trees, leaf by leaf with :func:`same_int`."""
+    """Equality of two integer trees, leaf by leaf with :func:`same_int`.
+
+    >>> same_tree((4, (2, 8)), (4, (2, 8))), same_tree((4, 8), (4, (2, 4)))
+    (True, False)
+    """
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same_tree, a, b))
     if isinstance(a, tuple) or isinstance(b, tuple):

@@ -49,7 +49,11 @@ class PipelineUserType(Enum):
 class PipelineOp(Enum):
     """How a stage is signalled: by the threads themselves, by the bytes of TMA loads, by TMA stores that have read
     it, or when the threads' ``cp.async`` copies have landed. ``TCGen05Mma``, ``ClcLoad``: instructions of Blackwell,
-    which no pipeline here has."""
+    which no pipeline here has.
+
+    >>> PipelineOp.AsyncThread, PipelineOp.TmaLoad
+    (<PipelineOp.AsyncThread: 1>, <PipelineOp.TmaLoad: 3>)
+    """
 
     AsyncThread = 1
     TCGen05Mma = 2

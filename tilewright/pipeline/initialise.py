@@ -21,6 +21,21 @@ def pipeline_init_arrive(
     ``cluster_shape_mn``: the cluster's shape (or the layout of its blocks); None, or one block: no cluster.
     ``is_relaxed``: without ordering other memory. Work that needs no other block may be between this and
     :func:`pipeline_init_wait`. For pipelines made with ``defer_sync=True``.
+
+    >>> from tilewright import Int64, cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def meet(t):
+    ...     bar = cute.arch.alloc_smem(Int64, 1, 8)
+    ...     if t == 0:
+    ...         cute.arch.mbarrier_init(bar, 64)
+    ...     pipeline.pipeline_init_arrive()
+    ...     pipeline.pipeline_init_wait()
+    ...     cute.arch.mbarrier_arrive(bar)
+    ...     cute.arch.mbarrier_wait(bar, 0)
+    ...     return 1
+    >>> sum(per_thread(meet, 64))
+    64
     """
     mbarrier_init_fence()
     if blocks(cluster_shape_mn) > 1:
@@ -28,7 +43,27 @@ def pipeline_init_arrive(
 
 
 def pipeline_init_wait(cluster_shape_mn: Any = None, *, loc: Any = None, ip: Any = None) -> None:
-    """Wait until the mbarriers of all blocks of the cluster are initialised; without a cluster, those of the block."""
+    """Wait until the mbarriers of all blocks of the cluster are initialised; without a cluster, those of the block.
+
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def meet(t):
+    ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
+    ...     pipe = pipeline.PipelineAsync.create(
+    ...         num_stages=1, producer_group=one_warp, consumer_group=one_warp, defer_sync=True
+    ...     )
+    ...     pipeline.pipeline_init_arrive()
+    ...     pipeline.pipeline_init_wait()  # one barrier for all pipelines
+    ...     producer, consumer = pipe.make_participants()
+    ...     if t < 32:
+    ...         producer.acquire_and_advance().commit()
+    ...     else:
+    ...         consumer.wait_and_advance().release()
+    ...     return 1
+    >>> sum(per_thread(meet, 64))
+    64
+    """
     if blocks(cluster_shape_mn) > 1:
         cluster_wait()
     else:

@@ -100,7 +100,33 @@ class _Side:
 
 
 class PipelineProducer(_Side):
-    """The side that writes stages."""
+    """The side that writes stages.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, pipeline, utils
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def countdown(t):
+    ...     result = cutlass.Int32(0)
+    ...     ring = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout((32, 2)))
+    ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
+    ...     pipe = pipeline.PipelineAsync.create(num_stages=2, producer_group=one_warp, consumer_group=one_warp)
+    ...     producer, consumer = pipe.make_participants()
+    ...     if cute.arch.warp_idx() == 0:
+    ...         for i in cutlass.range(4):
+    ...             empty = producer.acquire_and_advance()  # a handle of one stage
+    ...             ring[t, empty.index] = 4 - i
+    ...             empty.commit()
+    ...         producer.tail()
+    ...     else:
+    ...         for i in cutlass.range(4):
+    ...             full = consumer.wait_and_advance()
+    ...             result = 10 * result + ring[t - 32, full.index]
+    ...             full.release()
+    ...     return result
+    >>> per_thread(countdown, 64)[32]
+    4321
+    """
 
     __slots__ = ()
     ImmutableResourceHandle = ProducerHandle
@@ -130,7 +156,31 @@ class PipelineProducer(_Side):
 
 
 class PipelineConsumer(_Side):
-    """The side that reads stages."""
+    """The side that reads stages.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, pipeline, utils
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def first(t):
+    ...     result = cutlass.Int32(0)
+    ...     word = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout(32))
+    ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
+    ...     pipe = pipeline.PipelineAsync.create(num_stages=1, producer_group=one_warp, consumer_group=one_warp)
+    ...     if t < 32:
+    ...         empty = pipe.make_producer().acquire_and_advance()
+    ...         word[t] = 7 * t
+    ...         empty.commit()
+    ...     else:
+    ...         consumer = pipe.make_consumer()
+    ...         token = consumer.try_wait()  # asks without waiting
+    ...         full = consumer.wait_and_advance(token)
+    ...         result = word[t - 32]
+    ...         full.release()
+    ...     return result
+    >>> per_thread(first, 64)[32:35]
+    [0, 7, 14]
+    """
 
     __slots__ = ()
     ImmutableResourceHandle = ConsumerHandle

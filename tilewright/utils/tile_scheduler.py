@@ -90,6 +90,23 @@ class StaticPersistentTileScheduler:
         ...
         scheduler.advance_to_next_work()
         work = scheduler.get_current_work()
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, utils
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def tiles_of_block(t):
+    ...     params = utils.PersistentTileSchedulerParams((3, 3, 1), (1, 1, 1))  # 3 x 3 tiles, no clusters
+    ...     scheduler = utils.StaticPersistentTileScheduler.create(params, (0, 0, cute.arch.block_idx()[0]), (1, 1, 4))
+    ...     work = scheduler.initial_work_tile_info()
+    ...     count = cutlass.Int32(0)
+    ...     while work.is_valid_tile:
+    ...         count += 1
+    ...         scheduler.advance_to_next_work()
+    ...         work = scheduler.get_current_work()
+    ...     return count
+    >>> per_thread(tiles_of_block, 1, blocks=4)
+    [3, 2, 2, 2]
     """
 
     __slots__ = ("_executed", "_linear", "cta_id_in_cluster", "num_persistent_clusters", "params")

@@ -50,7 +50,18 @@ class OperandSource(Enum):
 
 
 class Field(Enum):
-    """What of a wgmma atom may change at run time: whether it accumulates or overwrites."""
+    """What of a wgmma atom may change at run time: whether it accumulates or overwrites.
+
+    >>> from tilewright import Float16, Float32
+    >>> from tilewright.cute.nvgpu import OperandMajorMode, warpgroup
+    >>> from tilewright.utils import hopper_helpers
+    >>> mma = hopper_helpers.make_trivial_tiled_mma(
+    ...     Float16, Float16, OperandMajorMode.K, OperandMajorMode.K, Float32, (1, 1, 1), tiler_mn=(64, 128)
+    ... )
+    >>> mma.set(warpgroup.Field.ACCUMULATE, False)  # the next cute.gemm overwrites the accumulators
+    >>> mma.get(warpgroup.Field.ACCUMULATE)
+    False
+    """
 
     ACCUMULATE = "accum_c"
 
