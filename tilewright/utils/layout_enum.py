@@ -7,6 +7,8 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 
+__all__ = ["LayoutEnum"]
+
 
 class LayoutEnum(Enum):
     """``ROW_MAJOR``: the second mode has stride 1; ``COL_MAJOR``: the first has.
