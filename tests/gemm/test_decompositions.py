@@ -49,24 +49,25 @@ def test_the_golden_lines_see_every_constant(
     assert wrong_lines()
 
 
-@settings(max_examples=60)
-@given(st.integers(1, 900), st.integers(1, 900), st.sampled_from([1, 2, 4, 8]))
-def test_the_identity_swizzle_makes_every_tile_once(m: int, n: int, width: int) -> None:
+def tiles_in_order(m: int, n: int, width: int) -> tuple[int, int, list[tuple[int, int]]]:
+    """The tiles along M and N, and those of the swizzle's blocks in order, without the blocks that find no tile."""
     swizzle = GemmIdentityThreadblockSwizzle.of((m, n, 64), (64, 32, 32), n=width)
     tiles_m, tiles_n, _ = swizzle.tiled_shape
     found = [swizzle.get_tile_offset(x, y) for y in range(swizzle.grid[1]) for x in range(swizzle.grid[0])]
-    inside = [(m, n) for m, n in found if m < tiles_m and n < tiles_n]
+    return tiles_m, tiles_n, [(m, n) for m, n in found if m < tiles_m and n < tiles_n]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 900), st.integers(1, 900), st.sampled_from([1, 2, 4, 8]))
+def test_the_identity_swizzle_makes_every_tile_once(m: int, n: int, width: int) -> None:
+    tiles_m, tiles_n, inside = tiles_in_order(m, n, width)
     assert sorted(inside) == [(m, n) for m in range(tiles_m) for n in range(tiles_n)]
 
 
 @settings(max_examples=60)
 @given(st.integers(1, 900), st.integers(1, 900), st.sampled_from([1, 2, 4, 8]))
 def test_the_raster_is_the_swizzles_order(m: int, n: int, width: int) -> None:
-    """Without the blocks that find no tile."""
-    swizzle = GemmIdentityThreadblockSwizzle.of((m, n, 64), (64, 32, 32), n=width)
-    tiles_m, tiles_n, _ = swizzle.tiled_shape
-    found = [swizzle.get_tile_offset(x, y) for y in range(swizzle.grid[1]) for x in range(swizzle.grid[0])]
-    inside = [(m, n) for m, n in found if m < tiles_m and n < tiles_n]
+    tiles_m, tiles_n, inside = tiles_in_order(m, n, width)
     assert [IdentityRaster(width).tile(i, tiles_m, tiles_n) for i in range(tiles_m * tiles_n)] == inside
 
 

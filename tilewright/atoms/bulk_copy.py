@@ -250,8 +250,7 @@ def _check_side(what: str, role: str, value: Value, spaces: tuple[MemSpace, ...]
     if kind.align % ALIGNMENT:
         raise ConstraintError(
             f"{what}: the {role} must be 16-byte aligned, but its address is only known to be a multiple of "
-            f"{kind.align} "
-            f"bytes: state it (assumed_align=16, byte_alignment=16, cute.assume of the strides){where}"
+            f"{kind.align} bytes: state it (assumed_align=16, byte_alignment=16, cute.assume of the strides){where}"
         )
 
 

@@ -211,8 +211,7 @@ def _check_memory(
     if kind.align % align:
         raise ConstraintError(
             f"{what}: a tensor map in memory is 128 bytes aligned to {align}; the pointer is only known to be a "
-            "multiple "
-            f"of {kind.align}: allocate it with byte_alignment=128, or state assumed_align=128{_at(op)}"
+            f"multiple of {kind.align}: allocate it with byte_alignment=128, or state assumed_align=128{_at(op)}"
         )
 
 
