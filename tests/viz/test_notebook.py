@@ -85,6 +85,8 @@ def test_results_show_themselves_as_print_does() -> None:
     compiled = cute.compile(run, x)
     with sim.trace() as trace:
         compiled(x)
+    with sim.profile() as profile:
+        compiled(x)
     report = gemm.gemm(np.ones((16, 16), np.float16), np.ones((16, 16), np.float16))
     column = bank_conflicts(Layout((8, 64), (64, 1)), Layout((8, 8), (1, 8)), 16, 8)
     for shown, words in [
@@ -93,6 +95,7 @@ def test_results_show_themselves_as_print_does() -> None:
         (report, ["16 x 16 product by", "decomposition", "data_parallel"]),
         (occupancy(128, 64, 1024, "sm_90"), ["warps"]),
         (column, ["wavefronts"]),
+        (profile, ["1 launch in", "add", "instructions", "bank conflicts"]),
         (Report(), ["the checks found nothing"]),
     ]:
         html = shown._repr_html_()
@@ -104,7 +107,7 @@ def test_results_show_themselves_as_print_does() -> None:
             assert all(word in str(shown) for word in words) and len(repr(shown)) < 100_000
     drawn = ElementTree.fromstring(trace._repr_svg_() or "")
     assert "add" in drawn.get("aria-label", "") and "cycles of the model" in str(trace) and "\n" not in repr(trace)
-    assert read_svg(x._repr_svg_() or "").panels[0].words()[0, 31] == ["1"]
+    assert read_svg(x._repr_svg_() or "").panels[0].words()[0, 31] == ["2"]
 
 
 def test_a_stand_in_tensor_has_no_picture() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.viz.reading import read_svg
-from tilewright import Float16, Float32, cute, cute_viz
+from tilewright import Float16, Float32, cute, cute_viz, viz
 from tilewright.cute_viz import (
     display_layout,
     render_layout_svg,
@@ -17,6 +19,7 @@ from tilewright.cute_viz import (
     render_tv_layout_svg,
 )
 from tilewright.errors import ArgumentError
+from tilewright.layout import Layout, SymbolicInt
 
 
 @pytest.fixture(autouse=True)
@@ -118,12 +121,12 @@ def test_copies_by_their_layouts_or_tensors() -> None:
 
 
 def test_mmas_by_both_names_and_from_layouts() -> None:
-    mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
-    cute_viz.render_mma_layout_svg(mma, (16, 8, 16), "one.svg")
-    cute_viz.render_tiled_mma_svg(mma, (16, 8, 16), "two.svg")
+    tiled = mma()
+    cute_viz.render_mma_layout_svg(tiled, (16, 8, 16), "one.svg")
+    cute_viz.render_tiled_mma_svg(tiled, (16, 8, 16), "two.svg")
     assert Path("one.svg").read_text() == Path("two.svg").read_text()
-    assert cute_viz.display_mma_layout(mma, (16, 8, 16)) == cute_viz.display_tiled_mma(mma, (16, 8, 16))
-    cute_viz.render_mma_from_layouts(mma.tv_layout_C, mma.tv_layout_A, mma.tv_layout_B, (16, 8, 16), "three.svg")
+    assert cute_viz.display_mma_layout(tiled, (16, 8, 16)) == cute_viz.display_tiled_mma(tiled, (16, 8, 16))
+    cute_viz.render_mma_from_layouts(tiled.tv_layout_C, tiled.tv_layout_A, tiled.tv_layout_B, (16, 8, 16), "three.svg")
     one, three = (read_svg(Path(name).read_text()).panels for name in ("one.svg", "three.svg"))
     assert [panel.words() for panel in one] == [panel.words() for panel in three]
 
@@ -143,3 +146,48 @@ def test_programs_that_import_cute_viz_find_it_here() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
     assert done.stdout.splitlines()[0] == "True (2,2):(1,2)"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: cute_viz.render_layout_svg(cute.make_layout(4), "x.gif"), "must end in one of .svg, .png"),
+        (lambda: cute_viz.render_layout_svg(cute.make_layout(4), 5), "5: it is not the path of a file"),
+        (lambda: cute_viz.render_layout_svg(Layout(()), "x.svg"), "it has no modes"),
+        (lambda: cute_viz.render_layout_svg("4:1", "x.svg"), "'4:1': it is not a layout"),
+        (lambda: cute_viz.render_layout_svg(Layout((4, SymbolicInt("n"))), "x.svg"), "it has run-time integers"),
+        (lambda: cute_viz.render_tv_layout_svg(Layout((2, 2)), (0, 2), "x.svg"), "its extents must be positive"),
+        (lambda: cute_viz.render_tv_layout_svg(Layout((2, 2)), "ab", "x.svg"), "its extents must be known"),
+        (lambda: cute_viz.render_tv_layout_svg(Layout(4), (2, 2), "x.svg"), "must have the modes"),
+        (lambda: cute_viz.render_tv_layout_svg(Layout((1 << 12, 1 << 12)), (4096, 4096), "x.svg"), "are too many"),
+        (lambda: cute_viz.render_tiled_mma_svg(mma(), (16, 8), "x.svg"), r"must have the modes \(M, N, K\)"),
+        (lambda: cute_viz.render_tiled_copy_svg(mma(), (16, 8), "x.svg"), "object of type TiledMma here: it has no"),
+        (lambda: cute_viz.display_tiled_mma(Layout(4)), "object of type Layout here: it has no"),
+        (lambda: cute_viz.tidfrg_S(mma(), (16, 8)), "TiledMma is not a tiled copy"),
+        (lambda: cute_viz.display_svg("missing.svg"), "cannot read missing.svg"),
+        (lambda: cute_viz.display_svg(None), "it is not the path of an SVG file"),
+        (lambda: viz.raster_figure("along_m", (2.5, 4)), "all must be integers"),
+        (lambda: viz.raster_figure("along_m", (4,)), "their numbers along M and N are needed"),
+        (lambda: viz.raster_figure("along_m", (1024, 1024)), "is too large"),
+        (lambda: viz.raster_figure("along_m", (4, 4), concurrent=0), "0 blocks cannot run together"),
+        (lambda: viz.retile_figure(Layout(4), mma()), "object of type Layout is not a tiled copy"),
+        (lambda: viz.bank_figure(Layout((8, 8)), 0), "0 bits have no banks"),
+        (lambda: viz.timeline(3), "has no timeline"),
+    ],
+)  # fmt: skip
+def test_mistakes_end_in_one_error(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        call()
+    assert not list(Path().iterdir())
+
+
+def test_a_tile_repeated_over_a_large_one_is_evaluated_where_it_is_drawn() -> None:
+    figure = cute_viz.display_tiled_mma(mma(), (1 << 14, 1 << 14, 16))
+    assert figure.all_notes()[0].startswith("left out")
+    (c,) = [panel for panel in figure.panels if panel.title.startswith("C")]
+    last = max(c.cells, key=lambda cell: (cell.row, cell.column))
+    assert (last.row, last.column) == ((1 << 14) - 1, (1 << 14) - 1) and last.lines == ("T31", "V3")
+
+
+def mma() -> Any:
+    return cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tilewright.reports import Report, Row
+
 if TYPE_CHECKING:
     from tilewright.ir.core import Function
+
+MOST_ROWS = 12  # of mnemonics in the report of a profile
 
 
 class DevicePointer(NamedTuple):
@@ -84,14 +89,43 @@ class LoadedKernel(Protocol):
 
 
 @dataclass
-class RunProfile:
+class RunProfile(Report):
     """What a machine saw while it ran kernels: launches, kernel time in seconds, instructions per warp by mnemonic and
-    extra shared-memory wavefronts (both None where the machine cannot count them)."""
+    extra shared-memory wavefronts (both None where the machine cannot count them).
+
+    >>> once = LaunchConfig((2, 1, 1), (32, 1, 1))
+    >>> print(RunProfile([("add", once), ("add", once)], 0.5e-3, {"ld.global": 8, "add": 4}, 0))
+    2 launches in 0.5 ms
+      add              grid (2, 1, 1), block (32, 1, 1), 2 times
+      instructions     12, of warps
+        ld.global      8
+        add            4
+      bank conflicts   0 extra wavefronts of shared memory
+    """
 
     launches: list[tuple[str, LaunchConfig]] = field(default_factory=list)
     seconds: float = 0.0
     instructions: dict[str, int] | None = None
     bank_conflicts: int | None = None
+
+    def heading(self) -> str:
+        count = len(self.launches)
+        return f"{count} launch{'es' * (count != 1)} in {self.seconds * 1e3:.3g} ms"
+
+    def rows(self) -> list[Row]:
+        found = []
+        for (name, config), times in Counter(self.launches).items():
+            where = f"grid {config.grid}, block {config.block}"
+            found.append((name, where + (f", {times} times" if times > 1 else "")))
+        if self.instructions is not None:
+            found.append(("instructions", f"{sum(self.instructions.values()):,}, of warps"))
+            most = sorted(self.instructions.items(), key=lambda item: -item[1])
+            found += [(f"  {name}", f"{count:,}") for name, count in most[:MOST_ROWS]]
+            if most[MOST_ROWS:]:
+                found.append(("  others", f"{sum(count for _, count in most[MOST_ROWS:]):,}"))
+        if self.bank_conflicts is not None:
+            found.append(("bank conflicts", f"{self.bank_conflicts:,} extra wavefronts of shared memory"))
+        return found
 
 
 class Machine(Protocol):

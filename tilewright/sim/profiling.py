@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig, RunProfile
 from tilewright.layout.banks import lanes_together, request_wavefronts
+from tilewright.reports import Row
 from tilewright.sim.events import Observer, observing
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import RANK_SHIFT
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 WITHIN = (1 << RANK_SHIFT) - 1
+MOST_LINES = 5  # of bank conflicts in a report
 KEPT = 512  # access patterns whose wavefronts are remembered
 SMALL = 8192  # bytes of a pattern that is remembered from launch to launch
 _counted: dict[tuple[int, bytes], tuple[int, int]] = {}
@@ -64,6 +66,16 @@ class SimProfile(RunProfile):
 
     kernels: list[KernelProfile] = field(default_factory=list)
     progress: Callable[[float], None] | None = None
+
+    def rows(self) -> list[Row]:
+        lines: Counter[tuple[str, Location | None]] = Counter()
+        for kernel in self.kernels:
+            lines.update(kernel.conflicts_by_line())
+        return [
+            *super().rows(),
+            *((f"  {verb}", f"{extra:,} at {f'{loc.file}:{loc.line}' if loc else 'an unknown line'}")
+              for (verb, loc), extra in lines.most_common(MOST_LINES)),
+        ]  # fmt: skip
 
     def add(self, kernel: KernelProfile) -> None:
         self.launches.append((kernel.name, kernel.config))

@@ -34,6 +34,8 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
     1
     """
     require_static(layout)
+    if not hasattr(element_bits, "__index__") or element_bits < 1:
+        raise ArgumentError(f"elements of {element_bits!r} bits have no banks: a positive integer is needed")
     notes: tuple[str, ...] = ()
     versions = [("", layout)]
     if isinstance(layout, ComposedLayout):

@@ -35,9 +35,12 @@ def extents_of_tile(tile: Any) -> tuple[int, ...]:
     """The extent of each mode of a tile given as a shape, or as a tiler whose modes are ints, shapes or layouts."""
     modes = tile if isinstance(tile, tuple) else (tile,)
     shapes = [mode.shape if isinstance(mode, Layout) else mode for mode in modes]
-    if not all(is_static(shape) and shape is not None for shape in shapes):
+    if not all(is_static(shape) and _of_integers(shape) for shape in shapes):
         raise ArgumentError(f"cannot draw the tile {tile}: its extents must be known")
-    return tuple(int(product(shape)) for shape in shapes)
+    extents = tuple(int(product(shape)) for shape in shapes)
+    if min(extents, default=1) < 1:
+        raise ArgumentError(f"cannot draw the tile {tile}: its extents must be positive")
+    return extents
 
 
 def axis(mode_shape: Any) -> Axis:
@@ -51,6 +54,8 @@ def axis(mode_shape: Any) -> Axis:
         return Axis()
     if len(mode_shape) == 1:
         return axis(mode_shape[0])
+    if mode_shape[0] == 1:
+        return axis(mode_shape[1:])
     inside, extent = int(product(mode_shape[0])), int(product(mode_shape))
     rest = mode_shape[1:] if len(mode_shape) > 2 else mode_shape[1]
     groups = tuple(
@@ -69,6 +74,10 @@ def breaks(mode_shape: Any) -> tuple[int, ...]:
         return breaks(mode_shape[0]) if isinstance(mode_shape, tuple) else ()
     step = int(product(mode_shape[0]))
     return tuple(range(step, int(product(mode_shape)), step)) if step > 1 else ()
+
+
+def _of_integers(shape: Any) -> bool:
+    return all(map(_of_integers, shape)) if isinstance(shape, tuple) else hasattr(shape, "__index__")
 
 
 def _unchanged(offset: Any) -> Any:

@@ -173,6 +173,8 @@ def _swizzle_meaning(swizzle: Swizzle) -> str:
 
 def grid_shape(layout: AnyLayout) -> tuple[Any, Any]:
     """The shapes of what goes down and what goes across: modes 0 and 1, or one row for a layout of rank 1."""
+    if layout.shape == ():
+        raise ArgumentError(f"cannot draw {layout}: it has no modes")
     if len(layout) > 1:
         return layout.shape[0], layout.shape[1]
     return 1, layout.shape[0] if isinstance(layout.shape, tuple) else layout.shape

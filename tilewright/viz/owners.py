@@ -56,6 +56,8 @@ class Owners:
                 f"cannot draw {tv_layout} as a thread-value layout: it must have the modes (thread, value)"
             )
         threads, values = (int(product(mode)) for mode in tv_layout.shape)
+        if threads * values > MOST_PAIRS:
+            raise ArgumentError(f"cannot draw {tv_layout}: {threads} x {values} threads and values are too many")
         of_atom = None if atom is None else (int(product(atom.shape[0])), int(product(atom.shape[1])))
         owners = cls(extents, threads, values, atom=of_atom)
         rows, columns = extents
@@ -76,11 +78,12 @@ class Owners:
         return replace(self, extents=self.extents[::-1], at=swapped, period=period)
 
     def repeated(self, extents: Where) -> Owners:
-        """The tile laid over a larger one again and again."""
+        """The tile laid over a larger one again and again, where that is drawn."""
         if extents == self.extents:
             return self
         rows, columns = self.extents
-        places = ((i, j) for i in range(extents[0]) for j in range(extents[1]))
+        down, across = cut(*extents)
+        places = ((i, j) for i in down for j in across)
         at = {(i, j): self.at[i % rows, j % columns] for i, j in places if (i % rows, j % columns) in self.at}
         return replace(self, extents=extents, at=at, period=self.extents)
 
@@ -88,8 +91,8 @@ class Owners:
         """The elements of one thread; all for None."""
         if thread is None:
             return self
-        if not 0 <= thread < self.threads:
-            raise ArgumentError(f"cannot draw thread {thread}: there are {self.threads}")
+        if not hasattr(thread, "__index__") or not 0 <= thread < self.threads:
+            raise ArgumentError(f"cannot draw thread {thread!r}: there are {self.threads}")
         own = {place: [pair for pair in who if pair[0] == thread] for place, who in self.at.items()}
         return replace(self, at={place: who for place, who in own.items() if who})
 
@@ -181,6 +184,7 @@ def _of_coordinates(tensor: Any) -> Any:
 
 
 WARPGROUP = 128
+MOST_PAIRS = 1 << 23  # of a thread and a value: every one is looked at, which takes a minute for so many
 LINES_OF = {"atom": "grey line", "warp": "black line"}
 
 

@@ -78,7 +78,10 @@ class Picture:
         Raises:
             ArgumentError: another suffix, a path that cannot be written, PNG without Pillow, or too much for TeX.
         """
-        target = Path(path)
+        try:
+            target = Path(path)
+        except TypeError as error:
+            raise ArgumentError(f"cannot draw into {path!r}: it is not the path of a file") from error
         writers: dict[str, Callable[[], bytes]] = {
             ".svg": lambda: self.svg().encode(),
             ".png": self.png,
@@ -86,9 +89,9 @@ class Picture:
             ".tex": lambda: self.tex().encode(),
             ".txt": lambda: (self.text() + "\n").encode(),
         }
-        if target.suffix not in writers:
+        if target.suffix.lower() not in writers:
             raise ArgumentError(f"cannot draw into {target}: the name must end in one of {', '.join(writers)}")
-        data = writers[target.suffix]()
+        data = writers[target.suffix.lower()]()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)

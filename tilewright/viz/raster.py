@@ -13,6 +13,7 @@ from tilewright.viz.figure import Cell, Figure, Panel
 from tilewright.viz.windows import cut
 
 Tile = tuple[int, int]
+MOST_TILES = 1 << 18
 ORDERS = ("along_m", "along_n", "grouped_m", "grouped_n", "hilbert")
 
 
@@ -32,9 +33,15 @@ def raster_order(order: str, tiles: Tile, group: int = 8) -> list[Tile]:
     >>> raster_order("grouped_n", (2, 4), group=2)
     [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 3), (1, 2), (1, 3)]
     """
+    if not isinstance(tiles, tuple | list) or len(tiles) != 2:
+        raise ArgumentError(f"no raster of {tiles!r} tiles: their numbers along M and N are needed")
     rows, columns = tiles
+    if not all(hasattr(number, "__index__") for number in (rows, columns, group)):
+        raise ArgumentError(f"no raster of {rows!r} x {columns!r} tiles in groups of {group!r}: all must be integers")
     if min(rows, columns, group) < 1:
         raise ArgumentError(f"no raster of {rows} x {columns} tiles in groups of {group}: all must be positive")
+    if rows * columns > MOST_TILES:
+        raise ArgumentError(f"a raster of {rows} x {columns} tiles is too large: it can have {MOST_TILES}")
     raster = _raster(order, tiles, group)
     return [raster.tile(index, rows, columns) for index in range(rows * columns)]
 
@@ -62,7 +69,7 @@ def l2_reuse(order: Sequence[Tile], concurrent: int) -> Reuse:
     >>> l2_reuse(raster_order("along_n", (4, 4)), concurrent=4), l2_reuse(raster_order("hilbert", (4, 4)), concurrent=4)
     (Reuse(asked=32, fetched=20), Reuse(asked=32, fetched=16))
     """
-    if concurrent < 1:
+    if not hasattr(concurrent, "__index__") or concurrent < 1:
         raise ArgumentError(f"{concurrent} blocks cannot run together")
     fetched = 0
     for start in range(0, len(order), concurrent):
@@ -85,6 +92,7 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
     L2: in the order along_n they would use it 1.60 times
     """
     sequence = raster_order(order, tiles, group)
+    reuse, plain = l2_reuse(sequence, concurrent), l2_reuse(raster_order("along_n", tiles), concurrent)
     rows, columns = cut(*tiles)
     drawn = frozenset(rows), frozenset(columns)
     waves = -(-len(sequence) // concurrent)
@@ -95,7 +103,6 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
             remark = f"tile ({m},{n}): block {number}, wave {wave}"
             cells.append(Cell(m, n, (str(number),), distinct(wave), remark))
     legend = numbers("wave ", waves)
-    reuse, plain = l2_reuse(sequence, concurrent), l2_reuse(raster_order("along_n", tiles), concurrent)
     figures = (
         f"L2: {concurrent} blocks at a time use each fetched panel {reuse.factor:.2f} times "
         f"({reuse.asked} asked for, {reuse.fetched} fetched)",

@@ -174,17 +174,7 @@ def render_tiled_mma_svg(
 
 
 def render_mma_layout_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath) -> None:
-    """Draw A, B and C of a tiled MMA: :func:`render_tiled_mma_svg` by its other name.
-
-    >>> from tilewright.atoms.names import mma_by_name
-    >>> from tilewright.tiled import make_tiled_mma
-    >>> mma = make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     render_mma_layout_svg(mma, (16, 8, 8), f"{folder}/mma.svg")
-    ...     Path(f"{folder}/mma.svg").read_text()[:4]
-    '<svg'
-    """
+    """Draw A, B and C of a tiled MMA: :func:`render_tiled_mma_svg` by its other name, with the example there."""
     render_tiled_mma_svg(tiled_mma, tile_mnk, output_file)
 
 
@@ -244,31 +234,25 @@ def tidfrg_S(tiled_copy: Any, tile_mn: Any) -> Any:
     >>> tidfrg_S(make_tiled_copy_tv(atom, Layout((2, 2)), Layout((1, 2))), (2, 4))[3, 1]
     (1, 3)
     """
-    return _coordinates(tiled_copy.layout_src_tv_tiled, tiled_copy, tile_mn)
+    return _coordinates("layout_src_tv_tiled", tiled_copy, tile_mn)
 
 
 def tidfrg_D(tiled_copy: Any, tile_mn: Any) -> Any:
-    """The destination's thread-value layout of a tiled copy, as a tensor: (thread, value) to the coordinate (m, n).
-
-    >>> from tilewright.atoms.names import copy_by_name
-    >>> from tilewright.ir.types import F32
-    >>> from tilewright.tiled import make_copy_atom, make_tiled_copy_tv
-    >>> atom = make_copy_atom(copy_by_name("UniversalCopy<uint32_t>"), F32)
-    >>> tidfrg_D(make_tiled_copy_tv(atom, Layout((2, 2)), Layout((1, 2))), (2, 4))[3, 1]
-    (1, 3)
-    """
-    return _coordinates(tiled_copy.layout_dst_tv_tiled, tiled_copy, tile_mn)
+    """The destination's thread-value layout of a tiled copy, as a tensor: see :func:`tidfrg_S`."""
+    return _coordinates("layout_dst_tv_tiled", tiled_copy, tile_mn)
 
 
-def _coordinates(tv_layout: Layout, tiled_copy: Any, tile_mn: Any) -> Any:
+def _coordinates(name: str, tiled_copy: Any, tile_mn: Any) -> Any:
     from tilewright.lang.tensors.algebra import make_identity_tensor
     from tilewright.lang.tensors.layout_functions import composition
     from tilewright.viz.grids import extents_of_tile
 
+    if not hasattr(tiled_copy, name):
+        raise ArgumentError(f"an object of type {type(tiled_copy).__name__} is not a tiled copy: it has no {name}")
     extents, own = extents_of_tile(tile_mn), extents_of_tile(tiled_copy.tiler_mn)
     if extents != own:  # the layout numbers the elements of its own tile
         raise ArgumentError(f"the tile {extents} is not that of the tiled copy, {own}")
-    return composition(make_identity_tensor(extents), tv_layout)
+    return composition(make_identity_tensor(extents), getattr(tiled_copy, name))
 
 
 class SvgText(str):
@@ -284,6 +268,8 @@ def display_svg(file_path: FilePath) -> SvgText:
         return SvgText(Path(file_path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ArgumentError(f"cannot read {file_path}: {error.strerror or error}") from error
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"cannot show {file_path!r}: it is not the path of an SVG file") from error
 
 
 def display_layout(layout: AnyLayout, flatten_hierarchical: bool = True, *, color_by: ColorBy = "offset") -> Figure:

@@ -42,7 +42,10 @@ def retile_figure(
     """
     if operand not in SIDES:
         raise ArgumentError(f"an MMA has the operands A, B and C, not {operand!r}")
-    if not 0 <= thread < tiled_mma.size:
+    for thing, what, needed in ((tiled_copy, "tiled copy", "retile"), (tiled_mma, "tiled MMA", "get_tile_size")):
+        if not hasattr(thing, needed):
+            raise ArgumentError(f"retile_figure: an object of type {type(thing).__name__} is not a {what}")
+    if not hasattr(thread, "__index__") or not 0 <= thread < tiled_mma.size:
         raise ArgumentError(f"there is no thread {thread} among the {tiled_mma.size} of the MMA")
     *modes, side = SIDES[operand]
     extents = tuple(int(tiled_mma.get_tile_size(mode)) for mode in modes)

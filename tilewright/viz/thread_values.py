@@ -239,7 +239,7 @@ def _attributes(thing: Any, *choices: tuple[str, ...]) -> tuple[Any, ...]:
     for names in choices:
         if all(hasattr(thing, name) for name in names):
             return tuple(getattr(thing, name) for name in names)
-    raise ArgumentError(f"cannot draw {thing!r}: it has no {', '.join(choices[0])}")
+    raise ArgumentError(f"cannot draw an object of type {type(thing).__name__} here: it has no {', '.join(choices[0])}")
 
 
 def _name(atom: Any) -> str:

@@ -150,6 +150,8 @@ def timeline(
     >>> viz.timeline(trace).rows
     ('warps 0-1',)
     """
+    if not isinstance(trace, Trace):
+        raise ArgumentError(f"an object of type {type(trace).__name__} has no timeline: sim.trace() gives a trace")
     if not 0 <= launch < len(trace.launches):
         raise ArgumentError(f"the trace has {len(trace.launches)} launches, and no launch {launch}")
     launched = trace.launches[launch]
