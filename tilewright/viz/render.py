@@ -174,7 +174,16 @@ def render_tiled_mma_svg(
 
 
 def render_mma_layout_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath) -> None:
-    """Draw A, B and C of a tiled MMA: :func:`render_tiled_mma_svg` by its other name, with the example there."""
+    """Draw A, B and C of a tiled MMA: :func:`render_tiled_mma_svg` by its other name.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from tilewright import Float16, Float32, cute
+    >>> op = cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16))
+    >>> with TemporaryDirectory() as folder:
+    ...     render_mma_layout_svg(cute.make_tiled_mma(op), (16, 8, 16), f"{folder}/mma.txt")
+    ...     Path(f"{folder}/mma.txt").read_text().splitlines()[0]
+    'tiled MMA of SM80_16x8x16_F32F16F16F32_TN: 16 x 8 x 16 on 16 x 8 x 16'
+    """
     render_tiled_mma_svg(tiled_mma, tile_mnk, output_file)
 
 
@@ -238,7 +247,17 @@ def tidfrg_S(tiled_copy: Any, tile_mn: Any) -> Any:
 
 
 def tidfrg_D(tiled_copy: Any, tile_mn: Any) -> Any:
-    """The destination's thread-value layout of a tiled copy, as a tensor: see :func:`tidfrg_S`."""
+    """The destination's thread-value layout of a tiled copy, as a tensor: (thread, value) to the coordinate (m, n).
+
+    A thread that reads a row for ``ldmatrix`` is given elements of other rows:
+
+    >>> from tilewright import Float16, Float32, cute
+    >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
+    >>> load = cute.make_copy_atom(cute.nvgpu.warp.LdMatrix8x8x16bOp(num_matrices=4), Float16)
+    >>> copy = cute.make_tiled_copy_A(load, mma)
+    >>> tidfrg_S(copy, (16, 16))[1, 0], tidfrg_D(copy, (16, 16))[1, 0]
+    ((1, 0), (0, 2))
+    """
     return _coordinates("layout_dst_tv_tiled", tiled_copy, tile_mn)
 
 
