@@ -18,8 +18,8 @@ from tilewright.viz.windows import cut
 Pairs = list[tuple[int, int]]  # of thread and value
 Where = tuple[int, int]
 SEVERAL = (
-    "+n: n more threads or values stand for the same element, which has the colour of the first; "
-    "all are named when the pointer is over it"
+    "+n: n more threads or values hold the same element, which has the colour of the first; "
+    "the pointer over it names all"
 )
 
 
