@@ -144,6 +144,9 @@ def slots(form: str, bug: bool) -> None:
                         goal = k + 1 - less
                         while seen < goal:
                             seen = cute.arch.load(count.iterator, sem="acquire", scope="gpu")
+                    if cutlass.const_expr(form == "until"):
+                        while not (cute.arch.load(count.iterator, sem="acquire", scope="gpu") >= k + 1 - less):
+                            pass
                     if cutlass.const_expr(form == "in 64 bits"):
                         goal = cutlass.Int64(k + 1 - less)
                         while cutlass.Int64(cute.arch.load(count.iterator, sem="acquire", scope="gpu")) < goal:
@@ -176,3 +179,8 @@ def a_poll_whose_first_read_stands_before_the_loop(bug: bool) -> None:
 @pair("data-race", FILL, READ)
 def a_poll_in_64_bits(bug: bool) -> None:
     slots("in 64 bits", bug)
+
+
+@pair("data-race", FILL, READ)
+def a_poll_until_a_count_is_reached(bug: bool) -> None:
+    slots("until", bug)

@@ -368,3 +368,45 @@ def a_kernel_writes_what_the_one_before_reads(bug: bool) -> None:
         overwrite(y, x, not bug).launch(grid=(1, 1, 1), block=(64, 1, 1), use_pdl=True)
 
     host(numbers(64), np.zeros(64, np.float32))
+
+
+@pair("data-race", "where[0] = i")
+def a_largest_element_and_its_place_in_two_steps(bug: bool) -> None:
+    """The largest is an atomic's; who stores its place, is whoever comes last."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, best: cute.Tensor, where: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        i = b * 32 + t
+        old = cute.arch.atomic_max(best.iterator, x[i])
+        if cutlass.const_expr(bug):
+            if old < x[i]:
+                where[0] = i
+        else:
+            if old < x[i]:
+                cute.arch.atomic_max(where.iterator, i)
+
+    launch(kernel, numbers(64, I32), np.zeros(1, I32), np.zeros(1, I32), grid=2, block=32)
+
+
+@pair("data-race", "box[t] = x[t]", "y[t] = box[t]")
+def half_of_the_threads_wait_for_a_flag(bug: bool) -> None:
+    """Each thread waits for itself, so no barrier is needed; with the bug, only the even ones do."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, box: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if b == 0:
+            box[t] = x[t]
+            cute.arch.sync_threads()
+            if t == 0:
+                cute.arch.store(flag.iterator, 1, sem="release", scope="gpu")
+        else:
+            if t % 2 == 0 or cutlass.const_expr(not bug):
+                while cute.arch.load(flag.iterator, sem="acquire", scope="gpu") < 1:
+                    pass
+            y[t] = box[t]
+
+    launch(kernel, numbers(64), numbers(64), np.zeros(1, I32), numbers(64), grid=2)

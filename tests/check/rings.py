@@ -277,3 +277,47 @@ def a_thread_arrives_before_its_copies_have_landed(bug: bool) -> None:
 @pair("deadlock", "cute.arch.mbarrier_wait(full, 0)")
 def a_count_that_asks_for_two_arrivals_of_a_copy(bug: bool) -> None:
     copied_for_the_other(noinc=True, count=64 if bug else 32)
+
+
+@pair("data-race", "s[slot * 64 + t] = x[k + 1, t]", "y[k, t] = s[k % 2 * 64 + 63 - t]")
+def the_next_tile_into_the_buffer_of_this_one(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(128)
+        s[t] = x[0, t]
+        cute.arch.sync_threads()
+        for k in cutlass.range(3):
+            slot = k % 2 if cutlass.const_expr(bug) else (k + 1) % 2
+            s[slot * 64 + t] = x[k + 1, t]
+            y[k, t] = s[k % 2 * 64 + 63 - t]
+            cute.arch.sync_threads()
+
+    launch(kernel, numbers(256).reshape(4, 64), np.zeros((3, 64), np.float32))
+
+
+@pair("data-race", "cute.copy(get, x[None, k], s, mbar_ptr=full)", "y[63 - t, k] = s[t]")
+def a_bulk_copy_into_what_others_still_read(bug: bool) -> None:
+    """Full, but no empty: the next bytes may come before all have read these."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        full = cute.arch.alloc_smem(cutlass.Int64, 1)
+        s = utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(64), 128)
+        get = cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cutlass.Float32)
+        if t == 0:
+            cute.arch.mbarrier_init(full, 1)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_threads()
+        for k in cutlass.range(3):
+            if t == 0:
+                cute.arch.mbarrier_arrive_and_expect_tx(full, 256)
+                cute.copy(get, x[None, k], s, mbar_ptr=full)
+            cute.arch.mbarrier_wait(full, k & 1)
+            y[63 - t, k] = s[t]
+            if cutlass.const_expr(not bug):
+                cute.arch.sync_threads()
+
+    x = cute.runtime.from_dlpack(np.asfortranarray(numbers(192).reshape(64, 3)), assumed_align=16)
+    launch(kernel, x, np.zeros((64, 3), np.float32))

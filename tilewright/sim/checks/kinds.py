@@ -17,6 +17,7 @@ COMPARISONS = {
     "lt": (operator.lt, operator.gt), "gt": (operator.gt, operator.lt), "le": (operator.le, operator.ge),
     "ge": (operator.ge, operator.le), "eq": (operator.eq, operator.eq), "ne": (operator.ne, operator.ne),
 }  # fmt: skip
+OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 SIGNED = ("add", "sub", "mul", "neg", "shl", "abs", "div", "floordiv")
 
 
@@ -54,11 +55,16 @@ def waits(ops: list[Op]) -> dict[Op, Wait]:
     for loop in ops:
         if loop.opcode != "while":
             continue
-        asked = loop.regions[0].ops[-1].operands[0].op
+        asked, negated = loop.regions[0].ops[-1].operands[0].op, False
+        while asked is not None and asked.opcode == "not" and uses[asked.result] == 1:
+            asked, negated = asked.operands[0].op, not negated
         if asked is None or asked.opcode not in COMPARISONS or uses[asked.result] > 1:
             continue
+        if negated and element_of(asked.operands[0].type).is_float:
+            continue  # of a NaN, "not less" is not "greater or equal"
+        compare = COMPARISONS[OPPOSITE[asked.opcode] if negated else asked.opcode]
         inside = {value for op in loop.walk() for value in op.results}
-        for read, bound, holds in zip(asked.operands, asked.operands[::-1], COMPARISONS[asked.opcode], strict=True):
+        for read, bound, holds in zip(asked.operands, asked.operands[::-1], compare, strict=True):
             for op in _reads(loop, read, uses):
                 # Of a load before the loop, what is computed between the two counts as inside.
                 between = {v for o in ops[order[op] : order[loop]] for v in o.results}
