@@ -6,11 +6,12 @@ from typing import Any
 from tilewright._lazy import unknown_names
 from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
-from tilewright.lang.arguments.fake import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
+from tilewright.lang.arguments.fake import FakeTensor, make_fake_compact_tensor, make_fake_stream, make_fake_tensor
 from tilewright.lang.tensors.pointer import AddressSpace, HostPointer, Pointer, make_ptr
 
 __all__ = [
     "AddressSpace",
+    "FakeTensor",
     "HostPointer",
     "HostTensor",
     "Pointer",

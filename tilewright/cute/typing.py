@@ -7,6 +7,9 @@ from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
     Float,
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
     Float8E4M3FN,
     Float8E5M2,
     Float16,
@@ -24,6 +27,7 @@ from tilewright.lang.numbers.numeric import (
     Uint32,
     Uint64,
 )
+from tilewright.lang.numbers.wide import Int128, Uint128
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import ComposedLayout, Coord, IntTuple, Layout, ScaledBasis, Shape, Stride
@@ -34,10 +38,11 @@ Tile = Annotated[Any, "CuTe", "Tile"]
 XTuple = Any
 
 __all__ = [
-    "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Coord", "Float", "Float16", "Float32", "Float64",
-    "Float8E4M3FN", "Float8E5M2", "Int", "Int16", "Int32", "Int64", "Int8", "IntTuple", "Integer", "Layout", "Numeric",
-    "Pointer", "ScaledBasis", "Shape", "Stride", "TFloat32", "Tensor", "Tile", "Tiler", "Uint16", "Uint32", "Uint64",
-    "Uint8", "XTuple",
+    "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Coord", "Float", "Float16", "Float32", "Float4E2M1FN",
+    "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3FN", "Float8E5M2", "Int", "Int128", "Int16", "Int32", "Int64",
+    "Int8", "IntTuple", "Integer", "Layout", "Numeric", "Pointer",
+    "ScaledBasis", "Shape", "Stride", "TFloat32", "Tensor", "Tile", "Tiler", "Uint128", "Uint16", "Uint32",
+    "Uint64", "Uint8", "XTuple",
 ]  # fmt: skip
 
 unknown_names(__name__)

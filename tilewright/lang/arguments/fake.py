@@ -15,6 +15,18 @@ from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.pointer import AddressSpace, HostPointer, element_bytes
 
 
+class FakeTensor(HostTensor):
+    """What :func:`make_fake_tensor` and :func:`make_fake_compact_tensor` give: a tensor of a shape and type without
+    memory, to compile with. As an annotation it takes what ``cute.Tensor`` takes.
+
+    >>> from tilewright import Float16, cute
+    >>> isinstance(make_fake_compact_tensor(Float16, (cute.sym_int(), 8)), FakeTensor)
+    True
+    """
+
+    __slots__ = ()
+
+
 def make_fake_tensor(
     dtype: Any,
     shape: tuple[Any, ...],
@@ -24,7 +36,7 @@ def make_fake_tensor(
     assumed_align: int | None = None,
     loc: Any = None,
     ip: Any = None,
-) -> HostTensor:
+) -> FakeTensor:
     """A tensor to compile with; in ``shape`` and ``stride``, ints are static and ``SymInt`` is passed at each call.
 
     One ``SymInt`` in several places (also of several tensors) is one number: a call with others is an error.
@@ -44,7 +56,7 @@ def make_fake_tensor(
     numbers = [tuple(int(x.value) if isinstance(x, Integer) else x for x in part) for part in leaves]
     array = Array(0, "cpu", numbers[0], numbers[1], dtype, None)
     pointer = HostPointer(DevicePointer(0, "cpu", 0, 0, None), dtype, MemSpace.GMEM, align)
-    made = HostTensor(pointer, _layout(*leaves), array)
+    made = FakeTensor(pointer, _layout(*leaves), array)
     made.symbols = tuple(x if isinstance(x, SymInt) else None for x in (*shape, *stride) if _open(x))
     return made
 
@@ -58,7 +70,7 @@ def make_fake_compact_tensor(
     assumed_align: int | None = None,
     loc: Any = None,
     ip: Any = None,
-) -> HostTensor:
+) -> FakeTensor:
     """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default in order.
 
     >>> import numpy as np
