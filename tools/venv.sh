@@ -60,6 +60,7 @@ dev)
   echo "set-up: installing tilewright[dev,docs,viz,cuda]"
   # PyTorch's own files, most of what is unpacked, at the same time; then what it needs. A PyTorch that is there stays.
   torch_is_there || { install --no-deps "$torch" >/dev/null 2>&1 & early=$!; }
+  "$venv/bin/python" -m compileall -q tilewright & # before two processes of tests do it, each for itself
   install -e ".[dev,docs,viz,cuda]"
   if [ -n "${early:-}" ]; then
     wait "$early" || true
