@@ -1,5 +1,5 @@
 """``utils.layout``: the older module of ``LayoutEnum``."""
 
-from tilewright._lazy import names_of
+from tilewright._lazy import lazily
 
-__getattr__, __dir__, __all__ = names_of("tilewright.utils.layout_enum")
+__getattr__, __dir__, __all__ = lazily(__name__, {"tilewright.utils.layout_enum": "LayoutEnum"})
