@@ -36,12 +36,13 @@ Int = int | Integer
 Tiler = Annotated[Any, "CuTe", "Tiler"]
 Tile = Annotated[Any, "CuTe", "Tile"]
 XTuple = Any
+Type = type
 
 __all__ = [
     "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Coord", "Float", "Float16", "Float32", "Float4E2M1FN",
     "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3FN", "Float8E5M2", "Int", "Int128", "Int16", "Int32", "Int64",
     "Int8", "IntTuple", "Integer", "Layout", "Numeric", "Pointer",
-    "ScaledBasis", "Shape", "Stride", "TFloat32", "Tensor", "Tile", "Tiler", "Uint128", "Uint16", "Uint32",
+    "ScaledBasis", "Shape", "Stride", "TFloat32", "Tensor", "Tile", "Tiler", "Type", "Uint128", "Uint16", "Uint32",
     "Uint64", "Uint8", "XTuple",
 ]  # fmt: skip
 

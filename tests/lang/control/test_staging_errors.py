@@ -525,11 +525,31 @@ def test_match(staged):
 
 def test_del(staged):
     def program(n):
-        m = n
-        del m  # here
-        return n
+        m = n + 1
+        del m
+        return m + 1  # noqa: F821 - what is tested  # here
 
-    refuse(program, staged, 3, match="`del` has no meaning in a staged function")
+    refuse(program, staged, 3, match="'m' has no value here: `del` took it away")
+
+    def element(n):
+        both = [n, n]
+        del both[0]  # here
+        return both[0]
+
+    refuse(element, staged, 3, match="`del` has no meaning in a staged function: of elements")
+
+    def fine(n):
+        total = n
+        for i in range(4):
+            m = i + n
+            k, j = m, i
+            if m > 4:
+                total = total + k - j
+                del k
+            del m, j
+        return total
+
+    assert staged(fine, 3) == (fine(3),)
 
 
 def test_try(staged):

@@ -123,15 +123,17 @@ class Protocol(Argument):
     def rebuild(self, values: Values) -> Any:
         return self.template.__new_from_mlir_values__([next(values) for _ in self.type_list])
 
-    def read(self, value: Any) -> list[Any]:
+    def read(self, value: Any, exactly: bool = False) -> list[Any]:
         if self.convert is not None and type(value) is not type(self.template):
             value = self.converted(value)
         if type(value) is not type(self.template):
             if isinstance(self.template, HostTensor) and is_array(value):
-                return self._read_array(value)
+                return self._read_array(value, array_of(value), None)
             value = self._pointer(value)
         types = list(value.__get_mlir_types__())
         if value is not self.template and not self._fits(value, types):
+            if isinstance(value, HostTensor) and not exactly:
+                return self._read_marked_otherwise(value)
             raise self.wrong(describe(self.template), value)
         if not covers(objects.known_facts(value), self.facts):
             raise self.wrong(f"{describe(self.template)} with divisors {self.facts}", value)
@@ -155,12 +157,13 @@ class Protocol(Argument):
         found: Any = make_ptr(self.template.dtype, place, AddressSpace(kind.space.value), kind.align)
         return found
 
-    def _read_array(self, value: Any) -> list[Any]:
-        """A plain array for a parameter that was compiled with a tensor: it must be what the tensor's layout says."""
-        array, layout, kind = array_of(value), self.template.layout, self.type_list[0]
+    def _read_array(self, value: Any, array: Any, dtype: Any) -> list[Any]:
+        """An array for a parameter that was compiled with a tensor: it must be what the tensor's layout says.
+        ``dtype``: what its elements are read as, if not as its own."""
+        layout, kind = self.template.layout, self.type_list[0]
         assert isinstance(kind, PtrType)
         shape, stride = layout.shape, layout.stride
-        if array.dtype is not self.template.element_type or len(array.shape) != len(shape):
+        if (dtype or array.dtype) is not self.template.element_type or len(array.shape) != len(shape):
             raise self.wrong(describe(self.template), value)
         if array.is_wide and not self.template.engine.wide:
             raise self.wrong(f"{describe(self.template)} with offsets of 32 bits", value)
@@ -182,6 +185,13 @@ class Protocol(Argument):
         low, high = array.bounds
         return [DevicePointer(array.address, array.device, low, high, array.owner, array.readonly), *leaves]
 
+    def _read_marked_otherwise(self, value: HostTensor) -> list[Any]:
+        """A tensor that is static where another was marked dynamic, or the other way: its array may fit."""
+        try:
+            return self._read_array(value, value.array, value.element_type)
+        except ArgumentError:
+            raise self.wrong(describe(self.template), value) from None
+
     def release(self) -> None:
         if isinstance(self.template, HostTensor):
             self.template = self.template.without_memory()
@@ -189,7 +199,7 @@ class Protocol(Argument):
     def exact(self, value: Any) -> list[Any]:
         if self.convert is None and type(value) is not type(self.template):
             raise self.wrong(describe(self.template), value)
-        return self.read(value)
+        return self.read(value, exactly=True)
 
     def _fits(self, value: Any, types: list[Type]) -> bool:
         if not objects.same_static(self.static, objects.static_part(value)) or len(types) != len(self.type_list):

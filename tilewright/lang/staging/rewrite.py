@@ -31,7 +31,7 @@ _REFUSED = {
     "AsyncFor": ("async for", _ONE_RUN), "AsyncWith": ("async with", _ONE_RUN),
     "AsyncFunctionDef": ("async def", _ONE_RUN), "Try": ("try", _NO_EXCEPTIONS), "TryStar": ("except*", _NO_EXCEPTIONS),
     "Match": ("match", "Python looks for its case while staging; write `if n == 0:`, `elif n == 1:`, ..."),
-    "Delete": ("del", "a variable may hold something on one path of the program only; assign it anew instead"),
+    "Delete": ("del", "of elements and attributes there is none on the machine, where all have their place"),
     "Global": ("global", _OUTER), "Nonlocal": ("nonlocal", _OUTER),
 }  # fmt: skip
 """Statements by the names of their nodes: the word, and why it is refused."""
@@ -228,6 +228,12 @@ class _Function(Expressions):
         plain = ast.copy_location(ast.Assign([node.target], node.value), node)
         return self.visit_Assign(plain)
 
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        names = tuple(target.id for target in node.targets if isinstance(target, ast.Name))
+        if len(names) < len(node.targets) or not self.locals.issuperset(names):
+            return self._refused(node)
+        return statements(node, "variables = _tw.deleted(labels)", variables=names, labels=texts(names))
+
     # -- nested scopes and what has no meaning here --------------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -252,4 +258,4 @@ class _Function(Expressions):
         raise self.error(node, f"`{word}` has no meaning in a staged function: {why}")
 
     visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = _refused
-    visit_Try = visit_TryStar = visit_Match = visit_Delete = visit_Global = visit_Nonlocal = _refused
+    visit_Try = visit_TryStar = visit_Match = visit_Global = visit_Nonlocal = _refused

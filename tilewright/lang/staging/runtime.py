@@ -13,13 +13,13 @@ from tilewright.lang.staging.expressions import and_, assert_, builtin, contains
 from tilewright.lang.staging.for_loop import For, range_
 from tilewright.lang.staging.refusals import known, leave
 from tilewright.lang.staging.text import text
-from tilewright.lang.staging.undefined import Undefined, undefined
+from tilewright.lang.staging.undefined import Undefined, deleted, undefined
 from tilewright.lang.staging.while_loop import While
 from tilewright.lang.staging.with_block import With
 
 __all__ = [
     "For", "If", "Undefined", "While", "With", "and_", "assert_", "builtin", "contains", "depth", "excludes", "if_",
-    "is_", "is_not", "known", "leave", "named", "names", "not_", "or_", "range_", "text", "undefined",
+    "deleted", "is_", "is_not", "known", "leave", "named", "names", "not_", "or_", "range_", "text", "undefined",
 ]  # fmt: skip
 
 

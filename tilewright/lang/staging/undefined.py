@@ -39,6 +39,11 @@ for _dunder in _DUNDERS.split():
 Undefined.__hash__ = object.__hash__  # type: ignore[method-assign]  # what __eq__ took away
 
 
+def deleted(names: tuple[str, ...]) -> tuple[Undefined, ...]:
+    """One for each name: what ``del`` leaves."""
+    return tuple(Undefined(name, "`del` took it away") for name in names)
+
+
 def undefined(names: tuple[str, ...]) -> tuple[Undefined, ...]:
     """One for each name: what the locals of a staged function hold before their first assignment."""
     return tuple(map(Undefined, names))
