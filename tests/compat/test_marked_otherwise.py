@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright import cute
+from tilewright import Constexpr, Float32, cute
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ConstraintError, TilewrightError
 
 
 @cute.kernel
@@ -54,3 +54,28 @@ def _at(offset: int, shape: tuple[int, int]) -> Any:
     raw = np.zeros(shape[0] * shape[1] * 4 + 128, np.uint8)
     first = -raw.ctypes.data % 64 + offset
     return raw[first : first + shape[0] * shape[1] * 4].view(np.float32).reshape(shape)
+
+
+@cute.kernel
+def by_address(x: cute.Tensor, y: cute.Tensor, space: Constexpr) -> None:
+    i, _, _ = cute.arch.thread_idx()
+    four = cute.make_layout(4)
+    source = cute.make_ptr(Float32, (x.iterator + 4 * i).llvm_ptr, x.iterator.memspace, assumed_align=16)
+    target = cute.make_ptr(Float32, (y.iterator + 4 * i).llvm_ptr, space, assumed_align=16)
+    cute.make_tensor(target, four).store(cute.make_tensor(source, four).load() * 2)
+
+
+@cute.jit
+def run_by_address(x: cute.Tensor, y: cute.Tensor, space: Constexpr) -> None:
+    by_address(x, y, space).launch(grid=(1, 1, 1), block=(8, 1, 1))
+
+
+def test_a_pointer_of_a_pointer_has_the_alignment_that_is_promised() -> None:
+    x, y = (_at(0, (1, 32)) for _ in range(2))
+    x[:] = np.arange(32)
+    run_by_address(from_dlpack(x), from_dlpack(y), cute.AddressSpace.gmem)
+    np.testing.assert_array_equal(y, x * 2)
+    with pytest.raises(ConstraintError, match="a pointer to gmem memory, but mem_space=smem"):
+        run_by_address(from_dlpack(x), from_dlpack(y), cute.AddressSpace.smem)
+    with pytest.raises(TilewrightError, match="align"):
+        run_by_address(from_dlpack(_at(4, (1, 32))), from_dlpack(y), cute.AddressSpace.gmem)

@@ -353,7 +353,8 @@ def make_ptr(dtype: Any, value: Any, mem_space: AddressSpace = AddressSpace.gene
     """A pointer from an address.
 
     On the host ``value`` is a Python int (or a ctypes pointer) and the result is an argument for a jit function; in a
-    kernel it is an integer numeric. ``assumed_align`` (bytes) defaults to the element's size.
+    kernel it is an integer numeric, or the ``llvm_ptr`` of a pointer. ``assumed_align`` (bytes) defaults to the
+    element's size.
 
     >>> make_ptr(class_of(Int32.ir_type), 0x1000, AddressSpace.gmem, assumed_align=16)
     ptr<i32, gmem, align<16>>
@@ -370,6 +371,10 @@ def make_ptr(dtype: Any, value: Any, mem_space: AddressSpace = AddressSpace.gene
             f"make_ptr: mem_space={mem_space!r}: pointers point to {', '.join(map(str, SPACES))}"
             + ("; tensor memory needs sm_100, which is not here yet" if mem_space is AddressSpace.tmem else "")
         )
+    if isinstance(value, Value) and isinstance(value.type, PtrType):
+        if value.type.space is not space:
+            raise ConstraintError(f"make_ptr: a pointer to {value.type.space.value} memory, but mem_space={mem_space}")
+        return pointer_to(dtype, Builder.current().ptr_cast(value, PtrType(storage(dtype), space, align)))
     if isinstance(unwrap(value), Integer):
         kind = PtrType(storage(dtype), space, align)
         number = value.to(class_of(I64)).ir_value()
