@@ -18,10 +18,14 @@ AGENT = "cp.async"
 
 
 class LoadCacheMode(Enum):
-    """Which caches a load may fill: ``ALWAYS`` (L1 and L2, PTX ``.ca``) or ``GLOBAL`` (L2 only, ``.cg``)."""
+    """Which caches a load may fill: ``ALWAYS`` (L1 and L2, PTX ``.ca``) or ``GLOBAL`` (L2 only, ``.cg``); ``NONE`` leaves
+    it open, which is ``.ca`` too. PTX has no ``STREAMING`` and ``LAST_USE`` for ``cp.async``."""
 
     ALWAYS = "ca"
     GLOBAL = "cg"
+    STREAMING = "cs"
+    LAST_USE = "lu"
+    NONE = "none"
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +55,10 @@ class CpAsync(OneThreadCopy):
             raise ConstraintError(
                 f"cp.async copies 32, 64 or 128 bits, not {self.bits}: set num_bits_per_copy to one of them"
             )
+        if self.cache is LoadCacheMode.NONE:
+            object.__setattr__(self, "cache", LoadCacheMode.ALWAYS)
+        if self.cache in (LoadCacheMode.STREAMING, LoadCacheMode.LAST_USE):
+            raise ConstraintError(f"cp.async has no {self.cache}: use LoadCacheMode.ALWAYS or LoadCacheMode.GLOBAL")
         if self.cache is LoadCacheMode.GLOBAL and self.bits != 128:
             raise ConstraintError(
                 f"cp.async with LoadCacheMode.GLOBAL (.cg) copies 128 bits only, not {self.bits}: "

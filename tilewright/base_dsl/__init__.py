@@ -9,5 +9,5 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.base_dsl.arch": "Arch",
         "tilewright.base_dsl.settings": "BaseDSL",
     },
-    ("arch", "common", "dsl", "enums", "runtime", "tvm_ffi_builder", "typing"),
+    ("_mlir_helpers", "arch", "common", "dsl", "enums", "runtime", "tvm_ffi_builder", "typing"),
 )

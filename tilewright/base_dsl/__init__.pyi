@@ -1,6 +1,7 @@
 # Made by `python tools/stubs.py` from tilewright/base_dsl/__init__.py; do not edit.
 """``cutlass.base_dsl``: the modules beneath the CuTe DSL, of which programs import a few names."""
 
+from tilewright.base_dsl import _mlir_helpers as _mlir_helpers
 from tilewright.base_dsl import arch as arch
 from tilewright.base_dsl import common as common
 from tilewright.base_dsl import dsl as dsl

@@ -35,7 +35,7 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.arguments.fake": "SymInt sym_int sym_int32 sym_int64",
         "tilewright.cute.typing": "Tile Tiler XTuple",
         "tilewright.viz.render": "print_latex",
-        "tilewright.lang.tools.printing": "printf print_tensor",
+        "tilewright.lang.tools.printing": "pretty_str printf print_tensor",
         "tilewright.lang.tensors.math": (
             "exp exp2 log log2 log10 sin cos tan asin acos atan atan2 tanh sqrt rsqrt erf fma"
         ),

@@ -174,6 +174,7 @@ from tilewright.lang.tensors.tensor_ssa import full_like as full_like
 from tilewright.lang.tensors.tensor_ssa import ones_like as ones_like
 from tilewright.lang.tensors.tensor_ssa import where as where
 from tilewright.lang.tensors.tensor_ssa import zeros_like as zeros_like
+from tilewright.lang.tools.printing import pretty_str as pretty_str
 from tilewright.lang.tools.printing import print_tensor as print_tensor
 from tilewright.lang.tools.printing import printf as printf
 from tilewright.layout import ComposedLayout as ComposedLayout

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from tilewright._mlir.dialects import arith
 from tilewright._mlir.dialects.arith import bitcast
 from tilewright._mlir.placeholder import placeholders
 from tilewright.errors import ConstraintError
@@ -13,8 +14,10 @@ from tilewright.ir.types import ScalarType, VecType
 from tilewright.lang.device.inline_ptx import StructType, extractvalue, inline_asm
 from tilewright.lang.numbers.numeric import wrap
 
-__all__ = ["AsmDialect", "StructType", "bitcast", "extractvalue", "inline_asm", "mlir_undef", "mlir_zero"]
+__all__ = ["AsmDialect", "StructType", "bitcast", "extractvalue", "inline_asm", "mlir_undef", "mlir_zero", "sext",
+           "trunc", "zext"]  # fmt: skip
 __getattr__ = placeholders(__name__)
+sext, trunc, zext = arith.extsi, arith.trunci, arith.extui
 
 
 class AsmDialect(Enum):

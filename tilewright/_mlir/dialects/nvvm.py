@@ -15,11 +15,21 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, Type
 from tilewright.lang.device import atomic, barriers, mbarriers, single, threads
 from tilewright.lang.device.calls import operand
-from tilewright.lang.numbers.numeric import Int32, Uint32, Uint64, wrap
+from tilewright.lang.numbers.numeric import (
+    BFloat16,
+    Float16,
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    Uint32,
+    Uint64,
+    wrap,
+)
 
 __all__ = [
-    "AtomicOpKind", "MemOrderKind", "MemScopeKind", "atomicrmw", "barrier_cta_sync", "cp_async_mbarrier_arrive_shared",
-    "fmax", "fmin",
+    "AtomicOpKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType", "SharedSpace", "atomicrmw",
+    "barrier_cta_sync", "cp_async_mbarrier_arrive_shared", "fmax", "fmin", "red",
 ]  # fmt: skip
 _placeholder = placeholders(__name__)
 
@@ -40,6 +50,41 @@ class AtomicOpKind(Enum):
     INC = "inc"
     DEC = "dec"
     CAS = "cas"
+
+
+class ReductionOp(Enum):
+    """What :func:`red` does; its type says whether an integer has a sign."""
+
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    ADD = "add"
+    MIN = "min"
+    MAX = "max"
+    INC = "inc"
+    DEC = "dec"
+
+
+class ReductionType(Enum):
+    """How :func:`red` reads the bits of its operand."""
+
+    S32 = Int32
+    U32 = Uint32
+    B32 = "b32"
+    S64 = Int64
+    U64 = Uint64
+    B64 = "b64"
+    F16 = Float16
+    BF16 = BFloat16
+    F32 = Float32
+    F64 = Float64
+
+
+class SharedSpace(Enum):
+    """Whose shared memory a pointer is to."""
+
+    shared_cta = "cta"
+    shared_cluster = "cluster"
 
 
 _UNSIGNED = (AtomicOpKind.UMIN, AtomicOpKind.UMAX, AtomicOpKind.INC, AtomicOpKind.DEC)
@@ -96,10 +141,32 @@ def atomicrmw(
     value, other = _number(a), None if b is None else _number(b)
     if op in _UNSIGNED and value.width in (32, 64):
         value = value.bitcast(Uint32 if value.width == 32 else Uint64)
+    elif op in (AtomicOpKind.MIN, AtomicOpKind.MAX) and isinstance(value, (Uint32, Uint64)):  # these are of signed ones
+        value = value.bitcast(Int32 if value.width == 32 else Int64)
     new, compare = (value, None) if other is None else (other, value)
     return atomic.update(
         kind, ptr, new, compare, sem=mem_order.value if mem_order is not None else None,
         scope=syncscope.value if syncscope is not None else None,
+    )  # fmt: skip
+
+
+def red(
+    *, op: Any, type_: Any, a: Any, b: Any, mem_order: Any = None, shared_space: Any = None, mem_scope: Any = None,
+    loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """``*a = *a op b`` at once, without the old value; ``type_`` says what the bits of ``b`` are."""
+    if not isinstance(op, ReductionOp) or not isinstance(type_, ReductionType):
+        raise ConstraintError("nvvm.red takes a ReductionOp, a ReductionType, a pointer a and a value b")
+    value, dtype = _number(b), type_.value
+    width = int(dtype[1:]) if isinstance(dtype, str) else dtype.width
+    if value.width != width:
+        raise ConstraintError(f"nvvm.red: {type_.name} is of {width} bits, and the value a {type(value)}")
+    if shared_space is not None:
+        atomic.in_space(atomic.pointer_of(a, "nvvm.red"), SharedSpace(shared_space).value, "nvvm.red")
+    atomic.update(
+        op.value, a, value if isinstance(dtype, str) or type(value) is dtype else value.bitcast(dtype),
+        sem=mem_order.value if mem_order is not None else None,
+        scope=mem_scope.value if mem_scope is not None else None,
     )  # fmt: skip
 
 

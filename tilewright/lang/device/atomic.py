@@ -19,7 +19,7 @@ from tilewright.lang.tensors.pointer import Pointer, element_bits, recast_ptr
 def _atomic(
     kind: str, ptr: Any, value: Any, compare: Any = None, sem: str | None = None, scope: str | None = None
 ) -> Any:
-    pointer = _pointer(ptr, f"atomic_{kind}")
+    pointer = pointer_of(ptr, f"atomic_{kind}")
     dtype = pointer.dtype
     operands = [pointer.value(), *([] if compare is None else [dtype(compare).ir_value()]), dtype(value).ir_value()]
     (old,) = call(Atomic(kind, sem or "relaxed", scope or "gpu"), *operands, results=(dtype.ir_type,))
@@ -30,7 +30,7 @@ def update(
     kind: str, ptr: Any, value: Any, compare: Any = None, *, sem: str | None = None, scope: str | None = None
 ) -> Any:
     """The atomic ``kind`` (add, min, inc, cas, ...) on the type of ``value``; ``ptr`` points to one as wide."""
-    pointer, dtype = _pointer(ptr, f"atomic_{kind}"), type(value)
+    pointer, dtype = pointer_of(ptr, f"atomic_{kind}"), type(value)
     if pointer.dtype is not dtype:
         if element_bits(pointer.dtype) != dtype.width:
             raise ConstraintError(f"atomic_{kind}: a {dtype} ({dtype.width} bits), but the pointer is {pointer}")
@@ -110,7 +110,7 @@ def atomic_fmin(
 
 
 def _of_floats(kind: str, ptr: Any, val: Any, sem: str | None, scope: str | None) -> Any:
-    pointer = _pointer(ptr, f"atomic_f{kind}")
+    pointer = pointer_of(ptr, f"atomic_f{kind}")
     if pointer.dtype is not Float32:
         raise ConstraintError(f"atomic_f{kind} takes a pointer to Float32, not {pointer}; integers by atomic_{kind}")
     number = Float32(val) + 0.0  # -0.0 becomes 0.0, whose bits are in order
@@ -208,7 +208,7 @@ def load(
     ([7, 8, 9], [7, 8, 9])
     """
     _not_followed("load", level1_eviction_priority, cop, level_prefetch_size)
-    pointer = _in_space(_pointer(ptr, "load"), ss, "load")
+    pointer = in_space(pointer_of(ptr, "load"), ss, "cute.arch.load")
     if dtype is not None and dtype is not pointer.dtype:
         pointer = recast_ptr(pointer, dtype=dtype)
     instruction = OrderedLoad(sem or "relaxed", scope or "gpu")
@@ -229,7 +229,7 @@ def store(
     ([0, 0, 0], [0, 1, 4])
     """
     _not_followed("store", level1_eviction_priority, cop)
-    pointer = _in_space(_pointer(ptr, "store"), ss, "store")
+    pointer = in_space(pointer_of(ptr, "store"), ss, "cute.arch.store")
     call(OrderedStore(sem or "relaxed", scope or "gpu"), pointer.value(), pointer.dtype(val).ir_value())
 
 
@@ -241,14 +241,16 @@ def _not_followed(what: str, *hints: str | None) -> None:
         )  # fmt: skip
 
 
-def _in_space(pointer: Pointer, ss: str | None, what: str) -> Pointer:
+def in_space(pointer: Pointer, ss: str | None, what: str) -> Pointer:
+    """The pointer, which is one to shared memory if ``ss`` says so."""
     wanted = {None: None, "cta": "smem", "cluster": "dsmem"}.get(ss, ss)
     if wanted is not None and str(pointer.memspace) not in (wanted, "smem"):
-        raise ConstraintError(f"cute.arch.{what}: ss={ss!r}, but {pointer} is no pointer to shared memory")
+        raise ConstraintError(f"{what}: ss={ss!r}, but {pointer} is no pointer to shared memory")
     return pointer
 
 
-def _pointer(ptr: Any, what: str) -> Pointer:
+def pointer_of(ptr: Any, what: str) -> Pointer:
+    """What an operation takes as its place: a pointer, a tensor (its first element), or what ``llvm_ptr`` gives."""
     pointer = getattr(ptr, "iterator", ptr)
     if isinstance(pointer, Value) and isinstance(pointer.type, PtrType):  # what ``Pointer.llvm_ptr`` gives
         pointer = Pointer(pointer, class_of(pointer.type.elem))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, TypeAlias, cast
 
@@ -26,7 +27,8 @@ class Compiler:
 
     ``compile(f, *args, options="--opt-level 2")`` or ``compile[OptLevel(2), KeepPTX](f, *args)``; ``check="all"`` is
     short for ``options="--check all"`` (where ``f`` has no parameter of that name). ``f`` is a
-    ``@cute.jit`` function or method, or an object whose ``__call__`` is one. Gives an
+    ``@cute.jit`` function or method, an object whose ``__call__`` is one, or a ``functools.partial`` of these, whose
+    arguments are bound. Gives an
     :class:`~tilewright.lang.launch.executor.Executor`.
     """
 
@@ -39,6 +41,8 @@ class Compiler:
     def __call__(self, function: Callable[..., Any], *args: Any, options: str = "", **kwargs: Any) -> Executor:
         __tracebackhide__ = True
         try:
+            while isinstance(function, partial):  # its arguments come first, and names given here replace its own
+                function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
             target, owner = target_of(function)
             chosen = opts.of_environment(self.options)
             chosen = opts.parse(chosen, options) if options else chosen

@@ -148,8 +148,15 @@ class KernelCall:
     __call__ = launch
 
 
+def _sole(item: Any) -> Any:
+    """The number in a tuple of one: a mode of rank 1, as ``cute.tiled_divide(vector, (n,)).shape[1]`` is."""
+    while isinstance(item, tuple) and len(item) == 1:
+        item = item[0]
+    return item
+
+
 def _dim3(given: Any, what: str, name: str) -> list[Any]:
-    items = list(given) if isinstance(given, (tuple, list)) else [given]
+    items = [_sole(item) for item in given] if isinstance(given, (tuple, list)) else [given]
     if not 1 <= len(items) <= 3:
         raise fail(f"launch of {name}: {what} takes one to three numbers, got {len(items)}")
     for item in items:

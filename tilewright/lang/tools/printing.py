@@ -189,6 +189,16 @@ def _number(value: Any) -> Any:
 # -- tensors -------------------------------------------------------------------------------------------------------
 
 
+def pretty_str(arg: Any) -> str:
+    """What is known of ``arg`` while staging, as text: a layout, a shape, a tensor, an operation, a tiled MMA or copy.
+
+    >>> from tilewright import cute
+    >>> pretty_str(cute.make_layout((4, (2, 2)))), pretty_str((4, (2, 2)))
+    ('(4,(2,2)):(1,(4,8))', '(4,(2,2))')
+    """
+    return format_tree(arg) if isinstance(arg, tuple) else str(arg)
+
+
 def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any = None) -> None:
     """Print a tensor or TensorSSA: its type and, row by row, its elements.
 
