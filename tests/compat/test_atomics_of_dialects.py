@@ -1,4 +1,4 @@
-"""What programs call of MLIR's dialects inside ``@dsl_user_op``: atomics of ``nvvm``, bits of ``llvm`` and ``arith``."""
+"""What programs call of MLIR's dialects in ``@dsl_user_op``: atomics of ``nvvm``, bits of ``llvm`` and ``arith``."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ AGENT = "cp.async"
 
 
 class LoadCacheMode(Enum):
-    """Which caches a load may fill: ``ALWAYS`` (L1 and L2, PTX ``.ca``) or ``GLOBAL`` (L2 only, ``.cg``); ``NONE`` leaves
-    it open, which is ``.ca`` too. PTX has no ``STREAMING`` and ``LAST_USE`` for ``cp.async``."""
+    """Which caches a load may fill: ``ALWAYS`` (L1 and L2, PTX ``.ca``) or ``GLOBAL`` (L2 only, ``.cg``); ``NONE``
+    leaves it open, which is ``.ca`` too. PTX has no ``STREAMING`` and ``LAST_USE`` for ``cp.async``."""
 
     ALWAYS = "ca"
     GLOBAL = "cg"
