@@ -68,3 +68,26 @@ def test_an_older_place_of_dsl_user_op() -> None:
     from tilewright.base_dsl._mlir_helpers.op import dsl_user_op
 
     assert dsl_user_op is cutlass.dsl_user_op
+
+
+@pytest.mark.parametrize("make", [cute.make_rmem_tensor_like, cute.make_fragment_like])
+def test_registers_like_loaded_values(make: Any) -> None:
+    """Elements of a loaded row by index: its values are stored into registers that are made like them."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor) -> None:
+        values = x[None, cute.arch.thread_idx()[0]].load().to(cutlass.Float32)
+        registers, halves = make(values), make(values, cutlass.Float16)
+        registers.store(values)
+        halves.store((values * 0.5).to(cutlass.Float16))
+        for i in cutlass.range_constexpr(4):
+            y[i, cute.arch.thread_idx()[0]] = registers[3 - i] + halves[i].to(cutlass.Float32)
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor) -> None:
+        kernel(x, y).launch(grid=[1, 1, 1], block=[2, 1, 1])
+
+    x = np.arange(8, dtype=np.int8).reshape(4, 2)
+    y = np.zeros((4, 2), np.float32)
+    host(from_dlpack(x), from_dlpack(y))
+    assert (y == x[::-1] + 0.5 * x).all()

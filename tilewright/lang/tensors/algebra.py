@@ -17,6 +17,7 @@ from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
+from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout import ComposedLayout, Layout, Swizzle
 from tilewright.layout.tuples import is_static
 
@@ -252,7 +253,7 @@ make_fragment = make_rmem_tensor
 
 
 def make_rmem_tensor_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
-    """Fresh registers with the shape of a tensor (or layout), compact and column-major.
+    """Fresh registers with the shape of a tensor, of a value of ``load()`` or a layout, compact and column-major.
 
     >>> from tilewright import cute
     >>> from tilewright.testing import per_thread
@@ -272,6 +273,8 @@ def make_rmem_tensor_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: A
 def make_fragment_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
     """Fresh registers with the shape of a tensor (or layout): mode 0 column-major, the others by ``src``'s strides.
 
+    The value of a ``load()`` has no strides: all modes are column-major.
+
     >>> from tilewright import Float16, cute
     >>> from tilewright.testing import per_thread
     >>> def own(t, p):
@@ -280,6 +283,8 @@ def make_fragment_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any 
     >>> _ = per_thread(own, 1, memory=range(64))
     (4,2,3):(1,12,4) Float16
     """
+    if isinstance(src, TensorSSA):
+        return make_rmem_tensor_like(src, dtype)
     layout = src.linear if isinstance(src, Tensor) else src
     if _layout.has_scaled_basis(layout):
         layout = Layout(layout.shape)
@@ -292,7 +297,7 @@ def make_fragment_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any 
 
 
 def _element(src: Any, dtype: Any) -> Any:
-    if dtype is None and not isinstance(src, Tensor):
+    if dtype is None and not isinstance(src, Tensor) and not isinstance(src, TensorSSA):
         raise ConstraintError(f"a fragment like the layout {src} needs a dtype")
     return src.element_type if dtype is None else dtype
 
