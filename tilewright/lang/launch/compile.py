@@ -41,9 +41,10 @@ class Compiler:
     def __call__(self, function: Callable[..., Any], *args: Any, options: str = "", **kwargs: Any) -> Executor:
         __tracebackhide__ = True
         try:
-            while isinstance(function, partial):  # its arguments come first, and names given here replace its own
-                function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
-            target, owner = target_of(function)
+            called: Any = function
+            while isinstance(called, partial):  # its arguments come first, and names given here replace its own
+                called, args, kwargs = called.func, (*called.args, *args), {**called.keywords, **kwargs}
+            target, owner = target_of(called)
             chosen = opts.of_environment(self.options)
             chosen = opts.parse(chosen, options) if options else chosen
             if "check" in kwargs and "check" not in target.signature.names:
