@@ -214,8 +214,9 @@ def test_strides_take_64_bits_where_asked() -> None:
             out[0] = 0
             compiled(given, out)
             assert out[0] == 9 and seen[-1] == width
-    with pytest.raises(ArgumentError, match=r"expected .* with strides of 64 bits, got"):
-        compiled(from_dlpack(x).mark_layout_dynamic(), out)
+    out[0] = 0
+    compiled(from_dlpack(x).mark_layout_dynamic(), out)  # a tensor that is marked otherwise fits by its extents
+    assert out[0] == 9
 
 
 def test_floats_keep_their_fraction_everywhere() -> None:
