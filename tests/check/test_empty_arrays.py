@@ -92,6 +92,16 @@ def test_what_is_only_timed_may_hold_anything() -> None:
     assert report.rules == []
 
 
+def test_memory_that_is_given_out_again_belongs_to_the_array_that_has_it_now() -> None:
+    memory = np.zeros(256, np.uint8)
+    low = memory.__array_interface__["data"][0]
+    with marking_empty_arrays():
+        for start, end, name in ((0, 64, "first"), (64, 128, "second"), (32, 256, "third")):
+            empty_arrays.mark_made_at(None, low + start, end - start, name)
+    assert empty_arrays.made(low) is None and empty_arrays.made(low + 40) is not None
+    assert {str(empty_arrays.made(low + at)) for at in (32, 63, 64, 127, 128, 255)} == {"third"}
+
+
 def test_what_libraries_make_is_not_marked() -> None:
     with marking_empty_arrays():
         code = compile(

@@ -89,11 +89,21 @@ def mark_made_at(where: Location | None, low: int, size: int, function: str, flo
     whole = body.size & -len(PATTERN)
     body[:whole].view(np.uint64)[:] = np.frombuffer(PATTERN, np.uint64)[0]
     body[whole:] = np.frombuffer(PATTERN, np.uint8)[: body.size - whole]
-    if low not in _made:
-        if len(_starts) >= MOST:
-            del _made[_starts.pop(0)]
-        bisect.insort(_starts, low)
-    _made[low] = Made(low, low + size, 4 if floating else len(PATTERN), function, where)
+    _remember(Made(low, low + size, 4 if floating else len(PATTERN), function, where))
+
+
+def _remember(array: Made) -> None:
+    """Keep the origin of an array, in place of those whose memory it was given: they are gone."""
+    at = bisect.bisect_left(_starts, array.low)
+    if at and _made[_starts[at - 1]].high > array.low:
+        at -= 1
+    end = bisect.bisect_left(_starts, array.high)
+    for low in _starts[at:end]:
+        del _made[low]
+    _starts[at:end] = [array.low]
+    _made[array.low] = array
+    if len(_starts) > MOST:
+        del _made[_starts.pop(0)]
 
 
 def _asked_at(up: int) -> Location | None:
