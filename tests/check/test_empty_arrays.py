@@ -102,6 +102,17 @@ def test_memory_that_is_given_out_again_belongs_to_the_array_that_has_it_now() -
     assert {str(empty_arrays.made(low + at)) for at in (32, 63, 64, 127, 128, 255)} == {"third"}
 
 
+def test_an_array_that_is_gone_is_forgotten() -> None:
+    with marking_empty_arrays():
+        x = np.empty(64, np.float32)
+        part = x[8:16]
+    low = x.__array_interface__["data"][0]
+    del x
+    assert empty_arrays.made(low) is not None  # a part of it lives
+    del part
+    assert empty_arrays.made(low) is None
+
+
 def test_what_libraries_make_is_not_marked() -> None:
     with marking_empty_arrays():
         code = compile(

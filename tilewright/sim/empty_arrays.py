@@ -16,6 +16,7 @@ import ctypes
 import functools
 import linecache
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -106,6 +107,11 @@ def _remember(array: Made) -> None:
         del _made[_starts.pop(0)]
 
 
+def _forget(low: int) -> None:
+    if _made.pop(low, None) is not None:
+        del _starts[bisect.bisect_left(_starts, low)]
+
+
 def _asked_at(up: int) -> Location | None:
     """The line of the program ``up`` frames above (the functions of ``cuda.bindings`` are not counted); None where that
     is code of a library."""
@@ -187,7 +193,10 @@ def _numpy_made(function: str, array: Any) -> None:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufcV" or array.dtype.hasobject:
         return
     floating = (array.dtype.kind in "fc" or array.dtype.name == "bfloat16") and array.itemsize > 1
-    mark(array.__array_interface__["data"][0], array.nbytes, function, floating, up=2)
+    low = array.__array_interface__["data"][0]
+    mark(low, array.nbytes, function, floating, up=2)
+    if low in _made:  # its memory may be given out again, with what it holds
+        weakref.finalize(array, _forget, low).atexit = False
 
 
 def _torch_made(function: str, tensor: Any) -> None:
