@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,24 +27,30 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("programs", None)
 
 
-@pytest.mark.parametrize("at", range(7))
-def test_dense_products(bench: Any, at: int) -> None:
-    assert len(bench.WAYS) == 7
+@pytest.mark.parametrize("at", range(9))
+def test_products(bench: Any, at: int) -> None:
+    assert len(bench.WAYS) == 9
     way = bench.WAYS[at]
     artifact = bench.artifact(way)
     assert artifact.spills == 0 and artifact.warnings == [], way
     text = artifact.mnemonics()
-    assert artifact.sass.count(f"HGMMA.64x{way.tile[1]}x16.F32 ") >= 8
-    assert ("UTMALDG.3D.MULTICAST" in text) == (way.cluster != (1, 1))
     assert not any(name.startswith(("LDL", "STL")) for name in text)
+    if way.dtype == "f32":
+        assert text["FFMA"] >= 8 * 64  # 8 x 8 numbers of a thread, 8 k elements
+    elif way.name.startswith("mma.sync"):
+        assert artifact.sass.count("HMMA.16816.F32 ") >= 2 * 4 * 8  # k blocks of 64 x 64 numbers of a warp
+    else:
+        columns, cluster = re.search(r"x(\d+) (\dx\d)$", way.name).groups()
+        assert artifact.sass.count(f"HGMMA.64x{columns}x16.F32 ") >= 8
+        assert ("UTMALDG.3D.MULTICAST" in text) == (cluster != "1x1")
 
 
 def test_the_table_sets_the_same_tiles_side_by_side(bench: Any) -> None:
-    record = {"mnk": [4096] * 3, "kernel": "cooperative 128x256 2x1", "us": 200.0, "cublas_us": 192.3}
-    record |= {"cutedsl_us": bench.PEER[4096]["128x256 2x1"], "cutedsl_cublas_us": bench.PEER[4096]["cublas"]}
-    expected = ("4096", "cooperative 128x256 2x1", "200.0", "0.962", "199.0", "0.966", "0.995")
+    record = {"mnk": [4096] * 3, "kernel": "cooperative 128x256 2x1", "dtype": "f16", "us": 200.0, "cublas_us": 192.3}
+    record |= {"cutedsl_us": bench.PEER["128x256 2x1"][4096], "cutedsl_cublas_us": bench.CUBLAS[4096]}
+    expected = ("4096", "cooperative 128x256 2x1 f16", "200.0", "0.962", "199.0", "0.966", "0.995")
     assert bench.rows_of([record]) == [expected]
-    assert sum(way.sizes in bench.PEER[8192] for way in bench.WAYS) == 6
+    assert sum(8192 in way.peer for way in bench.WAYS) == 6
 
 
 def attention_arguments(program: Any, d: int) -> tuple[Any, ...]:
