@@ -167,7 +167,7 @@ def spin(x):
     @cute.jit
     def on_the_host(n: I32):
         total = I32(0)
-        while n > 0:
+        while n > total % 2:  # what it waits for changes in each turn
             total = total + 1
         return total
 

@@ -42,7 +42,7 @@ class Visits:
 
 def visits(shape: tuple[int, int, int], active: int, dynamic: bool, *how) -> tuple[np.ndarray, np.ndarray]:
     when, who = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-    tensors = [from_dlpack(a).mark_layout_dynamic() if dynamic else from_dlpack(a) for a in (when, who)]
+    tensors = [from_dlpack(a).mark_layout_dynamic(2) if dynamic else from_dlpack(a) for a in (when, who)]
     Visits(*how)(*tensors, active)
     return when, who
 

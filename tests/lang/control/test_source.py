@@ -7,6 +7,7 @@ import importlib.util
 import linecache
 import os
 import textwrap
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -32,6 +33,7 @@ def plain(x):
 
 def load(path: Any, text: str) -> ModuleType:
     path.write_text(text)
+    Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)  # an edit of the same second and length
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -189,7 +189,7 @@ def _number(value: Any) -> Any:
 # -- tensors -------------------------------------------------------------------------------------------------------
 
 
-def pretty_str(arg: Any) -> str:
+def pretty_str(arg: Any, *, loc: Any = None, ip: Any = None) -> str:
     """What is known of ``arg`` while staging, as text: a layout, a shape, a tensor, an operation, a tiled MMA or copy.
 
     >>> from tilewright import cute

@@ -6,6 +6,8 @@ from typing import Any
 from tilewright.cute.nvgpu.common import OperandMajorMode as OperandMajorMode
 from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind as SmemLayoutAtomKind
 from tilewright.cute.nvgpu.warpgroup import make_smem_layout_atom as make_smem_layout_atom
+from tilewright.cute.nvgpu.tcgen05 import copy as copy
+from tilewright.cute.nvgpu.tcgen05 import mma as mma
 
 class Cp128x128bOp(Any):
     """Not here yet: using it is an error that says why."""
@@ -97,9 +99,6 @@ class TmemLoadRedOp(Any):
 class commit(Any):
     """Not here yet: using it is an error that says why."""
 
-class copy(Any):
-    """Not here yet: using it is an error that says why."""
-
 class find_tmem_tensor_col_offset(Any):
     """Not here yet: using it is an error that says why."""
 
@@ -122,9 +121,6 @@ class make_tmem_copy(Any):
     """Not here yet: using it is an error that says why."""
 
 class make_umma_smem_desc(Any):
-    """Not here yet: using it is an error that says why."""
-
-class mma(Any):
     """Not here yet: using it is an error that says why."""
 
 class CtaGroup(Enum):
