@@ -28,8 +28,8 @@ from tilewright.lang.numbers.numeric import (
 )
 
 __all__ = [
-    "AtomicOpKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType", "SharedSpace", "atomicrmw",
-    "barrier_cta_sync", "cp_async_mbarrier_arrive_shared", "fmax", "fmin", "red",
+    "AtomicOpKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType", "RoundingModeKind", "SharedSpace",
+    "atomicrmw", "barrier_cta_sync", "cp_async_mbarrier_arrive_shared", "fmax", "fmin", "red",
 ]  # fmt: skip
 _placeholder = placeholders(__name__)
 
@@ -106,6 +106,15 @@ class MemScopeKind(Enum):
     CLUSTER = "cluster"
     GPU = "gpu"
     SYS = "sys"
+
+
+class RoundingModeKind(Enum):
+    """To which number a result is rounded."""
+
+    RN = "rn"
+    RM = "rm"
+    RP = "rp"
+    RZ = "rz"
 
 
 def _operands(what: str, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:

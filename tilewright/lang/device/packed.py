@@ -1,5 +1,6 @@
 """Arithmetic on pairs of Float32. Blackwell has instructions for them; here each number of a pair is computed alone,
-with the same result. Rounding is to the nearest even number."""
+with the same result. Rounding is to the nearest even number (``rnd="rn"``, the only mode that is here), and subnormal
+numbers are kept (``ftz=False``)."""
 
 from __future__ import annotations
 
@@ -17,41 +18,62 @@ def _pair(x: Any, what: str) -> tuple[Any, Any]:
     return Float32(x[0]), Float32(x[1])
 
 
-def add_packed_f32x2(src_a: Any, src_b: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
+def _as_here(what: str, rnd: Any, ftz: bool) -> None:
+    """ConstraintError for a mode that is not computed here."""
+    mode = getattr(rnd, "value", rnd)  # a text, or a member of nvvm.RoundingModeKind
+    if mode not in ("rn", None):
+        raise ConstraintError(f"{what}: rnd={rnd!r}; Float32 is rounded to the nearest even number here: rnd='rn'")
+    if ftz:
+        raise ConstraintError(f"{what}: ftz={ftz!r}; subnormal numbers are kept here: leave ftz out")
+
+
+def add_packed_f32x2(
+    src_a: Any, src_b: Any, *, rnd: Any = "rn", ftz: bool = False, loc: Any = None, ip: Any = None
+) -> tuple[Any, Any]:
     """``src_a + src_b``, number by number.
 
     >>> add_packed_f32x2((1.0, 2.0), (0.5, 4.0))
     (Float32(1.5), Float32(6.0))
     """
+    _as_here("add_packed_f32x2", rnd, ftz)
     (a, b), (c, d) = _pair(src_a, "add_packed_f32x2"), _pair(src_b, "add_packed_f32x2")
     return a + c, b + d
 
 
-def sub_packed_f32x2(src_a: Any, src_b: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
+def sub_packed_f32x2(
+    src_a: Any, src_b: Any, *, rnd: Any = "rn", ftz: bool = False, loc: Any = None, ip: Any = None
+) -> tuple[Any, Any]:
     """``src_a - src_b``, number by number.
 
     >>> sub_packed_f32x2((1.0, 2.0), (0.5, 4.0))
     (Float32(0.5), Float32(-2.0))
     """
+    _as_here("sub_packed_f32x2", rnd, ftz)
     (a, b), (c, d) = _pair(src_a, "sub_packed_f32x2"), _pair(src_b, "sub_packed_f32x2")
     return a - c, b - d
 
 
-def mul_packed_f32x2(src_a: Any, src_b: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
+def mul_packed_f32x2(
+    src_a: Any, src_b: Any, *, rnd: Any = "rn", ftz: bool = False, loc: Any = None, ip: Any = None
+) -> tuple[Any, Any]:
     """``src_a * src_b``, number by number.
 
     >>> mul_packed_f32x2((1.0, 2.0), (0.5, 4.0))
     (Float32(0.5), Float32(8.0))
     """
+    _as_here("mul_packed_f32x2", rnd, ftz)
     (a, b), (c, d) = _pair(src_a, "mul_packed_f32x2"), _pair(src_b, "mul_packed_f32x2")
     return a * c, b * d
 
 
-def fma_packed_f32x2(src_a: Any, src_b: Any, src_c: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
+def fma_packed_f32x2(
+    src_a: Any, src_b: Any, src_c: Any, *, rnd: Any = "rn", ftz: bool = False, loc: Any = None, ip: Any = None
+) -> tuple[Any, Any]:
     """``src_a * src_b + src_c`` with one rounding, number by number.
 
     >>> fma_packed_f32x2((2.0, 3.0), (4.0, 5.0), (1.0, -1.0))
     (Float32(9.0), Float32(14.0))
     """
+    _as_here("fma_packed_f32x2", rnd, ftz)
     (a, b), (c, d), (e, f) = (_pair(x, "fma_packed_f32x2") for x in (src_a, src_b, src_c))
     return fma(a, c, e), fma(b, d, f)
