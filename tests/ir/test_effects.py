@@ -37,7 +37,10 @@ def own(kind: type[Instruction]) -> set[str]:
 
 for module in pkgutil.walk_packages(tilewright.atoms.__path__, "tilewright.atoms."):
     importlib.import_module(module.name)
-SHIPPED = [kind for kind in kinds() if kind.__module__.startswith("tilewright.atoms") and "name" in own(kind)]
+SHIPPED = sorted(
+    (kind for kind in kinds() if kind.__module__.startswith("tilewright.atoms") and "name" in own(kind)),
+    key=lambda kind: (kind.__module__, kind.__qualname__),  # not in the order in which modules were imported
+)
 
 
 @pytest.mark.parametrize("kind", SHIPPED, ids=lambda kind: kind.__name__)
