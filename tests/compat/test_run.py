@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -241,3 +242,17 @@ def test_libraries_find_the_package_that_they_ask_for(capsys: pytest.CaptureFixt
     with pytest.raises(PackageNotFoundError):
         version("nvidia-cutlass-dsl")
     assert "nvidia-cutlass-dsl" not in {d.metadata["Name"] for d in distributions()}
+
+
+def test_the_modules_of_an_installed_cuda_bindings_are_its_attributes(tmp_path: Path) -> None:
+    package = tmp_path / "cuda" / "bindings"
+    package.mkdir(parents=True)
+    for name in ("__init__", "driver", "runtime"):
+        (package / f"{name}.py").write_text(f"name = {name!r}\n")
+    (package.parent / "__init__.py").touch()
+    script = tmp_path / "script.py"
+    script.write_text("import cutlass\nimport cuda.bindings as cuda\nprint(cuda.driver.name, cuda.runtime.name)\n")
+    command = [sys.executable, "-m", "tilewright", "run", str(script)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert (ran.stdout, ran.returncode) == ("driver runtime\n", 0), ran.stderr

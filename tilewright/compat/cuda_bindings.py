@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from types import ModuleType
 from typing import Any
+
+from tilewright._at_import import AtImport
 
 _PACKAGES = ("cuda", "cuda.bindings")
 _MODULES = {
@@ -15,12 +18,17 @@ _MODULES = {
     "cuda.cudart": "tilewright.compat.runtime",
 }
 _replaced: dict[str, ModuleType | None] = {}
+_wishes: list[AtImport] = []
 
 
 def install(always: bool) -> None:
     """Serve ``cuda.bindings.driver`` and ``.runtime`` (and their older names) from here; unless ``always``, only where
     the package is not installed (programs import it for the names of types)."""
-    if _replaced or not always and _is_here():
+    if _replaced:
+        return
+    if not always and _is_here():
+        if not _wishes:
+            _wishes.append(AtImport("cuda.bindings", _with_modules))
         return
     paths = {name: _path(name) for name in _PACKAGES}
     for name in (*_PACKAGES, *_MODULES):
@@ -37,7 +45,16 @@ def install(always: bool) -> None:
             setattr(sys.modules[parent], last, sys.modules[name])
 
 
+def _with_modules() -> None:
+    """``import cuda.bindings as cuda; cuda.runtime...``: programs find both modules there, as others import them."""
+    for name in ("cuda.bindings.driver", "cuda.bindings.runtime"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
 def uninstall() -> None:
+    while _wishes:
+        _wishes.pop().cancel()
     for name, module in _replaced.items():
         if module is None:
             sys.modules.pop(name, None)
