@@ -350,24 +350,28 @@ def one_warp_waits_for_the_kernel_before(bug: bool) -> None:
     overlapping(follow, "warp 0" if bug else "all")
 
 
-@pair("griddepcontrol-wait", "y[t] = 0.0")
-def a_kernel_writes_what_the_one_before_writes(bug: bool) -> None:
+def written_over(bug: bool, written: bool) -> None:
+    """The second kernel writes what the first has written, or what it reads."""
+
     @cute.jit
     def host(x: cute.Tensor, y: cute.Tensor) -> None:
         produce(x, y).launch(grid=(1, 1, 1), block=(64, 1, 1))
-        overwrite(x, y, not bug).launch(grid=(1, 1, 1), block=(64, 1, 1), use_pdl=True)
+        if cutlass.const_expr(written):
+            overwrite(x, y, not bug).launch(grid=(1, 1, 1), block=(64, 1, 1), use_pdl=True)
+        else:
+            overwrite(y, x, not bug).launch(grid=(1, 1, 1), block=(64, 1, 1), use_pdl=True)
 
     host(numbers(64), np.zeros(64, np.float32))
+
+
+@pair("griddepcontrol-wait", "y[t] = 0.0")
+def a_kernel_writes_what_the_one_before_writes(bug: bool) -> None:
+    written_over(bug, written=True)
 
 
 @pair("griddepcontrol-wait", "y[t] = 0.0")
 def a_kernel_writes_what_the_one_before_reads(bug: bool) -> None:
-    @cute.jit
-    def host(x: cute.Tensor, y: cute.Tensor) -> None:
-        produce(x, y).launch(grid=(1, 1, 1), block=(64, 1, 1))
-        overwrite(y, x, not bug).launch(grid=(1, 1, 1), block=(64, 1, 1), use_pdl=True)
-
-    host(numbers(64), np.zeros(64, np.float32))
+    written_over(bug, written=False)
 
 
 @pair("data-race", "where[0] = i")

@@ -61,6 +61,16 @@ def test_conversions() -> None:
     assert signed == [(t - 1) >> 1 for t in range(8)]
 
 
+@pytest.mark.parametrize("wrong", [
+    lambda t: arith.extf(T.i32(), value(Float32(t))), lambda t: arith.trunci(T.i64(), value(t)),
+    lambda t: arith.extsi(T.i32(), value(t)), lambda t: arith.sitofp(T.f32(), value(Float32(t))),
+    lambda t: arith.fptosi(T.vector(2, T.i32()), value(Float32(t))),
+], ids=["float to integer", "to more bits", "to as many bits", "of a float", "to a vector"])  # fmt: skip
+def test_conversions_to_other_types_than_their_names_say(wrong: Callable[[Any], Any]) -> None:
+    with pytest.raises(ConstraintError, match=r"arith\.\w+: from \w+ to "):
+        each(lambda t: (wrong(t), t)[1])
+
+
 def _i64(n: int) -> Any:
     return arith.constant(T.i64(), n)
 

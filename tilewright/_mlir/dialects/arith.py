@@ -23,8 +23,12 @@ _BINARY = {
     "addf": "add", "subf": "sub", "mulf": "mul", "divf": "div", "maxnumf": "max", "minnumf": "min",
 }  # fmt: skip
 _OF_UNSIGNED = {"divui": "div", "remui": "rem", "shrui": "shr", "maxui": "max", "minui": "min"}
-_CASTS = ("extsi", "trunci", "extf", "truncf", "sitofp", "fptosi")
-_CASTS_OF_UNSIGNED = ("extui", "uitofp")
+_CASTS = {  # from integers or floats, to which, and whether to more bits (1), to fewer (-1) or to any (0)
+    "extsi": ("integer", "integer", 1), "trunci": ("integer", "integer", -1),
+    "extf": ("float", "float", 1), "truncf": ("float", "float", -1),
+    "sitofp": ("integer", "float", 0), "fptosi": ("float", "integer", 0),
+}  # fmt: skip
+_CASTS_OF_UNSIGNED = {"extui": ("integer", "integer", 1), "uitofp": ("integer", "float", 0)}
 
 __all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_UNSIGNED, *_CASTS, *_CASTS_OF_UNSIGNED]
 _placeholder = placeholders(__name__)
@@ -94,10 +98,19 @@ def _binary(name: str) -> Callable[..., Any]:
 
 
 def _cast(name: str) -> Callable[..., Any]:
+    source, target, longer = (_CASTS | _CASTS_OF_UNSIGNED)[name]
+
+    def is_a(kind: ScalarType, wanted: str) -> bool:
+        return kind.is_integer if wanted == "integer" else kind.is_float
+
     def emit(out: Any, in_: Any, *, loc: Any = None, ip: Any = None) -> Any:
         value = _value(in_)
         if not isinstance(out, (ScalarType, VecType)):
             raise ConstraintError(f"arith.{name}: a type such as T.f32() first, not {out!r}")
+        old, new = element_of(value.type), element_of(out)
+        fits = is_a(old, source) and is_a(new, target) and (not longer or (new.width - old.width) * longer > 0)
+        if not fits or with_element(value.type, new) != out:
+            raise ConstraintError(f"arith.{name}: from {value.type} to {out}")
         if element_of(value.type).is_integer:
             value = _as_unsigned(value, name in _CASTS_OF_UNSIGNED)
         return _given(Builder.current().cast(value, element_of(out)))

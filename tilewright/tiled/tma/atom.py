@@ -190,8 +190,8 @@ def make_tiled_tma_atom_B(
     op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma,
     cluster_shape_vmnk: Any = None, *, internal_type: Any = None, loc: Any = None, ip: Any = None,
 ) -> TmaInfo:  # fmt: skip
-    """``make_tiled_tma_atom`` for operand B, (N, K, ...); the blocks along M share B's tiles where ``op`` "
-    "multicasts.
+    """``make_tiled_tma_atom`` for operand B, (N, K, ...); the blocks along M share B's tiles where ``op``
+    multicasts.
 
     >>> import numpy as np
     >>> from tilewright import Float16, Float32, cute, utils

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from tilewright._lazy import unknown_names
 from tilewright.atoms.ldmatrix import LdMatrix
@@ -41,7 +41,29 @@ def _shape(shape_mnk: Any) -> Shape3:
 
 
 @dataclass(frozen=True)
-class MmaF16BF16Op:
+class _OneTypeOp:
+    """``mma.sync`` whose A and B have the same type: one of ``_kinds``, from architecture ``_arch`` on."""
+
+    ab_dtype: Any
+    acc_dtype: Any
+    shape_mnk: Any
+
+    _kinds: ClassVar[dict[ScalarType, str]]
+    _arch: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> MmaSync:
+        kind = scalar_of(self.ab_dtype)
+        if kind not in self._kinds:
+            allowed = " or ".join(self._kinds.values())
+            raise ConstraintError(f"{type(self).__name__}: ab_dtype must be {allowed}, not {self.ab_dtype}")
+        return check_known(MmaSync(self._arch, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, kind))
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op(_OneTypeOp):
     """``mma.sync`` on Float16 (accumulating in Float16 or Float32) or BFloat16 (in Float32): 16x8x8 and 16x8x16.
 
     >>> from tilewright.cute import Float16, Float32
@@ -49,18 +71,8 @@ class MmaF16BF16Op:
     SM80_16x8x16_F32F16F16F32_TN
     """
 
-    ab_dtype: Any
-    acc_dtype: Any
-    shape_mnk: Any
-
-    def __post_init__(self) -> None:
-        self.instruction()
-
-    def instruction(self) -> MmaSync:
-        kind = scalar_of(self.ab_dtype)
-        if kind not in (F16, BF16):
-            raise ConstraintError(f"MmaF16BF16Op: ab_dtype must be Float16 or BFloat16, not {self.ab_dtype}")
-        return check_known(MmaSync(80, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, kind))
+    _kinds = {F16: "Float16", BF16: "BFloat16"}
+    _arch = 80
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ class MmaF64Op:
 
 
 @dataclass(frozen=True)
-class MmaFP8Op:
+class MmaFP8Op(_OneTypeOp):
     """``mma.sync`` on Float8E4M3FN or Float8E5M2, accumulating in Float32 or Float16: 16x8x32; sm_89 and later.
 
     >>> from tilewright import Float8E4M3FN, Float32
@@ -111,18 +123,8 @@ class MmaFP8Op:
     SM89_16x8x32_F32E4M3E4M3F32_TN
     """
 
-    ab_dtype: Any
-    acc_dtype: Any
-    shape_mnk: Any
-
-    def __post_init__(self) -> None:
-        self.instruction()
-
-    def instruction(self) -> MmaSync:
-        kind = scalar_of(self.ab_dtype)
-        if kind not in (E4M3, E5M2):
-            raise ConstraintError(f"MmaFP8Op: ab_dtype must be Float8E4M3FN or Float8E5M2, not {self.ab_dtype}")
-        return check_known(MmaSync(89, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, kind))
+    _kinds = {E4M3: "Float8E4M3FN", E5M2: "Float8E5M2"}
+    _arch = 89
 
 
 @dataclass(frozen=True)
