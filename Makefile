@@ -25,6 +25,7 @@ test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS=
 
 lint: $(DEV)  ## ruff, mypy, the order of imports between packages, and whether type stubs are current
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/python tools/stubs.py --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports

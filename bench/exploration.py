@@ -1,6 +1,6 @@
 """The Hopper kernels of the library on problems small enough that every order of their synchronisation is run.
 
-    tilewright check --systematic bench/exploration.py [dense pingpong cooperative cluster streamk]
+tilewright check --systematic bench/exploration.py [dense pingpong cooperative cluster streamk]
 """
 
 from __future__ import annotations

@@ -61,7 +61,9 @@ def gpu_facts() -> dict[str, str]:
 
     driver = subprocess.run(
         ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
-        capture_output=True, text=True, encoding="utf-8",
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
     )
     return {
         "gpu": torch.cuda.get_device_name(),

@@ -89,7 +89,8 @@ def compile_once(name: str, cache: str) -> dict[str, float]:
         capture_output=True,
         text=True,
         env=environment,
-        check=True, encoding="utf-8",
+        check=True,
+        encoding="utf-8",
     )
     return json.loads(done.stdout)
 

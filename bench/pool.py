@@ -126,6 +126,7 @@ class Pool:
 
 def serve(work: Work, connection: Connection, lock: str) -> None:
     """The loop of a process."""
+
     @contextmanager
     def alone() -> Iterator[None]:
         with open(lock, "a", encoding="utf-8") as file:

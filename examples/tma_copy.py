@@ -47,9 +47,7 @@ class TmaCopy:
         blocks: Any = self.blocks
         if cutlass.const_expr(blocks is None):
             blocks = cute.size(cute.zipped_divide(a, self.tile), mode=[1])
-        self.kernel(*load, *store, a.element_type, blocks).launch(
-            grid=(blocks, 1, 1), block=(32, 1, 1), stream=stream
-        )
+        self.kernel(*load, *store, a.element_type, blocks).launch(grid=(blocks, 1, 1), block=(32, 1, 1), stream=stream)
 
     @cute.kernel
     def kernel(

@@ -34,8 +34,22 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.lang.staging.protocol": "dsl_user_op extract_mlir_values new_from_mlir_values",
     },
     (
-        "base_dsl", "compat", "cuda", "cute", "cutlass_dsl", "errors", "experimental", "gemm", "jax", "layout",
-        "pipeline", "sim", "testing", "torch", "utils", "viz",
+        "base_dsl",
+        "compat",
+        "cuda",
+        "cute",
+        "cutlass_dsl",
+        "errors",
+        "experimental",
+        "gemm",
+        "jax",
+        "layout",
+        "pipeline",
+        "sim",
+        "testing",
+        "torch",
+        "utils",
+        "viz",
     ),  # fmt: skip
 )
 

@@ -144,9 +144,7 @@ def test_other_commands(files: Path, capfd: pytest.CaptureFixture[str], argument
     ],
     ids=lambda text: text[:24],
 )
-def test_large_expressions_are_refused_at_once(
-    capfd: pytest.CaptureFixture[str], expression: str, reason: str
-) -> None:
+def test_large_expressions_are_refused_at_once(capfd: pytest.CaptureFixture[str], expression: str, reason: str) -> None:
     assert main(["layout", expression]) == 2
     out, err = capfd.readouterr()
     lines = err.splitlines()

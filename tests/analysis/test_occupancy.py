@@ -58,7 +58,9 @@ def test_known_values(threads: int, registers: int, smem: int, arch: str, blocks
 
 
 @given(
-    st.integers(1, 1024), st.integers(1, 255), st.integers(0, 227 << 10),
+    st.integers(1, 1024),
+    st.integers(1, 255),
+    st.integers(0, 227 << 10),
     st.sampled_from(["sm_80", "sm_86", "sm_89", "sm_90", "sm_110", "sm_120"]),
 )
 def test_resources_suffice_and_more_of_them_is_never_better(threads: int, registers: int, smem: int, arch: str) -> None:

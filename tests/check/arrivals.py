@@ -256,7 +256,6 @@ def a_release_to_a_block_that_may_have_ended(bug: bool) -> None:
     launch(kernel, np.zeros((2, 32), np.float32), grid=2, block=32, cluster=2)
 
 
-
 @pair("data-race", "s[t] = x[t]  # by the producer", "y[t - 32] = s[63 - t]")
 def a_try_wait_whose_answer_nobody_looks_at(bug: bool) -> None:
     """It may come back before the phase is complete: only the true branch of a test of its answer is ordered."""

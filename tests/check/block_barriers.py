@@ -211,7 +211,7 @@ def memory_used_again_for_something_else(bug: bool) -> None:
     launch(kernel, numbers(128), numbers(128), block=128)
 
 
-@pair("data-race", "count[0] = 0", "cute.arch.atomic_add(count.iterator, cutlass.Int32(1), scope=\"cta\")")
+@pair("data-race", "count[0] = 0", 'cute.arch.atomic_add(count.iterator, cutlass.Int32(1), scope="cta")')
 def a_counter_that_is_reset_while_it_counts(bug: bool) -> None:
     @cute.kernel
     def kernel(y: cute.Tensor):
@@ -229,7 +229,7 @@ def a_counter_that_is_reset_while_it_counts(bug: bool) -> None:
     launch(kernel, numbers(1, I32))
 
 
-@pair("data-race", "y[0] = count[0]", "cute.arch.atomic_add(count.iterator, cutlass.Int32(1), scope=\"cta\")")
+@pair("data-race", "y[0] = count[0]", 'cute.arch.atomic_add(count.iterator, cutlass.Int32(1), scope="cta")')
 def a_counter_read_while_others_still_count(bug: bool) -> None:
     @cute.kernel
     def kernel(y: cute.Tensor):

@@ -242,7 +242,7 @@ def the_flag_is_raised_before_the_data(bug: bool) -> None:
     launch(kernel, np.zeros(1, I32), np.zeros(1, I32), np.zeros(1, I32), grid=2, block=32)
 
 
-@pair("data-race", "flag[0] = 1", "while cute.arch.load(flag.iterator, sem=\"acquire\") == 0:")
+@pair("data-race", "flag[0] = 1", 'while cute.arch.load(flag.iterator, sem="acquire") == 0:')
 def a_flag_that_is_raised_by_a_plain_store(bug: bool) -> None:
     @cute.kernel
     def kernel(data: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):

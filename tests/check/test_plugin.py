@@ -12,7 +12,9 @@ import numpy as np
 from tests.check.shared_memory import reversed_without_a_barrier
 from tests.cli.test_check import SCRIPT
 
-TESTS = SCRIPT + '''
+TESTS = (
+    SCRIPT
+    + """
 import pytest
 
 def go(*words):
@@ -29,7 +31,8 @@ def test_report(tilewright_check):
     with tilewright_check("races") as report:
         go()
     assert report.rules == ["data-race"] and report.errors[0].kernel == "reverse"
-'''
+"""
+)
 
 
 def outcome(folder: Path, *arguments: str) -> tuple[str, str]:

@@ -27,9 +27,7 @@ class Visit:
     ):  # fmt: skip
         params = utils.PersistentTileSchedulerParams((*self.cluster, total), (*self.cluster, 1))
         grid = utils.StaticPersistentGroupTileScheduler.get_grid_shape(params, most)
-        self.kernel(shapes, seen, count, params, groups).launch(
-            grid=grid, block=(32, 1, 1), cluster=(*self.cluster, 1)
-        )
+        self.kernel(shapes, seen, count, params, groups).launch(grid=grid, block=(32, 1, 1), cluster=(*self.cluster, 1))
 
     @cute.kernel
     def kernel(

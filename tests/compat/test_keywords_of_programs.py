@@ -61,9 +61,11 @@ def names_read(found: Any) -> set[str]:
     parts = body.body if isinstance(body, (ast.FunctionDef, ast.ClassDef)) else [body]
     nodes = [node for part in parts for node in ast.walk(part)]
     loaded = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return loaded | {node.attr for node in nodes if isinstance(node, ast.Attribute)} | {
-        node.target.id for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
+    return (
+        loaded
+        | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        | {node.target.id for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
+    )
 
 
 @pytest.mark.parametrize("name", KEYWORDS)

@@ -47,8 +47,13 @@ def test_the_names_of_a_group_are_here(group: str) -> None:
 
 
 def test_the_check_can_fail() -> None:
-    for name in ("cutlass.cute.nonsense", "cutlass.nonsense.cute", "cutlass.cute.nvgpu.tcgen05.CtaGroup.THREE",
-                 "cutlass.experimental.primitives.CTAGroup.CTA_3", "cutlass.cute.nvgpu.tcgen05.MmaF17"):
+    for name in (
+        "cutlass.cute.nonsense",
+        "cutlass.nonsense.cute",
+        "cutlass.cute.nvgpu.tcgen05.CtaGroup.THREE",
+        "cutlass.experimental.primitives.CTAGroup.CTA_3",
+        "cutlass.cute.nvgpu.tcgen05.MmaF17",
+    ):
         with pytest.raises((AttributeError, ImportError)):
             find(name)
 

@@ -16,7 +16,7 @@ from tilewright import _lazy, compat
 from tilewright.cli import main
 from tilewright.errors import ArgumentError
 
-PROGRAM = '''
+PROGRAM = """
 import argparse, sys
 import cuda.bindings.driver as cuda
 import numpy as np
@@ -47,7 +47,7 @@ if __name__ == "__main__":
     if arguments.end == "raise":
         raise ValueError("its own")
     sys.exit(int(arguments.end) if arguments.end.isdigit() else arguments.end)
-'''
+"""
 
 
 @pytest.fixture

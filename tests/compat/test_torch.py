@@ -116,7 +116,7 @@ def test_a_pointer_to_such_memory_is_the_hosts() -> None:
 
 def test_nothing_is_left_behind() -> None:
     x = torch.zeros(2, device="cuda")
-    assert "\"cuda\"" in compat.served()
+    assert '"cuda"' in compat.served()
     available = torch.cuda.is_available
     compat.uninstall()
     assert torch.cuda.is_available is not available and x.device.type == "cpu"

@@ -39,8 +39,6 @@ LIMITS = {80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 22
 """KiB of shared memory of a block, as the CUDA C++ Programming Guide has them."""
 
 
-
-
 def attention() -> Function:
     with pytest.MonkeyPatch.context() as changed:
         changed.syspath_prepend(EXAMPLES)

@@ -69,9 +69,7 @@ def test_a_tensor_core_tile_compiles_fast_and_keeps_its_registers(arch: str) -> 
     assert made.seconds < 5
 
 
-@pytest.mark.parametrize(
-    "elem, arch", [(t, "sm_90a") for t in NUMBERS] + [(t, "sm_80") for t in (BF16, E4M3)]
-)
+@pytest.mark.parametrize("elem, arch", [(t, "sm_90a") for t in NUMBERS] + [(t, "sm_80") for t in (BF16, E4M3)])
 def test_every_operation_of_every_type_compiles(elem: ScalarType, arch: str) -> None:
     k = Kernel("everything", None, x=pointer(elem), flags=pointer(BOOL), **{str(t): pointer(t) for t in NUMBERS})
     at = 0

@@ -47,12 +47,8 @@ class HopperWgmmaGemmKernel:
         @cute.struct
         class SharedStorage:
             mainloop_pipeline_array_ptr: cute.struct.MemRange[cutlass.Int64, self.ab_stage * 2]
-            sA: cute.struct.Align[
-                cute.struct.MemRange[self.a_dtype, cute.cosize(self.a_smem_layout_staged)], 1024
-            ]
-            sB: cute.struct.Align[
-                cute.struct.MemRange[self.b_dtype, cute.cosize(self.b_smem_layout_staged)], 1024
-            ]
+            sA: cute.struct.Align[cute.struct.MemRange[self.a_dtype, cute.cosize(self.a_smem_layout_staged)], 1024]
+            sB: cute.struct.Align[cute.struct.MemRange[self.b_dtype, cute.cosize(self.b_smem_layout_staged)], 1024]
 
         self.shared_storage = SharedStorage
         tma_atom_a, tma_tensor_a = self._make_tma_atoms_and_tensors(
@@ -192,12 +188,8 @@ class HopperWgmmaGemmKernel:
             tiled_mma.get_slice(tidx).partition_shape_C(self.tile_shape_mnk[:2]), cutlass.Float32
         )
 
-        a_mcast_mask = (
-            cute.make_layout_image_mask(cta_layout_mnk, cluster_coord_mnk, mode=1) if self.is_a_mcast else 0
-        )
-        b_mcast_mask = (
-            cute.make_layout_image_mask(cta_layout_mnk, cluster_coord_mnk, mode=0) if self.is_b_mcast else 0
-        )
+        a_mcast_mask = cute.make_layout_image_mask(cta_layout_mnk, cluster_coord_mnk, mode=1) if self.is_a_mcast else 0
+        b_mcast_mask = cute.make_layout_image_mask(cta_layout_mnk, cluster_coord_mnk, mode=0) if self.is_b_mcast else 0
         mainloop_producer_state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.ab_stage)
         mainloop_consumer_state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.ab_stage)
         k_tile_cnt = cute.size(gA_mkl, mode=[2])
@@ -319,9 +311,7 @@ def test_each_block_of_a_row_loads_its_part_of_the_tile(cluster, machine):
             self.kernel(atom, tensor, out, layout).launch(grid=grid, block=(32, 1, 1), cluster=grid)
 
         @cute.kernel
-        def kernel(
-            self, atom: cute.CopyAtom, mA: cute.Tensor, out: cute.Tensor, layout: cutlass.Constexpr
-        ):
+        def kernel(self, atom: cute.CopyAtom, mA: cute.Tensor, out: cute.Tensor, layout: cutlass.Constexpr):
             lane, rank = cute.arch.thread_idx()[0], cute.arch.block_idx_in_cluster()
             smem = utils.SmemAllocator()
             full = smem.allocate_array(cutlass.Int64, 1)

@@ -33,9 +33,10 @@ def test_files_and_names(tmp_path: Path) -> None:
     executor.export_to_c(tmp_path / "one.o", function_name="one")  # the form documented for TVM FFI
     assert listing(tmp_path / "deep") == ["added.c", "added.h", "added.o", "folder"]
     assert listing(tmp_path)[:3] == ["added.c", "added.c", "added.h"]
-    assert "cute_dsl_plus_wrapper(plus_Kernel_Module_t *module, const plus_Tensor_a_t *a" in (
-        tmp_path / "added.h"
-    ).read_text()
+    assert (
+        "cute_dsl_plus_wrapper(plus_Kernel_Module_t *module, const plus_Tensor_a_t *a"
+        in (tmp_path / "added.h").read_text()
+    )
     assert "one_Kernel_Module_Load" in (tmp_path / "one.h").read_text()
     assert cute.runtime.find_runtime_libraries() == []
 
@@ -224,7 +225,7 @@ def test_the_options_of_compile_hold(tmp_path: Path) -> None:
     assert warp is not None
 
 
-PERCENT = '''
+PERCENT = """
 import tilewright as cutlass
 from tilewright import cute
 from tests.export.test_files import wgmma_kernel
@@ -233,7 +234,7 @@ from tests.export.test_files import wgmma_kernel
 def percent(a: cute.Tensor, n: cutlass.Int32):
     cute.testing.assert_(n > 3, "100%s of it, %d, \\\\ \\"quoted\\" ??/ \\n und größer")
     wgmma_kernel(a).launch(grid=(100 // n, 1, 1), block=(128, 1, 1), smem=n)
-'''
+"""
 
 
 @needs_compiler

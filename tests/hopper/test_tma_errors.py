@@ -21,9 +21,7 @@ from tilewright.layout import Swizzle, make_composed_layout
 F16 = np.float16
 
 
-def host(
-    layout: Any, tile: Any, op: Any = None, array: Any = None, leading: int | None = None, **options: Any
-) -> None:
+def host(layout: Any, tile: Any, op: Any = None, array: Any = None, leading: int | None = None, **options: Any) -> None:
     """Make one atom on the host."""
     given = np.zeros((256, 256), F16) if array is None else array
     view = from_dlpack(given, assumed_align=16)

@@ -119,9 +119,7 @@ class Multicast:
     def __call__(self, a: cute.Tensor, out: cute.Tensor):
         op = cpasync.CopyBulkTensorTileG2SMulticastOp()
         atom, tensor = cpasync.make_tiled_tma_atom(op, a, self.smem_layout, self.tile, num_multicast=self.blocks)
-        self.kernel(atom, tensor, out).launch(
-            grid=(out.shape[0], 1, 1), block=(64, 1, 1), cluster=(self.blocks, 1, 1)
-        )
+        self.kernel(atom, tensor, out).launch(grid=(out.shape[0], 1, 1), block=(64, 1, 1), cluster=(self.blocks, 1, 1))
 
     @cute.kernel
     def kernel(self, atom: cute.CopyAtom, tensor: cute.Tensor, out: cute.Tensor):

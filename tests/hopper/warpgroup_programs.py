@@ -270,9 +270,7 @@ class TwoGemms:
         k_major, mn_major = cute.nvgpu.OperandMajorMode.K, cute.nvgpu.OperandMajorMode.MN
         make = hopper_helpers.make_trivial_tiled_mma
         first = make(f16, f16, k_major, k_major, f32, (1, 1, 1), (64, 64))
-        second = make(
-            f16, f16, k_major, mn_major, f32, (1, 1, 1), (64, self.d), a_source=warpgroup.OperandSource.RMEM
-        )
+        second = make(f16, f16, k_major, mn_major, f32, (1, 1, 1), (64, self.d), a_source=warpgroup.OperandSource.RMEM)
         self.kernel(mQ, mK, mV, mO, first, second).launch(grid=(1, 1, 1), block=(128, 1, 1))
 
     @cute.kernel

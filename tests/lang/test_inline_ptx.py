@@ -164,9 +164,7 @@ def test_several_results_packed_operands_and_numbers() -> None:
         out[0, t], out[1, t] = minmax(x[t], 7 - x[t])
         pair = cute.make_rmem_tensor(2, cutlass.Float16)
         pair[0], pair[1] = x[t].to(cutlass.Float16), cutlass.Float16(2)
-        doubled = llvm.inline_asm(
-            T.vector(2, T.f16()), [pair.load().ir_value()], "add.rn.f16x2 $0, $1, $1;", "=r,r"
-        )
+        doubled = llvm.inline_asm(T.vector(2, T.f16()), [pair.load().ir_value()], "add.rn.f16x2 $0, $1, $1;", "=r,r")
         seen = cute.TensorSSA(doubled, 2, cutlass.Float16)
         out[2, t] = (seen[0] + seen[1]).to(cutlass.Int32)
         out[3, t] = cutlass.Int32(llvm.inline_asm(
@@ -192,16 +190,32 @@ def test_warp_instructions() -> None:
     def kernel(out: cute.Tensor) -> None:
         t, _, _ = cute.arch.thread_idx()
         mine = [cutlass.Int32(t * t).ir_value()]
-        out[0, t] = cutlass.Int32(llvm.inline_asm(
-            T.i32(), mine, "shfl.sync.bfly.b32 $0, $1, 1, 31, 0xffffffff;", "=r,r", has_side_effects=True))
-        out[1, t] = cutlass.Int32(llvm.inline_asm(
-            T.i32(), mine, "{ .reg .pred p; setp.gt.s32 p, $1, 100; vote.sync.ballot.b32 $0, p, 0xffffffff; }", "=r,r",
-            has_side_effects=True))
-        out[2, t] = cutlass.Int32(llvm.inline_asm(
-            T.i32(), mine, "{ .reg .pred q; .reg .b32 d; shfl.sync.up.b32 d|q, $1, 4, 0, -1; selp.b32 $0, 1, 0, q; }",
-            "=r,r", has_side_effects=True))
-        out[3, t] = cutlass.Int32(llvm.inline_asm(
-            T.i32(), mine, "redux.sync.add.s32 $0, $1, 0xffffffff;", "=r,r", has_side_effects=True))
+        out[0, t] = cutlass.Int32(
+            llvm.inline_asm(
+                T.i32(), mine, "shfl.sync.bfly.b32 $0, $1, 1, 31, 0xffffffff;", "=r,r", has_side_effects=True
+            )
+        )
+        out[1, t] = cutlass.Int32(
+            llvm.inline_asm(
+                T.i32(),
+                mine,
+                "{ .reg .pred p; setp.gt.s32 p, $1, 100; vote.sync.ballot.b32 $0, p, 0xffffffff; }",
+                "=r,r",
+                has_side_effects=True,
+            )
+        )
+        out[2, t] = cutlass.Int32(
+            llvm.inline_asm(
+                T.i32(),
+                mine,
+                "{ .reg .pred q; .reg .b32 d; shfl.sync.up.b32 d|q, $1, 4, 0, -1; selp.b32 $0, 1, 0, q; }",
+                "=r,r",
+                has_side_effects=True,
+            )
+        )
+        out[3, t] = cutlass.Int32(
+            llvm.inline_asm(T.i32(), mine, "redux.sync.add.s32 $0, $1, 0xffffffff;", "=r,r", has_side_effects=True)
+        )
 
     @cute.jit
     def host(out: cute.Tensor) -> None:

@@ -355,6 +355,7 @@ def test_arrays_that_keep_a_number_in_a_byte() -> None:
 def test_swizzles_that_break_up_bytes() -> None:
     layout = cute.make_composed_layout(cute.make_swizzle(1, 0, 3), 0, cute.make_layout(64))
     refused(lambda x: cute.make_tensor(x.iterator, layout), "breaks up bytes")
+
     @cute.jit
     def host(x: cute.Tensor) -> None:
         cute.make_tensor(cute.recast_tensor(x, Float6E2M3FN).iterator, layout)

@@ -76,9 +76,7 @@ def test_every_coordinate_of_an_element_has_its_offset(a: Layout) -> None:
     natural = Layout(a.shape)
     for i in range(size(a)):
         coord = natural.get_hier_coord(i)
-        expected = sum(
-            c * d for c, d in zip(flatten_to_tuple(coord), flatten_to_tuple(a.stride), strict=True)
-        )
+        expected = sum(c * d for c, d in zip(flatten_to_tuple(coord), flatten_to_tuple(a.stride), strict=True))
         assert a(i) == a(coord) == expected
 
 
@@ -165,8 +163,15 @@ def test_with_shape_keeps_the_order(a: Layout, data: Any) -> None:
     assert values(result) == values(a)
 
 
-@pytest.mark.parametrize("a,why", [("(2,2):(1,1)", "one-to-one"), ("(4,2):(1,2)", "one-to-one"), ("4:-1", "negative"),
-    ("(3,2):(2,3)", "one-to-one, its modes nested: the mode 2:3 begins below 6")])
+@pytest.mark.parametrize(
+    "a,why",
+    [
+        ("(2,2):(1,1)", "one-to-one"),
+        ("(4,2):(1,2)", "one-to-one"),
+        ("4:-1", "negative"),
+        ("(3,2):(2,3)", "one-to-one, its modes nested: the mode 2:3 begins below 6"),
+    ],
+)
 def test_complements_that_do_not_exist(a: str, why: str) -> None:
     with pytest.raises(LayoutError, match=why):
         complement(parse(a), 64)

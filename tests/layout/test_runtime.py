@@ -173,7 +173,14 @@ def test_undecidable_operations_say_why(name: str) -> None:
 
 def test_divisors_follow_arithmetic() -> None:
     assert [x.divisibility for x in (M * 3, M + 4, M - 2, M * K, M // 4, N * 6, assume(N, divby=16))] == [
-        24, 4, 2, 32, 2, 6, 16]
+        24,
+        4,
+        2,
+        32,
+        2,
+        6,
+        16,
+    ]
     assert same_int((M * 4) // 4, M) and same_int(M // 8 * 8, M) and same_int((M * N) // N, M)
     assert exact_quotient(M * N, N * 16) is None and exact_quotient(M * N, N * 8) is not None
     assert ((M * N) // (N * 16)).substitute({"m": 8, "n": 3}) == 0

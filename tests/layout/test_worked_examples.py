@@ -90,7 +90,13 @@ def test_identity_layouts() -> None:
     assert row(make_identity_layout(6)) == [0, 1, 2, 3, 4, 5]
     assert row(make_identity_layout((3, 2))) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
     assert row(make_identity_layout(((2, 1), 3))) == [
-        ((0, 0), 0), ((1, 0), 0), ((0, 0), 1), ((1, 0), 1), ((0, 0), 2), ((1, 0), 2)]
+        ((0, 0), 0),
+        ((1, 0), 0),
+        ((0, 0), 1),
+        ((1, 0), 1),
+        ((0, 0), 2),
+        ((1, 0), 2),
+    ]
 
 
 def test_slice_across_nested_modes() -> None:
@@ -118,9 +124,7 @@ def test_swizzle_of_rows() -> None:
             assert swizzled(i, j) == 32 * i + 4 * ((j // 4) ^ i) + j % 4
 
 
-@pytest.mark.parametrize(
-    "swizzle,fixed", [((4, 0, 4), [0, 16]), ((3, 0, 4), [0, 8, 16, 24]), ((4, 0, 5), [0, 1])]
-)
+@pytest.mark.parametrize("swizzle,fixed", [((4, 0, 4), [0, 16]), ((3, 0, 4), [0, 8, 16, 24]), ((4, 0, 5), [0, 1])])
 def test_rows_that_a_swizzle_leaves_alone(swizzle: tuple[int, int, int], fixed: list[int]) -> None:
     layout = make_layout((32, 16), stride=(16, 1))
     swizzled = make_composed_layout(make_swizzle(*swizzle), 0, layout)
@@ -140,7 +144,8 @@ def test_a_shift_beyond_the_row_pairs_rows() -> None:
     swizzle = Swizzle(4, 0, 5)
     for i in range(0, 64, 2):
         assert [swizzle(16 * i + j) - 16 * i for j in range(16)] == [
-            swizzle(16 * (i + 1) + j) - 16 * (i + 1) for j in range(16)]
+            swizzle(16 * (i + 1) + j) - 16 * (i + 1) for j in range(16)
+        ]
 
 
 def test_design_rule() -> None:

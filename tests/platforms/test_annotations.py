@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-PROGRAM = '''
+PROGRAM = """
 from typing import TYPE_CHECKING
 
 import tilewright as cutlass
@@ -37,7 +37,7 @@ def reverse(x: cute.Tensor, times: cutlass.Constexpr, factor: cutlass.Float32, o
 @cute.jit
 def run(x: cute.Tensor, of: MATRIX, times: cutlass.Constexpr[int] = 2, factor: cutlass.Float32 = 2.0) -> MATRIX:
     reverse(x, times, factor, of).launch(grid=(1, 1, 1), block=(32, 1, 1))
-'''
+"""
 
 
 def test_a_program_whose_annotations_only_type_checkers_can_evaluate(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_nothing_needs_what_windows_lacks(tmp_path: Path) -> None:
     run(program, tmp_path)
 
 
-KERNEL = '''
+KERNEL = """
 import numpy as np
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
@@ -93,7 +93,7 @@ def run(x: cute.Tensor):
 x = np.ones(32, np.float32)
 run(from_dlpack(x))
 print("·", int(x.sum()))
-'''
+"""
 COMMANDS = [
     ["--help"], ["gemm", "--help"], ["layout", "composition((4,8):(8,1), 8:2)"], ["layout", "(64,64):(64,1)"],
     ["layout", "(4,8):(8,1)", "--svg", "l.svg", "--tex", "l.tex"],
@@ -225,9 +225,7 @@ def test_a_file_that_is_open_elsewhere_is_replaced_when_it_is_closed(
 
 
 @pytest.mark.parametrize("where", ["file", "missing"])
-def test_kernels_compile_where_nothing_can_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
+def test_kernels_compile_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """The cache's folder is a file, or below one: writing fails for root too."""
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "file" / ("" if where == "file" else "deeper")))

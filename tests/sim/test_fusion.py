@@ -39,9 +39,7 @@ class Registers:
     def __init__(self, t: Any, dtype: Any) -> None:
         self.t = t
         self.mma = cute.make_tiled_mma(cute.nvgpu.MmaUniversalOp(dtype))
-        self.acc, self.a, self.b = (
-            cute.make_rmem_tensor(shape, dtype) for shape in ((1, M, N), (1, M, K), (1, N, K))
-        )
+        self.acc, self.a, self.b = (cute.make_rmem_tensor(shape, dtype) for shape in ((1, M, N), (1, M, K), (1, N, K)))
         self.acc.fill(0)
         for i in range(M * K):
             self.a[i] = (t + i).to(dtype)

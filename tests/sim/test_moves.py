@@ -20,9 +20,7 @@ class Listening(Observer):
     def __init__(self) -> None:
         self.heard: list[tuple[str, int, int]] = []
 
-    def access(
-        self, verb: str, buffer: Any, group: Any, off: Any, access: Any, mask: Any, values: Any
-    ) -> None:
+    def access(self, verb: str, buffer: Any, group: Any, off: Any, access: Any, mask: Any, values: Any) -> None:
         self.heard.append((verb, off.size, access.nbytes))
 
 

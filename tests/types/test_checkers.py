@@ -50,7 +50,10 @@ def mypy(folder: Path) -> list[Found]:
         "--show-absolute-path", "--no-error-summary", *map(str, sorted(folder.glob("*.py"))),
     ]  # fmt: skip
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder,
+        command,
+        capture_output=True,
+        text=True,
+        cwd=folder,
         env={**os.environ, "MYPYPATH": f"{ROOT}{os.pathsep}{folder / 'typings'}"},
     )
     lines = re.findall(r"^(.*?):(\d+): error: (.*?)  \[([\w-]+)\]$", done.stdout, re.MULTILINE)

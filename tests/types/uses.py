@@ -97,6 +97,7 @@ assert_type(cute.rank((4, 8)), int)
 assert_type(cutlass.Float16.width, int)
 assert_type(cutlass.Int32(3).to(cutlass.Float16), cutlass.Float16)
 
+
 class Base:
     """Methods of every kind, marked either way round; functions in functions."""
 

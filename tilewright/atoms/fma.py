@@ -115,9 +115,7 @@ class ThreadMma(Mma):
 
 
 @lru_cache(maxsize=1024)
-def thread_plan(
-    d_layout: Layout, d_offset: int, calls: tuple[tuple[Layout, int, Layout, int], ...]
-) -> ThreadPlan:
+def thread_plan(d_layout: Layout, d_offset: int, calls: tuple[tuple[Layout, int, Layout, int], ...]) -> ThreadPlan:
     """Register numbers with K (the instruction's own, then the rest mode, call after call) outermost; ``calls``: layout
     and offset of A and of B."""
     import numpy as np

@@ -201,9 +201,7 @@ def _write(lanes: Lanes, op: Op, pointer: Any, words: Any) -> None:
     lanes.store(pointer, np.ascontiguousarray(words).view(elem.dtype))
 
 
-def _check_memory(
-    what: str, op: Op, value: Value, spaces: tuple[MemSpace, ...] = _MEMORY, align: int = 64
-) -> None:
+def _check_memory(what: str, op: Op, value: Value, spaces: tuple[MemSpace, ...] = _MEMORY, align: int = 64) -> None:
     kind = value.type
     if not isinstance(kind, PtrType) or kind.space not in spaces:
         names = " or ".join(s.value for s in spaces)
@@ -217,4 +215,3 @@ def _check_memory(
 
 def _at(op: Op) -> str:
     return f" at {op.loc}" if op.loc else ""
-

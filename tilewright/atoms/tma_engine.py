@@ -106,9 +106,7 @@ class LoadEngine(Engine):
                 self.lanes.eventually(load, lane=leader, size=tensor_map.box_bytes)
 
 
-def receivers(
-    lanes: Lanes, address: Any, barrier: Any, masks: Array | None
-) -> Callable[[int], list[tuple[int, int]]]:
+def receivers(lanes: Lanes, address: Any, barrier: Any, masks: Array | None) -> Callable[[int], list[tuple[int, int]]]:
     """A function that gives, for a lane, the (place, mbarrier) of every block that receives what it loads: its own, or
     those of the cluster in its mask."""
     if masks is None:

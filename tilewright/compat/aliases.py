@@ -47,7 +47,6 @@ class AliasFinder(MetaPathFinder, Loader):
             module.__spec__ = self._own_specs.pop(module.__spec__.name, module.__spec__)
 
 
-
 def _ours(alias: str) -> ModuleType:
     name = f"{OURS}.{PICTURES}" if alias == PICTURES else OURS + alias.removeprefix(THEIRS)
     try:

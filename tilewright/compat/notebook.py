@@ -14,7 +14,7 @@ def load(shell: Any) -> None:
     again = compat.is_installed()
     compat.install(cpu=cpu)
     if not again:
-        where = "kernels run in the simulator, and \"cuda\" is the CPU" if cpu else "kernels run where their arrays are"
+        where = 'kernels run in the simulator, and "cuda" is the CPU' if cpu else "kernels run where their arrays are"
         print(f"tilewright: `import cutlass` resolves to Tilewright; {where}")
 
 

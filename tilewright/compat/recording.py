@@ -111,5 +111,5 @@ def summary() -> str:
         names = ", ".join(f"{n} ({k})" if k > 1 else n for n, k in counts.launches.items())
         said.append(f"{total} kernel launch{'es' * (total > 1)} ran in the simulator: {names}")
     if counts.tensors:
-        said.append("tensors on \"cuda\" lay in the memory of the CPU")
+        said.append('tensors on "cuda" lay in the memory of the CPU')
     return "; ".join(said)

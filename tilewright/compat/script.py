@@ -50,9 +50,7 @@ def _exit_code(stop: SystemExit) -> int:
     return 1
 
 
-def _print_own(
-    kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-) -> None:
+def _print_own(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
     """The traceback of the script: from its first line on, without the frames that run it."""
     while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == _HERE:
         trace = trace.tb_next

@@ -121,7 +121,7 @@ class CudaMachine:
         """Refuses: the checks are the simulator's."""
         if check not in ("", "none"):
             raise MachineError(
-                f"check={check!r}: kernels are checked in the simulator; pass arrays of the CPU (machine=\"cpu\")"
+                f'check={check!r}: kernels are checked in the simulator; pass arrays of the CPU (machine="cpu")'
             )
         return nullcontext()
 

@@ -92,7 +92,7 @@ class HostWriter:
         kind = element_of(op.operands[0].type)
         if op.opcode in DIVISIONS and not kind.is_float and not is_positive(op.operands[1]):
             place = string(f"{op.loc or 'host code'}: division by zero in host code")
-            self.line(f"if ({self.use(op.operands[1])} == 0) return tw_fail(TW_INVALID_VALUE, \"%s\", {place});")
+            self.line(f'if ({self.use(op.operands[1])} == 0) return tw_fail(TW_INVALID_VALUE, "%s", {place});')
         self.define(op.result, scalar(op, [self.use(v) for v in op.operands], self.helpers))
 
     def op_yield(self, op: Op) -> None:
@@ -114,7 +114,7 @@ class HostWriter:
 
     def op_assert(self, op: Op) -> None:
         message = f"{op.loc}: {op.attrs['message']}" if op.loc else op.attrs["message"]
-        self.line(f"if (!{self.use(op.operands[0])}) return tw_fail(TW_ASSERT, \"%s\", {string(message)});")
+        self.line(f'if (!{self.use(op.operands[0])}) return tw_fail(TW_ASSERT, "%s", {string(message)});')
 
     def op_if(self, op: Op) -> None:
         for result in op.results:
@@ -140,7 +140,7 @@ class HostWriter:
             ends = f"{index} {'<' if constant.value > 0 else '>'} {high}"
         else:
             place = string(f"{op.loc or 'host code'}: a loop with a step of 0 never ends")
-            self.line(f"if ({step} == 0) return tw_fail(TW_INVALID_VALUE, \"%s\", {place});")
+            self.line(f'if ({step} == 0) return tw_fail(TW_INVALID_VALUE, "%s", {place});')
         self.line(f"for (int64_t {index} = {low}; {ends}; {index} += {step}) {{")
         self.indent += 1
         self.define(body.args[0], f"({c_type(body.args[0].type)}){index}")

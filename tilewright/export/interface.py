@@ -90,9 +90,7 @@ def _tensor(template: HostTensor, types: list[Type], name: str, prefix: str) -> 
         name, f"const {prefix}_Tensor_{name}_t *{name}", [f"(uint64_t)(uintptr_t){name}->data"],
         f"{prefix}_Tensor_{name}_t", ["void *data;"],
     )  # fmt: skip
-    made.comment = (
-        f"{template.element_type.__name__}, layout {_text(layout)}, data a multiple of {pointer.align} bytes"
-    )
+    made.comment = f"{template.element_type.__name__}, layout {_text(layout)}, data a multiple of {pointer.align} bytes"
     made.checks = [
         f'if ({name} == NULL) return tw_fail(TW_INVALID_VALUE, "{name} is NULL");',
         f'TW_TRY(tw_aligned((uint64_t)(uintptr_t){name}->data, {pointer.align}, "{name}->data"));',

@@ -124,7 +124,7 @@ def _equal(executor: Any, values: list[str]) -> list[str]:
     for i, j in executor.equal_values:
         text = f"{executor.host.params[j].hint} is not {executor.host.params[i].hint}: the function was compiled with "
         found.append(f"  if ({values[i]} != {values[j]})")
-        found.append(f"    return tw_fail(TW_INVALID_VALUE, \"%s\", {string(text + 'one symbol (SymInt) for both')});")
+        found.append(f'    return tw_fail(TW_INVALID_VALUE, "%s", {string(text + "one symbol (SymInt) for both")});')
     return found
 
 

@@ -73,9 +73,7 @@ class Lanes(Protocol):
         lanes of ``masks[r]``."""
         ...
 
-    def read_shared(
-        self, offsets: np.ndarray[Any, Any], warps: np.ndarray[Any, Any]
-    ) -> np.ndarray[Any, Any]:
+    def read_shared(self, offsets: np.ndarray[Any, Any], warps: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """``[units, n, 16]`` bytes at ``offsets [units, n]`` (multiples of 16) in the shared memory of each unit's
         block: that of ``warps [units]`` (:meth:`warp_numbers`). Observers are told with :meth:`reads_shared`."""
         ...

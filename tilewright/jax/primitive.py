@@ -162,9 +162,7 @@ class _Work:
                 floating = kind.is_float and kind.width > 8
                 mark_made_at(None, buffer.address, prod(buffer.shape) * kind.width // 8, "cutlass_call", floating)
 
-    def _executor(
-        self, inputs: list[ffi.Buffer], outputs: list[ffi.Buffer], stream: int | None
-    ) -> Callable[..., Any]:
+    def _executor(self, inputs: list[ffi.Buffer], outputs: list[ffi.Buffer], stream: int | None) -> Callable[..., Any]:
         """The function compiled for such buffers. A function that is not marked ``@cute.jit`` calls one itself."""
         if not isinstance(self.fn, JitFunction):
             return partial(self.fn, **self.kwargs)

@@ -1,6 +1,6 @@
 """Stores by TMA out of a ring of shared-memory buffers (sm_90). There is no consumer but the TMA unit.
 
-    acquire (the oldest store has read its buffer) -> write the buffer, fence_proxy, barrier -> TMA store -> commit
+acquire (the oldest store has read its buffer) -> write the buffer, fence_proxy, barrier -> TMA store -> commit
 """
 
 from __future__ import annotations

@@ -15,9 +15,7 @@ class Effect:
 
     __slots__ = ("action", "lane", "size", "lanes", "mask", "op", "done", "notes")
 
-    def __init__(
-        self, action: Callable[[], None], lanes: Any, op: Any, lane: int | None = None, size: int = 0
-    ) -> None:
+    def __init__(self, action: Callable[[], None], lanes: Any, op: Any, lane: int | None = None, size: int = 0) -> None:
         self.action = action
         self.lane, self.size = lane, size
         self.lanes = lanes

@@ -76,9 +76,7 @@ class Observer:
             values: what a store writes: one for each active lane, or one for all; None otherwise.
         """
 
-    def pointed(
-        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask, values: Any
-    ) -> None:
+    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask, values: Any) -> None:
         """An observer that defines this, too, hears it instead of ``access`` where all active lanes are known to be
         inside and aligned: the offsets of all lanes are those of ``pointer`` (:class:`tilewright.sim.values.Ptr`), and
         ``values`` has what a store writes for all of them. Accesses are faster when every observer of ``access``

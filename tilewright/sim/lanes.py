@@ -22,6 +22,7 @@ from tilewright.sim.values import Handle, Ptr
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
+
 def _nothing() -> None:
     pass
 

@@ -56,9 +56,7 @@ class Buffer:
         out[mask] = access.decode(items.take(chosen))
         return out
 
-    def put(
-        self, group: Any, pointer: Ptr, value: Any, access: Access, mask: Mask, each: Access | None = None
-    ) -> bool:
+    def put(self, group: Any, pointer: Ptr, value: Any, access: Access, mask: Mask, each: Access | None = None) -> bool:
         """Store ``value`` (one, or one for each lane) for the active lanes. ``each``: it stands for several accesses to
         neighbours; False if they must be made one by one."""
         per_lane = np.ndim(value) == (1 if access.scalar else 2)
@@ -334,9 +332,7 @@ class Anywhere:
     def fetch(self, group: Any, pointer: Ptr, access: Access, mask: Mask, each: Access | None = None) -> Any:
         return None if each is not None else self.load(group, pointer.off, access, mask)
 
-    def put(
-        self, group: Any, pointer: Ptr, value: Any, access: Access, mask: Mask, each: Access | None = None
-    ) -> bool:
+    def put(self, group: Any, pointer: Ptr, value: Any, access: Access, mask: Mask, each: Access | None = None) -> bool:
         if each is None:
             self.store(group, pointer.off, value, access, mask)
         return each is None

@@ -206,9 +206,7 @@ class Watch(Observer):
         tally.bytes += off.size * access.nbytes
         tally.accesses += off.size * access.parts
 
-    def pointed(
-        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Any, values: Any
-    ) -> None:
+    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Any, values: Any) -> None:
         tally = self._of(verb, buffer, group)
         if tally.shared:
             tally.conflicts(self.banks.of_pointer(group, pointer, access, mask))

@@ -184,9 +184,7 @@ def _join(values: list[Any], kind: int, sizes: list[int], order: np.ndarray) -> 
     return _stack(values, LANE_NDIM[kind], sizes, order)
 
 
-def _join_pointers(
-    values: list[Any], sizes: list[int], order: np.ndarray, memo: dict[tuple[int, ...], Any]
-) -> Ptr:
+def _join_pointers(values: list[Any], sizes: list[int], order: np.ndarray, memo: dict[tuple[int, ...], Any]) -> Ptr:
     if any(v is None for v in values):
         values = _filled(values, PTR, sizes)
     first = values[0]

@@ -139,11 +139,7 @@ def _same_registers(c: Tensor, d: Tensor) -> bool:
     same = (
         c.engine.frag is d.engine.frag
         and c.engine.offset is d.engine.offset
-        or (
-            c.engine.frag is d.engine.frag
-            and isinstance(c.engine.offset, int)
-            and c.engine.offset == d.engine.offset
-        )
+        or (c.engine.frag is d.engine.frag and isinstance(c.engine.offset, int) and c.engine.offset == d.engine.offset)
     )
     return same and c.linear == d.linear
 

@@ -24,8 +24,19 @@ __getattr__, __dir__, __all__ = lazily(
         "tilewright.utils.tensor_helpers": "is_fp8_dtype create_cute_tensor_for_fp8",
     },
     (
-        "blackwell_helpers", "blockscaled_layout", "distributed", "gemm", "hardware_info", "hopper_helpers",
-        "layout_enum", "mixed_input_helpers", "sm100", "sm90",
-        "static_persistent_tile_scheduler", "tensor_helpers", "tensormap_manager", "tile_scheduler",
+        "blackwell_helpers",
+        "blockscaled_layout",
+        "distributed",
+        "gemm",
+        "hardware_info",
+        "hopper_helpers",
+        "layout_enum",
+        "mixed_input_helpers",
+        "sm100",
+        "sm90",
+        "static_persistent_tile_scheduler",
+        "tensor_helpers",
+        "tensormap_manager",
+        "tile_scheduler",
     ),  # fmt: skip
 )

@@ -63,9 +63,7 @@ def tile(candidate: Candidate) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["fine", "hang", "crash", "wrong"])
-def test_the_fastest_is_found_remembered_and_used(
-    mode: str, remembered: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fastest_is_found_remembered_and_used(mode: str, remembered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = ways()
     best = next(way for way in reversed(listed) if way.shares is None and tile(way) != tile(listed[0]))
     bad = next(tile(way) for way in listed if tile(way) not in (tile(best), tile(listed[0]), [128, 256, 64]))

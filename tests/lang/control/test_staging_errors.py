@@ -499,6 +499,7 @@ def test_texts_that_are_made_while_staging(staged, capfd):
     refuse(of_another_length, staged, 3, match="a text with run-time numbers in it can only be printed, or added to")
     with pytest.raises(ArgumentError, match=r"has more fields than its 1 values\n  at .*# here"):
         staged(too_many_fields, 3)
+
     def one_of_two(n):
         label = f"{n}"
         if n > 0:

@@ -124,7 +124,6 @@ def test_fake_tensors_of_pytorch_are_compiled_with_and_have_no_memory() -> None:
     check(lambda *x: run(*x, None, 0), False)
 
 
-
 class Device(NamedTuple):
     a: cute.Tensor
     b: cute.Tensor

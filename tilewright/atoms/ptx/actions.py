@@ -463,6 +463,3 @@ def _act_as_given(step: Step, function: Callable[..., Any]) -> None:
     results = results if isinstance(results, tuple) else (results,)
     for name, value in zip(targets, results, strict=True):
         step.registers.store(str(name), np.broadcast_to(np.asarray(value), (step.registers.count,)), step.where)
-
-
-

@@ -97,4 +97,5 @@ class CopyUniversalOp:
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:
         return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)
 
+
 unknown_names(__name__)

@@ -111,6 +111,7 @@ class CopyReduceBulkTensorTileS2GOp(_BulkTensorOp):
         kind = getattr(self.reduction_kind, "name", str(self.reduction_kind)).lower()
         return TmaStore(bits, rank, reduction=kind)
 
+
 unknown_names(__name__)
 
 

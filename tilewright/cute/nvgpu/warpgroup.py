@@ -246,4 +246,5 @@ class MmaI8Op:
         _need(self, "acc_dtype", self.acc_dtype, (I32,))
         return _atom(self, (I32, a, b), (self.a_major_mode, self.b_major_mode))
 
+
 unknown_names(__name__)

@@ -116,6 +116,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     def map_of(self, maps: cute.Tensor, which: int) -> Any:
         """Gives the place of a problem's tensor map."""
+
         def place(problem: Any) -> Any:
             return MANAGER.get_tensormap_ptr(maps[problem, which, None].iterator)
 
@@ -139,9 +140,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             m, n, k = (table[problem, EXTENT + mode].to(Int32) for mode in (0, 1, 2))
             inside = tile - table[problem, FIRST].to(Int32)
             place = self.raster.tile(inside, cute.ceil_div(m, bM), cute.ceil_div(n, bN))
-            descriptors = tuple(
-                MANAGER.get_tensormap_ptr(one(problem), cute.AddressSpace.generic) for one in maps
-            )
+            descriptors = tuple(MANAGER.get_tensormap_ptr(one(problem), cute.AddressSpace.generic) for one in maps)
             state = piece(problem, place, cute.ceil_div(k, bK), descriptors, state)
         return state
 

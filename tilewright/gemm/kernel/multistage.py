@@ -103,9 +103,7 @@ class MultistageGemm:
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
         slices = slices_of(mA, mB, addressing.gather_A, addressing.gather_B)
         k_tiles = decomposition.k_tiles(cute.size(mA, mode=[1]), self.config.tile[2])
-        piece = partial(
-            self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, extent, scatter, k_tiles
-        )
+        piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, extent, scatter, k_tiles)
         decomposition.run(bidx, None, k_tiles, piece)
         if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
             write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition, extent, scatter)

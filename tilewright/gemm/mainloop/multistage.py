@@ -124,14 +124,11 @@ class MultistageMainloop:
                     cute.gemm(tiled_mma, acc, tCrA[None, None, k_block], tCrB[None, None, k_block], acc)
             cute.arch.cp_async_wait_group(0)
 
-
     def loader(self, operand: Operand, slices: Slices, tidx: Any, k_begin: Any) -> TileLoader | GranuleLoader:
         g, c, s, extent = slices.g, slices.c, slices.s, slices.extent
         if slices.gather is None and self.config.granular(operand):
             return GranuleLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.matrix)
-        return TileLoader(
-            operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.gather, slices.matrix.stride[0]
-        )
+        return TileLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.gather, slices.matrix.stride[0])
 
 
 def double_buffered(k_blocks: int, bK: int) -> int:

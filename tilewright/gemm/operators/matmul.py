@@ -153,7 +153,11 @@ def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
     result = a.new_empty(seen.shape, dtype=seen.dtype) if out is None else out
     at = result.data_ptr()
     addresses = (
-        a.data_ptr(), b.data_ptr(), at if c is None else c.data_ptr(), at, 0 if bias is None else bias.data_ptr()
+        a.data_ptr(),
+        b.data_ptr(),
+        at if c is None else c.data_ptr(),
+        at,
+        0 if bias is None else bias.data_ptr(),
     )
     if not all(addresses[:4]) or not addresses[4] and bias is not None:
         return None

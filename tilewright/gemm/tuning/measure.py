@@ -106,6 +106,7 @@ def launch_of(candidate: Candidate, a: Any, b: Any, out: Any) -> Callable[[], No
 
 def main() -> None:
     """Answer until the input ends."""
+
     def say(answer: dict[str, Any]) -> None:
         print(json.dumps(answer), flush=True)
 

@@ -21,6 +21,7 @@ from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 N = TypeVar("N", bound=Numeric | TensorSSA | float)
 
+
 @contextlib.contextmanager
 def elect_one(*, loc: Any = None, ip: Any = None) -> Iterator[None]:
     """``with elect_one():`` one lane of each warp runs the body.

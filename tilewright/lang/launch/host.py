@@ -34,9 +34,7 @@ def in_python(op: Op) -> bool:
         return all(isinstance(v.type, ScalarType) for v in (*op.operands, *op.results))
     if op.opcode in _POINTER or op.opcode in ("launch", "assert", "yield"):
         return True
-    return op.opcode in ("for", "if") and all(
-        in_python(inner) for region in op.regions for inner in region.ops
-    )
+    return op.opcode in ("for", "if") and all(in_python(inner) for region in op.regions for inner in region.ops)
 
 
 def is_positive(value: Value) -> bool:

@@ -318,9 +318,7 @@ def _trace(
         result = kernel.signature.call(kernel.code, bound, received)
     if result is not None:
         raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
-    function.attrs.update(
-        bounds, smem_bytes=builder.smem_bytes, source=kernel.function.__code__.co_filename
-    )
+    function.attrs.update(bounds, smem_bytes=builder.smem_bytes, source=kernel.function.__code__.co_filename)
     if any(op.opcode == "call" and op.attrs["atom"].caps_registers for op in function.walk()):
         function.attrs["min_blocks"] = bounds["min_blocks"] or 1  # without it the compiler ignores setmaxnreg
     if function.attrs["smem_bytes"] > MOST_SMEM:

@@ -35,9 +35,7 @@ def or_(first: Any, *rest: Thunk, reach: Objects | None = None, calls: bool = Fa
     return _logical("or", first, rest, reach, calls)
 
 
-def _logical(
-    word: str, first: Any, rest: tuple[Thunk, ...], reach: Objects | None = None, calls: bool = False
-) -> Any:
+def _logical(word: str, first: Any, rest: tuple[Thunk, ...], reach: Objects | None = None, calls: bool = False) -> Any:
     for i, thunk in enumerate(rest):
         test = decide(first)
         if isinstance(test, Value):

@@ -127,5 +127,3 @@ def _widest(bounds: list[Any]) -> Any:
 def _wider(a: Any, b: Any) -> Any:
     kind = promote.common(type(a).ir_type, type(b).ir_type)
     return a if type(a).ir_type == kind else b
-
-

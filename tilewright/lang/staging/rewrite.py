@@ -70,7 +70,6 @@ variables = block.leave(variables)
 """
 
 
-
 def rewrite(node: ast.FunctionDef, filename: str, free: set[str], shared: set[str]) -> ast.FunctionDef:
     """``node`` (a fresh copy) rewritten; ``free`` are the free variables of the function, ``shared`` the global ones
     that hold something a region could change."""

@@ -244,9 +244,7 @@ def _same_but_for_alignment(a: Type, b: Type) -> bool:
 _FIXED: set[type] = {str, bytes, type(None), type, complex, range, slice}
 
 
-def spec_of(
-    value: Any, promote: bool = True, path: str = "", keeps: Callable[[Any, str], bool] | None = None
-) -> Spec:
+def spec_of(value: Any, promote: bool = True, path: str = "", keeps: Callable[[Any, str], bool] | None = None) -> Spec:
     """The shape of ``value``; with ``promote`` Python numbers count as run-time numbers, else as static. Of objects
     inside it, ``keeps(object, path)`` says which stay the objects that they are."""
     kind = type(value)

@@ -63,8 +63,10 @@ class PackedPointer(Pointer):
         if isinstance(rest, int):
             return PackedPointer(self.under + rest // n * size, self.dtype, rest % n)
         whole = _in_bytes(rest, self.dtype)
-        return PackedPointer(self.under, self.dtype, rest) if whole is None else PackedPointer(
-            self.under + whole, self.dtype
+        return (
+            PackedPointer(self.under, self.dtype, rest)
+            if whole is None
+            else PackedPointer(self.under + whole, self.dtype)
         )
 
     __radd__ = __add__

@@ -210,7 +210,6 @@ class Acting:
         known = self.clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]
         return bool((known >= needs[cluster]).all())
 
-
     def know_each(self, theirs: Ranges, ours: Ranges) -> bool:
         """Whether each warp that acts (it reaches what ``ours`` says) knows what those threads did at the same bytes
         whose accesses ``theirs`` describes."""

@@ -95,9 +95,7 @@ class Bounds(Checker):
                 found[value] = int(shape[mode])
         return found
 
-    def _found(
-        self, verb: str, buffer: Any, group: Group, op: Op, pairs: Any, lane: int, at: int, size: int
-    ) -> None:
+    def _found(self, verb: str, buffer: Any, group: Group, op: Op, pairs: Any, lane: int, at: int, size: int) -> None:
         key = ("bounds", str(op.loc or id(op)))
         if self.findings.known(key):
             return

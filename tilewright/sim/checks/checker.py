@@ -60,9 +60,7 @@ class Checker(Observer):
 class SharedChecker(Checker):
     """One whose ``access`` looks at shared memory only: the simulator's quick way to global memory stays quick."""
 
-    def pointed(
-        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask, values: Any
-    ) -> None:
+    def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask, values: Any) -> None:
         if isinstance(buffer, SharedBuffer):
             off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
             self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)

@@ -296,7 +296,8 @@ class Clocks:
                 np.maximum(row, mine, out=row)
             base, width = int(self.base[warp]), row.size
             know.lanes = {
-                who: clock for who, clock in know.lanes.items()
+                who: clock
+                for who, clock in know.lanes.items()
                 if not 0 <= who // WARP - base < width or int(row[who // WARP - base]) < clock
             }
             if not know.rows and not know.lanes:

@@ -12,9 +12,7 @@ from tilewright.sim.geometry import WARP
 SHOWN = 4  # at most so many places where blocks could meet are named
 
 
-def explain(
-    layout: Layout, now: Site, then: Site, threads: list[int], shared: bool, known: Facts
-) -> tuple[str, str]:
+def explain(layout: Layout, now: Site, then: Site, threads: list[int], shared: bool, known: Facts) -> tuple[str, str]:
     """(why, fix) for the accesses ``now`` and ``then`` by the identities ``threads`` (unit * 32 + lane) of the kernel
     of which these facts are known."""
     units = [thread // WARP for thread in threads]

@@ -143,9 +143,7 @@ class GlobalProxies(Checker):
             self._found(group, effect, warp, write, writer, buffer, at)
             return
 
-    def _found(
-        self, group: Group, effect: Effect, warp: int, write: Write, writer: int, buffer: Any, at: int
-    ) -> None:
+    def _found(self, group: Group, effect: Effect, warp: int, write: Write, writer: int, buffer: Any, at: int) -> None:
         per, theirs = group.wave.geometry.warps, writer // WARP
         wrote = actor(self.launch, write.wave.coords[theirs // per], theirs % per, writer % WARP)
         issuer = actor(self.launch, group.wave.coords[warp // per], warp % per, None, "")

@@ -134,4 +134,3 @@ def polls(ops: list[Op]) -> set[Op]:
                 elif op.results and any(a.reads and not a.writes for a in atom.accesses):
                     found.add(op)
     return found
-

@@ -243,7 +243,7 @@ class MbarrierMeetings:
         first = np.flatnonzero(np.concatenate([[True], new]))
         counts = np.diff(np.append(first, rows.size))
         mine = warps[rows[first]]
-        whole = (np.minimum.reduceat(places, first) == np.maximum.reduceat(places, first))
+        whole = np.minimum.reduceat(places, first) == np.maximum.reduceat(places, first)
         whole &= counts == self.clocks.lanes[mine]
         together: dict[int, Array] = {}
         if whole.any():

@@ -277,9 +277,7 @@ class Proxies(SharedChecker):
             if verdict != "fenced":
                 self._found(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
 
-    def _fenced_by_all(
-        self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int
-    ) -> bool:
+    def _fenced_by_all(self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int) -> bool:
         """Whether all lanes of the warp have fenced, so that one look does for what they wrote at one clock."""
         after = self.fences[wave].of(lane // WARP)[fences:]
         if not any(fence.whole for fence in after):

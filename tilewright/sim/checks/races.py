@@ -122,9 +122,7 @@ class Races(Checker):
         written = None if values is None else (buffer, access, values, off)
         self._check(verb, shadow, run_of(off >> shadow.shift, count), acting, number, group, written)
 
-    def _shared(
-        self, verb: str, buffer: SharedBuffer, group: Group, reach: Threads, access: Any, values: Any
-    ) -> None:
+    def _shared(self, verb: str, buffer: SharedBuffer, group: Group, reach: Threads, access: Any, values: Any) -> None:
         op, mask = group.lanes.op, reach.mask
         number = self._site(op, verb, True)
         if number is None:

@@ -1,10 +1,10 @@
 """Run a kernel to a Python line, and look: tensors, registers, barriers, what each warp waits for.
 
-    with sim.debug.Session(lambda: run(x, y)) as session:
-        frame = session.run_until("reverse.py:12", warp=1)
-        frame.tensor("s"), frame.value("t"), frame.barriers()
+with sim.debug.Session(lambda: run(x, y)) as session:
+    frame = session.run_until("reverse.py:12", warp=1)
+    frame.tensor("s"), frame.value("t"), frame.barriers()
 
-    sim.debug.break_at("reverse.py:12", warp=1)   # opens the Python debugger there; see docs/debugging.md
+sim.debug.break_at("reverse.py:12", warp=1)   # opens the Python debugger there; see docs/debugging.md
 """
 
 from tilewright.sim.debug.breakpoints import Breakpoint, break_at

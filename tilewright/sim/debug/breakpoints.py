@@ -130,5 +130,3 @@ def _run(replay: Replay) -> None:
 
 def _numbers(block: Any) -> tuple[int, ...]:
     return (block,) if isinstance(block, int) else tuple(int(v) for v in block)
-
-

@@ -121,9 +121,7 @@ class Footprints(Observer):
 
     # -- mbarriers -----------------------------------------------------------------------------------------------------
 
-    def mbarrier(
-        self, group: Group, what: str, places: np.ndarray, lanes: np.ndarray, done: np.ndarray | None
-    ) -> None:
+    def mbarrier(self, group: Group, what: str, places: np.ndarray, lanes: np.ndarray, done: np.ndarray | None) -> None:
         wave = self.waves.index(group.wave)
         if what == "wait":
             self.awaited[wave, group.tag] = list(dict.fromkeys(int(p) for p in places))

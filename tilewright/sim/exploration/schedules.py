@@ -50,9 +50,7 @@ class Exploration(Shown):
                 sides = [Party("stops before", s.before) for s in failure.switches if s.before is not None]
                 what = f"the result depends on the schedule: {failure.text}"
                 fix = "order the accesses; sums by atomics of floats differ by nature (--no-compare)"
-                finding = Finding(
-                    "other-result", what, sides, fix=fix, kernel=launch.kernel, schedule=failure.schedule
-                )
+                finding = Finding("other-result", what, sides, fix=fix, kernel=launch.kernel, schedule=failure.schedule)
                 found.found.setdefault((launch.kernel, finding.key), finding)
         return found
 

@@ -40,6 +40,4 @@ def shrunk(runs: Runs, failure: Failure, program: Program | None = None) -> Fail
 
 
 def _fixed(parts: Sequence[tuple[Any, Any]]) -> Fixed:
-    return Fixed(
-        {p: to for p, to in parts if isinstance(p, Place)}, {i: d for i, d in parts if isinstance(i, Issue)}
-    )
+    return Fixed({p: to for p, to in parts if isinstance(p, Place)}, {i: d for i, d in parts if isinstance(i, Issue)})

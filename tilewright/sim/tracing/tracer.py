@@ -123,9 +123,7 @@ class Tracer(Observer):
                 if order.through == "group":
                     self._grouped(group, op, warps, order)
 
-    def access(
-        self, verb: str, buffer: Any, group: Group, off: Any, access: Any, mask: Any, values: Any
-    ) -> None:
+    def access(self, verb: str, buffer: Any, group: Group, off: Any, access: Any, mask: Any, values: Any) -> None:
         if self.landing:  # an asynchronous unit's, whose time is in its span
             return
         warps = _active(group, mask)

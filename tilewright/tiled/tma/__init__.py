@@ -1,2 +1,1 @@
-"""TMA: tensor maps from layouts, the partition of a tile among the copies of a cluster, and the staging of the copies.
-"""
+"""TMA: tensor maps from layouts, the partition of a tile among the copies of a cluster, and how copies are staged."""

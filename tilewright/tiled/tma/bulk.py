@@ -97,4 +97,3 @@ def _shared_operands(instruction: BulkCopy, mbar_ptr: Any, mcast_mask: Any) -> l
             "CopyBulkG2SMulticastOp with the mask of the blocks that receive"
         )
     return [mbar_ptr.value(), *([Int16(mcast_mask).ir_value()] if instruction.multicast else [])]
-

@@ -71,10 +71,15 @@ def multicast_mask(cta_layout_vmnk: Layout, coord: Any, modes: tuple[int, ...]) 
     return image << start
 
 
-
 def tma_partition(
-    atom: CopyAtom, cta_coord: Any, cta_layout: Layout, smem_tensor: Tensor, gmem_tensor: Tensor, *,
-    loc: Any = None, ip: Any = None,
+    atom: CopyAtom,
+    cta_coord: Any,
+    cta_layout: Layout,
+    smem_tensor: Tensor,
+    gmem_tensor: Tensor,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """``(shared-memory tensor, TMA tensor)`` as ((TMA, rest of the tile), ...) for the block at ``cta_coord`` of
     ``cta_layout``, the blocks that share the tile by multicast (``make_layout(1)`` and 0 for one block).
@@ -129,10 +134,12 @@ def tma_partition(
             f"{atom.plan.elements_per_instruction} "
             f"elements: {error}"
         ) from error
-    return tuple([  # type: ignore[return-value]  # two of them
-        tensor.with_layout(layout, layout(((start, 0), *[0] * (rank(layout) - 1))))
-        for tensor, layout in ((smem_tensor, smem), (gmem_tensor, gmem))
-    ])
+    return tuple(
+        [  # type: ignore[return-value]  # two of them
+            tensor.with_layout(layout, layout(((start, 0), *[0] * (rank(layout) - 1))))
+            for tensor, layout in ((smem_tensor, smem), (gmem_tensor, gmem))
+        ]
+    )
 
 
 def create_tma_multicast_mask(

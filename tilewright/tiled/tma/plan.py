@@ -373,7 +373,5 @@ def plan_of(
     try:
         _ = plan.basis, plan.box, plan.layout_tv, cosize(outer)
     except LayoutError as error:
-        raise ConstraintError(
-            f"TMA cannot copy tiles {format_tree(tiler)} of {gmem} to {smem}: {error}"
-        ) from error
+        raise ConstraintError(f"TMA cannot copy tiles {format_tree(tiler)} of {gmem} to {smem}: {error}") from error
     return plan

@@ -221,4 +221,5 @@ class StMatrix8x8x16bOp:
     def instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
         return self.matrix_copy()
 
+
 unknown_names(__name__)
