@@ -27,8 +27,10 @@ MOST_SETS = 16
 """Sets of buffers; small problems would need hundreds to exceed three times the L2."""
 
 
-def problem(m: int, n: int, k: int, dtype: str, b_major: str) -> Sets:
+def problem(m: int, n: int, k: int, dtype: str, b_major: str, a_major: str = "k") -> Sets:
     sets = rotation(m, n, k, DTYPES[dtype])[:MOST_SETS]
+    if a_major == "m":
+        sets = [(a.t().contiguous().t(), *rest) for a, *rest in sets]
     if b_major == "n":
         return sets
     return [(a, b.t().contiguous().t(), out, reference) for a, b, out, reference in sets]

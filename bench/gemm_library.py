@@ -7,11 +7,17 @@
     python bench/gemm_library.py --sets --sharing                     # Stream-K beside data-parallel, hostile shapes
     python bench/gemm_library.py --sets --few                         # 1 to 16 rows, with the kernel for few rows
     python bench/gemm_library.py --sets --ampere                      # mma.sync decompositions beside CUTLASS's example
+    python bench/gemm_library.py --behind itself small cold           # behind other kernels, as in a model
     python bench/gemm_library.py --dry-run ...                        # what would be compiled, and compile it: no GPU
 
 Inputs are normal; buffers rotate so that together they exceed three times the L2 (as far as 16 sets do); launches are
 replayed from CUDA graphs in turns of a few milliseconds in random order; medians. 64 rows of every product are compared
-with float64 before it is timed. ``--b``: B is contiguous along K (weights as PyTorch keeps them) or N.
+with float64 before it is timed. ``--a``: A is contiguous along K or M; ``--b``: B along K (weights as PyTorch keeps
+them) or N.
+
+A product that follows other products of the library overlaps with them at its beginning. ``--behind small`` puts a
+small kernel of PyTorch's before each product, whose time is subtracted: what a product costs in a model. ``operand``
+and ``cold``: bench/sides.py.
 
 ``--processes`` processes stage and compile kernels side by side, without the GPU; each measures alone what it has
 prepared (bench/pool.py). A shape that fails or hangs is reported and the others go on. ``--minutes`` ends the run
@@ -46,6 +52,7 @@ from library_jobs import (
     EXAMPLE,
     EXAMPLE_SIDES,
     NAMES,
+    SPACERS,
     TUNED,
     Answer,
     Job,
@@ -91,8 +98,9 @@ def jobs_of(args: argparse.Namespace) -> list[Job]:
     if args.shapes:
         named.append(("shapes", [tuple(map(int, shape.split(","))) for shape in args.shapes]))
     found = [
-        Job("compare", name, shape, dtype, b, **how)
-        for name, shapes in named for dtype in args.dtypes for b in args.b for shape in shapes[: args.limit]
+        Job("compare", name, shape, dtype, b, behind="" if behind == "itself" else behind, a=a, **how)
+        for name, shapes in named for behind in args.behind for dtype in args.dtypes
+        for a in args.a for b in args.b for shape in shapes[: args.limit]
     ]  # fmt: skip
     if args.few:
         found += [Job("few", "few rows", shape, d, "k", **how) for d in args.dtypes for shape in FEW[: args.limit]]
@@ -138,7 +146,7 @@ class Run:
     def search(self, job: Job) -> None:
         """Time each of the options once: the same size always in the same process, which has it compiled then."""
         try:
-            problem = stand_in(job.shape, NAMES[job.dtype], None, "k", job.b)
+            problem = stand_in(job.shape, NAMES[job.dtype], None, job.a, job.b)
             found = best_by_model(problem, self.options or 1 << 30)
         except ArgumentError:
             found = []
@@ -186,13 +194,14 @@ class Run:
 
 
 def ratios(records: list[Record]) -> Iterator[tuple[tuple[str, ...], float]]:
-    """(set, dtype, B along, which speed) and the speed, of each product."""
+    """(set, dtype, A and B along, behind what, which speed) and the speed, of each product."""
     products: dict[tuple[Any, ...], dict[str, Record]] = {}
     for one in records:
-        products.setdefault((one["set"], one["dtype"], one["b"], *one["mnk"]), {})[one["kernel"]] = one
-    for (name, dtype, b, *_), sides in products.items():
+        majors, behind = one.get("a", "k") + one["b"], one.get("behind", "")
+        products.setdefault((one["set"], one["dtype"], majors, behind, *one["mnk"]), {})[one["kernel"]] = one
+    for (name, dtype, majors, behind, *_), sides in products.items():
         us = {side: one["us"] for side, one in sides.items()}
-        key = name, dtype, b
+        key = name, dtype, majors, behind or "itself"
         if name == "ampere":
             yield from (((*key, f"{side} of the example's"), sides[side]["ratio"]) for side in EXAMPLE_SIDES)
             continue
@@ -219,7 +228,11 @@ def summary(records: list[Record]) -> None:
         (*key, str(len(found)), *(f"{x:.3f}" for x in (statistics.geometric_mean(found), min(found), max(found))))
         for key, found in groups.items()
     ]
-    table("speed reached", rows, ("set", "dtype", "B along", "speed", "shapes", "geometric mean", "worst", "best"))
+    table(
+        "speed reached",
+        rows,
+        ("set", "dtype", "majors", "behind", "speed", "shapes", "geometric mean", "worst", "best"),
+    )
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -228,6 +241,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--sets", nargs="*", default=["large", "decode", "streamk_random", "unaligned"])
     parser.add_argument("--dtypes", nargs="*", default=["f16"], choices=list(NAMES))
     parser.add_argument("--b", nargs="*", default=["k"], choices=["k", "n"])
+    parser.add_argument("--a", nargs="*", default=["k"], choices=["k", "m"])
+    parser.add_argument("--behind", nargs="*", default=["itself"], choices=["itself", *SPACERS], help="see sides.py")
     parser.add_argument("--shapes", nargs="*", default=[], metavar="M,N,K", help="as well")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="shapes of our own draw, as well")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")

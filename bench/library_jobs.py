@@ -28,6 +28,8 @@ data-parallel, Stream-K, basic split-K 2, Stream-K as split-K 2."""
 EXAMPLE_SIDES = ("data-parallel", "Stream-K", "split-K 2", "Stream-K as split-K 2")
 
 CHOICE, CUBLAS, TUNED = "tilewright", "cuBLAS", "tuned"
+SPACERS = ("small", "operand", "cold")
+"""What may run before each product: ``sides.spacer``."""
 SMALL = 1024
 """Rows or columns below which Stream-K is compared on tiles of 128 x 128, too."""
 TUNING_ROUNDS = 3
@@ -47,7 +49,8 @@ class Way:
 @dataclass(frozen=True)
 class Job:
     """``kind`` is "compare" (the default choice, and ``found``), "coarse" (each of ``found`` once), "tuned" (the best
-    of ``found`` beside the choice), "sharing", "ampere" or "few"; ``b`` says along which mode B lies."""
+    of ``found`` beside the choice), "sharing", "ampere" or "few". ``a`` and ``b`` say along which mode A and B are
+    contiguous. ``behind`` is one of SPACERS, or empty where products follow each other directly."""
 
     kind: str
     set: str
@@ -58,9 +61,11 @@ class Job:
     rounds: int = 7
     seconds: float = 0.006
     dry: bool = False
+    behind: str = ""
+    a: str = "k"
 
     def __str__(self) -> str:
-        return f"{'x'.join(map(str, self.shape))} {self.dtype} {self.b}"
+        return f"{'x'.join(map(str, self.shape))} {self.dtype} {self.a}{self.b}"
 
 
 @dataclass
@@ -79,7 +84,7 @@ def work(job: Job, alone: Callable[[], Any]) -> Answer:
     """Compile what the job needs, then measure it ``alone``."""
     ways, kernels_, compiled, texts = [], 0, 0, []
     for way in ways_of(job):
-        problem = stand_in(job.shape, NAMES[job.dtype], None, "k", job.b)
+        problem = stand_in(job.shape, NAMES[job.dtype], None, job.a, job.b)
         try:
             plan, artifacts = compile_ahead(problem, way.kernel, way.decomposition)
         except TilewrightError:
@@ -175,7 +180,7 @@ def measure(job: Job, ways: list[Way], answer: Answer) -> None:
     if job.kind == "ampere":  # small integers, as the example program has them
         sets = rotation(m, n, k, torch.float16, integers=True)[:16]
     else:
-        sets = problem(m, n, k, job.dtype, job.b)
+        sets = problem(m, n, k, job.dtype, job.b, job.a)
     try:
         if job.kind == "coarse":
             for way, candidate in zip(ways, candidates_of(job, ways), strict=True):
@@ -183,15 +188,14 @@ def measure(job: Job, ways: list[Way], answer: Answer) -> None:
                 side.round()
                 answer.us[candidate] = min(side.round(), side.round())
             return
-        sides = [Side(CUBLAS, cublas, sets, flops, 3, seconds=job.seconds)]
-        sides += [
-            Side(way.name, ours(sets, way.kernel, way.decomposition), sets, flops, seconds=job.seconds) for way in ways
-        ]
+        how: dict[str, Any] = {"seconds": job.seconds, "behind": job.behind}
+        sides = [Side(CUBLAS, cublas, sets, flops, 3, **how)]
+        sides += [Side(way.name, ours(sets, way.kernel, way.decomposition), sets, flops, **how) for way in ways]
         if job.kind == "tuned":  # as tune() does it; the figures are of other turns than those that it was chosen by
             times = interleaved(sides[2:], TUNING_ROUNDS)
             best = min(sides[2:], key=lambda side: times[side.name], default=None)
             # Shapes that are not tuned keep the choice.
-            best = best or Side(TUNED, sides[1].run, sets, flops, seconds=job.seconds)
+            best = best or Side(TUNED, sides[1].run, sets, flops, **how)
             best.name = TUNED
             sides = [*sides[:2], best]
         us = interleaved(sides, job.rounds)
@@ -205,7 +209,8 @@ def measure(job: Job, ways: list[Way], answer: Answer) -> None:
         answer.text = f"{job}: {line(job, us)}"
         for side in sides:
             one: Record = {
-                "set": job.set, "mnk": list(job.shape), "dtype": job.dtype, "b": job.b, "kernel": side.name,
+                "set": job.set, "mnk": list(job.shape), "dtype": job.dtype, "a": job.a, "b": job.b,
+                "behind": job.behind, "kernel": side.name,
                 "us": us[side.name], "cublas_us": us[CUBLAS], "error": side.error,
             }  # fmt: skip
             if job.kind == "ampere" and side.name in EXAMPLE_SIDES:

@@ -26,23 +26,48 @@ def cublas(a: torch.Tensor, b: torch.Tensor, _: torch.Tensor, out: torch.Tensor)
     torch.mm(a, b, out=out)
 
 
+def spacer(kind: str) -> Run:
+    """The kernel of PyTorch's that runs before each product, as in a model; ``kind`` is one of library_jobs.SPACERS:
+
+    - "small": an addition to 64 Ki numbers, which neither reads nor writes the operands
+    - "operand": writes A, which the product then finds in the L2
+    - "cold": writes 256 MiB, after which the L2 holds no operand
+    """
+    if kind == "operand":
+        return lambda a, b, out, theirs: a.mul_(1)
+    other = torch.zeros((64 << 10) if kind == "small" else (64 << 20), device="cuda")
+    return lambda a, b, out, theirs: other.add_(1)
+
+
 class Side:
-    """One kernel on one problem: its graph of about ``seconds``, its error, its times in microseconds."""
+    """One kernel on one problem: its graph of about ``seconds``, its error, its times in microseconds.
+
+    With ``behind`` a kernel of PyTorch's (:func:`spacer`) runs before each product, so that the product's launch cannot
+    overlap with the product before it. A second graph has the spacers alone, whose time is subtracted.
+    """
 
     def __init__(
-        self, name: str, run: Run, sets: Sets, flops: float, which: int = 2, seconds: float = 0.02
+        self, name: str, run: Run, sets: Sets, flops: float, which: int = 2, seconds: float = 0.02, behind: str = ""
     ) -> None:  # fmt: skip
         self.name, self.run, self.flops = name, run, flops
         for s in sets:
             s[which].fill_(float("nan"))
         each = max(flops / 450e12, 3e-6)
-        self.graph, self.products = graph_of(run, sets, max(1, round(seconds / (each * len(sets)))))
+        repeat = max(1, round(seconds / (each * len(sets))))
+        self.spacers: torch.cuda.CUDAGraph | None = None
+        if behind:
+            before = spacer(behind)
+            self.spacers, _ = graph_of(before, sets, repeat)
+            self.graph, self.products = graph_of(lambda *s: (before(*s), run(*s)), sets, repeat)
+        else:
+            self.graph, self.products = graph_of(run, sets, repeat)
         self.error = relative_error(sets, which)
         # fp16 accumulators lose some bits on normal inputs; an error of layout or of a race is far larger.
         assert self.error < 2e-2, f"{name}: relative error {self.error}"
 
     def round(self) -> float:
-        return replay_us(self.graph, self.products)
+        us = replay_us(self.graph, self.products)
+        return us if self.spacers is None else us - replay_us(self.spacers, self.products)
 
     def tflops(self, us: float) -> float:
         return self.flops / us * 1e-6

@@ -58,7 +58,7 @@ def test_a_dry_run_compiles_what_would_be_launched(bench: Any, capsys: pytest.Ca
     given = ["--sets", "--shapes", "64,64,64", "--search", "--options", "2", "--dry-run", "--processes", "1"]
     assert bench.main(given) == 0
     printed = capsys.readouterr().out
-    assert "64x64x64 f16 k: tilewright: hopper_f16" in printed and "1 of 1 shapes" in printed
+    assert "64x64x64 f16 kk: tilewright: hopper_f16" in printed and "1 of 1 shapes" in printed
 
 
 def test_the_table(bench: Any) -> None:
@@ -71,7 +71,7 @@ def test_the_table(bench: Any) -> None:
                                                              ("data-parallel 128x256", 18.0),
                                                              ("Stream-K 128x256", 12.0))]  # fmt: skip
     records += [record("t", name, us) for name, us in (("cuBLAS", 8.0), ("tilewright", 10.0), ("tuned", 5.0))]
-    found = {key[0] + " " + key[3]: ratio for key, ratio in bench.ratios(records)}
+    found = {key[0] + " " + key[4]: ratio for key, ratio in bench.ratios(records)}
     assert found == {
         "s of cuBLAS": 1.2, "s of the best size": 0.9, "sharing of cuBLAS": 0.8,
         "sharing Stream-K of data-parallel": 1.25, "sharing the choice of data-parallel": 1.5,
@@ -81,14 +81,15 @@ def test_the_table(bench: Any) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("mode", ["--search", "--tuned", "--sharing", "--ampere", "--few"])
+@pytest.mark.parametrize("mode", ["--search", "--tuned", "--sharing", "--ampere", "--few", "--behind"])
 def test_on_a_gpu(mode: str, bench: Any, tmp_path: Path) -> None:
-    shapes = ["--shapes", "256,384,512"] if mode in ("--search", "--tuned") else []
-    given = ["--sets", *shapes, mode, "--limit", "1", "--options", "4", "--processes", "2", "--rounds", "2"]
+    shapes = ["--shapes", "256,384,512"] if mode in ("--search", "--tuned", "--behind") else []
+    more = ["small", "operand", "cold"] if mode == "--behind" else []
+    given = ["--sets", *shapes, mode, *more, "--limit", "1", "--options", "4", "--processes", "2", "--rounds", "2"]
     assert bench.main([*given, "--write", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     records = json.loads(path.read_text())["records"]
-    assert len({one["kernel"] for one in records}) >= 3 and all(one["us"] > 0 for one in records)
+    assert len({(one["kernel"], one["behind"]) for one in records}) >= 3 and all(one["us"] > 0 for one in records)
 
 
 @pytest.mark.gpu
