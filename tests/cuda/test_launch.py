@@ -442,6 +442,33 @@ def test_each_launch_has_its_own_addresses_and_numbers(driver: Driver) -> None:
         assert struct.unpack_from("<Qi", bytes(driver.last.parameters)) == (16, number)
 
 
+def test_a_repeated_launch_is_the_launch_whatever_was_launched_in_between(driver: Driver) -> None:
+    kernel = gpu.machine().load(small())
+    driver.expect(8, 4)
+    how = config((3, 1, 1), cluster=(2, 1, 1), stream=7, attributes=("use_pdl",))._replace(grid=(4, 1, 1))
+    fields = ("grid", "block", "cluster", "smem", "stream", "parameters")
+
+    def seen() -> list[bytes | int]:
+        found = [getattr(driver.last, field) for field in fields]
+        return [bytes(x) if isinstance(x, ctypes.Array) else x or 0 for x in found]
+
+    kernel.on("cuda:0")(how, (16, 5))
+    plain = seen()
+    again = kernel.repeat("cuda:0", how, (16, 5))
+    for other in (how._replace(stream=9), how._replace(grid=(8, 1, 1)), config()):
+        kernel.on("cuda:0")(other, (32, 6))
+        assert seen() != plain
+        again()
+        assert seen() == plain
+    with gpu.machine().profile() as profile:
+        again()
+    assert seen() == plain and len(profile.launches) == 1
+    driver.set("current", 0)
+    again()
+    assert seen() == plain and driver.get("failures") == 1
+    assert calls_in(again) < 8
+
+
 def test_a_launch_is_a_handful_of_calls(driver: Driver) -> None:
     kernel = gpu.machine().load(small())
     where, args = config((4, 1, 1)), [at(16), 5]

@@ -183,6 +183,10 @@ class CudaKernel:
         """The launch on ``device`` with plain addresses in the place of pointers, which are not checked to be of it."""
         return (self._places.get(device) or self.place(device)).launch
 
+    def repeat(self, device: str, config: LaunchConfig, values: Sequence[Any]) -> Repeat:
+        """One launch on ``device``, to be submitted again and again."""
+        return Repeat(self._places.get(device) or self.place(device), config, values)
+
     def compiled_for(self, device: Limits) -> Artifact:
         """The kernel compiled for a device."""
         return _compile(self.function, _arch_for(device, self.options), self.options)
@@ -245,7 +249,7 @@ class Placed:
                 self.parameters.pack(values)
                 self._packed = values if self.parameters.only_addresses else None
             if code := self._go():
-                self._again(code, config)
+                self.again(self._go, code, config)
         finally:
             self._release()
 
@@ -254,7 +258,7 @@ class Placed:
         self._driver_config, self._go = self._configurations.get(config) or self._configure(config)
         self._config, self._stream = config, None
 
-    def _again(self, code: int, config: LaunchConfig) -> None:
+    def again(self, go: Callable[[], int], code: int, config: LaunchConfig) -> None:
         """Launch in the device's own context if the thread's was the reason that nothing was launched, else raise.
 
         This way round is cheaper than to ask for the context before each launch. A thread that loads a kernel or makes
@@ -263,7 +267,7 @@ class Placed:
         if code in OTHER_CONTEXT:
             libcuda.enter(self.device)
             with libcuda.current(self.device):
-                code = self._go()
+                code = go()
         libcuda.check(
             code,
             f"launching {self.function.name} on {self.name} with grid {config.grid}, block {config.block}, cluster "
@@ -279,7 +283,7 @@ class Placed:
             self.parameters.pack(values)
             self._packed = None
             if code := self._go():
-                self._again(code, config)
+                self.again(self._go, code, config)
 
     def _configure(self, config: LaunchConfig) -> tuple[LaunchConfiguration, Callable[[], int]]:
         """Check a configuration that was not seen before; gives the driver's form of it and its launch."""
@@ -295,10 +299,18 @@ class Placed:
             result.count = len(attributes)
         if len(self._configurations) >= REMEMBERED_CONFIGURATIONS:
             self._configurations.clear()
-        pointers = map(ctypes.c_void_p.from_param, (self.handle, self.parameters.pointers.value))  # ready to be passed
-        go = functools.partial(self._submit, ctypes.byref(result), *pointers, None)
-        self._configurations[config] = (result, go)
-        return result, go
+        self._configurations[config] = found = result, self.submission(result, self.parameters)
+        return found
+
+    def configuration(self, config: LaunchConfig) -> LaunchConfiguration:
+        """The driver's form of ``config``, whose stream is whichever was launched on last."""
+        with self._lock:
+            return (self._configurations.get(config) or self._configure(config))[0]
+
+    def submission(self, config: LaunchConfiguration, parameters: Parameters) -> Callable[[], int]:
+        """The driver's launch with arguments that are converted already."""
+        pointers = map(ctypes.c_void_p.from_param, (self.handle, parameters.pointers.value))
+        return functools.partial(self._submit, ctypes.byref(config), *pointers, None)
 
     def _allow(self, smem: int, cluster: int) -> None:
         """Opt in to more than 48 KiB of shared memory and to clusters of more than 8 blocks."""
@@ -310,6 +322,29 @@ class Placed:
         if cluster > PORTABLE_CLUSTER:
             code = driver.cuFuncSetAttribute(self.handle, libcuda.FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
             libcuda.check(code, f"{name}: asking for clusters of {cluster} blocks")
+
+
+class Repeat:
+    """One launch with all its arguments: what :meth:`Placed.launch` does, for those who launch the same once more.
+
+    Nothing changes its parameter block and configuration after it is made, so a call is one call of the driver and
+    needs no lock. The plain way, :meth:`Placed.launch` behind host code that computes the arguments, stays the oracle of
+    the tests.
+    """
+
+    def __init__(self, placed: Placed, config: LaunchConfig, values: Sequence[Any]) -> None:
+        self.placed, self.config, self.values = placed, config, values
+        self.parameters = placed.parameters.copy()
+        self.parameters.pack(values)
+        self.known = known = placed.configuration(config)  # kept, for it owns the attributes
+        own = LaunchConfiguration(known.grid, known.block, known.smem, config.stream, known.attributes, known.count)
+        self.submit = placed.submission(own, self.parameters)
+
+    def __call__(self) -> None:
+        if ACTIVE:
+            return self.placed.launch(self.config, self.values)
+        if code := self.submit():
+            self.placed.again(self.submit, code, self.config)
 
 
 def overlapping(device: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
@@ -44,12 +45,22 @@ class Parameters:
             if (convert := _converter(param.type)) is not None:
                 self.converters.append((position, convert))
         self.struct = struct.Struct(layout)
-        self.buffer = ctypes.create_string_buffer(max(size, 1))
-        start = ctypes.addressof(self.buffer)
-        self._array = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
-        self.pointers = ctypes.c_void_p(ctypes.addressof(self._array))
+        self.offsets, self.size = offsets, size
         self.only_addresses = bool(params) and all(isinstance(param.type, PtrType) for param in params)
-        self._addresses = (ctypes.c_uint64 * len(params)).from_buffer(self.buffer) if self.only_addresses else None
+        self._allocate()
+
+    def _allocate(self) -> None:
+        self.buffer = ctypes.create_string_buffer(max(self.size, 1))
+        start = ctypes.addressof(self.buffer)
+        self._array = (ctypes.c_void_p * max(len(self.offsets), 1))(*(start + offset for offset in self.offsets))
+        self.pointers = ctypes.c_void_p(ctypes.addressof(self._array))
+        self._addresses = (ctypes.c_uint64 * len(self.params)).from_buffer(self.buffer) if self.only_addresses else None
+
+    def copy(self) -> Parameters:
+        """The same parameters with memory of their own."""
+        other = copy.copy(self)
+        other._allocate()
+        return other
 
     def pack(self, values: Sequence[Any]) -> None:
         """Write the arguments; ArgumentError names the one that does not fit its parameter."""

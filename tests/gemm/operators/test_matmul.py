@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -154,6 +155,42 @@ def test_a_launch_is_repeated_on_other_arrays(transposed: bool, same: bool) -> N
     assert len(prepared.bindings) == 1 and not first.any()
 
 
+def test_what_is_repeated_is_what_was_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands at the same addresses on the same stream: twice by the host code, then the launches themselves."""
+    log: list[Any] = []
+
+    class Code:
+        def body(self, kernels: Any, device: Any, *values: int) -> None:
+            kernels[0](("config",), values)
+
+        def repeats(self, device: str, values: Any, stream: int) -> list[Any]:
+            return [lambda: log.append(("repeated", stream, tuple(values)))]
+
+    a, b, d = integers(0, 8, 16), integers(1, 16, 8), np.zeros((8, 8), np.float16)
+    problem = Problem.of(a, b, None, d)
+    made = prepared.Prepared(problem, Plan.of(problem, [kernels()["tensorop_f16"]], "data_parallel", "cpu"), None)
+    values = [[lambda config, values: log.append(("launched", values))], None, 0, 0, 0]
+    slots = [prepared.Slot(2, 0, 0, 1), prepared.Slot(3, 1, 0, 1), prepared.Slot(4, 3, 0, 1)]
+    monkeypatch.setattr(made, "workspace", True)
+    for stream in (5, 6):
+        made.bindings[stream] = [prepared.Step(Code(), values, slots)]
+        monkeypatch.setattr(prepared, "current_stream", lambda device, apart, stream=stream: stream)
+        log.clear()
+        for _ in range(4):
+            made.launch(1, 2, 3, 3, 0)
+            made.launch(7, 2, 3, 3, 0)
+        once, other = (1, 2, 3), (7, 2, 3)
+        assert (
+            log
+            == [("launched", once), ("launched", other)] * 2
+            + [
+                ("repeated", stream, once),
+                ("repeated", stream, other),
+            ]
+            * 2
+        )
+
+
 class JaxArray(np.ndarray):
     """What matmul sees of a JAX array on the CPU."""
 
@@ -191,6 +228,34 @@ def test_on_a_gpu() -> None:
                 if len(shape_b) > 1:
                     bias = torch.ones(shape_b[-1], device="cuda").half()
                     assert torch.equal(matmul(left, b, bias=bias, activation="relu"), (expected + 1).relu())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "shape", [(256, 256, 256), (136, 16384, 512), (219, 655, 128)]
+)  # one wave; shared tiles; copies
+def test_the_same_addresses_again_on_a_gpu(shape: tuple[int, int, int]) -> None:
+    """From the third time on the launch itself is repeated: the operands' new numbers are multiplied, on the stream
+    that is current, and into a graph where one is captured."""
+    m, k, n = shape
+    a, b = (torch.empty(s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+    out, side = torch.empty(m, n, device="cuda", dtype=torch.float16), torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
+    for turn in range(8):
+        a.copy_(torch.randint(-2, 3, a.shape))
+        b.copy_(torch.randint(-2, 3, b.shape))
+        out.fill_(-1)
+        torch.cuda.synchronize()
+        if turn == 6:
+            with torch.cuda.graph(graph):
+                matmul(a, b, out)
+        if turn >= 6:
+            graph.replay()
+        else:
+            with torch.cuda.stream(side if turn % 2 else torch.cuda.current_stream()):
+                matmul(a, b, out)
+        torch.cuda.synchronize()
+        assert torch.equal(out, (a.double() @ b.double()).half()), turn
 
 
 @pytest.mark.gpu

@@ -26,9 +26,12 @@ from tilewright.gemm.host.workspace import Memory
 from tilewright.gemm.schedule.launch import Workspace
 from tilewright.ir.runtime import DevicePointer
 from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.launch.host import HostCode
 from tilewright.lang.launch.machine import machine_of
 
 Zeros = Callable[[int, Any], Any]
+REPEATED = 512
+"""Launches that a geometry keeps with their addresses; more than that are forgotten together."""
 
 
 class Workspaces:
@@ -69,8 +72,28 @@ class Slot(NamedTuple):
     high: int
 
 
-Binding = list[tuple[Any, list[Any], list[Slot]]]
-"""Of each launch, in order, the host code, its values, and which of them are addresses of operands."""
+class Step(NamedTuple):
+    """One launch: its host code, the values of that, and which of them are addresses of operands."""
+
+    code: HostCode
+    values: list[Any]
+    slots: list[Slot]
+
+    def at(self, addresses: Sequence[int]) -> list[Any]:
+        """The values for operands at ``addresses``."""
+        values = self.values.copy()
+        if values[1] is None:
+            for place, operand, _, _ in self.slots:
+                values[place] = addresses[operand]
+        else:  # a machine that checks bounds
+            for place, operand, low, high in self.slots:
+                at = addresses[operand]
+                values[place] = DevicePointer(at, values[1], at + low, at + high, None)
+        return values
+
+
+Binding = list[Step]
+"""The launches of a product, in order."""
 
 Owners = list[int | None | list[int | None]]
 """Whose address the pointers of each argument are, or each of its pointers: the number of an operand, or nobody's."""
@@ -84,22 +107,36 @@ class Prepared:
         self.device = problem.D.device
         self.workspace = plan.shares is not None or plan.dynamic or plan.packing is not None
         self.bindings: dict[Any, Binding] = {}
+        self.repeats: dict[tuple[Any, tuple[int, ...]], list[Callable[[], None]]] = {}
         self.workspaces: list[Any] = []  # of the bindings, which know their addresses only
 
     def launch(self, *addresses: int) -> None:
         """Launch with the addresses of A, B, C (D's where there is none), D and the bias (0 where there is none), on
         PyTorch's current stream, or the default one without PyTorch."""
-        stream = current_stream(self.device) if self.workspace else 0
-        for body, kept, slots in self.bindings.get(stream) or self.bind(stream):
-            values = kept.copy()
-            if values[1] is None:
-                for place, operand, _, _ in slots:
-                    values[place] = addresses[operand]
-            else:  # a machine that checks bounds
-                for place, operand, low, high in slots:
-                    at = addresses[operand]
-                    values[place] = DevicePointer(at, self.device, at + low, at + high, None)
-            body(*values)
+        stream = current_stream(self.device, self.workspace)
+        if again := self.repeats.get((stream, addresses)):
+            for launch in again:
+                launch()
+            return
+        for step in self.bindings.get(stream if self.workspace else 0) or self.bind(stream):
+            step.code.body(*step.at(addresses))
+        if stream is not CAPTURED:
+            self.repeat(stream, addresses)
+
+    def repeat(self, stream: Any, addresses: tuple[int, ...]) -> None:
+        """Keep the launches themselves of operands that are here for the second time, as those of a model are: its
+        weights stay, and allocators give the same memory to its activations in each step."""
+        binding = self.bindings[stream if self.workspace else 0]
+        if any(step.values[1] is not None for step in binding):
+            return
+        if len(self.repeats) >= REPEATED:
+            self.repeats.clear()
+        key = stream, addresses
+        if key in self.repeats:
+            steps = ((step.code, step.at(addresses)[2:]) for step in binding)
+            self.repeats[key] = [x for code, values in steps for x in code.repeats(self.device, values, stream)]
+        else:
+            self.repeats[key] = []
 
     def release(self) -> None:
         """Let go of the PyTorch tensors that it was made with: from now on only their geometry matters."""
@@ -140,7 +177,7 @@ class Prepared:
             if "D" in packing.names:
                 binding.append(self.step(copy_of([(seen.D, self.problem.D)]), [[None, 3]]))
         if stream is not CAPTURED:
-            self.bindings[stream] = binding
+            self.bindings[stream if self.workspace else 0] = binding
             self.workspaces += given
         return binding
 
@@ -151,7 +188,7 @@ class Prepared:
         first, second = (1, 0) if self.plan.config.transposed else (0, 1)
         return [None if number < 4 and "ABCD"[number] in gone else number for number in (first, second, 2, 3, 4)]
 
-    def step(self, handle: Handle, owners: Owners) -> tuple[Any, list[Any], list[Slot]]:
+    def step(self, handle: Handle, owners: Owners) -> Step:
         """One launch with the values that it has now."""
         code = handle.executor._code
         if self.device not in code.loaded:
@@ -171,7 +208,7 @@ class Prepared:
                     value = value if values[1] is not None else value.address
                 values.append(value)
         handle.executor.release()  # the kernel was perhaps compiled with these tensors
-        return code.body, values, slots
+        return Step(code, values, slots)
 
 
 CAPTURED = object()
@@ -190,11 +227,11 @@ def captured(like: Any) -> Zeros:
     return zeros
 
 
-def current_stream(device: str) -> Any:
-    """The handle of PyTorch's current stream; CAPTURED while a graph captures it."""
+def current_stream(device: str, apart: bool) -> Any:
+    """The handle of PyTorch's current stream; with ``apart``, CAPTURED while a graph captures it."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return 0
-    if torch.cuda.is_current_stream_capturing():
+    if apart and torch.cuda.is_current_stream_capturing():
         return CAPTURED
     return torch._C._cuda_getCurrentRawStream(int(device.partition(":")[2] or 0))

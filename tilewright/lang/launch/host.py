@@ -8,7 +8,7 @@ runs as one thread.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -111,6 +111,21 @@ class HostCode:
         if self.only_launches and all(hasattr(kernel, "on") for kernel in kernels):
             return [kernel.on(device) for kernel in kernels], None
         return kernels, device
+
+    def repeats(self, device: str, values: Sequence[Any], stream: int) -> list[Callable[[], None]]:
+        """The launches that ``body`` makes with these values on ``device``, on ``stream`` where the program names
+        none, each to be made again by a call; for host code that is :meth:`ready` by plain addresses."""
+        found: list[Callable[[], None]] = []
+
+        def recorder(kernel: Any) -> Callable[[LaunchConfig, Sequence[Any]], None]:
+            def record(config: LaunchConfig, arguments: Sequence[Any]) -> None:
+                config = config._replace(stream=stream) if config.stream is None else config
+                found.append(kernel.repeat(device, config, arguments))
+
+            return record
+
+        self.body([recorder(kernel) for kernel in self.loaded[device]], None, *values)
+        return found
 
 
 class HostWriter:
