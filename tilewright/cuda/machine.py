@@ -328,8 +328,8 @@ class Repeat:
     """One launch with all its arguments: what :meth:`Placed.launch` does, for those who launch the same once more.
 
     Nothing changes its parameter block and configuration after it is made, so a call is one call of the driver and
-    needs no lock. The plain way, :meth:`Placed.launch` behind host code that computes the arguments, stays the oracle of
-    the tests.
+    needs no lock. The plain way is :meth:`Placed.launch` behind host code that computes the arguments; tests compare
+    both.
     """
 
     def __init__(self, placed: Placed, config: LaunchConfig, values: Sequence[Any]) -> None:
