@@ -57,12 +57,12 @@ WAIT = "cute.arch.mbarrier_wait(full, parity)"
 INIT = "cute.arch.mbarrier_init(full, count)"
 
 
-@pair("mbarrier-init | mbarrier.arrive on shared-memory offset 0, where no mbarrier", ARRIVE)
+@pair("mbarrier-init | mbarrier.arrive on full[0], where no mbarrier", ARRIVE)
 def an_init_that_the_other_threads_need_not_see(bug: bool) -> None:
     meet(sync=not bug)
 
 
-@pair("mbarrier.arrive on shared-memory offset 0, where no mbarrier has been initialised", ARRIVE)
+@pair("mbarrier.arrive on full[0], where no mbarrier has been initialised", ARRIVE)
 def an_mbarrier_that_nobody_initialises(bug: bool) -> None:
     meet(init=not bug)
 
@@ -102,7 +102,7 @@ def data_in_the_bytes_of_an_mbarrier(bug: bool) -> None:
     meet(data=bug)
 
 
-@pair("mbarrier.init on the mbarrier at", INIT)
+@pair("mbarrier.init on the mbarrier full[0]", INIT)
 def an_mbarrier_initialised_while_it_is_in_use(bug: bool) -> None:
     meet(again=bug)
 
@@ -202,7 +202,7 @@ def cluster(fence: bool = True, meeting: str = "relaxed", tail: bool = True) -> 
 REMOTE = "cute.arch.mbarrier_arrive(full, rank ^ 1)"
 
 
-@pair("mbarrier-init | mbarrier.arrive.cluster on shared-memory offset 0, where no mbarrier", REMOTE)
+@pair("mbarrier-init | mbarrier.arrive.cluster on full, where no mbarrier", REMOTE)
 def an_init_that_the_cluster_need_not_see(bug: bool) -> None:
     cluster(meeting="block" if bug else "relaxed")
 

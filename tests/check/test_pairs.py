@@ -30,6 +30,29 @@ def test_the_bug_is_reported(pair: Pair) -> None:
             assert f":  {line}" in text, text
 
 
+WAITS = ("mbarrier_wait(full", "consumer_wait", "mbarrier_wait(empty")
+
+
+@pytest.mark.parametrize("check", ["all", "default"])
+@pytest.mark.parametrize(
+    "pair", [p for p in PAIRS if p.run.__module__.endswith(".early_reads")], ids=lambda pair: pair.name
+)
+def test_a_read_before_the_bytes_of_its_copy_names_the_missing_wait(pair: Pair, check: str) -> None:
+    """The reader comes first, then the thread that issued the copy; what follows of it is not reported beside it."""
+    with sim.options(check=check, seed=0), pytest.raises(SimulationError) as caught:
+        pair.run(True)
+    report = caught.value.findings
+    assert [finding.rule for finding in report if finding.level == "error"] == ["data-race"]
+    (finding,) = report.errors
+    assert "bytes of a copy are read before a wait for the copy" in str(finding)
+    read, copy = finding.parties
+    assert (read.does, copy.who.agent) == ("read", "TMA") and copy.who.warp == copy.who.lane == 0
+    assert re.search(r"mbarrier full(\[\d\])?|of full(\[\d\])?;", finding.why), finding.why
+    if "parity" in pair.name or "state_of_a_producer" in pair.name:
+        assert "wrong parity: the wait at " in finding.why and any(wait in finding.why for wait in WAITS)
+    assert str(caught.value).startswith("checks of kernel")
+
+
 ONLY_ALL = ("uninitialised", "overflow", "shift", "conversion")  # rules of checkers that do not run by default
 
 

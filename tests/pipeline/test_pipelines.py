@@ -212,7 +212,7 @@ def test_the_program_that_is_not_broken(seed: int) -> None:
 def test_a_missing_commit_is_a_deadlock(seed: int) -> None:
     text = outcome("commit", seed)
     assert text.startswith("deadlock in kernel") and "test_pipelines.py:" in text
-    assert "warp 1 (threads 32-63): waiting for the phase of parity 0 of the mbarrier at shared-memory offset" in text
+    assert "warp 1 (threads 32-63): waiting for the phase of parity 0 of the mbarrier full[0] (in phase" in text
     assert "(in phase 0: 0 of 32 arrivals)" in text
 
 

@@ -54,18 +54,18 @@ def test_a_cycle_through_two_blocks() -> None:
     lines = report(Crossed(), 1)
     start = next(i for i, line in enumerate(lines) if "wait-for cycle: warp 0 of block (0, 0, 0)" in line)
     chain = lines[start + 1 : start + 5]
-    for line, (who, offset, text) in zip(
+    for line, (who, stage, text) in zip(
         chain,
         [
-            ("warp 1 of block (0, 0, 0)", 8, "the wait of the first warps"),
+            ("warp 1 of block (0, 0, 0)", 1, "the wait of the first warps"),
             ("warp 0 of block (1, 0, 0)", 0, "the wait of the second warps"),
-            ("warp 1 of block (1, 0, 0)", 8, "the wait of the first warps"),
+            ("warp 1 of block (1, 0, 0)", 1, "the wait of the first warps"),
             ("warp 0 of block (0, 0, 0)", 0, "the wait of the second warps"),
         ],
         strict=True,
     ):
-        assert f"waits for the arrival of {who} at the phase of parity 1 of the mbarrier at" in line
-        assert f"offset {offset} (in phase 1: 0 of 32 arrivals)" in line and text in line and "test_cycles.py:" in line
+        assert f"waits for the arrival of {who} at the phase of parity 1 of the mbarrier " in line
+        assert f"bar[{stage}] (in phase 1: 0 of 32 arrivals)" in line and text in line and "test_cycles.py:" in line
     assert "closes the cycle" in lines[start + 5]
     assert sum("block (" in line and line.rstrip().endswith(":") for line in lines) == 2, "both blocks are listed"
 

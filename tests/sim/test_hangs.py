@@ -92,7 +92,7 @@ def launch(kernel: Any, grid: int, block: int, *arrays: np.ndarray) -> None:
         (around_a_barrier, 64, ["warps 0-1 (threads 0-63): spinning", "i32 0 at address"]),
         (taken_lock, 32, ["warp 0 (threads 0-31): spinning", "i32 0 at address"]),
         (lock_of_a_lane, 32, ["lanes 1-31 spinning", "i32 1 at address"]),
-        (mbarrier, 64, ["mbarrier at shared-memory offset 0 (in phase 0: 32 of 64 arrivals)"]),
+        (mbarrier, 64, ["mbarrier full (in phase 0: 32 of 64 arrivals)"]),
     ],
 )
 def test_a_spin_without_end_is_an_error_soon(

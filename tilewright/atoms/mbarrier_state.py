@@ -7,6 +7,7 @@ the next one begins at once with the count of ``mbarrier.init``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class Mbarriers:
         self.places, self.order = np.zeros(0, np.int64), np.zeros(0, np.int64)  # sorted places and their rows
         self.where, self.expected, self.pending, self.bytes, self.completed, self.seen = np.zeros((6, 0), np.int64)
         self.came, self.before = np.zeros((2, 0, RANKS), np.int64)
+        self.name: Callable[[int], str] = lambda offset: ""  # what the program calls one
 
     def rows(self, places: Array) -> Array:
         """The rows at ``places``; -1 where no mbarrier was made or it was invalidated."""
@@ -70,9 +72,10 @@ class Mbarriers:
 
     def describe(self, row: int) -> str:
         arrived = max(0, int(self.expected[row] - self.pending[row]))
+        offset = int(self.where[row]) & 0xFFFFFFFF
         outstanding = f", {int(self.bytes[row])} bytes outstanding" if self.bytes[row] else ""
         return (
-            f"the mbarrier at shared-memory offset {int(self.where[row]) & 0xFFFFFFFF} "
+            f"the mbarrier {self.name(offset) or f'at shared-memory offset {offset}'} "
             f"(in phase {int(self.completed[row])}: {arrived} of {int(self.expected[row])} arrivals{outstanding})"
         )
 
@@ -84,6 +87,7 @@ class Touch:
         self.lanes, self.name = lanes, name
         self.active = lanes.active()
         self.table: Mbarriers = lanes.beside(Mbarriers)
+        self.table.name = lanes.shared_name
         self.places = lanes.places(pointer, rank)[self.active]
         self.rows = self.table.rows(self.places)
 
@@ -105,11 +109,14 @@ class Touch:
             offset = int(self.places[missing][0]) & 0xFFFFFFFF
             raise self.fault(
                 missing,
-                f"{self.name} on shared-memory offset {offset}, where no mbarrier has been initialised",
+                f"{self.name} on {self.place(offset)}, where no mbarrier has been initialised",
                 "let one thread run mbarrier_init, then mbarrier_init_fence, and all threads sync_threads before its "
                 "first use",
             )
         return self
+
+    def place(self, offset: int) -> str:
+        return self.lanes.shared_name(offset) or f"shared-memory offset {offset}"
 
     def values(self, operand: Any) -> Array:
         return self.lanes.spread(operand).astype(np.int64)[self.active]
@@ -143,8 +150,8 @@ class Touch:
         differs = (warps != warps[first][which]) | (counts != counts[first][which])
         if differs.any():
             offset = int(self.places[differs][0]) & 0xFFFFFFFF
-            raise self.fault(differs, f"{self.name} on shared-memory offset {offset} by several warps, or with several "
-                             "counts", "let one thread initialise it: `if tidx == 0:`")  # fmt: skip
+            raise self.fault(differs, f"{self.name} on {self.place(offset)} by several warps, or with "
+                             "several counts", "let one thread initialise it: `if tidx == 0:`")  # fmt: skip
         self.table.make(places, counts[first])
         self.tell("init")
 

@@ -200,6 +200,11 @@ class Lanes(Protocol):
         has a method ``finish``, that is called when all their warps have ended."""
         ...
 
+    def shared_name(self, offset: int) -> str:
+        """What the program calls the element at this offset of shared memory (``empty[0]``); empty where it has
+        no name."""
+        ...
+
     def warp_numbers(self) -> np.ndarray[Any, Any]:
         """``[warps]`` a number of each of these warps that no other of the resident blocks' warps has."""
         ...

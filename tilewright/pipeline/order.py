@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
-from tilewright.lang.device.smem import SmemAllocator
+from tilewright.lang.device.smem import SmemAllocator, name_place
 from tilewright.lang.numbers.numeric import Int32, Int64
 from tilewright.lang.tensors.tensor_ssa import where
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
@@ -75,6 +75,7 @@ class PipelineOrder:
         if barrier_storage is None:
             barrier_storage = SmemAllocator().allocate_array(Int64, depth * length)
         barriers = MbarrierArray(barrier_storage, depth * length, (PipelineOp.AsyncThread, producer_group))
+        name_place("order", barrier_storage)
         if not defer_sync:
             pipeline_init_arrive()
             pipeline_init_wait()

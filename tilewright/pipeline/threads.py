@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewright.lang.device.barriers import sync_threads
-from tilewright.lang.device.smem import SmemAllocator
+from tilewright.lang.device.smem import SmemAllocator, name_place
 from tilewright.lang.numbers.numeric import Int64
 from tilewright.lang.staging.generate import if_generate, not_
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp, PipelineUserType
@@ -80,6 +80,8 @@ class PipelineAsync:
             barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)
         full = MbarrierArray(barrier_storage, num_stages, (cls.producer_op, producer_group))
         empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, consumer_group))
+        name_place("full", barrier_storage)
+        name_place("empty", barrier_storage + num_stages)
         if not defer_sync:
             sync_threads()
         return cls(full, empty, num_stages, producer_mask, consumer_mask)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.barriers import sync_warp
-from tilewright.lang.device.smem import SmemAllocator
+from tilewright.lang.device.smem import SmemAllocator, name_place
 from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, thread_idx
 from tilewright.lang.device.warps import make_warp_uniform
 from tilewright.lang.numbers.numeric import Int32, Int64, as_numeric
@@ -81,6 +81,8 @@ class PipelineTmaAsync(PipelineAsync):
         emptiers = CooperativeGroup(Agent.Thread, empties.arrivals)
         full = MbarrierArray(barrier_storage, num_stages, (PipelineOp.TmaLoad, fillers), bytes_)
         empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, emptiers))
+        name_place("full", barrier_storage)
+        name_place("empty", barrier_storage + num_stages)
         signals, target = _signals(cta_layout_vmnk, tidx, empties.threads, mcast_mode_mn)
         if not defer_sync:
             pipeline_init_arrive(cta_layout_vmnk, is_relaxed=True)

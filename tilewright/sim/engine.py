@@ -20,6 +20,7 @@ from tilewright.errors import SimulationError, TilewrightError
 from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.sim import hangs, messages
+from tilewright.sim.aftermath import concerns_mbarriers, look_on
 from tilewright.sim.agents import Effect
 from tilewright.sim.events import Events
 from tilewright.sim.faults import Fault
@@ -40,7 +41,10 @@ ADMIT = 4  # such rounds before blocks beyond the lane budget are started
 
 
 class Launch:
-    """One launch of a program: its waves, its groups and the schedule."""
+    """One launch of a program: its waves, its groups and the schedule. ``looks_on``: whether the checks see what a
+    launch that ends with an error was about to do (:mod:`.aftermath`)."""
+
+    looks_on = True
 
     def __init__(
         self, program: Program, config: LaunchConfig, smem: int, integers: list[tuple[int, int]], space: AddressSpace,
@@ -63,6 +67,7 @@ class Launch:
         self.current: tuple[int, int] | None = None
         self.holds_back = False  # whether one cluster of each wave goes on only when no other can (checks ask for it)
         self.held_back: set[tuple[int, int]] = set()  # (wave, tag)
+        self.failed: Effect | None = None  # that could not land
         self.asked = False  # whether those that spin have had a turn since anybody else changed something
         self.idle = 0
         self.epoch = 0  # grows whenever somebody gets on (progress.py)
@@ -78,6 +83,7 @@ class Launch:
     def run(self) -> None:
         if self.events is not None:
             self.events.begin(self)
+        group: Group | None = None
         try:
             with np.errstate(all="ignore"):  # a GPU's arithmetic raises nothing, and lanes that rest may hold anything
                 while True:
@@ -88,6 +94,8 @@ class Launch:
                         break
         except SimulationError as error:
             if self.events is not None:
+                if self.looks_on and concerns_mbarriers(error.op):
+                    look_on(self, group)
                 self.events.error(self, error)
             raise
         if self.events is not None:
@@ -173,7 +181,7 @@ class Launch:
         # without a change get another turn. Only when nothing of this is left is it a deadlock, or the end of the wave.
         if self.later:
             # One at a time: whoever can go on after this one does so before the next one lands, as a GPU would let it.
-            self.later.pop(0).land()
+            self._land_next()
             self.idle = 0
             return True
         for group in self.groups:
@@ -200,6 +208,14 @@ class Launch:
             raise SimulationError(hangs.deadlock(self), None, *hangs.where(self.groups))
         return self._start_wave()
 
+    def _land_next(self) -> None:
+        effect = self.later.pop(0)
+        try:
+            effect.land()
+        except SimulationError:
+            self.failed = effect
+            raise
+
     @staticmethod
     def _bound(spinning: list[Group]) -> float:
         """Rounds of nothing but spinning, though not with the same values, that make a hang likely."""
@@ -214,7 +230,7 @@ class Launch:
         """A group has used up its turns in a loop whose condition nothing has changed meanwhile."""
         # What nobody has had to wait for so far may still change it: an effect under way, a block that has not begun.
         if self.later:
-            self.later.pop(0).land()
+            self._land_next()
         elif not self._admit():
             raise SimulationError(hangs.waits(self, group, turns), None, *hangs.where([group]))
         self.epoch += 1

@@ -33,7 +33,10 @@ Mask = np.ndarray | None
 
 
 class Observer:
-    """The events. Those that a subclass does not define are not even looked up while the launch runs."""
+    """The events. Those that a subclass does not define are not even looked up while the launch runs.
+    ``follows_errors``: whether it also hears what a launch was about to do when an error ended it."""
+
+    follows_errors = False
 
     def begin(self, launch: Launch) -> None:
         """A launch begins."""
@@ -126,7 +129,7 @@ class Observer:
         """An asynchronous effect takes place: before it, and after. Accesses between are those of its agent."""
 
 
-NAMES = tuple(name for name in vars(Observer) if not name.startswith("_"))
+NAMES = tuple(name for name, value in vars(Observer).items() if not name.startswith("_") and callable(value))
 
 
 class Events:
@@ -140,6 +143,16 @@ class Events:
     def dismiss(self, observers: list[Observer]) -> None:
         """These want to hear nothing more of the launch."""
         self._hear([o for o in self.observers if o not in observers])
+
+    @contextmanager
+    def following_errors(self) -> Iterator[None]:
+        """Inside, only the observers that follow errors hear of anything."""
+        observers = self.observers
+        self._hear([observer for observer in observers if observer.follows_errors])
+        try:
+            yield
+        finally:
+            self._hear(observers)
 
     def _hear(self, observers: list[Observer]) -> None:
         self.observers = observers

@@ -226,6 +226,9 @@ class GroupLanes:
             kept[make] = make()
         return kept[make]
 
+    def shared_name(self, offset: int) -> str:
+        return self.group.wave.launch.program.shared_names.element(offset)
+
     def registers_at_entry(self) -> int:
         launch = self.group.wave.launch
         return registers_at_entry(launch.geometry.threads, launch.program.min_blocks)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tilewright.ir.core import Op
+from tilewright.sim.shared_names import SharedNames
 
 Closure = Callable[[Any, list[Any]], Any]
 BLOCKED, DONE, PAUSE, SPLIT = -1, -2, -3, -4  # what a control closure answers instead of the next node
@@ -107,6 +108,11 @@ class Program:
         self.min_blocks = 1  # that share a multiprocessor, as the launch bounds say
         self._exact = exact
         self._live = _liveness(nodes)
+
+    @functools.cached_property
+    def shared_names(self) -> SharedNames:
+        """What the kernel calls places in shared memory."""
+        return SharedNames(self.function)
 
     @functools.cache  # noqa: B019 - a program lives as long as its kernel
     def live_at(self, pc: int) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
+from tilewright.ir.core import Location, Variable
 from tilewright.ir.target import MOST_SMEM, architecture
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import NumericMeta, Uint8, wrap
@@ -126,6 +127,12 @@ def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:
     """A pointer to a static place, with all the alignment that its offset has."""
     align = math.gcd(offset, BASE_ALIGNMENT) if offset else BASE_ALIGNMENT
     return pointer_to(dtype, Builder.current().smem_alloc(offset, size, align, storage(dtype), name))
+
+
+def name_place(name: str, pointer: Pointer) -> None:
+    """Let messages of the simulator call what lies in shared memory at ``pointer`` by this name."""
+    builder = Builder.current()
+    builder.variables.append(Variable(name, pointer, builder.loc or Location("", 0)))
 
 
 def get_dyn_smem(element_type: Any, alignment: int = 1024, *, loc: Any = None, ip: Any = None) -> Pointer:

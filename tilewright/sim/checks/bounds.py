@@ -35,7 +35,7 @@ class Bounds(Checker):
     def begin(self, launch: Launch) -> None:
         self.launch, known = launch, facts(launch.program)
         self.extents = self._extents(launch)
-        self.within, self.allocations, self.slots = known.within, known.allocations, launch.program.slots
+        self.within, self.names, self.slots = known.within, known.shared_names, launch.program.slots
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
@@ -109,7 +109,7 @@ class Bounds(Checker):
         name = origin(op.operands[0]).hint or "a tensor"
         memory: Memory
         if isinstance(buffer, SharedBuffer):
-            memory = shared_memory(at % buffer.stride, size, self.allocations)
+            memory = shared_memory(at % buffer.stride, size, self.names)
         else:
             memory = global_memory(op, buffer, at, size)
         self.findings.add(

@@ -45,7 +45,7 @@ class Exits(SharedChecker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        self.allocations = facts(launch.program).allocations
+        self.names = facts(launch.program).shared_names
         # For each wave and block (slot) the warps that reached into it and are not known there to have done so.
         self.reached: dict[tuple[Wave, int], dict[int, Remote]] = {}
         self.left_warps: dict[tuple[Wave, int], int] = {}
@@ -130,6 +130,6 @@ class Exits(SharedChecker):
             Finding(
                 kind, f"shared memory of block {owner} is accessed by another block, and {lack}",
                 [Party("access", remote.op, actor(self.launch, wave.coords[of], own, remote.lane))],
-                shared_memory(remote.offset, 1, self.allocations), why, fix,
+                shared_memory(remote.offset, 1, self.names), why, fix,
             )
         )  # fmt: skip

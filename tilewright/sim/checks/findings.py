@@ -47,6 +47,7 @@ class Finding(Shown):
     count: how often.
     level: ``"error"`` ends the launch with an error; ``"note"`` is about speed or style.
     schedule: of an exploration, under which it was found; empty for the simulator's own.
+    early: whether the first party read bytes before the copy that the second party issued: other findings follow.
     """
 
     rule: str
@@ -59,6 +60,7 @@ class Finding(Shown):
     level: str = "error"
     kernel: str = ""
     schedule: str = ""
+    early: bool = False
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -100,6 +102,18 @@ class Findings(Shown):
         if not self.known(key, finding.count):
             finding.kernel = self.kernel
             self.found[key] = finding
+
+    def settle(self) -> None:
+        """Leave out what only follows from an early read: its bytes were not initialised yet, and the copy of the next
+        turn comes into the same stage."""
+        for early in [finding for finding in self if finding.early]:
+            read, copy = (str(party.location) for party in early.parties)
+            for key, finding in list(self.found.items()):
+                lines = {str(party.location) for party in finding.parties}
+                if (finding.rule == "uninitialised" and read in lines) or (
+                    finding.rule == early.rule and lines == {copy}
+                ):
+                    del self.found[key]
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.found.values())

@@ -59,7 +59,7 @@ class MbarrierRules(SharedChecker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        self.allocations = facts(launch.program).allocations
+        self.names = facts(launch.program).shared_names
         self.known: dict[Wave, dict[int, Barrier]] = {}
         self.span: dict[Wave, tuple[int, int]] = {}  # the bytes of a block between the first and the last mbarrier
         self.counted: dict[int, bool] = {}  # by an op's id: whether what it brings counts at an mbarrier
@@ -71,7 +71,7 @@ class MbarrierRules(SharedChecker):
         self.passed[wave] = np.zeros(len(wave.coords) * wave.geometry.warps, np.int64)
 
     def _place(self, wave: Wave, place: int) -> Memory:
-        return shared_memory(place & 0xFFFFFFFF, BYTES, self.allocations)
+        return shared_memory(place & 0xFFFFFFFF, BYTES, self.names)
 
     # -- init, and who sees it -----------------------------------------------------------------------------------------
 
@@ -352,7 +352,7 @@ class MbarrierRules(SharedChecker):
                 "mbarrier-memory", "the bytes of an mbarrier are accessed as data while it is in use",
                 [Party("read" if verb == "load" else "write", op, thread_of(group, lane)),
                  Party("an mbarrier since", barrier.op)],
-                shared_memory(start, BYTES, self.allocations),
+                shared_memory(start, BYTES, self.names),
                 "the bytes of an mbarrier are opaque until mbarrier.inval",
                 "give data and mbarriers memory of their own; mbarrier.inval ends an mbarrier's life",
             )

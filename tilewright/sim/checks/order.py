@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Ordering
 from tilewright.sim.checks.clocks import ROLES, Clocks, Layout
+from tilewright.sim.checks.early_reads import Stages
 from tilewright.sim.checks.flags import Flags
 from tilewright.sim.checks.knowledge import Know
 from tilewright.sim.checks.meetings import BarrierMeetings, ClusterMeetings, MbarrierMeetings
@@ -91,6 +92,8 @@ NOTHING = LooseThen()
 class HappensBefore(Observer):
     """``clocks``: of every wave that has begun. Other checkers ask it; it reports nothing itself."""
 
+    follows_errors = True
+
     def __init__(self) -> None:
         self.waves: dict[Wave, Clocks] = {}
         self.barriers: dict[Wave, BarrierMeetings] = {}
@@ -112,6 +115,7 @@ class HappensBefore(Observer):
         if known.waits:
             self.flags.versions = Versions(self.layout, known.waits, launch.program)
         self.issuing: tuple[int, int, Snapshot] | None = None
+        self.stages = Stages(known.shared_names) if known.staged else None
 
     def wave(self, wave: Wave) -> None:
         clocks = self.waves[wave] = Clocks(self.layout, self.blocks, len(wave.coords))
@@ -170,8 +174,18 @@ class HappensBefore(Observer):
             self.brought = {place: meetings.came(place) for place in sorted(set(places.tolist()))}
         elif what == "inval":
             meetings.forget(places)
+        self._stage_step(group, what, places, lanes, done)
         if what in ("arrive", "complete") and done is not None:
             meetings.complete(places[done])
+
+    def _stage_step(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
+        if self.stages is None or not lanes.size or self.landing:
+            return
+        op, clocks = group.lanes.op, self.waves[group.wave].now
+        if what == "arrive":
+            self.stages.step(group, False, op, places, lanes, clocks)
+        elif what == "test" and done is not None and done.any() and op not in self.unheeded:
+            self.stages.step(group, True, op, places[done], lanes[done], clocks)
 
     def _orders(self, op: Op) -> tuple[Ordering, ...]:
         found = self.orders.get(id(op))
@@ -185,6 +199,8 @@ class HappensBefore(Observer):
         return found
 
     def resumes(self, group: Group, wait: Any) -> None:
+        if self.stages is not None:
+            self.stages.waited(group, wait.op, self.mbarriers[group.wave])
         self.mbarriers[group.wave].end_wait(group.warps)
         self.clusters[group.wave].end_wait(group.warps, wait)
 

@@ -14,6 +14,7 @@ from tilewright.ir.types import PtrType
 from tilewright.sim.checks.sites import SHARED_SPACES, origin
 from tilewright.sim.messages import place
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+from tilewright.sim.shared_names import SharedNames, written
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
@@ -43,10 +44,10 @@ class Memory:
         if self.space == "registers":
             return f"registers of {self.name}, {byte_count(self.size)} of each thread"
         bytes_ = f"{byte_count(self.size)} at shared-memory offset {self.offset}"
-        if self.element is None:
+        if not self.name:
             return bytes_
         line = f" (allocated {self.line})" if self.line else ""
-        return f"element {self.element} of {self.name}{line}: {bytes_}"
+        return f"{written(self.name, self.element)}{line}: {bytes_}"
 
 
 def flat_offsets(buffer: SharedBuffer, group: Group, off: Array, mask: Array | None) -> Array:
@@ -60,16 +61,12 @@ def flat_offsets(buffer: SharedBuffer, group: Group, off: Array, mask: Array | N
     return found
 
 
-def shared_memory(offset: int, size: int, allocations: list[Op]) -> Memory:
-    """A place in shared memory; ``allocations``: the kernel's (``facts(program).allocations``)."""
-    for alloc in allocations:
-        start, length = int(alloc.attrs["offset"]), int(alloc.attrs["bytes"])
-        kind = alloc.result.type
-        if start <= offset < start + length and isinstance(kind, PtrType):
-            name = alloc.result.hint or "shared memory"
-            element = (offset - start) // kind.elem.bytes
-            return Memory("shared", size, offset, name, element, alloc.loc, place(alloc))
-    return Memory("shared", size, offset)
+def shared_memory(offset: int, size: int, names: SharedNames) -> Memory:
+    """A place in shared memory; ``names``: the kernel's (``facts(program).shared_names``)."""
+    named = names.at(offset)
+    if named is None:
+        return Memory("shared", size, offset)
+    return Memory("shared", size, offset, named.name, named.element_at(offset), named.alloc.loc, place(named.alloc))
 
 
 def global_memory(op: Op | None, buffer: Any, offset: int, size: int) -> Memory:

@@ -121,7 +121,7 @@ class Proxies(SharedChecker):
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         known = facts(launch.program)
-        self.allocations, self.shift = known.allocations, known.granules[True].bit_length() - 1
+        self.names, self.shift = known.shared_names, known.granules[True].bit_length() - 1
         # For each cell of a wave's shared memory the last write by a thread that no asynchronous write has replaced.
         self.written: dict[Wave, Array] = {}
         self.wrote: set[Wave] = set()  # those in which threads have written to shared memory
@@ -347,7 +347,7 @@ class Proxies(SharedChecker):
                 Party("issued", op, actor(self.launch, wave.coords[issuer // per], issuer % per, None, "")),
                 Party("after a write", self.ops[number], actor(self.launch, wave.coords[block], warp, lane % WARP)),
             ],
-            shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.allocations), why,
+            shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.names), why,
             "cute.arch.fence_view_async_shared() (fence_proxy(\"async.shared\", space=\"cta\")) by every thread that "
             "writes, after its writes and before the barrier that the issuing warp waits at",
         ))  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.sim.checks.acting import Acting
 from tilewright.sim.checks.actors import Actor, actor
+from tilewright.sim.checks.early_reads import Copy, Reader
 from tilewright.sim.checks.explain import explain
 from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.flags import GPU
@@ -28,7 +30,7 @@ from tilewright.sim.checks.shadow import (
     site_of,
     who_of,
 )  # fmt: skip
-from tilewright.sim.checks.sites import THREAD, Facts, facts
+from tilewright.sim.checks.sites import THREAD, Facts, Site, facts
 from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class CellCheck:
 
     def __init__(self, findings: Findings, order: HappensBefore, launch: Launch, facts: Facts) -> None:
         self.findings, self.order, self.launch = findings, order, launch
-        self.allocations, self.heeded = facts.allocations, facts.heeded
+        self.names, self.heeded = facts.shared_names, facts.heeded
         self.owners: dict[Shadow, Any] = {}
 
     def check(
@@ -303,31 +305,64 @@ class CellCheck:
                 continue
             k, sites = int(mine[0]), self.order.sites
             now_site, then_site = sites[number], sites[int(other)]
-            parties = [
-                Party(_does(verb), now_site.op, self._who(int(acting.identity[k]))),
-                Party(_did(then_site.verb), then_site.op, self._who(int(who_of(before[k])))),
-            ]
             shared = shadow not in self.owners
             offset = shadow.cell(int(cells[k])) << shadow.shift
+            stages = self.order.stages if shared else None
+            copy = stages.copy_at(group.wave, offset) if stages is not None else None
+            parties = [
+                Party(_does(verb), now_site.op, self._who(int(acting.identity[k]), copy)),
+                Party(_did(then_site.verb), then_site.op, self._who(int(who_of(before[k])), copy)),
+            ]
             if shared:
                 offset %= group.wave.shared.stride
-                memory = shared_memory(offset, 1 << shadow.shift, self.allocations)
+                memory = shared_memory(offset, 1 << shadow.shift, self.names)
             else:
                 memory = global_memory(now_site.op, self.owners[shadow], offset, 1 << shadow.shift)
             threads = [int(acting.thread[k]), int(who_of(before[k]))]
             known = facts(self.launch.program)
             why, fix = explain(self.order.layout, now_site, then_site, threads, shared, known)
             what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
-            self.findings.add(Finding("data-race", what, parties, memory, why, fix, int(mine.size)), key)
+            early = None if copy is None else self._early(copy, now_site, then_site, acting, before, k, group)
+            if early is not None:
+                what = "data race in shared memory: bytes of a copy are read before a wait for the copy"
+                why, fix = early
+                if then_site.verb == "load":  # the reader is at fault
+                    parties = [replace(parties[1], does="read"), replace(parties[0], does="before a write")]
+            found = Finding("data-race", what, parties, memory, why, fix, int(mine.size), early=early is not None)
+            self.findings.add(found, key)
 
-    def _who(self, identity: int) -> Actor:
+    def _early(
+        self, copy: Copy, now: Site, then: Site, acting: Acting, before: Array, k: int, group: Group
+    ) -> tuple[str, str] | None:  # fmt: skip
+        """(why, fix) where one of the two is the write of ``copy`` and the other reads without a wait for it."""
+        stages, clocks, layout = self.order.stages, acting.clocks, self.order.layout
+        assert stages is not None
+        now_writes = (now.verb, now.agent) == ("store", "tma")
+        read, write = (then, now) if now_writes else (now, then)
+        if (write.verb, write.agent, read.verb) != ("store", "tma", "load") or read.agent not in ("", "wgmma"):
+            return None
+        if now_writes:
+            unit = int(acting.identity[k]) // WARP
+            block, within, _ = layout.describe(int(who_of(before[k])) // WARP)
+            warp, clock = (block - clocks.first) * layout.warps + within, int(clock_of(before[k]))
+        else:
+            unit, warp = int(who_of(before[k])) // WARP, int(group.warps[acting.rows[k]])
+            clock = int(clocks.now[warp] if acting.snapshot is None else acting.snapshot.now[acting.rows[k]])
+        column = unit - int(clocks.base[warp])
+        knows = int(clocks.clocks[warp, column]) if 0 <= column < clocks.clocks.shape[1] else 0
+        return stages.missing_wait(Reader(group.wave, warp, NEVER if read.agent else clock, knows), copy)
+
+    def _who(self, identity: int, copy: Copy | None = None) -> Actor:
         unit, lane = divmod(identity, WARP)
         block, warp, agent = self.order.layout.describe(unit)
         for clocks_wave, clocks in self.order.waves.items():
             if clocks.first <= block < clocks.first + len(clocks_wave.coords):
                 coords = clocks_wave.coords[block - clocks.first]
-                if agent == "tma":
-                    return Actor(tuple(int(v) for v in coords), agent="TMA")
+                if agent == "tma":  # the thread that issued it, where it is known, may be of another block
+                    if copy is None:
+                        return Actor(tuple(int(v) for v in coords), agent="TMA")
+                    own, warp = divmod(copy.warp, self.order.layout.warps)
+                    return actor(self.launch, clocks_wave.coords[own], warp, copy.lane, "TMA", clocks.role(copy.warp))
                 role = clocks.role((block - clocks.first) * self.order.layout.warps + warp)
                 return actor(self.launch, coords, warp, lane, agent, role)
         return Actor((block,))

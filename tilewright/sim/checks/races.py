@@ -48,7 +48,7 @@ LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands fo
 class Races(Checker):
     """``budget``: how many cells of memory to look at before the check gives up for this launch (None: all)."""
 
-    name, cost, uses_order = "races", "default", True
+    name, cost, uses_order, follows_errors = "races", "default", True, True
 
     def __init__(self, findings: Findings, order: HappensBefore, thorough: bool) -> None:
         super().__init__(findings, order, thorough)
@@ -205,6 +205,9 @@ class Races(Checker):
             pending = self.pending[wave]
             each = reach.count(pending.shadow.shift) // places.size
             units, clock = brought.T
+            if isinstance(reach, Box) and self.order.stages is not None:
+                landing = self.order.landing[-1]
+                self.order.stages.comes(wave, reach.start, reach.size, int(places[0]), landing, _issuer(landing))
             acting = Acting.given(self.order, group, issuers, units * WARP, clock, each)
             self._reached("store", pending, reach, acting, number, group, None)
         self.arriving.clear()

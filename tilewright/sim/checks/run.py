@@ -25,6 +25,7 @@ class Verdict(Observer):
         self.findings = findings
 
     def end(self, launch: Launch) -> None:
+        self.findings.settle()
         report = current()
         if report is not None:
             report.take(self.findings)
@@ -32,8 +33,10 @@ class Verdict(Observer):
             raise SimulationError(self.findings.text(), self.findings)
 
     def error(self, launch: Launch, error: SimulationError) -> None:
+        self.findings.settle()
         if self.findings.errors:
-            error.args = (f"{error}\n{self.findings.text()}",)
+            # What the checks have found came before what ended the launch, and is often its cause.
+            error.args = (f"{self.findings.text()}\nthe launch ended with an error:\n  {error}",)
             error.findings = self.findings
 
 

@@ -20,6 +20,7 @@ from tilewright.sim.checks.initialised import doubtful
 from tilewright.sim.checks.kinds import SIGNED, concerned, polls, waits
 from tilewright.sim.checks.shadow import site_of
 from tilewright.sim.program import Program
+from tilewright.sim.shared_names import SharedNames
 
 Array = np.ndarray[Any, Any]
 MOST_SITES = 1023  # what an epoch has bits for; further ones share the last number
@@ -157,13 +158,16 @@ def written_by_threads(function: Function) -> set[int]:
 class Facts:
     """What the checks ask of a kernel's ops. ``calls``: its instructions."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, shared_names: SharedNames) -> None:
+        self.shared_names = shared_names
         ops = list(function.walk())
         self.function = function
         self.calls = [op for op in ops if op.opcode == "call"]
         orders = [order for op in ops if op.opcode == "call" for order in op.attrs["atom"].orders]
         self.agents = {o.agent: o.scope == "warp" for o in orders if o.agent and o.through in ("group", "mbarrier")}
         self.mbarriers = any(o.through == "mbarrier" for o in orders)
+        # Whether asynchronous copies count their bytes at mbarriers, which hand stages of memory on.
+        self.staged = any(a.role == "mbarrier" and a.agent for op in self.calls for a in op.attrs["atom"].accesses)
         self.remote = any(
             op.attrs["atom"].name in ("mapa", "st.async") or getattr(op.attrs["atom"], "remote", False)
             for op in self.calls
@@ -192,6 +196,6 @@ class Facts:
 def facts(program: Program) -> Facts:
     """The facts of a program's kernel, found once for all its launches."""
     if program.facts is None:
-        program.facts = Facts(program.function)
+        program.facts = Facts(program.function, program.shared_names)
     found: Facts = program.facts
     return found

@@ -60,7 +60,7 @@ class Uninitialised(FromArrays):
         super().begin(launch)
         if not self.arrays and not _concerned(known) and launch.events is not None:
             launch.events.dismiss([self])
-        self.allocations, self.doubtful = known.allocations, known.doubtful
+        self.names, self.doubtful = known.shared_names, known.doubtful
         self.shift = known.least_shared_element.bit_length() - 1
         self.slots = launch.program.slots
         self.origins = [Origin(None, None), Origin(None, None)]
@@ -82,7 +82,7 @@ class Uninitialised(FromArrays):
         if found is None:
             memory = None
             if offset is not None:
-                memory = shared_memory(offset, 1 << self.shift, self.allocations)
+                memory = shared_memory(offset, 1 << self.shift, self.names)
             elif op is not None and op.opcode == "frag.alloc":
                 kind = op.result.type
                 memory = Memory("registers", kind.n * kind.elem.bytes if isinstance(kind, FragType) else 0, 0,

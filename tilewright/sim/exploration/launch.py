@@ -57,6 +57,7 @@ class Switch:
 class Planned(Launch):
     """``switches`` and ``delays`` are where it did not do what :class:`Plan` does by itself."""
 
+    looks_on = False
     most = 64  # agents; in larger launches several warps are one
 
     def __init__(self, *arguments: Any, plan: Plan) -> None:

@@ -1,0 +1,143 @@
+"""Reads of bytes that an asynchronous copy brings, without the wait for its mbarrier: which wait is missing.
+
+A race between a read and a copy can be the reader's mistake (it did not wait, or for another phase or stage) or the
+producer's (it filled a stage that was still in use). What the reader's warp did with mbarriers before its read tells
+the two apart, so that is kept: the last ``KEPT`` waits and arrivals of each wave, and the copy that came last to each
+place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.atoms.mbarrier_state import Mbarriers
+from tilewright.ir.core import Op
+from tilewright.sim.geometry import WARP
+from tilewright.sim.messages import place
+
+if TYPE_CHECKING:
+    from tilewright.sim.agents import Effect
+    from tilewright.sim.checks.meetings import MbarrierMeetings
+    from tilewright.sim.group import Group
+    from tilewright.sim.shared_names import SharedNames
+    from tilewright.sim.wave import Wave
+
+Array = np.ndarray[Any, Any]
+KEPT = 1024
+
+
+class Copy(NamedTuple):
+    """Bytes ``start`` to ``stop`` of a wave's shared memory that lane ``lane`` of warp ``warp`` has had copied there;
+    they count at the mbarrier ``barrier``."""
+
+    start: int
+    stop: int
+    barrier: int
+    warp: int
+    lane: int
+
+
+class Step(NamedTuple):
+    """What warps did with mbarriers at one moment: an arrival, or a wait that was over. ``clocks``: of the warps then;
+    ``completed``: the phases that the mbarriers had completed."""
+
+    waits: bool
+    op: Op
+    barriers: Array
+    warps: Array
+    clocks: Array
+    completed: Array
+
+
+class Reader(NamedTuple):
+    """Who read: a warp, its clock then, and the clock of the mbarrier's bytes that it knows of now."""
+
+    wave: Wave
+    warp: int
+    clock: int
+    knows: int
+
+
+class Stages:
+    """The copies into shared memory, and what warps do with mbarriers."""
+
+    def __init__(self, names: SharedNames) -> None:
+        self.names = names
+        self.copies: dict[Wave, dict[int, Copy]] = {}  # by their first byte
+        self.steps: dict[Wave, deque[Step]] = {}
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    def comes(self, wave: Wave, start: int, size: int, barrier: int, effect: Effect, lane: int) -> None:
+        """``effect``, which lane ``lane`` of its group issued, brings bytes that count at ``barrier``."""
+        warp = int(effect.notes.warps[lane // WARP])
+        self.copies.setdefault(wave, {})[start] = Copy(start, start + size, barrier, warp, lane % WARP)
+
+    def step(self, group: Group, waits: bool, op: Op, barriers: Array, lanes: Array, clocks: Array) -> None:
+        """Lanes of the group have arrived at mbarriers, or have waited for them; ``clocks``: of the wave's warps."""
+        rows = lanes // WARP
+        first = np.flatnonzero((rows[1:] != rows[:-1]) | (barriers[1:] != barriers[:-1])) + 1
+        first = np.concatenate([[0], first]) if lanes.size else first
+        warps, barriers, table = group.warps[rows[first]], barriers[first], group.wave.kept[Mbarriers]
+        completed = table.completed[table.rows(barriers)]
+        steps = self.steps.setdefault(group.wave, deque(maxlen=KEPT))
+        steps.append(Step(waits, op, barriers, warps, clocks[warps], completed))
+
+    def waited(self, group: Group, op: Op, meetings: MbarrierMeetings) -> None:
+        """The wait of a group is over."""
+        found = [(place, row * WARP) for row, warp in enumerate(group.warps.tolist())
+                 for place, _ in meetings.waiting.get(warp, ())]  # fmt: skip
+        if found:
+            barriers, lanes = np.array(found).T
+            self.step(group, True, op, barriers, lanes, meetings.clocks.now)
+
+    # -- what it means -------------------------------------------------------------------------------------------------
+
+    def copy_at(self, wave: Wave, offset: int) -> Copy | None:
+        """The last copy that brought the byte at an offset of the wave's shared memory."""
+        return next((copy for copy in self.copies.get(wave, {}).values() if copy.start <= offset < copy.stop), None)
+
+    def missing_wait(self, reader: Reader, copy: Copy) -> tuple[str, str] | None:
+        """(why, fix) of a read that does not wait for ``copy``; None if the reader did wait, so that the copy came too
+        early."""
+        steps = [step for step in self.steps.get(reader.wave, ()) if self._before(step, reader)]
+        name = self._name(copy.barrier)
+        fix = (f"cute.arch.mbarrier_wait({name}, parity) before the read (consumer_wait of a pipeline); the parity of "
+               "turn n of the stages is n & 1")  # fmt: skip
+        waits = [step for step in steps if step.waits and self._at(step, reader.warp, copy.barrier)]
+        if not waits:
+            if reader.knows:  # another thread waited, and a barrier has told this one
+                return None
+            last = next((step for step in reversed(steps) if step.waits), None)
+            other = "" if last is None else f"; its last wait, {place(last.op)}, is for {self._awaited(last, reader)}"
+            return f"nothing makes this warp wait for the copy's mbarrier {name} before the read{other}", fix
+        last, completed = waits[-1], self._completed(waits[-1], reader.warp, copy.barrier)
+        if completed == 0 or any(self._completed(w, reader.warp, copy.barrier) == completed for w in waits[:-1]):
+            phase = "the phase before the first one" if completed == 0 else f"phase {completed - 1}, an earlier one,"
+            return (f"wrong parity: the wait {place(last.op)} is for {phase} of {name}; it is over at once, whether or "
+                    "not this copy has come"), fix  # fmt: skip
+        behind = steps[steps.index(last) + 1 :]
+        released = next((step for step in behind if not step.waits), None)
+        if released is not None:
+            return (f"this warp has not waited for the copy's mbarrier {name} since it gave the stage before back, "
+                    f"{place(released.op)}"), fix  # fmt: skip
+        return None
+
+    def _before(self, step: Step, reader: Reader) -> bool:
+        return bool(((step.warps == reader.warp) & (step.clocks <= reader.clock)).any())
+
+    def _at(self, step: Step, warp: int, barrier: int) -> bool:
+        return bool(((step.warps == warp) & (step.barriers == barrier)).any())
+
+    def _completed(self, step: Step, warp: int, barrier: int) -> int:
+        return int(step.completed[(step.warps == warp) & (step.barriers == barrier)][0])
+
+    def _awaited(self, step: Step, reader: Reader) -> str:
+        return self._name(int(step.barriers[step.warps == reader.warp][0]))
+
+    def _name(self, barrier: int) -> str:
+        offset = barrier & 0xFFFFFFFF
+        return self.names.element(offset) or f"at shared-memory offset {offset}"
