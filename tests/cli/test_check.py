@@ -57,7 +57,7 @@ def test_findings_as_json_and_sarif(tmp_path: Path) -> None:
     assert race["rule"] == "data-race" and race["kernel"] == "reverse" and race["level"] == "error"
     assert {party["location"]["text"] for party in race["parties"]} == {"s[t] = x[t]", "y[t] = s[63 - t]"}
     assert all(party["who"]["block"] == [0, 0, 0] and "lane" in party["who"] for party in race["parties"])
-    assert race["memory"]["tensor"] == "smem" and race["memory"]["space"] == "shared" and race["count"] > 1
+    assert race["memory"]["tensor"] == "s" and race["memory"]["space"] == "shared" and race["count"] > 1
     (result,) = json.loads(log.read_text())["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("reverse.py")
     clean = CliRunner().invoke(app, ["check", *options, str(script), "sync"])
