@@ -20,8 +20,10 @@ from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, TF
 
 INTEGERS = (I8, I16, I32, I64, U8, U16, U32, U64)
 FLOATS = (F32, F64)
-EXACT = frozenset("add sub mul div neg abs min max fma copysign floor ceil round trunc sqrt rem isnan isinf".split())
-FLOAT_VALUES = (0.0, -0.0, 1.0, -1.5, 2.5, 7.25, -100.0, 1e30, math.inf, -math.inf, math.nan)
+EXACT = frozenset(
+    "add sub mul div neg abs min max fma copysign floor ceil round trunc sqrt rem isnan isinf".split()
+) | {"floordiv", "floormod"}
+FLOAT_VALUES = (0.0, -0.0, 1.0, -1.5, 2.5, 7.25, -100.0, 0.1, -50.0, 1e10, 1e30, math.inf, -math.inf, math.nan)
 
 
 def values_of(kind: ScalarType) -> list[Any]:

@@ -117,8 +117,12 @@ def floating(opcode: str, elem: ScalarType, a: float, b: float, c: float) -> Any
         exact = {"add": x + y, "sub": x - y, "mul": x * y, "fma": x * y + Fraction(c) if opcode == "fma" else x}[opcode]
         return real(elem, exact, plain if plain == 0 else 0.0)  # an exact zero has the sign that Python gives it
     if opcode == "floordiv":
-        quotient = _quotient(ScalarType("f32", "float", 32, "", "") if elem.width < 32 else elem, a, b)
-        return stored(elem, _simple("floor", quotient, b))
+        if b == 0:
+            return _quotient(elem, a, b)
+        if not (math.isfinite(a) and math.isfinite(b)):
+            return stored(elem, a // b)
+        zero = math.copysign(1, a) * math.copysign(0.0, b)
+        return real(elem, Fraction(math.floor(Fraction(a) / Fraction(b))), zero)
     if opcode == "rcp":
         return _quotient(elem, 1.0, a)
     if opcode == "div":

@@ -56,7 +56,7 @@ class Helpers:
             given = ", ".join(f"{c} {n}" for n in ("a" if name in ("rsqrt", "rcp") else "ab"))
             text = _REAL[name].replace("FMIN", f"fmin{suffix}").replace("FMAX", f"fmax{suffix}")
             text = text.replace("FLOOR", f"floor{suffix}").replace("FMOD", f"fmod{suffix}")
-            text = text.replace("SQRT", f"sqrt{suffix}").replace("$T", c)
+            text = text.replace("COPYSIGN", f"copysign{suffix}").replace("SQRT", f"sqrt{suffix}").replace("$T", c)
             self.found[full] = f"TW_INLINE {c} {full}({given}) {{ {text} }}"
         self.math = True
         return full
@@ -121,8 +121,12 @@ _INTEGER: dict[tuple[str, bool | None], str] = {
 _REAL = {
     "min": "$T r = FMIN(a, b); return r == 0 && a == b ? -(-a - b) : r;",
     "max": "$T r = FMAX(a, b); return r == 0 && a == b ? a + b : r;",
-    "floordiv": "return FLOOR(a / b);",
-    "floormod": "$T r = FMOD(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;",
+    "floordiv": (
+        "$T r, q, w; if (b == 0) return a / b; "
+        "r = FMOD(a, b); q = (a - r) / b; if (r != 0 && (r < 0) != (b < 0)) q -= 1; "
+        "if (q == 0) return COPYSIGN(0, a / b); w = FLOOR(q); return q - w > 0.5 ? w + 1 : w;"
+    ),
+    "floormod": ("$T r = FMOD(a, b); if (r == 0) return COPYSIGN(0, b); return (r < 0) != (b < 0) ? r + b : r;"),
     "rcp": "return ($T)1 / a;",
     "rsqrt": "return ($T)1 / SQRT(a);",
 }

@@ -7,7 +7,8 @@ NumPy arrays, and text of CUDA C++. What the three have in common:
 
 - integers wrap to their width; ``div`` and ``rem`` truncate, ``floordiv`` and ``floormod`` round down; a division by
   zero is an error (undefined in CUDA C++, as the check would cost more than the division);
-- ``floordiv`` of floats is the floor of the rounded quotient;
+- ``floordiv`` and ``floormod`` of floats are Python's: the floor of the exact quotient, ``nan`` where a is infinite,
+  and the sign of b on a remainder of zero; a division by zero gives what C gives;
 - a shift by the width or more, or by a negative count, shifts everything out (PTX clamps the count);
 - ``a ** b`` of integers with a negative exponent is ``1 / a ** -b`` truncated, and 0 where ``a`` is 0;
 - floats are rounded to nearest even after each operation; those of 8 bits compute in f32, round once and saturate;
@@ -133,7 +134,7 @@ def _quotients() -> list[Operation]:
             Action("", "np.fmod", "fmod")),
         Operation("floordiv", 2,
             Action("{a} // {b}", "operator.floordiv", "tw::floordiv<{T}>", left={0: 0}, right={1: None}),
-            Action("", "lanes.floor_quotient", "tw::floordiv")),
+            Action("", "np.floor_divide", "tw::floordiv")),
         Operation("floormod", 2,
             Action("{a} % {b}", "lanes.floor_remainder", "tw::floormod<{T}>", fits=True, left={0: 0}, right={1: 0}),
             Action("", "np.mod", "tw::floormod")),

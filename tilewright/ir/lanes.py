@@ -79,11 +79,6 @@ def maximum(a: Any, b: Any) -> Any:
     return np.where(zero & (a == b), a + b, greatest)[()] if np.any(zero) else greatest
 
 
-def floor_quotient(a: Any, b: Any) -> Any:
-    """The floor of the rounded quotient (NumPy's own is that of the exact one)."""
-    return np.floor(a / b)
-
-
 def power(a: Any, b: Any) -> Any:
     """C's ``pow``: NumPy takes a square root where the exponent is one half for all, which is NaN at -inf."""
     result, half = np.power(a, b), b == 0.5

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import tilewright as cutlass
@@ -491,3 +493,25 @@ def test_unsigned_numbers_counted_downwards(kind, staged):
 
     assert staged(program, 3) == (32131.0,)
     assert staged(program, 0) == (0.0,)
+
+
+def float_floor_division(x, y):
+    return x // y, 1e10 // y, y // x, -x % y
+
+
+@pytest.mark.parametrize("args", [(1e10, 0.1), (math.inf, 3.0), (-7.5, 2.5), (1.0, -0.1), (3.0, math.inf)])
+def test_floor_division_of_floats_is_pythons(args):
+    def program(out: cute.Tensor, x: cutlass.Float64, y: cutlass.Float64):
+        results = float_floor_division(x, y)
+        for i in cutlass.range_constexpr(4):
+            out[i] = results[i]
+
+    body = cute.kernel(program)
+
+    @cute.jit
+    def host(out: cute.Tensor, x: cutlass.Float64, y: cutlass.Float64):
+        body(out, x, y).launch(grid=1, block=1)
+
+    out = np.zeros(4)
+    host(out, *args)
+    np.testing.assert_array_equal(out, float_floor_division(*args))

@@ -261,8 +261,17 @@ __device__ __forceinline__ double floormod(double a, double b) {
   if (rest == 0.0) return copysign(0.0, b);
   return (rest < 0.0) != (b < 0.0) ? rest + b : rest;
 }
-__device__ __forceinline__ float floordiv(float a, float b) { return floorf(a / b); }
-__device__ __forceinline__ double floordiv(double a, double b) { return floor(a / b); }
+template <class T> __device__ __forceinline__ T floor_of_quotient(T a, T b) {  // of the exact quotient, as in Python
+  if (b == T(0)) return a / b;
+  const T rest = fmod(a, b);
+  T quotient = (a - rest) / b;  // a whole number but for rounding
+  if (rest != T(0) && (rest < T(0)) != (b < T(0))) quotient -= T(1);
+  if (quotient == T(0)) return copysign(T(0), a / b);
+  const T whole = floor(quotient);
+  return quotient - whole > T(0.5) ? whole + T(1) : whole;
+}
+__device__ __forceinline__ float floordiv(float a, float b) { return floor_of_quotient(a, b); }
+__device__ __forceinline__ double floordiv(double a, double b) { return floor_of_quotient(a, b); }
 
 template <class T> __device__ __forceinline__ T whole(int x) {  // the nearest number of an integer type of 8 or 16 bits
   constexpr bool is_signed = T(-1) < T(0);

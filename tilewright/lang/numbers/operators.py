@@ -185,15 +185,9 @@ def _power(a: Any, b: Any, cls: Any) -> Any:
 
 
 def _float(opcode: str, a: Any, b: Any, kind: ScalarType) -> Any:
-    """``//`` is the floor of the rounded quotient."""
     if _static(a, b):
-        if opcode == "floordiv":
-            return evaluate("floor", kind, evaluate("div", kind, a.value, b.value))
         return evaluate(opcode, kind, a.value, b.value)
-    builder = Builder.current()
-    if opcode == "floordiv":
-        return builder.unary("floor", builder.binary("div", a.ir_value(), b.ir_value()))
-    return builder.binary(opcode, a.ir_value(), b.ir_value())
+    return Builder.current().binary(opcode, a.ir_value(), b.ir_value())
 
 
 def _common(a: Any, b: Any) -> ScalarType:

@@ -176,8 +176,6 @@ class TensorSSA:
         builder = Builder.current()
         if compare:
             return TensorSSA(builder.compare(opcode, a, b), shape, Boolean)
-        if opcode == "floordiv" and kind.is_float:
-            return TensorSSA(builder.unary("floor", builder.binary("div", a, b)), shape, cls)
         return TensorSSA(builder.binary(opcode, a, b), shape, cls)
 
     def _common(self, opcode: str, left: Any, right: Any, compare: bool) -> Any:
