@@ -7,10 +7,12 @@ import pkgutil
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.check.pairs import PAIRS, Pair
-from tilewright import sim
+import tilewright as cutlass
+from tests.check.pairs import PAIRS, Pair, shared
+from tilewright import cute, sim
 from tilewright.errors import SimulationError
 
 HERE = Path(__file__).parent
@@ -102,3 +104,31 @@ def test_the_advice_can_be_followed(name: str, advice: str) -> None:
     with sim.options(check="all"), pytest.raises(SimulationError) as caught:
         pair.run(True)
     assert advice in str(caught.value)
+
+
+@cute.kernel
+def shifted_in_turns(x: cute.Tensor, y: cute.Tensor, by: cutlass.Constexpr):
+    t, _, _ = cute.arch.thread_idx()
+    s = shared(64)
+    for k in cutlass.range(8):
+        s[t] = x[t] + k
+        y[t] = s[(t + k * by) % 64]
+        cute.arch.sync_threads()
+
+
+@pytest.mark.parametrize(
+    ("by", "barrier", "other"), [(1, "sync_threads", "sync_warp"), (8, "sync_threads", "sync_warp")]
+)
+def test_the_pair_that_is_farthest_apart_chooses_the_advice(by: int, barrier: str, other: str) -> None:
+    """Most pairs are within a warp, and they are seen first: a barrier of the warp would leave the others."""
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor):
+        shifted_in_turns(x, y, by).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+    with sim.options(check="all"), pytest.raises(SimulationError) as caught:
+        host(np.zeros(64, np.float32), np.zeros(64, np.float32))
+    (finding,) = caught.value.findings.errors
+    assert f"cute.arch.{barrier}()" in finding.fix and other not in finding.fix
+    first, second = finding.parties
+    assert first.who.warp != second.who.warp and finding.count > 64

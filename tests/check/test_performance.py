@@ -8,7 +8,8 @@ import numpy as np
 
 import tilewright as cutlass
 from tests.check.pairs import launch, numbers
-from tilewright import Float32, cute, sim
+from tilewright import Float32, cute, sim, utils
+from tilewright.cute.nvgpu import cpasync
 from tilewright.sim.checks.collect import collecting
 
 
@@ -75,3 +76,48 @@ def test_each_block_of_a_cluster_has_banks_of_its_own() -> None:
         with collecting() as report, sim.options(check="performance"):
             launch(partial(kernel, apart=apart), np.zeros((4, 32), np.float32), grid=4, block=32, cluster=4)
         assert report.rules == expected
+
+
+def conflicts(by_tma: bool) -> str:
+    """The advice for a tile of 32 x 32 floats whose columns are read."""
+    layout = cute.make_layout((32, 32), stride=(32, 1))
+
+    @cute.kernel
+    def kernel(load: cute.CopyAtom, tensor: cute.Tensor, x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        smem = utils.SmemAllocator()
+        full = smem.allocate_array(cutlass.Int64, 1)
+        tile = smem.allocate_tensor(Float32, layout, 1024)
+        if cutlass.const_expr(by_tma):
+            if t == 0:
+                cute.arch.mbarrier_init(full, 1)
+                cute.arch.mbarrier_init_fence()
+            cute.arch.sync_threads()
+            box = cute.group_modes(cute.local_tile(tensor, (32, 32), (0, 0)), 0, 2)
+            to, of = cpasync.tma_partition(load, 0, cute.make_layout(1), cute.group_modes(tile, 0, 2), box)
+            with cute.arch.elect_one():
+                cute.arch.mbarrier_arrive_and_expect_tx(full, 4096)
+            cute.copy(load, of, to, tma_bar_ptr=full)
+            cute.arch.mbarrier_wait(full, 0)
+        else:
+            for row in cutlass.range(32):
+                tile[row, t] = x[row, t]
+            cute.arch.sync_threads()
+        for column in cutlass.range(32):
+            y[column, t] = tile[t, column]
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor):
+        atom, tensor = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), x, layout, (32, 32))
+        kernel(atom, tensor, x, y).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    x = numbers(1024).reshape(32, 32)
+    with collecting() as report, sim.options(check="performance"):
+        host(x, np.zeros_like(x))
+    (finding,) = (finding for finding in report if finding.rule == "bank-conflict")
+    return finding.fix
+
+
+def test_the_advice_on_bank_conflicts_is_padding_or_a_swizzle_and_a_swizzle_alone_for_what_tma_fills() -> None:
+    assert "4 bytes of padding, or swizzle the layout" in conflicts(by_tma=False)
+    assert "swizzle the tile" in conflicts(by_tma=True) and "no padding" in conflicts(by_tma=True)

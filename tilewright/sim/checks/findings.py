@@ -47,6 +47,7 @@ class Finding(Shown):
     count: how often.
     level: ``"error"`` ends the launch with an error; ``"note"`` is about speed or style.
     schedule: of an exploration, under which it was found; empty for the simulator's own.
+    apart: how far the threads of a data race are apart: 0 in one warp, 1 in one block, 2 in two blocks.
     early: whether the first party read bytes before the copy that the second party issued: other findings follow.
     """
 
@@ -60,6 +61,7 @@ class Finding(Shown):
     level: str = "error"
     kernel: str = ""
     schedule: str = ""
+    apart: int = 0
     early: bool = False
 
     @property
@@ -86,11 +88,11 @@ class Findings(Shown):
     kernel: str
     found: dict[Hashable, Finding] = field(default_factory=dict)
 
-    def known(self, key: Hashable, count: int = 1) -> bool:
-        """Whether this has been reported already; then it only counts. For checkers that make a finding's text with
-        some effort: ask before, and give :meth:`add` the same key."""
+    def known(self, key: Hashable, count: int = 1, apart: int = 0) -> bool:
+        """Whether this has been reported already, of threads as far apart; then it only counts. For checkers that make
+        a finding's text with some effort: ask before, and give :meth:`add` the same key."""
         finding = self.found.get(key)
-        if finding is None:
+        if finding is None or finding.apart < apart:
             return False
         finding.count += count
         return True
@@ -99,8 +101,10 @@ class Findings(Shown):
         """Report ``finding``, or count it where one with this key (its own: rule and lines) has been reported."""
         if key is None:
             key = finding.key
-        if not self.known(key, finding.count):
+        if not self.known(key, finding.count, finding.apart):
             finding.kernel = self.kernel
+            if key in self.found:
+                finding.count += self.found[key].count
             self.found[key] = finding
 
     def settle(self) -> None:

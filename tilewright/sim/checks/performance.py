@@ -16,7 +16,7 @@ from tilewright.sim.checks.actors import lanes_of, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.residency import resident
-from tilewright.sim.checks.sites import facts
+from tilewright.sim.checks.sites import facts, origin
 from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
@@ -34,6 +34,10 @@ class Performance(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.looked: dict[Op, int] = {}
+        self.filled_by_tma = {
+            origin(value) for op in facts(launch.program).calls for value, access in op.attrs["atom"].accessed(op)
+            if access.agent == "tma" and access.role == "destination" and "tensor" in op.attrs["atom"].name
+        }  # fmt: skip
         self._waves(launch)
         for first, second in redundant(facts(launch.program).function):
             self._note("redundant-barrier", "two barriers with no access to memory between them",
@@ -73,7 +77,14 @@ class Performance(Checker):
         if worst > 1:
             self._note("bank-conflict", f"a shared-memory access of {size} bytes a thread takes {worst} times as long: "
                        "lanes name different words of one bank", [Party(verb, group.lanes.op, warp_of(group, row))],
-                       "pad the rows, or swizzle the layout (layout.design finds a swizzle)")  # fmt: skip
+                       self._bank_advice(group.lanes.op, size))  # fmt: skip
+
+    def _bank_advice(self, op: Op, size: int) -> str:
+        if self.filled_by_tma & {origin(value) for value in op.operands}:
+            return ("swizzle the tile: give its layout and its TMA atom the swizzle whose span is a row (32, 64 or 128 "
+                    "bytes); no padding, because TMA fills the rows of a box one after another")  # fmt: skip
+        return (f"let the lanes of a warp name different banks: lengthen each row by {max(size, WORD)} bytes of padding, "
+                "or swizzle the layout (exchange the columns of a row as its number says)")  # fmt: skip
 
     def _sectors(self, verb: str, group: Group, row: int, off: Array, size: int) -> None:
         sectors = np.unique((off[:, None] + np.array([0, max(size, 1) - 1])) // SECTOR).size

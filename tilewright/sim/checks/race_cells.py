@@ -301,35 +301,45 @@ class CellCheck:
                 "data-race",
                 *sorted(str(self.order.sites[n].place) for n in (number, int(other))),
             )
-            if self.findings.known(key, mine.size):
-                continue
-            k, sites = int(mine[0]), self.order.sites
-            now_site, then_site = sites[number], sites[int(other)]
-            shared = shadow not in self.owners
-            offset = shadow.cell(int(cells[k])) << shadow.shift
-            stages = self.order.stages if shared else None
-            copy = stages.copy_at(group.wave, offset) if stages is not None else None
-            parties = [
-                Party(_does(verb), now_site.op, self._who(int(acting.identity[k]), copy)),
-                Party(_did(then_site.verb), then_site.op, self._who(int(who_of(before[k])), copy)),
-            ]
-            if shared:
-                offset %= group.wave.shared.stride
-                memory = shared_memory(offset, 1 << shadow.shift, self.names)
-            else:
-                memory = global_memory(now_site.op, self.owners[shadow], offset, 1 << shadow.shift)
-            threads = [int(acting.thread[k]), int(who_of(before[k]))]
-            known = facts(self.launch.program)
-            why, fix = explain(self.order.layout, now_site, then_site, threads, shared, known)
-            what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
-            early = None if copy is None else self._early(copy, now_site, then_site, acting, before, k, group)
-            if early is not None:
-                what = "data race in shared memory: bytes of a copy are read before a wait for the copy"
-                why, fix = early
-                if then_site.verb == "load":  # the reader is at fault
-                    parties = [replace(parties[1], does="read"), replace(parties[0], does="before a write")]
-            found = Finding("data-race", what, parties, memory, why, fix, int(mine.size), early=early is not None)
-            self.findings.add(found, key)
+            # The pair whose threads are farthest apart says what orders all pairs of these lines.
+            units = np.stack([acting.thread[mine], who_of(before[mine])]) // WARP
+            blocks = units // self.order.layout.block
+            apart = (units[0] != units[1]).astype(int) + (blocks[0] != blocks[1])
+            farthest = int(np.argmax(apart))
+            if not self.findings.known(key, mine.size, int(apart[farthest])):
+                found = self._finding(
+                    verb, int(mine[farthest]), int(other), before, cells, acting, number, group, shadow
+                )
+                self.findings.add(replace(found, count=int(mine.size), apart=int(apart[farthest])), key)
+
+    def _finding(
+        self, verb: str, k: int, other: int, before: Array, cells: Array, acting: Acting, number: int, group: Group,
+        shadow: Shadow,
+    ) -> Finding:  # fmt: skip
+        now_site, then_site = self.order.sites[number], self.order.sites[other]
+        shared = shadow not in self.owners
+        offset = shadow.cell(int(cells[k])) << shadow.shift
+        stages = self.order.stages if shared else None
+        copy = stages.copy_at(group.wave, offset) if stages is not None else None
+        parties = [
+            Party(_does(verb), now_site.op, self._who(int(acting.identity[k]), copy)),
+            Party(_did(then_site.verb), then_site.op, self._who(int(who_of(before[k])), copy)),
+        ]
+        if shared:
+            offset %= group.wave.shared.stride
+            memory = shared_memory(offset, 1 << shadow.shift, self.names)
+        else:
+            memory = global_memory(now_site.op, self.owners[shadow], offset, 1 << shadow.shift)
+        threads = [int(acting.thread[k]), int(who_of(before[k]))]
+        early = None if copy is None else self._early(copy, now_site, then_site, acting, before, k, group)
+        if early is not None:
+            what = "data race in shared memory: bytes of a copy are read before a wait for the copy"
+            if then_site.verb == "load":  # the reader is at fault
+                parties = [replace(parties[1], does="read"), replace(parties[0], does="before a write")]
+            return Finding("data-race", what, parties, memory, *early, early=True)
+        why, fix = explain(self.order.layout, now_site, then_site, threads, shared, facts(self.launch.program))
+        what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
+        return Finding("data-race", what, parties, memory, why, fix)
 
     def _early(
         self, copy: Copy, now: Site, then: Site, acting: Acting, before: Array, k: int, group: Group
