@@ -108,3 +108,43 @@ def test_run_speaks_of_a_missing_gpu_where_the_script_wants_one(
     script.write_text(source)
     found = CliRunner().invoke(app, ["run", str(script)])
     assert found.exit_code == 1 and ("no GPU here" in found.output) is hinted, found.output
+
+
+SLOW = """
+import numpy as np
+from tilewright import cute
+
+@cute.kernel
+def columns(y: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 1024), cute.make_layout((32, 32), stride=(32, 1)))
+    for k in range(32):
+        s[k, t] = 1.0
+    cute.arch.sync_threads()
+    y[t] = s[t, 0]
+
+@cute.jit
+def run(y: cute.Tensor):
+    columns(y).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+if __name__ == "__main__":
+    run(np.zeros(32, np.float32))
+"""
+
+
+def test_a_note_is_a_finding_for_the_exit_code(tmp_path: Path) -> None:
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    found = CliRunner().invoke(app, ["check", str(script)])
+    assert found.exit_code == 1 and "bank-conflict" in found.output and "1 finding" in found.output
+    clean = CliRunner().invoke(app, ["check", "--check", "all,-performance", str(script)])
+    assert clean.exit_code == 0 and "nothing found" in clean.output
+
+
+@pytest.mark.parametrize("options", [[], ["--schedules", "2"]])
+def test_a_script_without_kernels_is_an_error(tmp_path: Path, options: list[str]) -> None:
+    script = tmp_path / "empty.py"
+    script.write_text("print('no kernel here')")
+    found = CliRunner().invoke(app, ["check", *options, str(script)])
+    assert found.exit_code == 1 and isinstance(found.exception, ArgumentError)
+    assert "launched no kernel" in str(found.exception) and "nothing found" not in found.output

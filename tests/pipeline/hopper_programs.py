@@ -34,7 +34,6 @@ class Broadcast:
         return {
             "warps": lambda: pipeline.CooperativeGroup(agent.Warp, self.warps),
             "arrivals": lambda: pipeline.CooperativeGroup(agent.Thread, self.peers * self.warps),
-            "threads": lambda: pipeline.CooperativeGroup(agent.Thread, 32 * self.warps),
             "wgmma": lambda: cute.make_tiled_mma(
                 cute.nvgpu.warpgroup.MmaF16BF16Op(
                     cutlass.Float16, cutlass.Float32, (64, 8, 16), cute.nvgpu.warpgroup.OperandSource.SMEM,

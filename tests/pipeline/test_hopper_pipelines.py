@@ -46,7 +46,7 @@ def broadcast(machine: OnMachine, program: Broadcast) -> tuple[np.ndarray, np.nd
 WAYS = [
     *[(cluster, 2, 2, "warps") for cluster in [(2, 1), (1, 2), (2, 2), (4, 2)]],
     *[(cluster, 2, 4, "wgmma") for cluster in [(2, 1), (2, 2), (4, 2)]],
-    *[((2, 2), 3, 1, "arrivals"), ((2, 1), 1, 3, "threads")],
+    *[((2, 2), 3, 1, "arrivals"), ((2, 1), 1, 3, "arrivals")],
 ]
 
 
@@ -170,7 +170,7 @@ CLUSTER = cute.make_layout((1, 2, 4, 1))
     ("group", "arrivals"),
     [
         (CooperativeGroup(Agent.Warp, 8), 40), (CooperativeGroup(Agent.Thread, 40), 40),
-        (CooperativeGroup(Agent.Thread, 256), 40), (CooperativeGroup(Agent.ThreadBlock), 60),
+        (CooperativeGroup(Agent.ThreadBlock), 60),
     ],
 )  # fmt: skip
 def test_arrivals_follow_from_the_cluster_and_the_consumers(group: CooperativeGroup, arrivals: int) -> None:
@@ -192,6 +192,7 @@ def test_bytes_follow_from_the_tensors() -> None:
         (dict(consumer_group=CooperativeGroup(Agent.Thread, 8), tx_count=64, cta_layout_vmnk=CLUSTER),
          r"counts 8 arrivals, but a stage is released by 5 blocks.*give 5 x consumer warps"),
         (dict(consumer_group=CooperativeGroup(Agent.Thread, 500), tx_count=64), "at most 12 times with blocks of 384"),
+        (dict(consumer_group=CooperativeGroup(Agent.Thread, 128), tx_count=64), "counts 128 arrivals, but"),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 16), tx_count=64), "16 warps, but the block has 384 threads"),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 4)), "needs the bytes that fill a stage"),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=1 << 20), "counts 1 to 1048575 bytes"),

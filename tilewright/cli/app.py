@@ -212,7 +212,7 @@ def check(
     """Run a script's kernels on the simulator with all checks; what follows its name are its own arguments.
 
     Kernels of the CuTe DSL (`import cutlass`) and arrays "on a GPU" are served by the CPU. The exit code is 1 when
-    something was found.
+    something was found, notes about speed included (--check all,-performance leaves them out).
 
     With --schedules each kernel is run again under schedules in which warps are stopped at any access and copies arrive
     at any time; one that fails is printed with its switches and its seed. With --systematic every order of the

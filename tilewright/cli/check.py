@@ -12,9 +12,10 @@ from rich.text import Text
 
 from tilewright import compat, sim
 from tilewright.cli.scripts import own_traceback, run_script
-from tilewright.errors import SimulationError
+from tilewright.errors import ArgumentError, SimulationError
 from tilewright.sim.checks import Finding, Report, chosen, collecting
 from tilewright.sim.checks.formats import as_json, document, sarif
+from tilewright.sim.events import observing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +27,15 @@ def run(
 ) -> int:  # fmt: skip
     """Run ``script`` as the main program with ``arguments``; the exit code is 1 when something was found.
 
-    The script runs to its end, or to the first launch that cannot go on: what its kernels do wrong is printed then.
+    A note about speed is a finding, too; a script that launches no kernel is an error. The script runs to its end, or
+    to the first launch that cannot go on: what its kernels do wrong is printed then.
     """
     console = Console(stderr=True)
-    with own_traceback(script), sim.options(check=check, seed=seed), collecting() as report:
+    launched: list[str] = []
+    with (
+        own_traceback(script), sim.options(check=check, seed=seed), collecting() as report,
+        observing(lambda kernel, _: launched.append(kernel)),
+    ):  # fmt: skip
         try:
             with served(), sim.marking_empty_arrays("uninitialised" in chosen(check)):
                 run_script(script, arguments)
@@ -41,19 +47,27 @@ def run(
             raise
         finally:
             write(report, json_file, sarif_file)
+    if not launched:
+        raise no_kernels(script)
     return tell(console, report)
+
+
+def no_kernels(script: Path) -> ArgumentError:
+    return ArgumentError(
+        f"{script} launched no kernel, so there was nothing to check: give a script that calls its @cute.jit functions"
+    )
 
 
 def tell(console: Console, report: Report) -> int:
     """Print the findings; the exit code of a command that has found them."""
     for finding in report:
         console.print(_coloured(finding), soft_wrap=True, highlight=False)
-    errors, notes = len(report.errors), len(list(report)) - len(report.errors)
-    if errors:
-        console.print(f"{errors} finding{'s' if errors > 1 else ''}", style="bold red")
-    elif not notes:
+    count = len(list(report))
+    if count:
+        console.print(f"{count} finding{'s' if count > 1 else ''}", style="bold red")
+    else:
         console.print("nothing found", style="green")
-    return 1 if errors else 0
+    return 1 if count else 0
 
 
 def _coloured(finding: Finding) -> Text:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from tilewright import sim
-from tilewright.cli.check import served, write
+from tilewright.cli.check import no_kernels, served, write
 from tilewright.cli.scripts import own_traceback, run_script
 from tilewright.sim.checks import chosen
 from tilewright.sim.exploration import Exploration, Explored
@@ -33,7 +33,7 @@ def run(
         style = "green" if launch.failure is None else "red"
         console.print(str(launch), style=style, markup=False, highlight=False, soft_wrap=True)
     if not found.launches:
-        console.print(str(found))
+        raise no_kernels(script)
     return 0 if found else 1
 
 

@@ -60,7 +60,7 @@ def releases(consumers: Any, shared: int) -> Releases:
 
     ``consumers``: a TiledMma or TiledCopy (its threads consume), or a CooperativeGroup: of ``Warp`` or ``ThreadBlock``,
     the consumers of each block; of ``Thread``, the arrivals themselves, as the CuTe DSL's documentation has it
-    (blocks that share times consumer warps of a block), or else the consumer threads of each block.
+    (blocks that share times consumer warps of a block), never a number of threads.
     """
     if not isinstance(consumers, CooperativeGroup):
         threads = getattr(consumers, "size", None)
@@ -86,13 +86,11 @@ def releases(consumers: Any, shared: int) -> Releases:
 
 
 def _explicit(count: int, shared: int) -> int:
-    """Arrivals as they are given, checked; or those that a number of threads stands for."""
+    """Arrivals as they are given, checked."""
     threads = _block_threads()
     most = None if threads is None else -(-threads // WARP_SIZE) * shared
     if count % shared == 0 and (most is None or count <= most):
         return count
-    if threads is not None and most is not None and count > most and count % WARP_SIZE == 0 and count <= threads:
-        return count // WARP_SIZE * shared
     rule = (
         f"a stage is released by {shared} block{'s' if shared > 1 else ''} (those that share what this block loads), "
         "each once for every consumer warp"

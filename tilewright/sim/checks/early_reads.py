@@ -119,8 +119,8 @@ class Stages:
             phase = "the phase before the first one" if completed == 0 else f"phase {completed - 1}, an earlier one,"
             return (f"wrong parity: the wait {place(last.op)} is for {phase} of {name}; it is over at once, whether or "
                     "not this copy has come"), fix  # fmt: skip
-        behind = steps[steps.index(last) + 1 :]
-        released = next((step for step in behind if not step.waits), None)
+        at = max(number for number, step in enumerate(steps) if step is last)
+        released = next((step for step in steps[at + 1 :] if not step.waits), None)
         if released is not None:
             return (f"this warp has not waited for the copy's mbarrier {name} since it gave the stage before back, "
                     f"{place(released.op)}"), fix  # fmt: skip
