@@ -65,6 +65,33 @@ def test_gradients_of_all_operands_and_through_an_activation() -> None:
         torch.testing.assert_close(x, y)
 
 
+@pytest.mark.parametrize("leading", [(), (2, 3)])
+def test_what_eager_pytorch_records_is_the_operator(leading: tuple[int, ...]) -> None:
+    """The short way of eager calls and the operator give the same bits, and gradients laid out as the operands are."""
+    x, weight, bias = normal(*leading, 4, 8, grad=True), normal(6, 8, grad=True), normal(6, grad=True)
+    assert torch_op.is_eager(x, weight, bias)
+    short = matmul(x, weight.mT, bias=bias, alpha=0.5)
+    long = torch.ops.tilewright.matmul(x, weight.mT, None, bias, 0.5)
+    assert "Product" in type(short.grad_fn).__name__ and "Product" not in type(long.grad_fn).__name__
+    assert torch.equal(short, long)
+    grad = torch.randn_like(short)
+    operands = x, weight, bias
+    found, expected = (torch.autograd.grad(y, operands, grad) for y in (short, long))
+    for one, other, operand in zip(found, expected, operands, strict=True):
+        assert torch.equal(one, other) and one.stride() == other.stride() == operand.stride()
+
+
+def test_only_plain_tensors_of_eager_pytorch_take_the_short_way() -> None:
+    x = normal(4, 8)
+    assert torch_op.is_eager(x, torch.nn.Parameter(x), None)
+    assert not torch_op.is_eager(x, x.as_subclass(type("Own", (torch.Tensor,), {})))
+    seen = []
+    torch.func.vmap(lambda y: (seen.append(torch_op.is_eager(x)), y)[1])(x)
+    with torch._subclasses.FakeTensorMode():
+        seen.append(torch_op.is_eager(x))
+    assert seen == [False, False]
+
+
 def test_the_gradient_of_a_gradient() -> None:
     a, b = normal(4, 8, grad=True), normal(8, 4, grad=True)
     (first,) = torch.autograd.grad(matmul(a, b).square().sum(), a, create_graph=True)

@@ -70,8 +70,7 @@ def matmul(
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        tensors = [x for x in (a, b, c, bias) if x is not None]
-        if torch.compiler.is_compiling() or any(is_recorded(torch, x) for x in tensors):
+        if torch.compiler.is_compiling() or any_recorded(torch, a, b, c, bias):
             if (kernel, decomposition, precision) != (None, "auto", "ieee"):
                 raise ArgumentError(
                     "kernel, decomposition and precision cannot be given where PyTorch records the call: for gradients "
@@ -96,12 +95,14 @@ def matmul(
     return request.run(key)
 
 
-def is_recorded(torch: Any, tensor: Any) -> bool:
-    """Whether PyTorch has to see what is done with the tensor: it asks for a gradient, or stands for something else
-    than memory of its own (DTensor, tensors of torch.compile)."""
-    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
-        return isinstance(tensor, torch.Tensor)
-    return tensor.requires_grad and torch.is_grad_enabled()
+def any_recorded(torch: Any, *tensors: Any) -> bool:
+    """Whether PyTorch has to see what is done with one of the tensors: it asks for a gradient, or stands for something
+    else than memory of its own (DTensor, tensors of torch.compile). Operands that are not given are None."""
+    graded, plain = torch.is_grad_enabled(), (torch.Tensor, torch.nn.Parameter)
+    for x in tensors:
+        if x is not None and (graded and x.requires_grad if type(x) in plain else isinstance(x, torch.Tensor)):
+            return True
+    return False
 
 
 # -- the short way: a PyTorch product that was seen before -------------------------------------------------------------
