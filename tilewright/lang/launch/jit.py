@@ -43,7 +43,7 @@ class JitFunction(MarkedFunction[P, R]):
         def __get__(self, owner: Any, cls: Any = None) -> Any: ...
 
     # The first signature is what editors show. The second takes what stands for a parameter's type at a call from the
-    # host: a number for Int32, any framework's array for Tensor (docs/architecture.md, "Types").
+    # host: a number for Int32, any framework's array for Tensor (docs/internals.md, "Types").
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     @overload
