@@ -16,7 +16,7 @@ from tests.cuda.build import Kernel, pointer, run_on_gpu, run_on_host
 from tests.ir.oracle import EXACT, converted, expected
 from tilewright.errors import MachineError
 from tilewright.ir import fold
-from tilewright.ir.arithmetic import TABLE, convert, evaluate, may_overflow, normalise
+from tilewright.ir.arithmetic import DIVISIONS, TABLE, convert, evaluate, may_overflow, normalise
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
 from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I32, SCALARS, TF32, ScalarType
@@ -24,7 +24,6 @@ from tilewright.lang.launch.host import HostWriter
 from tilewright.sim.machine import machine
 
 ELEMENTS = [elem for elem in SCALARS.values() if elem != TF32]  # TF32 is stored; it computes as f32
-DIVISIONS = ("div", "rem", "floordiv", "floormod")
 TOLERANCE = {"f64": 1e-14, "f32": 2e-6, "f16": 2.0**-10, "bf16": 2.0**-7, "e4m3": 2.0**-3, "e5m2": 2.0**-2}
 PLACES = ["folding", "host", "simulator", "printed", pytest.param("gpu", marks=pytest.mark.gpu)]
 

@@ -80,10 +80,10 @@ def _integer(
         return call(f"tw::{'least' if op.opcode == 'min' else 'greatest'}", *args)
     if elem.width < 32 and op.opcode in ("min", "max"):  # C++ would not know which overload
         args = [call("int", a) for a in args]
-    if op.opcode in ("floordiv", "floormod"):
+    if found.unsigned and not elem.is_signed:
+        result = infix(found.unsigned, *args) if len(args) == 2 else args[0]
+    elif op.opcode in ("floordiv", "floormod"):
         result = _floor_division(op.opcode, found, args, elem, operands[1])
-    elif op.opcode == "abs" and not elem.is_signed:
-        result = args[0]
     else:
         wraps |= op.opcode == "neg" and elem == I32  # see tw::negate
         wraps |= op.opcode == "abs" and elem.width > 64  # there is no abs of them
@@ -94,8 +94,6 @@ def _integer(
 
 def _floor_division(code: str, found: Action, args: Sequence[Expr], elem: ScalarType, divisor: Value) -> Expr:
     """By a power of two: a shift or a mask, which round down for every sign."""
-    if not elem.is_signed:
-        return infix("/" if code == "floordiv" else "%", *args)
     number = int(divisor.value) if isinstance(divisor, Constant) else 0
     if number > 0 and number & (number - 1) == 0:
         if code == "floormod":

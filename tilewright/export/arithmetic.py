@@ -1,9 +1,8 @@
 """The elementwise operations of :data:`tilewright.ir.arithmetic.TABLE` as C99, for host code.
 
-A row's CUDA C++ text says which operator, function of ``<math.h>`` or helper it is; the helpers, which are ``tw::``
-functions in kernels, are functions ``tw_NAME_TYPE`` here, defined where they are used. Operands are names or literals,
-so an operand may be repeated. What a number is in C: :data:`C_TYPES`; floats of 16 and 8 bits are passed on as their
-bits, and host code does not compute with them.
+Where the table has C of its own (``Action.c``), it becomes a function ``tw_NAME_TYPE``, defined where it is used; else
+the table's CUDA C++ text is the operator or the function of ``<math.h>``. What a number is in C: :data:`C_TYPES`;
+floats of 16 and 8 bits are passed on as their bits, and host code does not compute with them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ C_TYPES = {
     "f32": "float", "f64": "double", "e4m3": "uint8_t", "e5m2": "uint8_t",
 }  # fmt: skip
 _INFIX = frozenset("+ - * / % < <= > >= == != & | ^ << >> && ||".split())
-_CHOICE = {"min": "<", "max": ">"}
+_PLAIN = frozenset("+-*")
+"""Operators that give the result where the front has proved that it does not wrap (no attribute ``wraps``)."""
 
 
 class Helpers:
@@ -35,30 +35,15 @@ class Helpers:
     def text(self) -> str:
         return "\n".join(self.found.values())
 
-    def integer(self, name: str, kind: ScalarType) -> str:
-        """The helper ``name`` on integers of ``kind``."""
-        full = f"tw_{name}_{kind.name}"
+    def of_action(self, name: str, kind: ScalarType, text: str) -> str:
+        """The helper that does the table's ``text`` on numbers of ``kind``."""
+        full, c = f"tw_{name}_{kind.name}", C_TYPES[kind.name]
         if full not in self.found:
-            signed = kind.kind == "int"
-            body = _INTEGER[name, signed] if (name, signed) in _INTEGER else _INTEGER[name, None]
-            names = "abc"[: 1 if name in ("negate", "absolute") else 3 if name == "multiply_add" else 2]
-            c = C_TYPES[kind.name]
-            given = ", ".join(f"{c} {n}" for n in names)
-            text = body.replace("$T", c).replace("$W", str(kind.width))
-            self.found[full] = f"TW_INLINE {c} {full}({given}) {{ {text} }}"
-        return full
-
-    def real(self, name: str, kind: ScalarType) -> str:
-        """The helper ``name`` on floats of ``kind``."""
-        full, single = f"tw_{name}_{kind.name}", kind != F64
-        if full not in self.found:
-            c, suffix = ("float", "f") if single else ("double", "")
-            given = ", ".join(f"{c} {n}" for n in ("a" if name in ("rsqrt", "rcp") else "ab"))
-            text = _REAL[name].replace("FMIN", f"fmin{suffix}").replace("FMAX", f"fmax{suffix}")
-            text = text.replace("FLOOR", f"floor{suffix}").replace("FMOD", f"fmod{suffix}")
-            text = text.replace("COPYSIGN", f"copysign{suffix}").replace("SQRT", f"sqrt{suffix}").replace("$T", c)
-            self.found[full] = f"TW_INLINE {c} {full}({given}) {{ {text} }}"
-        self.math = True
+            text = text.replace("$T", c).replace("$W", str(kind.width)).replace("$f", "f" if c == "float" else "")
+            body = text if "return" in text else f"return {text};"
+            given = ", ".join(f"{c} {n}" for n in "abc"[: TABLE[name].operands])
+            self.found[full] = f"TW_INLINE {c} {full}({given}) {{ {body} }}"
+        self.math |= kind.is_float
         return full
 
     def whole(self, source: ScalarType, to: ScalarType) -> str:
@@ -81,55 +66,6 @@ def _of_nan(source: ScalarType, to: ScalarType) -> float:
     from tilewright.ir.arithmetic import convert
 
     return convert(source, to, math.nan)
-
-
-_INTEGER: dict[tuple[str, bool | None], str] = {
-    ("add", None): "return ($T)((uint64_t)a + (uint64_t)b);",
-    ("subtract", None): "return ($T)((uint64_t)a - (uint64_t)b);",
-    ("multiply", None): "return ($T)((uint64_t)a * (uint64_t)b);",
-    ("multiply_add", None): "return ($T)((uint64_t)a * (uint64_t)b + (uint64_t)c);",
-    ("negate", None): "return ($T)(0 - (uint64_t)a);",
-    ("absolute", True): "return a < 0 ? ($T)(0 - (uint64_t)a) : a;",
-    ("absolute", False): "return a;",
-    ("shift_left", True): "return b < 0 || b >= $W ? ($T)0 : ($T)((uint64_t)a << b);",
-    ("shift_left", False): "return b >= $W ? ($T)0 : ($T)((uint64_t)a << b);",
-    ("shift_right", True): "return ($T)(a >> (b < 0 || b >= $W ? $W - 1 : b));",
-    ("shift_right", False): "return b >= $W ? ($T)0 : ($T)(a >> b);",
-    ("div", True): "return b == -1 ? ($T)(0 - (uint64_t)a) : ($T)(a / b);",
-    ("div", False): "return ($T)(a / b);",
-    ("rem", True): "return b == -1 ? ($T)0 : ($T)(a % b);",
-    ("rem", False): "return ($T)(a % b);",
-    ("floordiv", True): (
-        "if (b == -1) return ($T)(0 - (uint64_t)a); return ($T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
-    ),
-    ("floordiv", False): "return ($T)(a / b);",
-    ("floormod", True): (
-        "if (b == -1) return 0; return ($T)(a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0));"
-    ),
-    ("floormod", False): "return ($T)(a % b);",
-    ("power", True): (
-        "uint64_t r = 1, x = (uint64_t)a, n; "
-        "if (b < 0) return ($T)(a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0); "
-        "for (n = (uint64_t)b; n; n >>= 1, x *= x) if (n & 1) r *= x; return ($T)r;"
-    ),
-    ("power", False): (
-        "uint64_t r = 1, x = a, n; for (n = b; n; n >>= 1, x *= x) if (n & 1) r *= x; return ($T)r;"
-    ),
-}  # fmt: skip
-"""What ``tw::NAME`` does in kernels, on integers of type ``$T``: they wrap; a division by zero was excluded."""
-
-_REAL = {
-    "min": "$T r = FMIN(a, b); return r == 0 && a == b ? -(-a - b) : r;",
-    "max": "$T r = FMAX(a, b); return r == 0 && a == b ? a + b : r;",
-    "floordiv": (
-        "$T r, q, w; if (b == 0) return a / b; "
-        "r = FMOD(a, b); q = (a - r) / b; if (r != 0 && (r < 0) != (b < 0)) q -= 1; "
-        "if (q == 0) return COPYSIGN(0, a / b); w = FLOOR(q); return q - w > 0.5 ? w + 1 : w;"
-    ),
-    "floormod": ("$T r = FMOD(a, b); if (r == 0) return COPYSIGN(0, b); return (r < 0) != (b < 0) ? r + b : r;"),
-    "rcp": "return ($T)1 / a;",
-    "rsqrt": "return ($T)1 / SQRT(a);",
-}
 
 
 def scalar(op: Op, operands: Sequence[str], helpers: Helpers) -> str:
@@ -209,7 +145,7 @@ def _float_literal(kind: ScalarType, value: float) -> str:
 
 
 def _apply(text: str, operands: Sequence[str]) -> str:
-    if len(operands) == 1 and text in ("-", "~", "!"):
+    if len(operands) == 1 and text in ("+", "-", "~", "!"):
         return f"{text}{operands[0]}" if not operands[0].startswith("-") else f"{text}({operands[0]})"
     if text in _INFIX:
         return f" {text} ".join(operands)
@@ -217,28 +153,19 @@ def _apply(text: str, operands: Sequence[str]) -> str:
 
 
 def _integer(op: Op, found: Action, operands: Sequence[str], kind: ScalarType, helpers: Helpers) -> str:
-    code, c = op.opcode, C_TYPES[kind.name]
-    if TABLE[code].predicate:
-        return _apply(found.cuda, operands)
-    if code in _CHOICE:
-        a, b = operands
-        return f"{a} {_CHOICE[code]} {b} ? {a} : {b}"
-    if code in ("div", "rem"):
-        return f"{helpers.integer(code, kind)}({', '.join(operands)})"
-    # Without `wraps` the front has proved that the plain operator gives the result; narrow types compute in int.
-    text = found.wrapping if op.attrs.get("wraps") and found.wrapping else found.cuda
-    if code in ("shl", "shr", "abs", "pow", "fma") or (code == "neg" and kind.kind == "uint"):
-        text = found.wrapping or found.cuda
-    if text.startswith("tw::"):
-        return f"{helpers.integer(text.removeprefix('tw::').partition('<')[0], kind)}({', '.join(operands)})"
-    return _apply(text, operands) if kind.width >= 32 else f"({c})({_apply(text, operands)})"
+    text = found.cuda
+    if found.unsigned and not kind.is_signed:
+        text = found.unsigned
+    elif found.c and (op.attrs.get("wraps") or text not in _PLAIN):
+        return f"{helpers.of_action(op.opcode, kind, found.c)}({', '.join(operands)})"
+    narrow = kind.width < 32 and not TABLE[op.opcode].predicate  # C computes in int
+    return f"({C_TYPES[kind.name]})({_apply(text, operands)})" if narrow else _apply(text, operands)
 
 
 def _float(code: str, found: Action, operands: Sequence[str], kind: ScalarType, helpers: Helpers) -> str:
-    if code == "rsqrt" or code in _CHOICE or found.cuda.startswith("tw::"):
-        name = code if not found.cuda.startswith("tw::") else found.cuda.removeprefix("tw::")
-        return f"{helpers.real(name, kind)}({', '.join(operands)})"
-    if found.cuda in _INFIX or found.cuda == "-":
+    if found.c:
+        return f"{helpers.of_action(code, kind, found.c)}({', '.join(operands)})"
+    if found.cuda in _INFIX:
         return _apply(found.cuda, operands)
     helpers.math = True
     single = kind != F64 and not TABLE[code].predicate

@@ -14,10 +14,11 @@ from tilewright.errors import ArgumentError
 from tilewright.export.arithmetic import C_TYPES, Helpers, literal, scalar
 from tilewright.export.interface import CParameter
 from tilewright.export.names import Names
+from tilewright.ir.arithmetic import DIVISIONS
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.tensormap import DATA_TYPES, TENSOR_MAP, Leaf, TensorMapTemplate
 from tilewright.ir.types import I64, PtrType, ScalarType, Type, element_of
-from tilewright.lang.launch.host import DIVISIONS, SCALAR, is_positive
+from tilewright.lang.launch.host import SCALAR, is_positive
 
 _ATTRIBUTES = {"use_pdl": "TW_USE_PDL", "cooperative": "TW_COOPERATIVE", "non_portable_cluster": "TW_NON_PORTABLE"}
 

@@ -1,9 +1,9 @@
-"""Scalar arithmetic: the one table of the elementwise operations, which folding, host code, the simulator and the CUDA
-emitter read.
+"""Scalar arithmetic: the one table of the elementwise operations, which folding, host code, the simulator, the CUDA
+emitter and exported C read.
 
 A row is an :class:`Operation`: on Booleans, integers and floats it has an :class:`Action` each (or none: the operation
-is not defined there), and an action is the same meaning in three forms: an expression of Python numbers, a function of
-NumPy arrays, and text of CUDA C++. What the three have in common:
+is not defined there), and an action is the same meaning in four forms: an expression of Python numbers, a function of
+NumPy arrays, text of CUDA C++, and text of C99. What the four have in common:
 
 - integers wrap to their width; ``div`` and ``rem`` truncate, ``floordiv`` and ``floormod`` round down; a division by
   zero is an error (undefined in CUDA C++, as the check would cost more than the division);
@@ -46,13 +46,17 @@ class Action:
     Python gives. ``numpy`` names a function of NumPy, ``operator`` or :mod:`tilewright.ir.lanes` (only those who run
     it import NumPy). ``cuda`` is an operator or a function of CUDA C++ (``{T}``: the type; a plain name is the
     function of ``double``, and that of ``float`` ends in ``f``), ``wrapping`` the function that takes its place where
-    C++ would leave the result undefined.
+    C++ would leave the result undefined. ``c`` is C99 for exported host code where ``cuda`` alone is not: an
+    expression of ``a``, ``b``, ``c``, or the body of a function (``$T``: the C type, ``$W``: its bits, ``$f``: the
+    suffix of functions of the type); ``unsigned`` is the operator that does it on unsigned integers in both.
     """
 
     python: str
     numpy: str
     cuda: str
     wrapping: str = ""
+    c: str = ""
+    unsigned: str = ""
     fast: str = ""
     """The approximate instruction on f32 that ``fastmath`` allows."""
     fits: bool = False
@@ -83,41 +87,62 @@ class Operation:
         return self.boolean if elem == BOOL else self.integer if elem.is_integer else self.real
 
 
+# C99 of the longer actions. An integer division by zero has been refused before.
+_C_POWER = """uint64_t power = 1, x = (uint64_t)a, n = b > 0 ? (uint64_t)b : 0;
+  if (b != 0 && n == 0) return ($T)(a == 1 ? 1 : a + 1 == 0 ? (b & 1 ? -1 : 1) : 0);
+  for (; n; n >>= 1, x *= x) if (n & 1) power *= x;
+  return ($T)power;"""
+_C_FLOORDIV = "if (b == -1) return ($T)(0 - (uint64_t)a); return ($T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
+_C_FLOORMOD = "if (b == -1) return 0; return ($T)(a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0));"
+_C_FLOAT_FLOORDIV = """$T r = fmod$f(a, b), q = (a - r) / b, w;
+  if (b == 0) return a / b;
+  if (r != 0 && (r < 0) != (b < 0)) q -= 1;
+  w = floor$f(q);
+  return q == 0 ? copysign$f(0, a / b) : q - w > 0.5 ? w + 1 : w;"""
+_C_FLOAT_FLOORMOD = """$T r = fmod$f(a, b);
+  return r == 0 ? copysign$f(0, b) : (r < 0) != (b < 0) ? r + b : r;"""
+
 # Each row of the tables: the action on integers, on floats, on Booleans.
 
 
 def _sums_and_products() -> list[Operation]:
     return [
         Operation("add", 2,
-            Action("{a} + {b}", "operator.add", "+", "tw::add", left={0: None}, right={0: None}),
+            Action("{a} + {b}", "operator.add", "+", "tw::add", "($T)((uint64_t)a + (uint64_t)b)",
+                   left={0: None}, right={0: None}),
             Action("{a} + {b}", "operator.add", "+", widened=16, paired=True),
             Action("{a} or {b}", "operator.or_", "||", left={0: None}, right={0: None})),
         Operation("sub", 2,
-            Action("{a} - {b}", "operator.sub", "-", "tw::subtract", right={0: None}),
+            Action("{a} - {b}", "operator.sub", "-", "tw::subtract", "($T)((uint64_t)a - (uint64_t)b)",
+                   right={0: None}),
             Action("{a} - {b}", "operator.sub", "-", widened=16, paired=True)),
         Operation("mul", 2,
-            Action("{a} * {b}", "operator.mul", "*", "tw::multiply", left={0: 0, 1: None}, right={0: 0, 1: None}),
+            Action("{a} * {b}", "operator.mul", "*", "tw::multiply", "($T)((uint64_t)a * (uint64_t)b)",
+                   left={0: 0, 1: None}, right={0: 0, 1: None}),
             Action("{a} * {b}", "operator.mul", "*", widened=16, paired=True),
             Action("{a} and {b}", "operator.and_", "&&", left={0: 0, 1: None}, right={0: 0, 1: None})),
         Operation("min", 2,
-            Action("{a} if {a} < {b} else {b}", "np.minimum", "min", fits=True),
-            Action("", "lanes.minimum", "fmin", paired=True),
+            Action("{a} if {a} < {b} else {b}", "np.minimum", "min", c="a < b ? a : b", fits=True),
+            Action("", "lanes.minimum", "fmin", paired=True,
+                   c="$T r = fmin$f(a, b); return r == 0 && a == b ? -(-a - b) : r;"),
             Action("{a} and {b}", "operator.and_", "&&")),
         Operation("max", 2,
-            Action("{a} if {a} > {b} else {b}", "np.maximum", "max", fits=True),
-            Action("", "lanes.maximum", "fmax", paired=True),
+            Action("{a} if {a} > {b} else {b}", "np.maximum", "max", c="a > b ? a : b", fits=True),
+            Action("", "lanes.maximum", "fmax", paired=True,
+                   c="$T r = fmax$f(a, b); return r == 0 && a == b ? a + b : r;"),
             Action("{a} or {b}", "operator.or_", "||")),
         Operation("pow", 2,
-            Action("", "lanes.integer_power", "tw::power<{T}>"),
+            Action("", "lanes.integer_power", "tw::power<{T}>", c=_C_POWER),
             Action("", "lanes.power", "pow", fast="__powf")),
         Operation("fma", 3,
-            Action("{a} * {b} + {c}", "lanes.multiply_add", "tw::multiply_add"),
+            Action("{a} * {b} + {c}", "lanes.multiply_add", "tw::multiply_add",
+                   c="($T)((uint64_t)a * (uint64_t)b + (uint64_t)c)"),
             Action("", "lanes.fused_multiply_add", "fma", widened=16, paired=True)),
         Operation("neg", 1,
-            Action("-{a}", "operator.neg", "-", "tw::negate"),
+            Action("-{a}", "operator.neg", "-", "tw::negate", "($T)(0 - (uint64_t)a)"),
             Action("-{a}", "operator.neg", "-", paired=True)),
         Operation("abs", 1,
-            Action("abs({a})", "np.abs", "abs", "tw::absolute"),
+            Action("abs({a})", "np.abs", "abs", "tw::absolute", "a < 0 ? ($T)(0 - (uint64_t)a) : a", unsigned="+"),
             Action("abs({a})", "np.abs", "fabs", paired=True)),
     ]  # fmt: skip
 
@@ -126,18 +151,21 @@ def _quotients() -> list[Operation]:
     return [
         Operation("div", 2,
             Action("{a} // {b} if ({a} < 0) == ({b} < 0) else -(-{a} // {b})", "lanes.truncating_quotient", "/",
+                   c="b == -1 ? ($T)(0 - (uint64_t)a) : ($T)(a / b)", unsigned="/",
                    left={0: 0}, right={1: None}),
             Action("", "operator.truediv", "/", fast="__fdividef", widened=16)),
         Operation("rem", 2,
             Action("{a} % abs({b}) if {a} >= 0 else -(-{a} % abs({b}))", "lanes.truncating_remainder", "%",
-                   fits=True, left={0: 0}, right={1: 0}),
+                   c="b == -1 ? ($T)0 : ($T)(a % b)", unsigned="%", fits=True, left={0: 0}, right={1: 0}),
             Action("", "np.fmod", "fmod")),
         Operation("floordiv", 2,
-            Action("{a} // {b}", "operator.floordiv", "tw::floordiv<{T}>", left={0: 0}, right={1: None}),
-            Action("", "np.floor_divide", "tw::floordiv")),
+            Action("{a} // {b}", "operator.floordiv", "tw::floordiv<{T}>", c=_C_FLOORDIV, unsigned="/",
+                   left={0: 0}, right={1: None}),
+            Action("", "np.floor_divide", "tw::floordiv", c=_C_FLOAT_FLOORDIV)),
         Operation("floormod", 2,
-            Action("{a} % {b}", "lanes.floor_remainder", "tw::floormod<{T}>", fits=True, left={0: 0}, right={1: 0}),
-            Action("", "np.mod", "tw::floormod")),
+            Action("{a} % {b}", "lanes.floor_remainder", "tw::floormod<{T}>", c=_C_FLOORMOD, unsigned="%",
+                   fits=True, left={0: 0}, right={1: 0}),
+            Action("", "np.mod", "tw::floormod", c=_C_FLOAT_FLOORMOD)),
     ]  # fmt: skip
 
 
@@ -157,9 +185,11 @@ def _bitwise() -> list[Operation]:
             Action("{a} != {b}", "operator.xor", "!=", left={0: None}, right={0: None})),
         Operation("shl", 2,
             Action("{a} << {b} if 0 <= {b} < {width} else 0", "np.left_shift", "<<", "tw::shift_left",
+                   "(uint64_t)b < $W ? ($T)((uint64_t)a << b) : ($T)0",
                    left={0: 0}, right={0: None})),
         Operation("shr", 2,
             Action("{a} >> ({b} if 0 <= {b} < {width} else {width})", "np.right_shift", ">>", "tw::shift_right",
+                   "(uint64_t)b < $W ? ($T)(a >> b) : ($T)(a >> ($W - 1) >> 1)",
                    fits=True, left={0: 0}, right={0: None})),
         Operation("not", 1,
             Action("~{a}", "operator.invert", "~"),
@@ -180,6 +210,8 @@ def _predicates() -> list[Operation]:
 
 
 def _functions() -> list[Operation]:
+    two = ("atan2", "copysign")  # take two operands
+    in_c = {"rsqrt": "1 / sqrt$f(a)", "rcp": "1 / a"}
     functions = [  # of floats: name, NumPy, CUDA C++, and the approximate instruction
         ("atan2", "np.arctan2", "atan2", ""), ("copysign", "np.copysign", "copysign", ""),
         ("exp", "np.exp", "exp", "__expf"), ("exp2", "np.exp2", "exp2", "tw::approx_exp2"),
@@ -194,7 +226,7 @@ def _functions() -> list[Operation]:
         ("trunc", "np.trunc", "trunc", ""),
     ]  # fmt: skip
     return [
-        Operation(name, 2 if name in ("atan2", "copysign") else 1, None, Action("", numpy, cuda, fast=fast))
+        Operation(name, 1 + (name in two), None, Action("", numpy, cuda, c=in_c.get(name, ""), fast=fast))
         for name, numpy, cuda, fast in functions
     ]
 
@@ -210,6 +242,10 @@ def action(opcode: str, elem: ScalarType) -> Action:
     if found is None:
         raise TypeError(f"`{opcode}` is not defined on {elem}")
     return found
+
+
+DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
+"""The operations that are an error on integers where the second operand is 0."""
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.ir.arithmetic import TABLE, on_lanes
+from tilewright.ir.arithmetic import DIVISIONS, TABLE, on_lanes
 from tilewright.ir.casts import bytes_of, cast, codes_of
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.types import I64, PtrType, VecType, element_of
@@ -20,7 +20,6 @@ from tilewright.sim.values import FRAG, Ptr, blend, kind_of
 
 Builder = Callable[[Op, list[int], list[int]], Closure]
 STEPS: dict[str, Builder] = {"printf": printf_step, "assert": assert_step, **memory_steps.STEPS}
-DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
 
 
 def step(*opcodes: str) -> Callable[[Builder], Builder]:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from tilewright.ir.arithmetic import DIVISIONS
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.ops import PURE
 from tilewright.ir.types import BOOL
-
-DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
 
 
 def sink_divisions(function: Function) -> None:

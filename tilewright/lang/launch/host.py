@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from tilewright.errors import ArgumentError, MachineError, StagingError
-from tilewright.ir.arithmetic import TABLE, action, convert, evaluate, normalise
+from tilewright.ir.arithmetic import DIVISIONS, TABLE, action, convert, evaluate, normalise
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.ops import ELEMENTWISE
 from tilewright.ir.passes.written import written_by_host
@@ -25,7 +25,6 @@ from tilewright.lang.staging.location import GENERATED
 
 SCALAR = ELEMENTWISE | {"select", "cast"}
 _POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "tensormap"))
-DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
 
 
 def in_python(op: Op) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.ir.arithmetic import evaluate
+from tilewright.ir.arithmetic import DIVISIONS, evaluate
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import BOOL, F32, ScalarType
@@ -20,7 +20,6 @@ CLASS_OF: dict[ScalarType, Any] = {}
 
 SHIFTS = ("shl", "shr")
 BITS = {"and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
-DIVISIONS = ("div", "rem", "floordiv", "floormod")
 
 
 def binary(opcode: str, a: Any, b: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.errors import StagingError
+from tilewright.ir.arithmetic import DIVISIONS
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Location, Op, Value
 from tilewright.ir.ops import PURE
@@ -15,7 +16,6 @@ from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.values import Mismatch
 
 ADVICE = "keep one type (convert with Int32(...), Float32(...) or .to(...)) or use another variable"
-_DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
 _SELECT_LIMIT = 8
 
 
@@ -59,7 +59,7 @@ def can_speculate(block: Block) -> bool:
 
 
 def _harmless(op: Op) -> bool:
-    if op.opcode in _DIVISIONS:
+    if op.opcode in DIVISIONS:
         return isinstance(op.operands[1], Constant) and op.operands[1].value != 0
     return op.opcode in PURE or (op.opcode == "sreg" and op.attrs.get("name") != "clock")
 
