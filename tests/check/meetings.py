@@ -315,3 +315,45 @@ def a_named_barrier_with_the_number_of_sync_threads(bug: bool) -> None:
         cute.arch.sync_threads()
 
     launch(kernel, numbers(64), numbers(64), block=96)
+
+
+def epilogue(ordered: bool, turns: int = 3) -> None:
+    """All four warps arrive, and the last of them waits as well (160 threads): it alone stores the tile."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        warp = cute.arch.make_warp_uniform(t // 32)
+        s = shared(128)
+        for k in cutlass.range(turns):
+            s[t] = x[t] + k
+            cute.arch.barrier_arrive(barrier_id=1, number_of_threads=160)
+            if warp == 3:
+                cute.arch.barrier(barrier_id=1, number_of_threads=160)
+                for i in cutlass.range_constexpr(4):
+                    y[t - 96 + 32 * i] = s[t - 96 + 32 * i]
+            if cutlass.const_expr(ordered):
+                cute.arch.barrier(barrier_id=2, number_of_threads=128)
+
+    launch(kernel, numbers(128), numbers(128), block=128)
+
+
+@pair("barrier-twice", "cute.arch.barrier_arrive(barrier_id=1, number_of_threads=160)")
+def an_epilogue_whose_next_arrivals_may_be_counted_in_the_last_phase(bug: bool) -> None:
+    epilogue(ordered=not bug)
+
+
+@pair("a barrier of 96 threads in a block of 64 can never complete", "cute.arch.barrier(barrier_id=1, number_of_thr")
+def a_barrier_of_more_threads_than_the_block_where_no_warp_arrives_twice(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(64)
+        s[t] = x[t]
+        if cutlass.const_expr(not bug):
+            if t < 32:
+                cute.arch.barrier_arrive(barrier_id=1, number_of_threads=96)
+        cute.arch.barrier(barrier_id=1, number_of_threads=96)
+        y[t] = s[63 - t]
+
+    launch(kernel, numbers(64), numbers(64))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.atoms.sync import BarrierArrive
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import WARP
 
@@ -21,6 +22,7 @@ class Barriers:
         self.arrived = np.zeros(blocks * NAMED, np.int64)
         self.expected = np.zeros(blocks * NAMED, np.int64)
         self.completed = np.zeros(blocks * NAMED, np.int64)
+        self.arrives: bool | None = None  # whether the kernel has a bar.arrive
 
     def arrive(self, group: Any, barrier: Any, count: Any, op: Any, mask: Any) -> BarrierWait:
         """These warps arrive; gives what they would wait for."""
@@ -36,12 +38,20 @@ class Barriers:
         counts = np.full(rows.size, whole) if count is None else _per_warp(count, rows, group, "barrier count")
         if (counts <= 0).any() or (counts % WARP).any():
             raise Fault(f"a barrier of {int(counts[0])} threads: the count must be a positive multiple of 32")
-        if (counts > whole).any():
+        # bar.arrive counts, whoever executes it: a warp that has arrived may come again, to wait (PTX ISA, "bar.sync").
+        if (counts > whole).any() and not self._arrives_without_waiting(group.program):
             raise Fault(f"a barrier of {int(counts.max())} threads in a block of {whole} can never complete")
         keys = group.warps[rows] // self.warps_per_block * NAMED + ids
         self._agree(keys, counts)
         target = self._count(keys, counts)
         return BarrierWait(self, rows, keys, target, op)
+
+    def _arrives_without_waiting(self, program: Any) -> bool:
+        """Whether a kernel has a ``bar.arrive``, by which one warp can arrive several times in a phase."""
+        if self.arrives is None:
+            calls = (op.attrs["atom"] for op in program.function.walk() if op.opcode == "call")
+            self.arrives = any(isinstance(atom, BarrierArrive) for atom in calls)
+        return self.arrives
 
     def _all_arrive(self, group: Any, number: int, op: Any) -> BarrierWait | None:
         """All warps of a group arrive at one barrier for the whole of their blocks, none beyond the phase that is open;

@@ -3,14 +3,15 @@ share, and ``sync_warp`` masks that name lanes which do not come."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tilewright.atoms.sync import SyncThreads, SyncWarp
+from tilewright.errors import SimulationError
 from tilewright.ir.core import Constant, Op
 from tilewright.sim.barriers import NAMED
-from tilewright.sim.checks.actors import actor, warp_of
+from tilewright.sim.checks.actors import Actor, actor, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.sites import Facts, facts
@@ -24,17 +25,33 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+class Twice(NamedTuple):
+    """A warp's second arrival in one phase, and the op of its first."""
+
+    op: Op
+    who: Actor
+    first: Op
+
+
 class Meeting:
     """What is known of one barrier: who has come in this phase and in the last one (warp: op, and the warp's clock when
-    it goes on, 0 where it does not wait), and who waited in the last one."""
+    it goes on, 0 where it does not wait), who waited in the last one, and a warp that came twice in either."""
 
-    __slots__ = ("phase", "came", "waited", "last")
+    __slots__ = ("phase", "came", "waited", "last", "twice", "last_twice")
 
     def __init__(self) -> None:
         self.phase = 0
         self.came: dict[int, tuple[Op, int]] = {}
         self.waited: dict[int, int] = {}
         self.last: dict[int, tuple[Op, int]] = {}
+        self.twice: Twice | None = None
+        self.last_twice: Twice | None = None
+
+    def begin(self, phase: int) -> None:
+        """The first arrival of a new phase."""
+        self.last, self.last_twice = self.came, self.twice
+        self.waited = {w: clock for w, (_, clock) in self.came.items() if clock}
+        self.phase, self.came, self.twice = phase, {}, None
 
 
 class Usual:
@@ -125,13 +142,14 @@ class Divergence(Checker):
                 meeting = self.meetings[key] = Meeting() if number else usual.meeting(block, self.ops)
             phase = int(target[k])
             if phase != meeting.phase:
-                meeting.last = meeting.came
-                meeting.waited = {w: clock for w, (_, clock) in meeting.came.items() if clock}
-                meeting.phase, meeting.came = phase, {}
+                meeting.begin(phase)
             if warp in meeting.came:
-                self._twice(group, int(row), op, meeting, int(keys[k]) % NAMED)
-            elif before is not None and meeting.last and not self._knows(wave, meeting, warp, before[k]):
-                self._shared(group, int(row), op, meeting, int(keys[k]) % NAMED)
+                meeting.twice = Twice(op, warp_of(group, int(row)), meeting.came[warp][0])
+            if before is not None and meeting.last and not self._knows(wave, meeting, warp, before[k]):
+                if meeting.last_twice is not None:
+                    self._twice(meeting.last_twice, key[1] % NAMED)
+                else:
+                    self._shared(group, int(row), op, meeting, key[1] % NAMED)
             meeting.came[warp] = (op, int(now[warp]) if waits else 0)
             if whole:
                 self._elsewhere(group, int(row), op, meeting)
@@ -147,9 +165,16 @@ class Divergence(Checker):
             found = self.numbers[id(op)] = len(self.ops)
         return found
 
+    def error(self, launch: Launch, error: SimulationError) -> None:
+        """Some wait in vain at a barrier whose last phase counted one warp twice: perhaps in their place."""
+        for (_, key), meeting in self.meetings.items():
+            if meeting.last_twice is not None and any(clock for _, clock in meeting.came.values()):
+                self._twice(meeting.last_twice, key % NAMED)
+
     def _knows(self, wave: Wave, meeting: Meeting, warp: int, before: Array) -> bool:
-        """Whether ``warp``, which knew ``before``, knows that the last phase is over."""
-        if warp in meeting.waited or not meeting.waited:
+        """Whether ``warp``, which knew ``before``, knows that the last phase is over: it waited there, or a wait there
+        happened before."""
+        if warp in meeting.waited or not (meeting.waited or meeting.last_twice):
             return True
         clocks = self.order.waves[wave]
         loose = clocks.loose.get(warp)
@@ -160,12 +185,14 @@ class Divergence(Checker):
                 return True
         return False
 
-    def _twice(self, group: Group, row: int, op: Op, meeting: Meeting, number: int) -> None:
+    # A barrier counts arrivals, not warps (PTX ISA, "bar"), so a warp may arrive twice in a phase: by ``arrive``, and
+    # later to wait. That is wrong where an arrival that was not counted need not come after the phase: it could have
+    # been counted in the place of the second one.
+    def _twice(self, twice: Twice, number: int) -> None:
         self.findings.add(
             Finding(
                 "barrier-twice", f"a warp arrives a second time at barrier {number} in one phase",
-                [Party("arrives", op, warp_of(group, row)),
-                 Party("after its arrival", meeting.came[int(group.warps[row])][0])], None,
+                [Party("arrives", twice.op, twice.who), Party("after its arrival", twice.first)], None,
                 "a phase counts threads, and this warp's stand for others that have not come",
                 "let the warp wait for the phase (or for an answer on another barrier) before it arrives again",
             )
