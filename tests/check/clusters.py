@@ -307,3 +307,36 @@ def a_neighbour_that_has_said_by_a_flag_that_it_has_begun(bug: bool) -> None:
         y[b, t] = s[63 - t]
 
     launch(kernel, TWO, np.zeros_like(TWO), numbers(2, I32) * 0, grid=2, cluster=2)
+
+
+def last_access(acquire: bool = True) -> None:
+    """Block 1 writes into block 0's memory and says so by a flag there; block 0 ends when it has acquired the flag."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+        s, flag = shared(32), shared(1, cutlass.Int32)
+        if t == 0:
+            flag[0] = 0
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        if rank == 1:
+            far = cute.make_tensor(cute.arch.mapa(s.iterator, 0), s.layout)
+            far[t] = x[t]
+            cute.arch.sync_threads()
+            if t == 0:
+                cute.arch.store(cute.arch.mapa(flag.iterator, 0), cutlass.Int32(1), sem="release", scope="cluster")
+        else:
+            if t == 0:
+                sem = "acquire" if acquire else "relaxed"
+                while cute.arch.load(flag.iterator, sem=sem, scope="cluster") < 1:
+                    pass
+            cute.arch.sync_threads()
+
+    launch(kernel, numbers(32), numbers(32), grid=2, block=32, cluster=2)
+
+
+@pair("exited-block", 'cute.arch.store(cute.arch.mapa(flag.iterator, 0), cutlass.Int32(1), sem="release"')
+def a_block_that_ends_after_it_has_read_the_neighbours_flag_without_acquire(bug: bool) -> None:
+    last_access(acquire=not bug)

@@ -59,16 +59,21 @@ class Exits(SharedChecker):
             return
         if not off.size or not int(off.max()) >> RANK_SHIFT:
             return
-        lanes = lanes_of(group, mask)
-        self._note(group, flat_offsets(buffer, group, off, mask), lanes, group.wave.shared.stride)
+        lanes, sites = lanes_of(group, mask), self.order.sites
+        site = sites[sites.number(group.lanes.op, verb, True)]
+        # The write of a release is itself what the acquirer observes: it comes before what follows the acquire.
+        released = verb != "load" and site.order in ("release", "acq_rel")
+        self._note(group, flat_offsets(buffer, group, off, mask), lanes, group.wave.shared.stride, released)
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
         if what == "arrive" and lanes.size and not self.order.landing:
             stride = group.wave.shared.stride
-            self._note(group, (places >> 32) * stride + (places & 0xFFFFFFFF), lanes, stride, True)
+            self._note(group, (places >> 32) * stride + (places & 0xFFFFFFFF), lanes, stride, True, True)
 
-    def _note(self, group: Group, at: Array, lanes: Array, stride: int, released: bool = False) -> None:
-        """``released``: the access has moved the warps' clocks on."""
+    def _note(
+        self, group: Group, at: Array, lanes: Array, stride: int, released: bool = False, arrives: bool = False
+    ) -> None:
+        """``released``: the access has moved the warps' clocks on. ``arrives``: it is one at an mbarrier."""
         wave, per = group.wave, group.wave.geometry.warps
         warps = group.warps[lanes // WARP]
         blocks = at // stride
@@ -80,7 +85,7 @@ class Exits(SharedChecker):
             remote = Remote(int(now[warp]), group.lanes.op, int(lanes[k]) % WARP, int(at[k]) % stride)
             self.reached.setdefault((wave, int(block)), {})[int(warp)] = remote
             key = wave, int(warp), int(block)
-            if not released and key not in self.begun:
+            if key not in self.begun and not arrives:
                 if (wave, int(warp) // per) not in self.met and not clocks.know_of_block(int(warp), int(block)):
                     self._not_begun(wave, int(block), int(warp), remote)
                 self.begun.add(key)
@@ -115,7 +120,7 @@ class Exits(SharedChecker):
     def _not_kept(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
         self._add(
             "exited-block", "nothing keeps that block from ending first", wave, block, warp, remote,
-            "no barrier orders the access before the end of the block whose memory it is",
+            "no barrier, and no release and acquire, orders the access before the end of the block whose memory it is",
             "cluster_arrive(); cluster_wait() by all threads at the end of the kernel (a pipeline's producer_tail "
             "does it for its mbarriers)",
         )  # fmt: skip
