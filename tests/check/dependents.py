@@ -55,3 +55,40 @@ def a_kernel_that_waits_after_it_has_read(bug: bool) -> None:
 @pair("griddepcontrol-wait", READ, EARLY)
 def a_kernel_that_may_begin_early_and_does_not_wait(bug: bool) -> None:
     follow(waits=False, overlap=bug)
+
+
+@cute.kernel
+def between(z: cute.Tensor, waits: cutlass.Constexpr):
+    t, _, _ = cute.arch.thread_idx()
+    cute.arch.griddepcontrol_launch_dependents()
+    z[t] = 1.0
+    if cutlass.const_expr(waits):
+        cute.arch.griddepcontrol_wait()
+
+
+@cute.kernel
+def third(d: cute.Tensor, y: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    cute.arch.griddepcontrol_wait()
+    value = d[63 - t]
+    y[t] = value
+
+
+def chain(waits: bool, overlap: bool = True) -> None:
+    @cute.jit
+    def host(x: cute.Tensor, d: cute.Tensor, y: cute.Tensor, z: cute.Tensor) -> None:
+        first(x, d).launch(grid=(1, 1, 1), block=(64, 1, 1))
+        between(z, waits).launch(grid=(1, 1, 1), block=(64, 1, 1), use_pdl=overlap)
+        third(d, y).launch(grid=(1, 1, 1), block=(64, 1, 1), use_pdl=True)
+
+    host(*(numbers(64) for _ in range(4)))
+
+
+@pair("griddepcontrol-wait", READ, EARLY)
+def a_kernel_between_two_that_does_not_wait_for_the_first(bug: bool) -> None:
+    chain(waits=not bug)
+
+
+@pair("griddepcontrol-wait", READ, EARLY)
+def a_kernel_between_two_that_may_begin_early_and_does_not_wait(bug: bool) -> None:
+    chain(waits=False, overlap=bug)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tilewright.errors import SimulationError
 from tilewright.ir.runtime import LaunchConfig
+from tilewright.sim.checks.dependents import running, set_running
 from tilewright.sim.memory import AddressSpace
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Replay:
         self.args = args
         space = AddressSpace()
         kernel.values(args, space)
+        self._running = running()  # kernels of the stream that this one may overlap with
         self._memory = [b.bytes[b.low : b.high] for b in space.exposed() if not b.read_only and b.high > b.low]
 
     @property
@@ -46,6 +48,7 @@ class Replay:
     ) -> None:
         """Run it once, under the options that hold now. ``program``: another than the kernel's own; ``make``: another
         class of launch than the engine's."""
+        set_running(self._running)
         self.kernel.run(self.config, self.args, program, list(observers), make)
 
     def memory(self) -> Memory:

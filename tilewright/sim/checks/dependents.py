@@ -34,17 +34,32 @@ Array = np.ndarray[Any, Any]
 
 
 class Before(NamedTuple):
-    """The last kernel of a stream, which let the next one begin early (``op``): its arrays (``owners``, kept alive so
-    that their addresses stay theirs), the addresses of those that it writes, and of all."""
+    """A kernel of a stream that let the next one begin early (``op``): its arrays (``owners``, kept alive so that their
+    addresses stay theirs), the addresses of those that it writes, and of all. ``passed``: the name of a kernel after it
+    that did not wait for it; empty where it is the last one."""
 
     kernel: str
     op: Op
     written: list[tuple[int, int]]
     touched: list[tuple[int, int]]
     owners: list[Any]
+    passed: str = ""
 
 
-_last: dict[int | None, Before] = {}
+MOST_KERNELS = 8  # of a stream that are remembered as running
+# For each stream the kernels that may still run when the next one, launched with use_pdl, begins; the last one first.
+_running: dict[int | None, tuple[Before, ...]] = {}
+
+
+def running() -> dict[int | None, tuple[Before, ...]]:
+    """What may still run in each stream, to be given to :func:`set_running` before a launch is run again."""
+    return dict(_running)
+
+
+def set_running(streams: dict[int | None, tuple[Before, ...]]) -> None:
+    """Take the kernels of each stream as they were."""
+    _running.clear()
+    _running.update(streams)
 
 
 def early(program: Program) -> list[Op]:
@@ -88,68 +103,86 @@ class EarlyEnds(Checker):
         every = [b for b in launch.space.exposed() if isinstance(getattr(b, "low", None), int)]
         written = [b for b in buffers_of(launch, facts(launch.program).written) if b in every]
         writes, uses = ([(b.base + b.low, b.base + b.high) for b in side] for side in (written, every))
-        begins = early(launch.program)[0]
-        _last[launch.config.stream] = Before(launch.program.name, begins, writes, uses, [b.owner for b in every])
+        begins, stream = early(launch.program)[0], launch.config.stream
+        mine = Before(launch.program.name, begins, writes, uses, [b.owner for b in every])
+        _running[stream] = (mine, *_running.get(stream, ()))[:MOST_KERNELS]
 
 
+# griddepcontrol.wait waits until "all prerequisite grids in flight have completed" (PTX ISA, "griddepcontrol"): the
+# kernel launched directly before. Kernels before that one have ended, too, if it has waited itself: it cannot end
+# before its wait does.
 class Dependents(Checker):
-    """Looks at the accesses of a kernel that may overlap with such a one."""
+    """Looks at the accesses of a kernel that may overlap with others of its stream."""
 
     name, cost = "dependents", "default"
 
     @classmethod
     def takes(cls, program: Program, config: LaunchConfig) -> bool:
-        if "use_pdl" not in config.attributes or waits_first(program.function):
-            _last.pop(config.stream, None)  # it comes after all that was before it
-        return config.stream in _last
+        if "use_pdl" not in config.attributes:
+            _running.pop(config.stream, None)  # it comes after all that was before it
+        there = _running.get(config.stream, ())
+        if waits_first(program.function) and not any(before.passed for before in there):
+            _running.pop(config.stream, None)
+        return config.stream in _running
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        self.before = _last.pop(launch.config.stream, None)
+        self.before = _running.pop(launch.config.stream, ())
+        self.older = any(before.passed for before in self.before)
         self.landing: Effect | None = None
         self.waited: set[tuple[int, int]] = set()  # (wave, block) of which a warp has waited
         self.effects: dict[int, Effect] = {}  # issued before the wait
-        self.known: dict[Any, tuple[bool, bool]] = {}
+        self.known: dict[Any, tuple[Before | None, ...]] = {}
+
+    def end(self, launch: Launch) -> None:
+        left = [b for b in self.before if b.passed]
+        if not self.waited:
+            left = [b if b.passed else b._replace(passed=launch.program.name) for b in self.before]
+        if left:
+            _running[launch.config.stream] = tuple(left)
 
     def ordered(self, group: Group, op: Op) -> None:
-        if isinstance(op.attrs["atom"], GridDependency) and self.before is not None:
+        if isinstance(op.attrs["atom"], GridDependency):
             active = np.ones(group.warps.size, bool) if group.mask is None else group.mask.reshape(-1, WARP).any(1)
             blocks = group.warps[active] // group.wave.geometry.warps
             self.waited.update((id(group.wave), int(b)) for b in np.unique(blocks))
 
-    def _unsafe(self, buffer: Any, verb: str) -> bool:
-        """Whether the kernel before writes to this array (or, where this one writes, uses it at all)."""
+    def _unsafe(self, buffer: Any, verb: str, waited: bool = False) -> Before | None:
+        """A kernel that may still run and writes to this array (or, where this one writes, uses it at all). ``waited``:
+        for the kernel before."""
         known = self.known.get(buffer)
         if known is None:
             low, high = buffer.base + getattr(buffer, "low", 0), buffer.base + getattr(buffer, "high", 0)
-            assert self.before is not None
-            sides = (self.before.written, self.before.touched)
-            writes, uses = (any(a < high and low < b for a, b in side) for side in sides)
-            known = self.known[buffer] = writes, uses
-        return known[verb != "load"]
+
+            def first(kernels: list[Before], loads: bool) -> Before | None:
+                sides = ((b, b.written if loads else b.touched) for b in kernels)
+                return next((b for b, side in sides if any(a < high and low < e for a, e in side)), None)
+
+            every, older = list(self.before), [b for b in self.before if b.passed]
+            known = self.known[buffer] = tuple(first(side, loads) for side in (every, older) for loads in (True, False))
+        return known[2 * waited + (verb != "load")]
 
     def pointed(
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
-        if self.before is not None and not isinstance(buffer, SharedBuffer) and self._unsafe(buffer, verb):
+        if not isinstance(buffer, SharedBuffer) and self._unsafe(buffer, verb) is not None:
             off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
             self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
-        if self.before is None or isinstance(buffer, SharedBuffer) or not self._unsafe(buffer, verb):
+        if isinstance(buffer, SharedBuffer) or self._unsafe(buffer, verb) is None:
             return
         lanes = lanes_of(group, mask)
         blocks = group.warps[lanes // WARP] // group.wave.geometry.warps
         for block, k in zip(*np.unique(blocks, return_index=True), strict=True):
-            if (id(group.wave), int(block)) not in self.waited:
-                self._found(verb, buffer, group, int(lanes[k]), int(off[k]), access.nbytes)
+            before = self._unsafe(buffer, verb, (id(group.wave), int(block)) in self.waited)
+            if before is not None:
+                self._found(before, verb, buffer, group, int(lanes[k]), int(off[k]), access.nbytes)
                 return
 
     def issue(self, group: Group, effect: Effect) -> None:
-        if self.before is None:
-            return
         blocks = {int(b) for b in np.unique(group.warps // group.wave.geometry.warps)}
         if any((id(group.wave), b) not in self.waited for b in blocks):
             self.effects[id(effect)] = effect
@@ -161,30 +194,41 @@ class Dependents(Checker):
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         effect = self.landing
-        if self.before is None or memory != "global" or effect is None or id(effect) not in self.effects:
+        if memory != "global" or effect is None or not (self.older or id(effect) in self.effects):
             return
         into = any(a.writes and MemSpace.GMEM in a.memories for a in group.lanes.op.attrs["atom"].accesses)
         for buffer in self.launch.space.exposed():
             if buffer.base + buffer.low <= start < buffer.base + buffer.high:
-                if self._unsafe(buffer, "store" if into else "load"):
+                verb = "store" if into else "load"
+                before = self._unsafe(buffer, verb, id(effect) not in self.effects)
+                if before is not None:
                     lane = effect.lane if effect.lane is not None else 0
-                    self._found("store" if into else "load", buffer, group, lane, start - buffer.base, shape[-1])
+                    self._found(before, verb, buffer, group, lane, start - buffer.base, shape[-1])
                 return
 
-    def _found(self, verb: str, buffer: Any, group: Group, lane: int, at: int, size: int) -> None:
-        assert self.before is not None
-        op, before = group.lanes.op, self.before
+    def _found(
+        self, before: Before, verb: str, buffer: Any, group: Group, lane: int, at: int, size: int
+    ) -> None:  # fmt: skip
+        op = group.lanes.op
         warp, per = int(group.warps[lane // WARP]), group.wave.geometry.warps
         who = actor(self.launch, group.wave.coords[warp // per], warp % per, lane % WARP)
         does = {"load": "read", "store": "write"}.get(verb, verb)
+        why = (
+            "launched with use_pdl=True, the blocks begin while those of the kernel before still run, and none of "
+            "this block's warps has executed griddepcontrol.wait"
+        )
+        fix = "cute.arch.griddepcontrol_wait() before the first access to what the kernel before writes"
+        if before.passed:
+            why = (
+                f"griddepcontrol.wait waits for the kernel directly before this one; kernel {before.passed!r}, between "
+                f"the two and launched with use_pdl=True, did not wait for {before.kernel!r} and may end before it"
+            )
+            fix = f"cute.arch.griddepcontrol_wait() in kernel {before.passed!r}, too (at its end, if need be)"
         self.findings.add(
             Finding(
                 "griddepcontrol-wait",
                 f"kernel {before.kernel!r}, which {'writes' if verb == 'load' else 'uses'} this array, may still run",
-                [Party(does, op, who), Party("let this kernel begin early", before.op)],
-                global_memory(op, buffer, at, size),
-                "launched with use_pdl=True, the blocks begin while those of the kernel before still run, and none of "
-                "this block's warps has executed griddepcontrol.wait",
-                "cute.arch.griddepcontrol_wait() before the first access to what the kernel before writes",
+                [Party(does, op, who), Party("let the next kernel begin early", before.op)],
+                global_memory(op, buffer, at, size), why, fix,
             )
         )  # fmt: skip
