@@ -414,3 +414,55 @@ def half_of_the_threads_wait_for_a_flag(bug: bool) -> None:
             y[t] = box[t]
 
     launch(kernel, numbers(64), numbers(64), np.zeros(1, I32), numbers(64), grid=2)
+
+
+def publishers(kind: str, need: int, first: bool = False) -> None:
+    """Two blocks write their halves and count; the third waits for a count and reads both halves (or the first)."""
+
+    @cute.kernel
+    def kernel(count: cute.Tensor, d: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if b < 2:
+            d[b, t] = b + 1.0
+            cute.arch.sync_threads()
+            if t == 0:
+                if cutlass.const_expr(kind == "add"):
+                    cute.arch.atomic_add(count.iterator, cutlass.Int32(1), sem="acq_rel", scope="gpu")
+                elif cutlass.const_expr(kind == "or"):
+                    cute.arch.atomic_or(count.iterator, cutlass.Int32(1) << b, sem="release", scope="gpu")
+                else:
+                    cute.arch.atomic_max(count.iterator, b + 1, sem="release", scope="gpu")
+        else:
+            if t == 0:
+                while cute.arch.load(count.iterator, sem="acquire", scope="gpu") < need:
+                    pass
+            cute.arch.sync_threads()
+            y[t] = d[0, t]
+            if cutlass.const_expr(not first):
+                y[t] += d[1, t]
+
+    launch(kernel, np.zeros(1, I32), np.zeros((2, 64), np.float32), np.zeros(64, np.float32), grid=3)
+
+
+FILL, TAKE = "d[b, t] = b + 1.0", "y[t] = d[0, t]"
+
+
+@pair("data-race", FILL, TAKE)
+def one_of_two_publishers_is_waited_for_and_any_value_taken(bug: bool) -> None:
+    publishers("add", need=1 if bug else 2)
+
+
+@pair("data-race", FILL, TAKE)
+def one_of_two_publishers_is_waited_for_and_the_half_of_one_is_read(bug: bool) -> None:
+    publishers("add", need=1 if bug else 2, first=True)
+
+
+@pair("data-race", FILL, TAKE)
+def a_counter_published_by_the_largest_number_instead_of_a_sum(bug: bool) -> None:
+    publishers("max" if bug else "add", need=2)
+
+
+@pair("data-race", FILL, TAKE)
+def a_bit_of_each_publisher_and_one_that_is_not_waited_for(bug: bool) -> None:
+    publishers("or", need=2 if bug else 3)

@@ -77,6 +77,12 @@ class Flags:
             found = self.places.get(key)
             if self.versions is not None and holds is not None and found and site.op is not None and verb == "load":
                 found = self.versions.acquired(site.op, key, holds(place), found, clocks, group, warp, lane)
+            update = None
+            if self.versions is not None and verb == "atomic" and site.op is not None:
+                update = self.versions.update(site.op, key, clocks, group, warp, lane)
+                if update is not None:  # what it releases in every order: what it has acquired here, it may not have
+                    own = clocks.known(warp, lane) if releases else self._by_fence(clocks, warp, lane, site.scope)[0]
+                    update.own.update({} if own is None else {(block, site.scope): own})
             if verb != "store" and found:
                 self._read(clocks, warp, lane, block, site, found)
             if verb == "load":
@@ -97,7 +103,7 @@ class Flags:
             if self.versions is not None and holds is not None:
                 held = None if place in written else holds(place)
                 written.add(place)
-                self.versions.written(key, held, self.places.get(key, {}), clocks, warp, lane)
+                self.versions.written(key, held, self.places.get(key, {}), clocks, warp, lane, update)
         if releases:
             clocks.step(np.unique(group.warps[rows]))
 
