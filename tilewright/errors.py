@@ -7,7 +7,7 @@ the user's Python, which layouts are involved (in CuTe notation) and, when it is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 
 class TilewrightError(Exception):
@@ -182,14 +182,13 @@ class MissingAttributeError(TilewrightError, AttributeError):
     tilewright.errors.MissingAttributeError: Layout has no attribute 'shpae'; did you mean 'shape'?
     """
 
-    def __init__(self, thing: Any, name: str, text: Callable[[Any, str], str]) -> None:
+    def __init__(self, thing: Any, name: str) -> None:
         AttributeError.__init__(self, name=name, obj=thing)
-        self._text = text
 
     def __str__(self) -> str:
         """Made when it is asked for: most of these errors are those of ``hasattr``."""
         if not self.args:
-            self.args = (self._text(self.obj, str(self.name)),)
+            self.args = (attribute_text(self.obj, str(self.name)),)
         return str(self.args[0])
 
 
@@ -235,3 +234,29 @@ def unknown_keyword(function: str, name: str, known: Iterable[str]) -> KeywordEr
     known = [k for k in known if k not in ("self", "cls")]
     hint = nearest(name, known) or (f"; it has {', '.join(known)}" if known else "; it has none")
     return KeywordError(f"{function}() has no keyword argument {name!r}{hint}")
+
+
+def attribute_text(thing: Any, name: str) -> str:
+    """What is wrong with ``thing.name``: not here yet, or unknown (with the nearest attribute)."""
+    from tilewright.stand_ins import is_attribute
+
+    cls = thing if isinstance(thing, type) else type(thing)
+    if is_attribute(cls, name):
+        return f"{cls.__name__} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
+    return f"{cls.__name__} has no attribute {name!r}{nearest(name, (n for n in dir(thing) if not n.startswith('_')))}"
+
+
+T = TypeVar("T", bound=type)
+
+
+def explained(cls: T) -> T:
+    """Decorator of a class whose objects say which attribute is nearest to one that they do not have. (A
+    ``__getattr__`` in the class would let type checkers believe in any attribute.)"""
+
+    def refuse(self: Any, name: str) -> Any:
+        if name.startswith("_"):  # Python and other libraries ask for such names
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise MissingAttributeError(self, name)
+
+    cls.__getattr__ = refuse  # type: ignore[attr-defined]  # see above: not in the text of the class
+    return cls

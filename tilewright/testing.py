@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.cute.later import add_tensor_init_args, validate_tensor_init_args
+from tilewright._names import attach
 from tilewright.cute.testing import (
     CantImplementError,
     JitArguments,
@@ -21,7 +21,6 @@ from tilewright.cute.testing import (
 __all__ = [
     "CantImplementError",
     "JitArguments",
-    "add_tensor_init_args",
     "assert_",
     "autotune_jit",
     "autotune_suite",
@@ -30,7 +29,6 @@ __all__ = [
     "get_workspace_count",
     "per_thread",
     "tune",
-    "validate_tensor_init_args",
 ]
 
 
@@ -74,3 +72,6 @@ def per_thread(
 
     run(from_dlpack(out), from_dlpack(held))
     return out.tolist() if memory is None else (out.tolist(), held.tolist())
+
+
+attach(__name__)

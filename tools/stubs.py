@@ -1,17 +1,16 @@
-"""Write the type stubs of the modules whose names are found at first use: a ``.pyi`` beside each.
+"""Write the stubs of modules whose functions are made by other functions, a ``.pyi`` beside each.
 
     python tools/stubs.py            write what is not current
     python tools/stubs.py --check    say what is not current, and fail
 
-Such a module keeps its names in one table (``tilewright/_lazy.py``), which type checkers cannot read. Its stub says the
-same in imports. Nothing is imported here; the sources are read.
+Stubs of public modules (``cute/__init__.pyi``) are written by hand: ``tilewright/_names.py`` reads them. Nothing is
+imported here; the sources are read.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from stub_functions import MADE, imports, made_functions
@@ -20,68 +19,27 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tilewright"
 HEAD = "# Made by `python tools/stubs.py` from {source}; do not edit.\n"
 METHODS = {"lang/numbers/operator_types.py"}  # where aliases of methods are written out: mypy needs their types early
-NOT_HERE = '''class {name}(Any):
-    """Not here yet: using it is an error that says why."""'''
 
 
 def stubs() -> dict[Path, str]:
     """Every stub with its text."""
-    made = {source.with_suffix(".pyi"): stub(source) for source in sorted(PACKAGE.rglob("*.py"))}
-    return {path: text for path, text in made.items() if text}
+    return {(PACKAGE / name).with_suffix(".pyi"): stub(PACKAGE / name) for name in sorted({*MADE, *METHODS})}
 
 
 def stub(source: Path) -> str:
-    """The stub of a module; empty where it needs none."""
+    """The stub of a module."""
     name, text = source.relative_to(PACKAGE).as_posix(), source.read_text(encoding="utf-8")
-    if name in MADE:
-        tree = ast.parse(text)
-        return _head(source, tree) + made_functions(MADE[name], tree, ROOT)
-    if "__getattr__, " not in text and name not in METHODS:
-        return ""
     tree = ast.parse(text)
-    table = next(filter(None, map(_table, tree.body)), None)
-    if table is None and name not in METHODS:
-        return ""
-    module = ".".join(source.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    lines = sorted(set(_shown(module, table))) if table else []
-    lines, own = [x for x in lines if "import" in x], [x for x in lines if "import" not in x]
-    own += [definition for node in tree.body if (definition := _definition(node, text.splitlines()))]
+    if name in MADE:
+        return _head(source, tree) + made_functions(MADE[name], tree, ROOT)
+    own = [definition for node in tree.body if (definition := _definition(node, text.splitlines()))]
     used = {node.id for text in own for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-    lines = [*imports(tree, used), *(["from typing import Any"] if "Any" in used else []), *lines]
+    lines = [*imports(tree, used), *(["from typing import Any"] if "Any" in used else [])]
     return "\n".join([_head(source, tree), *dict.fromkeys(lines), *(f"\n{text}" for text in own)]) + "\n"
 
 
 def _head(source: Path, tree: ast.Module) -> str:
     return HEAD.format(source=source.relative_to(ROOT).as_posix()) + f'"""{ast.get_docstring(tree, clean=False)}"""\n'
-
-
-def _table(node: ast.stmt) -> ast.Call | None:
-    """The call whose result a statement unpacks into ``__getattr__`` and others."""
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Tuple):
-        first = node.targets[0].elts[0]
-        if isinstance(first, ast.Name) and first.id == "__getattr__":
-            return node.value
-    return None
-
-
-def _shown(module: str, call: ast.Call) -> Iterator[str]:
-    """A statement for each name that ``lazily``, ``names_of`` or ``stand_ins.names`` gives ``module``."""
-    match ast.unparse(call.func):
-        case "lazily":
-            table, *rest = map(ast.literal_eval, call.args[1:])
-            for source, names in table.items():
-                for name in names.split():
-                    here, _, there = name.partition("=")
-                    yield f"from {source} import {there or here} as {here}"
-            for child in rest[0] if rest else ():
-                yield f"from {module} import {child} as {child}"
-        case "names_of":
-            yield f"from {ast.literal_eval(call.args[0])} import *"
-        case "stand_ins.names":
-            for name in ast.literal_eval(call.args[1]).split():
-                yield NOT_HERE.format(name=name.partition("(")[0])
-        case other:
-            raise SystemExit(f"stubs: {module} takes its names from {other}(...), which is not known here")
 
 
 def _definition(node: ast.stmt, text: list[str]) -> str:

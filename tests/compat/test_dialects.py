@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tilewright.base_dsl.enums import Arch
 
 from tilewright import Float32, Int32, Uint32, cute, cutlass_dsl
 from tilewright._mlir import ir
 from tilewright._mlir.dialects import arith, llvm, nvvm, vector
 from tilewright.base_dsl import BaseDSL, dsl
-from tilewright.base_dsl.enums import Arch
 from tilewright.cutlass_dsl import CuTeDSL, T
 from tilewright.errors import ConstraintError
 from tilewright.testing import per_thread

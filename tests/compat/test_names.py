@@ -29,6 +29,25 @@ def find(path: str) -> Any:
     return found
 
 
+def documented() -> dict[str, list[str]]:
+    """The names of the CuTe DSL's public documentation, by the module or class that has them."""
+    lines = (DATA / "documented_names.txt").read_text(encoding="utf-8").splitlines()
+    split = [line.partition(": ") for line in lines if not line.startswith("#")]
+    return {module.removesuffix("."): names.split() for module, _, names in split}
+
+
+def documented_modules() -> list[str]:
+    return [module for module in documented() if module and not module.rpartition(".")[2][:1].isupper()]
+
+
+@pytest.mark.parametrize("module", ["", *documented_modules()])
+def test_every_documented_name_can_be_imported(module: str) -> None:
+    if module.startswith(("jax", "torch")):
+        pytest.importorskip(module.partition(".")[0])
+    for name in documented()[module]:
+        find(f"cutlass.{module}.{name}".replace("..", "."))
+
+
 def lacking(group: str) -> set[str]:
     gone = set()
     for name in GROUPS[group]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import inspect
 import re
 
 import numpy as np
@@ -59,6 +61,23 @@ def test_they_serve_in_annotations_and_base_classes() -> None:
         primitives.CTAGroup.CTA_3  # noqa: B018  # an attribute that is not there
 
 
+def test_they_behave_as_python_objects_do() -> None:
+    cutlass = importlib.import_module("tilewright")
+    cast = importlib.import_module("tilewright._mlir.dialects.cute").CastOp
+    pipeline = find("cutlass.pipeline.PipelineTmaUmma")
+    for stand_in in (cutlass.Array, pipeline, find("cutlass.utils.TmemAllocator"), cast):
+        assert not hasattr(stand_in, "nonsense") and getattr(stand_in, "nonsense", None) is None
+        assert not hasattr(stand_in, "_nonsense") and callable(stand_in) and isinstance(stand_in, type)
+        assert list(inspect.signature(stand_in).parameters) == ["args", "kwargs"]
+        assert copy.copy(stand_in) is stand_in
+        with pytest.raises(MissingNameError, match=r"has no attribute 'nonsense'; cutlass.* is not here yet: "):
+            stand_in.nonsense  # noqa: B018  # an attribute that is not there
+        with pytest.raises(ConstraintError, match="is not here yet: "):
+            stand_in()
+    assert hasattr(pipeline, "create")
+    assert not hasattr(cutlass.experimental, "nonsense") and not hasattr(cutlass.experimental.cuda, "nonsense")
+
+
 def test_one_in_a_kernel_names_the_line() -> None:
     cutlass = importlib.import_module("tilewright")
 
@@ -79,4 +98,4 @@ def test_the_reason_of_a_module_is_that_of_its_names() -> None:
     assert "sm_100" in find("cutlass.cute.nvgpu.tcgen05.MmaF16BF16Op").why
     assert "sm_120" in find("cutlass.cute.nvgpu.warp.MmaMXF4Op").why
     assert find("cutlass.vector.broadcast_to").path == "cutlass.vector.broadcast_to"
-    assert stand_ins.named("cutlass.x", "y", ("A",)) is stand_ins.named("cutlass.x", "y", ("A",))
+    assert stand_ins.stand_in("cutlass.x", "y", ("A",)) is stand_ins.stand_in("cutlass.x", "y", ("A",))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright import _lazy, cute
+from tilewright import cute
 from tilewright.errors import TilewrightError
 
 SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").read_text())
@@ -55,13 +55,6 @@ def test_import_is_light() -> None:
     assert shown.strip() == "[]"
 
 
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names as if they were documented: all that are have been built, or have a stand-in."""
-    documented = [(".", ["later_name"]), ("utils.later_module", ["f"]), ("later_package.part", ["g"])]
-    monkeypatch.setattr(_lazy, "_documented", lambda: documented)
-
-
 @pytest.mark.parametrize(
     ("module", "name", "words"),
     [
@@ -70,12 +63,11 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cute.arch", "thread_idxs", "did you mean 'thread_idx'"),
         ("cute.math", "cosh", "did you mean 'cos'"),
         ("cute.nvgpu.warp", "MmaF16BF16", "did you mean 'MmaF16BF16Op'"),
-        ("utils", "later_module", "module 'tilewright.utils' has no 'later_module' yet: the CuTe DSL has it"),
-        ("", "later_name", "module 'tilewright' has no 'later_name' yet"),
+        ("experimental", "primitivs", "did you mean 'primitives'"),
         ("cute.nvgpu.tcgen05", "MmaF16", "did you mean 'MmaF16BF16Op'"),
     ],
 )
-def test_a_missing_name_is_unknown_or_not_here_yet(module: str, name: str, words: str, later: None) -> None:
+def test_an_unknown_name_says_which_is_near(module: str, name: str, words: str) -> None:
     found = importlib.import_module(f"tilewright.{module}".rstrip("."))
     with pytest.raises(AttributeError, match=words) as caught:
         getattr(found, name)
@@ -86,11 +78,7 @@ def test_a_missing_name_is_unknown_or_not_here_yet(module: str, name: str, words
     assert isinstance(caught_import.value, TilewrightError)
 
 
-def test_a_missing_module_is_unknown_or_not_here_yet(later: None) -> None:
-    words = "no module 'tilewright.later_package' yet: the CuTe DSL has it"
-    for program in ("import tilewright.later_package.part", "from tilewright.later_package import part"):
-        with pytest.raises(ModuleNotFoundError, match=words):
-            exec(program, {})
+def test_an_unknown_module_is_pythons_own_error() -> None:
     with pytest.raises(ModuleNotFoundError, match="No module named 'tilewright.cutee'"):
         importlib.import_module("tilewright.cutee")
 

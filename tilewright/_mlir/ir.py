@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright._mlir.placeholder import placeholders
+from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.ir import types
 from tilewright.ir.core import Value
@@ -14,7 +14,7 @@ from tilewright.ir.types import SCALARS, ScalarType, VecType
 from tilewright.lang.device.inline_ptx import StructType
 
 __all__ = ["BF16Type", "F16Type", "F32Type", "F64Type", "IntegerType", "T", "Type", "Value", "VectorType"]
-__getattr__ = placeholders(__name__)
+attach(__name__)
 
 
 class _AnyType(type):

@@ -5,16 +5,6 @@
 2 blocks on a multiprocessor of sm_90: 8 of 64 warps (12%), limited by registers
 """
 
-from tilewright._lazy import lazily
+from tilewright._names import attach
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "tilewright.analysis.memory": "Memory gmem smem",
-        "tilewright.analysis.copy": "analyse_copy CopyReport SideReport InstructionCost",
-        "tilewright.analysis.residency": "occupancy Occupancy Waves",
-        "tilewright.ir.target": "Multiprocessor MULTIPROCESSORS",
-        "tilewright.analysis.fragments": "analyse_fragments FragmentReport Fragment FragmentCopy",
-        "tilewright.analysis.kernel": "analyse_kernel KernelReport",
-    },
-)
+attach(__name__)

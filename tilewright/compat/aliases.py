@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+from tilewright import stand_ins
 from tilewright.errors import ArgumentError, MissingImportError, nearest
 
 OURS, THEIRS = "tilewright", "cutlass"
@@ -54,23 +55,17 @@ def _ours(alias: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        words = str(error)
-        if not isinstance(error, MissingImportError):  # the CuTe DSL's public documentation does not have it either
-            parent, _, last = alias.rpartition(".")
-            near = nearest(last, _children(parent))
-            words = f"there is no module {alias!r}{near}; Tilewright has none planned: the CuTe DSL documents none"
-        raise MissingImportError(words.replace(name, alias), name=alias) from None
+        parent, _, last = alias.rpartition(".")
+        near = nearest(last, _children(parent))
+        words = f"there is no module {alias!r}{near}; Tilewright has none planned: the CuTe DSL documents none"
+        raise MissingImportError(words, name=alias) from None
 
 
 def _children(alias: str) -> list[str]:
-    """The modules under ``alias``: those of Tilewright and those that it does not have yet."""
-    parent = sys.modules.get(OURS + alias.removeprefix(THEIRS))
-    here = [info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", []))]
-    from tilewright._lazy import documented_modules
-
-    prefix = alias.partition(".")[2]
-    later = [m.removeprefix(f"{prefix}.").partition(".")[0] for m in documented_modules() if m.startswith(prefix)]
-    return [*here, *later]
+    """The modules under ``alias``, with and without files."""
+    ours = OURS + alias.removeprefix(THEIRS)
+    files = pkgutil.iter_modules(getattr(sys.modules.get(ours), "__path__", []))
+    return [*(info.name for info in files), *stand_ins.names(ours)]
 
 
 _finder: AliasFinder | None = None

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from tilewright import stand_ins
 from tilewright.errors import ArgumentError
 
 OURS = Path(__file__).parent.parent
 # Of these every module can be imported by programs; of other packages the package alone.
-WHOLE = ("_mlir", "base_dsl", "cute", "experimental", "jax", "utils")
+WHOLE = ("_mlir", "base_dsl", "cute", "jax", "utils")
 FACES = (
     "__init__", "cuda/__init__", "cutlass_dsl", "errors", "gemm/__init__", "layout/__init__", "pipeline/__init__",
     "sim/__init__", "testing", "torch", "viz/__init__",
@@ -48,9 +49,22 @@ def _modules() -> Iterator[Path]:
     yield from (Path(f"{face}.py") for face in FACES)
     for package in WHOLE:
         yield from (path.relative_to(OURS) for path in sorted((OURS / package).rglob("*.py")))
+    for module in sorted(stand_ins.modules()):
+        path = Path(*module.split("."))
+        is_package = any(other.startswith(f"{module}.") for other in stand_ins.modules())
+        yield path / "__init__.py" if is_package else path.with_suffix(".py")
 
 
 def _stub(source: Path) -> str:
-    module = ".".join(["tilewright", *source.with_suffix("").parts]).removesuffix(".__init__")
-    text = f"from {module} import *\n"
-    return text + (ANY_NAME if "placeholders(__name__)" in (OURS / source).read_text(encoding="utf-8") else "")
+    """All names of our module, or of the one that it is another name of; and a class for each stand-in."""
+    path = ".".join(source.with_suffix("").parts).removesuffix("__init__").removesuffix(".")
+    same = stand_ins.alias(path)
+    module = same or f"tilewright.{path}".removesuffix(".")
+    shown = f"# {module}, by `tilewright stubs`\n"
+    if same or path not in stand_ins.modules():
+        shown += f"from {module} import *\n"
+    if stand_ins.is_internal(path):
+        return shown + ANY_NAME
+    missing = sorted({*stand_ins.names(module)} - {*stand_ins.modules_under(path)})
+    classes = "".join(f"class {name}(Any): ...\n" for name in missing)
+    return shown + (f"from typing import Any\n{classes}" if missing else "")

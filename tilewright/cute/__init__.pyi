@@ -1,234 +1,96 @@
-# Made by `python tools/stubs.py` from tilewright/cute/__init__.py; do not edit.
 """``cute``: layouts, tensors, atoms, tiled operations, jit and kernel, under the CuTe DSL's documented names."""
 
-from tilewright.cute import arch as arch
-from tilewright.cute import atom as atom
-from tilewright.cute import core as core
-from tilewright.cute import cuda as cuda
-from tilewright.cute import experimental as experimental
-from tilewright.cute import math as math
-from tilewright.cute import nvgpu as nvgpu
-from tilewright.cute import runtime as runtime
-from tilewright.cute import tensor as tensor
-from tilewright.cute import testing as testing
-from tilewright.cute import typing as typing
-from tilewright.cute.typing import Tile as Tile
-from tilewright.cute.typing import Tiler as Tiler
-from tilewright.cute.typing import XTuple as XTuple
+from tilewright.cute.typing import Tile as Tile, Tiler as Tiler, XTuple as XTuple
 from tilewright.lang.arguments.dlpack import from_dlpack as from_dlpack
-from tilewright.lang.arguments.fake import SymInt as SymInt
-from tilewright.lang.arguments.fake import sym_int as sym_int
-from tilewright.lang.arguments.fake import sym_int32 as sym_int32
-from tilewright.lang.arguments.fake import sym_int64 as sym_int64
+from tilewright.lang.arguments.fake import (
+    SymInt as SymInt, sym_int as sym_int, sym_int32 as sym_int32, sym_int64 as sym_int64,
+)
 from tilewright.lang.launch.compile import compile as compile
 from tilewright.lang.launch.jit import jit as jit
 from tilewright.lang.launch.kernel import kernel as kernel
-from tilewright.lang.launch.options import EnableAssertions as EnableAssertions
-from tilewright.lang.launch.options import EnableTVMFFI as EnableTVMFFI
-from tilewright.lang.launch.options import GPUArch as GPUArch
-from tilewright.lang.launch.options import GenerateLineInfo as GenerateLineInfo
-from tilewright.lang.launch.options import KeepCUBIN as KeepCUBIN
-from tilewright.lang.launch.options import KeepPTX as KeepPTX
-from tilewright.lang.launch.options import KeepSASS as KeepSASS
-from tilewright.lang.launch.options import OptLevel as OptLevel
-from tilewright.lang.launch.options import PtxasOptions as PtxasOptions
-from tilewright.lang.numbers.fast_divmod import FastDivmodDivisor as FastDivmodDivisor
-from tilewright.lang.numbers.fast_divmod import FastDivmodDivisor as FastDivmodDivisorV2
-from tilewright.lang.numbers.fast_divmod import fast_divmod_create_divisor as fast_divmod_create_divisor
-from tilewright.lang.numbers.numeric import BFloat16 as BFloat16
-from tilewright.lang.numbers.numeric import Boolean as Boolean
-from tilewright.lang.numbers.numeric import Float as Float
-from tilewright.lang.numbers.numeric import Float16 as Float16
-from tilewright.lang.numbers.numeric import Float32 as Float32
-from tilewright.lang.numbers.numeric import Float4E2M1FN as Float4E2M1FN
-from tilewright.lang.numbers.numeric import Float64 as Float64
-from tilewright.lang.numbers.numeric import Float6E2M3FN as Float6E2M3FN
-from tilewright.lang.numbers.numeric import Float6E3M2FN as Float6E3M2FN
-from tilewright.lang.numbers.numeric import Float8E4M3FN as Float8E4M3FN
-from tilewright.lang.numbers.numeric import Float8E5M2 as Float8E5M2
-from tilewright.lang.numbers.numeric import Int16 as Int16
-from tilewright.lang.numbers.numeric import Int32 as Int32
-from tilewright.lang.numbers.numeric import Int64 as Int64
-from tilewright.lang.numbers.numeric import Int8 as Int8
-from tilewright.lang.numbers.numeric import Integer as Integer
-from tilewright.lang.numbers.numeric import Numeric as Numeric
-from tilewright.lang.numbers.numeric import TFloat32 as TFloat32
-from tilewright.lang.numbers.numeric import Uint16 as Uint16
-from tilewright.lang.numbers.numeric import Uint32 as Uint32
-from tilewright.lang.numbers.numeric import Uint64 as Uint64
-from tilewright.lang.numbers.numeric import Uint8 as Uint8
-from tilewright.lang.numbers.wide import Int128 as Int128
-from tilewright.lang.numbers.wide import Uint128 as Uint128
-from tilewright.lang.tensors.algebra import dice as dice
-from tilewright.lang.tensors.algebra import domain_offset as domain_offset
-from tilewright.lang.tensors.algebra import inner_partition as inner_partition
-from tilewright.lang.tensors.algebra import is_congruent as is_congruent
-from tilewright.lang.tensors.algebra import local_partition as local_partition
-from tilewright.lang.tensors.algebra import local_tile as local_tile
-from tilewright.lang.tensors.algebra import make_fragment as make_fragment
-from tilewright.lang.tensors.algebra import make_fragment_like as make_fragment_like
-from tilewright.lang.tensors.algebra import make_identity_tensor as make_identity_tensor
-from tilewright.lang.tensors.algebra import make_layout_image_mask as make_layout_image_mask
-from tilewright.lang.tensors.algebra import make_rmem_tensor as make_rmem_tensor
-from tilewright.lang.tensors.algebra import make_rmem_tensor_like as make_rmem_tensor_like
-from tilewright.lang.tensors.algebra import make_tile as make_tile
-from tilewright.lang.tensors.algebra import max_common_layout as max_common_layout
-from tilewright.lang.tensors.algebra import max_common_vector as max_common_vector
-from tilewright.lang.tensors.algebra import outer_partition as outer_partition
-from tilewright.lang.tensors.algebra import recast_tensor as recast_tensor
-from tilewright.lang.tensors.algebra import size_in_bytes as size_in_bytes
-from tilewright.lang.tensors.algebra import slice_ as slice_
-from tilewright.lang.tensors.choose import max as max
-from tilewright.lang.tensors.choose import min as min
-from tilewright.lang.tensors.layout_functions import append as append
-from tilewright.lang.tensors.layout_functions import append_ones as append_ones
-from tilewright.lang.tensors.layout_functions import assume as assume
-from tilewright.lang.tensors.layout_functions import blocked_product as blocked_product
-from tilewright.lang.tensors.layout_functions import ceil_div as ceil_div
-from tilewright.lang.tensors.layout_functions import coalesce as coalesce
-from tilewright.lang.tensors.layout_functions import complement as complement
-from tilewright.lang.tensors.layout_functions import composition as composition
-from tilewright.lang.tensors.layout_functions import coshape as coshape
-from tilewright.lang.tensors.layout_functions import cosize as cosize
-from tilewright.lang.tensors.layout_functions import crd2idx as crd2idx
-from tilewright.lang.tensors.layout_functions import depth as depth
-from tilewright.lang.tensors.layout_functions import downcast as downcast
-from tilewright.lang.tensors.layout_functions import elem_less as elem_less
-from tilewright.lang.tensors.layout_functions import filter as filter
-from tilewright.lang.tensors.layout_functions import filter_zeros as filter_zeros
-from tilewright.lang.tensors.layout_functions import find as find
-from tilewright.lang.tensors.layout_functions import find_if as find_if
-from tilewright.lang.tensors.layout_functions import flat_divide as flat_divide
-from tilewright.lang.tensors.layout_functions import flat_product as flat_product
-from tilewright.lang.tensors.layout_functions import flatten as flatten
-from tilewright.lang.tensors.layout_functions import get as get
-from tilewright.lang.tensors.layout_functions import group_modes as group_modes
-from tilewright.lang.tensors.layout_functions import idx2crd as idx2crd
-from tilewright.lang.tensors.layout_functions import left_inverse as left_inverse
-from tilewright.lang.tensors.layout_functions import logical_divide as logical_divide
-from tilewright.lang.tensors.layout_functions import logical_product as logical_product
-from tilewright.lang.tensors.layout_functions import make_composed_layout as make_composed_layout
-from tilewright.lang.tensors.layout_functions import make_identity_layout as make_identity_layout
-from tilewright.lang.tensors.layout_functions import make_layout as make_layout
-from tilewright.lang.tensors.layout_functions import make_layout_like as make_layout_like
-from tilewright.lang.tensors.layout_functions import make_layout_tv as make_layout_tv
-from tilewright.lang.tensors.layout_functions import make_ordered_layout as make_ordered_layout
-from tilewright.lang.tensors.layout_functions import make_swizzle as make_swizzle
-from tilewright.lang.tensors.layout_functions import max_alignment as max_alignment
-from tilewright.lang.tensors.layout_functions import nullspace as nullspace
-from tilewright.lang.tensors.layout_functions import prepend as prepend
-from tilewright.lang.tensors.layout_functions import prepend_ones as prepend_ones
-from tilewright.lang.tensors.layout_functions import product as product
-from tilewright.lang.tensors.layout_functions import product_each as product_each
-from tilewright.lang.tensors.layout_functions import product_like as product_like
-from tilewright.lang.tensors.layout_functions import raked_product as raked_product
-from tilewright.lang.tensors.layout_functions import rank as rank
-from tilewright.lang.tensors.layout_functions import recast_layout as recast_layout
-from tilewright.lang.tensors.layout_functions import right_inverse as right_inverse
-from tilewright.lang.tensors.layout_functions import round_up as round_up
-from tilewright.lang.tensors.layout_functions import select as select
-from tilewright.lang.tensors.layout_functions import shape as shape
-from tilewright.lang.tensors.layout_functions import shape_div as shape_div
-from tilewright.lang.tensors.layout_functions import size as size
-from tilewright.lang.tensors.layout_functions import slice_and_offset as slice_and_offset
-from tilewright.lang.tensors.layout_functions import stride as stride
-from tilewright.lang.tensors.layout_functions import tile_to_shape as tile_to_shape
-from tilewright.lang.tensors.layout_functions import tiled_divide as tiled_divide
-from tilewright.lang.tensors.layout_functions import tiled_product as tiled_product
-from tilewright.lang.tensors.layout_functions import upcast as upcast
-from tilewright.lang.tensors.layout_functions import with_shape as with_shape
-from tilewright.lang.tensors.layout_functions import zipped_divide as zipped_divide
-from tilewright.lang.tensors.layout_functions import zipped_product as zipped_product
-from tilewright.lang.tensors.math import acos as acos
-from tilewright.lang.tensors.math import asin as asin
-from tilewright.lang.tensors.math import atan as atan
-from tilewright.lang.tensors.math import atan2 as atan2
-from tilewright.lang.tensors.math import cos as cos
-from tilewright.lang.tensors.math import erf as erf
-from tilewright.lang.tensors.math import exp as exp
-from tilewright.lang.tensors.math import exp2 as exp2
-from tilewright.lang.tensors.math import fma as fma
-from tilewright.lang.tensors.math import log as log
-from tilewright.lang.tensors.math import log10 as log10
-from tilewright.lang.tensors.math import log2 as log2
-from tilewright.lang.tensors.math import rsqrt as rsqrt
-from tilewright.lang.tensors.math import sin as sin
-from tilewright.lang.tensors.math import sqrt as sqrt
-from tilewright.lang.tensors.math import tan as tan
-from tilewright.lang.tensors.math import tanh as tanh
-from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
-from tilewright.lang.tensors.pointer import Pointer as Pointer
-from tilewright.lang.tensors.pointer import make_ptr as make_ptr
-from tilewright.lang.tensors.pointer import recast_ptr as recast_ptr
-from tilewright.lang.tensors.struct import struct as struct
-from tilewright.lang.tensors.struct import union as union
-from tilewright.lang.tensors.tensor import Tensor as Tensor
-from tilewright.lang.tensors.tensor import make_tensor as make_tensor
-from tilewright.lang.tensors.tensor_ssa import ReductionOp as ReductionOp
-from tilewright.lang.tensors.tensor_ssa import TensorSSA as TensorSSA
-from tilewright.lang.tensors.tensor_ssa import all_ as all_
-from tilewright.lang.tensors.tensor_ssa import any_ as any_
-from tilewright.lang.tensors.tensor_ssa import empty_like as empty_like
-from tilewright.lang.tensors.tensor_ssa import full as full
-from tilewright.lang.tensors.tensor_ssa import full_like as full_like
-from tilewright.lang.tensors.tensor_ssa import ones_like as ones_like
-from tilewright.lang.tensors.tensor_ssa import where as where
-from tilewright.lang.tensors.tensor_ssa import zeros_like as zeros_like
-from tilewright.lang.tools.printing import pretty_str as pretty_str
-from tilewright.lang.tools.printing import print_tensor as print_tensor
-from tilewright.lang.tools.printing import printf as printf
-from tilewright.layout import ComposedLayout as ComposedLayout
-from tilewright.layout import Coord as Coord
-from tilewright.layout import E as E
-from tilewright.layout import IntTuple as IntTuple
-from tilewright.layout import Layout as Layout
-from tilewright.layout import Ratio as Ratio
-from tilewright.layout import ScaledBasis as ScaledBasis
-from tilewright.layout import Shape as Shape
-from tilewright.layout import Stride as Stride
-from tilewright.layout import Swizzle as Swizzle
-from tilewright.layout import basis_get as basis_get
-from tilewright.layout import basis_value as basis_value
-from tilewright.layout import flatten_to_tuple as flatten_to_tuple
-from tilewright.layout import get_nonswizzle_portion as get_nonswizzle_portion
-from tilewright.layout import get_swizzle_portion as get_swizzle_portion
-from tilewright.layout import has_scaled_basis as has_scaled_basis
-from tilewright.layout import has_underscore as has_underscore
-from tilewright.layout import is_static as is_static
-from tilewright.layout import is_weakly_congruent as is_weakly_congruent
-from tilewright.layout import repeat as repeat
-from tilewright.layout import repeat_as_tuple as repeat_as_tuple
-from tilewright.layout import repeat_like as repeat_like
-from tilewright.layout import transform_apply as transform_apply
-from tilewright.layout import transform_leaf as transform_leaf
-from tilewright.layout import tuple_cat as tuple_cat
-from tilewright.layout import unflatten as unflatten
-from tilewright.tiled import Atom as Atom
-from tilewright.tiled import CopyAtom as CopyAtom
-from tilewright.tiled import MmaAtom as MmaAtom
-from tilewright.tiled import ThrCopy as ThrCopy
-from tilewright.tiled import ThrMma as ThrMma
-from tilewright.tiled import TiledCopy as TiledCopy
-from tilewright.tiled import TiledMma as TiledMma
-from tilewright.tiled import autovec_copy as autovec_copy
-from tilewright.tiled import basic_copy as basic_copy
-from tilewright.tiled import basic_copy_if as basic_copy_if
-from tilewright.tiled import copy as copy
-from tilewright.tiled import copy_atom_call as copy_atom_call
-from tilewright.tiled import gemm as gemm
-from tilewright.tiled import make_atom as make_atom
-from tilewright.tiled import make_copy_atom as make_copy_atom
-from tilewright.tiled import make_cotiled_copy as make_cotiled_copy
-from tilewright.tiled import make_mma_atom as make_mma_atom
-from tilewright.tiled import make_tiled_copy as make_tiled_copy
-from tilewright.tiled import make_tiled_copy_A as make_tiled_copy_A
-from tilewright.tiled import make_tiled_copy_B as make_tiled_copy_B
-from tilewright.tiled import make_tiled_copy_C as make_tiled_copy_C
-from tilewright.tiled import make_tiled_copy_C_atom as make_tiled_copy_C_atom
-from tilewright.tiled import make_tiled_copy_D as make_tiled_copy_D
-from tilewright.tiled import make_tiled_copy_S as make_tiled_copy_S
-from tilewright.tiled import make_tiled_copy_tv as make_tiled_copy_tv
-from tilewright.tiled import make_tiled_mma as make_tiled_mma
-from tilewright.tiled import mma_atom_call as mma_atom_call
+from tilewright.lang.launch.options import (
+    EnableAssertions as EnableAssertions, EnableTVMFFI as EnableTVMFFI, GPUArch as GPUArch,
+    GenerateLineInfo as GenerateLineInfo, KeepCUBIN as KeepCUBIN, KeepPTX as KeepPTX, KeepSASS as KeepSASS,
+    OptLevel as OptLevel, PtxasOptions as PtxasOptions,
+)
+from tilewright.lang.numbers.fast_divmod import (
+    FastDivmodDivisor as FastDivmodDivisor, FastDivmodDivisor as FastDivmodDivisorV2,
+    fast_divmod_create_divisor as fast_divmod_create_divisor,
+)
+from tilewright.lang.numbers.numeric import (
+    BFloat16 as BFloat16, Boolean as Boolean, Float as Float, Float16 as Float16, Float32 as Float32,
+    Float4E2M1FN as Float4E2M1FN, Float64 as Float64, Float6E2M3FN as Float6E2M3FN, Float6E3M2FN as Float6E3M2FN,
+    Float8E4M3FN as Float8E4M3FN, Float8E5M2 as Float8E5M2, Int16 as Int16, Int32 as Int32, Int64 as Int64,
+    Int8 as Int8, Integer as Integer, Numeric as Numeric, TFloat32 as TFloat32, Uint16 as Uint16, Uint32 as Uint32,
+    Uint64 as Uint64, Uint8 as Uint8,
+)
+from tilewright.lang.numbers.wide import Int128 as Int128, Uint128 as Uint128
+from tilewright.lang.tensors.algebra import (
+    dice as dice, domain_offset as domain_offset, inner_partition as inner_partition, is_congruent as is_congruent,
+    local_partition as local_partition, local_tile as local_tile, make_fragment as make_fragment,
+    make_fragment_like as make_fragment_like, make_identity_tensor as make_identity_tensor,
+    make_layout_image_mask as make_layout_image_mask, make_rmem_tensor as make_rmem_tensor,
+    make_rmem_tensor_like as make_rmem_tensor_like, make_tile as make_tile, max_common_layout as max_common_layout,
+    max_common_vector as max_common_vector, outer_partition as outer_partition, recast_tensor as recast_tensor,
+    size_in_bytes as size_in_bytes, slice_ as slice_,
+)
+from tilewright.lang.tensors.choose import max as max, min as min
+from tilewright.lang.tensors.layout_functions import (
+    append as append, append_ones as append_ones, assume as assume, blocked_product as blocked_product,
+    ceil_div as ceil_div, coalesce as coalesce, complement as complement, composition as composition,
+    coshape as coshape, cosize as cosize, crd2idx as crd2idx, depth as depth, downcast as downcast,
+    elem_less as elem_less, filter as filter, filter_zeros as filter_zeros, find as find, find_if as find_if,
+    flat_divide as flat_divide, flat_product as flat_product, flatten as flatten, get as get,
+    group_modes as group_modes, idx2crd as idx2crd, left_inverse as left_inverse, logical_divide as logical_divide,
+    logical_product as logical_product, make_composed_layout as make_composed_layout,
+    make_identity_layout as make_identity_layout, make_layout as make_layout, make_layout_like as make_layout_like,
+    make_layout_tv as make_layout_tv, make_ordered_layout as make_ordered_layout, make_swizzle as make_swizzle,
+    max_alignment as max_alignment, nullspace as nullspace, prepend as prepend, prepend_ones as prepend_ones,
+    product as product, product_each as product_each, product_like as product_like, raked_product as raked_product,
+    rank as rank, recast_layout as recast_layout, right_inverse as right_inverse, round_up as round_up,
+    select as select, shape as shape, shape_div as shape_div, size as size, slice_and_offset as slice_and_offset,
+    stride as stride, tile_to_shape as tile_to_shape, tiled_divide as tiled_divide, tiled_product as tiled_product,
+    upcast as upcast, with_shape as with_shape, zipped_divide as zipped_divide, zipped_product as zipped_product,
+)
+from tilewright.lang.tensors.math import (
+    acos as acos, asin as asin, atan as atan, atan2 as atan2, cos as cos, erf as erf, exp as exp, exp2 as exp2,
+    fma as fma, log as log, log10 as log10, log2 as log2, rsqrt as rsqrt, sin as sin, sqrt as sqrt, tan as tan,
+    tanh as tanh,
+)
+from tilewright.lang.tensors.pointer import (
+    AddressSpace as AddressSpace, Pointer as Pointer, make_ptr as make_ptr, recast_ptr as recast_ptr,
+)
+from tilewright.lang.tensors.struct import struct as struct, union as union
+from tilewright.lang.tensors.tensor import Tensor as Tensor, make_tensor as make_tensor
+from tilewright.lang.tensors.tensor_ssa import (
+    ReductionOp as ReductionOp, TensorSSA as TensorSSA, all_ as all_, any_ as any_, empty_like as empty_like,
+    full as full, full_like as full_like, ones_like as ones_like, where as where, zeros_like as zeros_like,
+)
+from tilewright.lang.tools.printing import pretty_str as pretty_str, print_tensor as print_tensor, printf as printf
+from tilewright.layout import (
+    ComposedLayout as ComposedLayout, Coord as Coord, E as E, IntTuple as IntTuple, Layout as Layout,
+    Ratio as Ratio, ScaledBasis as ScaledBasis, Shape as Shape, Stride as Stride, Swizzle as Swizzle,
+    basis_get as basis_get, basis_value as basis_value, flatten_to_tuple as flatten_to_tuple,
+    get_nonswizzle_portion as get_nonswizzle_portion, get_swizzle_portion as get_swizzle_portion,
+    has_scaled_basis as has_scaled_basis, has_underscore as has_underscore, is_static as is_static,
+    is_weakly_congruent as is_weakly_congruent, repeat as repeat, repeat_as_tuple as repeat_as_tuple,
+    repeat_like as repeat_like, transform_apply as transform_apply, transform_leaf as transform_leaf,
+    tuple_cat as tuple_cat, unflatten as unflatten,
+)
+from tilewright.tiled import (
+    Atom as Atom, CopyAtom as CopyAtom, MmaAtom as MmaAtom, ThrCopy as ThrCopy, ThrMma as ThrMma,
+    TiledCopy as TiledCopy, TiledMma as TiledMma, autovec_copy as autovec_copy, basic_copy as basic_copy,
+    basic_copy_if as basic_copy_if, copy as copy, copy_atom_call as copy_atom_call, gemm as gemm,
+    make_atom as make_atom, make_copy_atom as make_copy_atom, make_cotiled_copy as make_cotiled_copy,
+    make_mma_atom as make_mma_atom, make_tiled_copy as make_tiled_copy, make_tiled_copy_A as make_tiled_copy_A,
+    make_tiled_copy_B as make_tiled_copy_B, make_tiled_copy_C as make_tiled_copy_C,
+    make_tiled_copy_C_atom as make_tiled_copy_C_atom, make_tiled_copy_D as make_tiled_copy_D,
+    make_tiled_copy_S as make_tiled_copy_S, make_tiled_copy_tv as make_tiled_copy_tv,
+    make_tiled_mma as make_tiled_mma, mma_atom_call as mma_atom_call,
+)
 from tilewright.tiled.tma.descriptors import prefetch as prefetch
 from tilewright.viz.render import print_latex as print_latex
+from tilewright.cute import (
+    arch as arch, atom as atom, core as core, cuda as cuda, experimental as experimental, math as math, nvgpu as nvgpu,
+    runtime as runtime, tensor as tensor, testing as testing, typing as typing,
+)

@@ -1,9 +1,12 @@
 """``cute.atom``: the older module of names that ``cute`` has, and of names for annotations."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewright._lazy import names_of
+from tilewright._names import attach
 
-__getattr__, __dir__, __all__ = names_of("tilewright.cute")
+if TYPE_CHECKING:
+    from tilewright.cute import *  # noqa: F403
+
+attach(__name__, like="tilewright.cute")
 
 CopyOp = MmaOp = Op = Trait = Any  # the base classes of operations and of what they become

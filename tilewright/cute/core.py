@@ -1,10 +1,13 @@
 """``cute.core``: the older module of names that ``cute`` has."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewright._lazy import names_of
+from tilewright._names import attach
 
-__getattr__, __dir__, __all__ = names_of("tilewright.cute")
+if TYPE_CHECKING:
+    from tilewright.cute import *  # noqa: F403
+
+attach(__name__, like="tilewright.cute")
 
 
 def _pack_tile(tile: Any, *, loc: Any = None, ip: Any = None) -> Any:

@@ -1,6 +1,6 @@
 """``cute.math``: elementary functions of numerics and TensorSSAs."""
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.lang.tensors.choose import max, min
 from tilewright.lang.tensors.math import (
     absf,
@@ -38,4 +38,4 @@ __all__ = [
     "trunc",
 ]  # fmt: skip
 
-unknown_names(__name__)
+attach(__name__)

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.fake import FakeTensor, make_fake_compact_tensor, make_fake_stream, make_fake_tensor
@@ -43,4 +43,4 @@ def find_runtime_libraries(*, enable_tvm_ffi: bool = False) -> list[str]:
     return [str(libinfo.find_libtvm_ffi())]
 
 
-unknown_names(__name__)
+attach(__name__)

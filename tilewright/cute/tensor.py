@@ -1,7 +1,12 @@
 """``cute.tensor``: the older module of names that ``cute`` has."""
 
-from tilewright._lazy import names_of
+from typing import TYPE_CHECKING
+
+from tilewright._names import attach
 from tilewright.lang.tensors.tensor import Tensor
 
-__getattr__, __dir__, __all__ = names_of("tilewright.cute")
+if TYPE_CHECKING:
+    from tilewright.cute import *  # noqa: F403
+
+attach(__name__, like="tilewright.cute")
 _Tensor = Tensor  # the class behind the annotation, where both are not one

@@ -1,6 +1,6 @@
 """``cute.testing``: benchmarks, tuning, conversions and run-time assertions."""
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.lang.tools.autotune import autotune_jit, autotune_suite
 from tilewright.lang.tools.benchmark import JitArguments, benchmark, get_workspace_count
 from tilewright.lang.tools.tuning import CantImplementError, assert_, convert, tune
@@ -17,4 +17,4 @@ __all__ = [
     "tune",
 ]
 
-unknown_names(__name__)
+attach(__name__)

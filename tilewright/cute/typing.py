@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
@@ -46,4 +46,4 @@ __all__ = [
     "Uint64", "Uint8", "XTuple",
 ]  # fmt: skip
 
-unknown_names(__name__)
+attach(__name__)

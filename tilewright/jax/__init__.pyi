@@ -1,16 +1,13 @@
-# Made by `python tools/stubs.py` from tilewright/jax/__init__.py; do not edit.
 """``cutlass.jax``: kernels as JAX operations, on the CPU through the simulator and on NVIDIA GPUs."""
 
-from tilewright.jax import testing as testing
 from tilewright.jax.ffi import get_export_disabled_safety_checks as get_export_disabled_safety_checks
-from tilewright.jax.primitive import cutlass_call as cutlass_call
-from tilewright.jax.primitive import release_compile_cache as release_compile_cache
-from tilewright.jax.specs import TensorSpec as TensorMode
-from tilewright.jax.specs import TensorSpec as TensorSpec
-from tilewright.jax.specs import cutlass_to_jax_dtype as cutlass_to_jax_dtype
-from tilewright.jax.specs import jax_to_cutlass_dtype as jax_to_cutlass_dtype
+from tilewright.jax.primitive import cutlass_call as cutlass_call, release_compile_cache as release_compile_cache
+from tilewright.jax.specs import (
+    TensorSpec as TensorMode, TensorSpec as TensorSpec, cutlass_to_jax_dtype as cutlass_to_jax_dtype,
+    jax_to_cutlass_dtype as jax_to_cutlass_dtype,
+)
 from tilewright.lang.arguments.dlpack import from_dlpack as from_dlpack
+from tilewright.jax import testing as testing
 
 def is_available() -> bool:
     """Whether JAX is installed."""
-    ...

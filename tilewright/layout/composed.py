@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright._lazy import explained
-from tilewright.errors import LayoutError
+from tilewright.errors import LayoutError, explained
 from tilewright.layout.basis import add_coords
 from tilewright.layout.drawn import Drawn
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, overload
 
-from tilewright._lazy import explained
-from tilewright.errors import LayoutError
+from tilewright.errors import LayoutError, explained
 from tilewright.layout.basis import ScaledBasis, make_basis_like
 from tilewright.layout.coords import compact, compact_order, compact_right, coord_of, crd2crd, offset_of
 from tilewright.layout.drawn import Drawn

@@ -6,18 +6,6 @@
 'lockstep'
 """
 
-from tilewright._lazy import lazily
+from tilewright._names import attach
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "tilewright.atoms.ptx.actions": "ptx_action",
-        "tilewright.sim.empty_arrays": "marking_empty_arrays",
-        "tilewright.sim.memory": "conceal expose",
-        "tilewright.sim.profiling": "KernelProfile SimProfile profile",
-        "tilewright.sim.settings": "Options current_options options set_options",
-        "tilewright.sim.tracing": "Trace trace",
-        "tilewright.sim.exploration": "explore",
-    },
-    ("checks", "debug", "exploration", "mutation", "tracing"),
-)
+attach(__name__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tilewright import stand_ins
+from tilewright._names import attach
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.cute.nvgpu.cpasync import CopyBulkTensorTileG2SMulticastOp, CopyBulkTensorTileG2SOp
 from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind, make_smem_layout_atom
@@ -18,6 +18,16 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.types import scalar_of
 from tilewright.layout import Layout, coalesce, make_layout, right_inverse, size, tile_to_shape, widest_smem_atom
 from tilewright.utils.layout_enum import LayoutEnum
+
+__all__ = [
+    "cluster_shape_to_tma_atom_A",
+    "cluster_shape_to_tma_atom_B",
+    "compute_epilogue_tile_shape",
+    "compute_epilogue_tile_size",
+    "get_smem_layout_atom_ab",
+    "get_smem_layout_atom_epi",
+    "make_smem_layout_epi",
+]
 
 DATAPATHS = 32
 """Rows of tensor memory that one warp reads."""
@@ -157,15 +167,4 @@ def _load(cluster_shape_mnk: Any, across: int, atom_thr_id: Any) -> CopyBulkTens
     return (CopyBulkTensorTileG2SMulticastOp if blocks > 1 else CopyBulkTensorTileG2SOp)(shared)
 
 
-_HERE = (
-    "cluster_shape_to_tma_atom_A", "cluster_shape_to_tma_atom_B", "compute_epilogue_tile_shape",
-    "compute_epilogue_tile_size", "get_smem_layout_atom_ab", "get_smem_layout_atom_epi", "make_smem_layout_epi",
-)  # fmt: skip
-__getattr__, __all__ = stand_ins.names(
-    __name__,
-    "check_gemm_tma_alignment cluster_shape_to_tma_atom_SFB get_layoutSFA_TV get_layoutSFB_TV get_permutation_mnk "
-    "get_smem_store_op get_tmem_load_op make_blockscaled_trivial_tiled_mma make_smem_layout make_smem_layout_a "
-    "make_smem_layout_atom make_smem_layout_b make_trivial_tiled_mma partition_fragment_SFA partition_fragment_SFB "
-    "sm120_get_smem_store_op thrfrg_SFA thrfrg_SFB",
-    _HERE,
-)
+attach(__name__)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import stand_ins
+from tilewright._names import attach
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
 from tilewright.layout import Layout, make_layout, tile_to_shape
+
+__all__ = ["BlockScaledBasicChunk", "tile_atom_to_shape_SF"]
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,4 @@ def tile_atom_to_shape_SF(Tensor_Shape: Any, sf_vec_size: int, *, loc: Any = Non
     return tile_to_shape(BlockScaledBasicChunk(sf_vec_size).layout, tuple(Tensor_Shape), order)
 
 
-__getattr__, __all__ = stand_ins.names(
-    __name__,
-    "make_smem_layout_sfa make_smem_layout_sfb make_tmem_layout_sfa make_tmem_layout_sfb sm120_make_smem_layout_sfa "
-    "sm120_make_smem_layout_sfb",
-    ("BlockScaledBasicChunk", "tile_atom_to_shape_SF"),
-)
+attach(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright._mlir.placeholder import placeholders
+from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -31,7 +31,6 @@ _CASTS = {  # from integers or floats, to which, and whether to more bits (1), t
 _CASTS_OF_UNSIGNED = {"extui": ("integer", "integer", 1), "uitofp": ("integer", "float", 0)}
 
 __all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_UNSIGNED, *_CASTS, *_CASTS_OF_UNSIGNED]
-_placeholder = placeholders(__name__)
 
 
 def _value(x: Any) -> Value:
@@ -119,10 +118,6 @@ def _cast(name: str) -> Callable[..., Any]:
     return emit
 
 
-def __getattr__(name: str) -> Any:
-    """The operations of the tables above; any other name is a placeholder."""
-    if name in _BINARY or name in _OF_UNSIGNED:
-        return _binary(name)
-    if name in _CASTS or name in _CASTS_OF_UNSIGNED:
-        return _cast(name)
-    return _placeholder(name)
+globals().update({name: _binary(name) for name in _BINARY | _OF_UNSIGNED})
+globals().update({name: _cast(name) for name in _CASTS | _CASTS_OF_UNSIGNED})
+attach(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright._mlir.dialects import arith
 from tilewright._mlir.dialects.arith import bitcast
-from tilewright._mlir.placeholder import placeholders
+from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant
 from tilewright.ir.types import ScalarType, VecType
@@ -16,8 +16,8 @@ from tilewright.lang.numbers.numeric import wrap
 
 __all__ = ["AsmDialect", "StructType", "bitcast", "extractvalue", "inline_asm", "mlir_undef", "mlir_zero", "sext",
            "trunc", "zext"]  # fmt: skip
-__getattr__ = placeholders(__name__)
-sext, trunc, zext = arith.extsi, arith.trunci, arith.extui
+attach(__name__)
+sext, trunc, zext = (getattr(arith, name) for name in ("extsi", "trunci", "extui"))
 
 
 class AsmDialect(Enum):

@@ -6,11 +6,11 @@ numbers of the language, which ``Float32(...)`` and ``llvm.inline_asm`` take as 
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from tilewright._mlir.placeholder import placeholders
+from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, Type
 from tilewright.lang.device import atomic, barriers, mbarriers, single, threads
@@ -31,7 +31,6 @@ __all__ = [
     "AtomicOpKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType", "RoundingModeKind", "SharedSpace",
     "atomicrmw", "barrier_cta_sync", "cp_async_mbarrier_arrive_shared", "fmax", "fmin", "red",
 ]  # fmt: skip
-_placeholder = placeholders(__name__)
 
 
 class AtomicOpKind(Enum):
@@ -211,15 +210,19 @@ def cp_async_mbarrier_arrive_shared(addr: Any, *, noinc: bool = False, loc: Any 
     mbarriers.cp_async_mbarrier_arrive_noinc(addr)
 
 
+def _special(axis: Callable[[], Any], place: int) -> Callable[..., Any]:
+    return lambda res=None, *, loc=None, ip=None: axis()[place]
+
+
 _AXES = {"tid": threads.thread_idx, "ntid": threads.block_dim, "ctaid": threads.block_idx, "nctaid": threads.grid_dim}
-_SPECIAL = re.compile(rf"read_ptx_sreg_({'|'.join(_AXES)})_([xyz])")
+for _name, _axis in _AXES.items():
+    for _place, _letter in enumerate("xyz"):
+        globals()[f"read_ptx_sreg_{_name}_{_letter}"] = _special(_axis, _place)
 
 
-def __getattr__(name: str) -> Any:
-    """``read_ptx_sreg_tid_x`` and the like; any other name is a placeholder."""
-    if (found := _SPECIAL.fullmatch(name)) is not None:
-        axis, place = _AXES[found[1]], "xyz".index(found[2])
-        return lambda res=None, *, loc=None, ip=None: axis()[place]
-    if name == "read_ptx_sreg_laneid":
-        return lambda res=None, *, loc=None, ip=None: threads.lane_idx()
-    return _placeholder(name)
+def read_ptx_sreg_laneid(res: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
+    """``cute.arch.lane_idx``."""
+    return threads.lane_idx()
+
+
+attach(__name__)

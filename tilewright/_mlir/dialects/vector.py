@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright._mlir.placeholder import placeholders
+from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -14,7 +14,7 @@ from tilewright.lang.device.calls import operand
 from tilewright.lang.numbers.numeric import wrap
 
 __all__ = ["bitcast", "broadcast", "extract", "extractelement", "from_elements", "insert", "insertelement"]
-__getattr__ = placeholders(__name__)
+attach(__name__)
 
 
 def _vector(x: Any, what: str) -> tuple[Value, VecType]:

@@ -1,5 +1,3 @@
 """``cutlass.base_dsl.runtime``."""
 
-from tilewright._lazy import lazily
-
-__getattr__, __dir__, __all__ = lazily(__name__, {}, ("cuda",))
+from tilewright.base_dsl.runtime import cuda as cuda

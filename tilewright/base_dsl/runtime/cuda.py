@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright._lazy import lazily
+from tilewright._names import attach
 from tilewright.errors import MachineError
 
 
@@ -23,16 +23,4 @@ def checkCudaErrors(result: tuple[Any, ...]) -> Any:
     return None if not rest else rest[0] if len(rest) == 1 else tuple(rest)
 
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "tilewright.cuda.context": (
-            "initialize_cuda_context stream_create stream_destroy stream_sync get_compute_capability_major_minor "
-            "get_device_info allocate deallocate memcpy_d2h memcpy_h2d"
-        ),
-        "tilewright.cuda.modules": "load_cubin_module load_cubin_module_data unload_cubin_module get_kernel_function",
-        "tilewright.lang.arguments.streams": "default_stream",
-        "tilewright.errors": "DSLCudaRuntimeError=MachineError",
-    },
-)
-__all__ = sorted([*__all__, "checkCudaErrors"])
+attach(__name__)

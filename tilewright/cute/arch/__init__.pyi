@@ -1,115 +1,70 @@
-# Made by `python tools/stubs.py` from tilewright/cute/arch/__init__.py; do not edit.
 """``cute.arch``: indices of threads and blocks, synchronisation, warp exchange, atomics, single instructions."""
 
 from tilewright.base_dsl.arch import Arch as Arch
-from tilewright.cute.arch import nvvm_wrappers as nvvm_wrappers
-from tilewright.cute.arch import smem as smem
-from tilewright.cute.arch.later import prefetch as prefetch
-from tilewright.cute.arch.later import sext_unpacked_i4_i8_intrinsic as sext_unpacked_i4_i8_intrinsic
-from tilewright.cute.arch.sm100_only import alloc_tmem as alloc_tmem
-from tilewright.cute.arch.sm100_only import dealloc_tmem as dealloc_tmem
-from tilewright.cute.arch.sm100_only import fence_view_async_tmem_load as fence_view_async_tmem_load
-from tilewright.cute.arch.sm100_only import fence_view_async_tmem_store as fence_view_async_tmem_store
-from tilewright.cute.arch.sm100_only import get_max_tmem_alloc_cols as get_max_tmem_alloc_cols
-from tilewright.cute.arch.sm100_only import get_min_tmem_alloc_cols as get_min_tmem_alloc_cols
-from tilewright.cute.arch.sm100_only import relinquish_tmem_alloc_permit as relinquish_tmem_alloc_permit
-from tilewright.cute.arch.sm100_only import retrieve_tmem_ptr as retrieve_tmem_ptr
-from tilewright.lang.device.atomic import atomic_add as atomic_add
-from tilewright.lang.device.atomic import atomic_and as atomic_and
-from tilewright.lang.device.atomic import atomic_cas as atomic_cas
-from tilewright.lang.device.atomic import atomic_exch as atomic_exch
-from tilewright.lang.device.atomic import atomic_fmax as atomic_fmax
-from tilewright.lang.device.atomic import atomic_fmin as atomic_fmin
-from tilewright.lang.device.atomic import atomic_max as atomic_max
-from tilewright.lang.device.atomic import atomic_min as atomic_min
-from tilewright.lang.device.atomic import atomic_or as atomic_or
-from tilewright.lang.device.atomic import atomic_xor as atomic_xor
-from tilewright.lang.device.atomic import load as load
-from tilewright.lang.device.atomic import store as store
-from tilewright.lang.device.barriers import FULL_MASK as FULL_MASK
-from tilewright.lang.device.barriers import ProxyKind as ProxyKind
-from tilewright.lang.device.barriers import SharedSpace as SharedSpace
-from tilewright.lang.device.barriers import barrier as barrier
-from tilewright.lang.device.barriers import barrier_arrive as barrier_arrive
-from tilewright.lang.device.barriers import cp_async_commit_group as cp_async_commit_group
-from tilewright.lang.device.barriers import cp_async_wait_group as cp_async_wait_group
-from tilewright.lang.device.barriers import fence_acq_rel_cluster as fence_acq_rel_cluster
-from tilewright.lang.device.barriers import fence_acq_rel_cta as fence_acq_rel_cta
-from tilewright.lang.device.barriers import fence_acq_rel_gpu as fence_acq_rel_gpu
-from tilewright.lang.device.barriers import fence_acq_rel_sys as fence_acq_rel_sys
-from tilewright.lang.device.barriers import fence_proxy as fence_proxy
-from tilewright.lang.device.barriers import fence_view_async_shared as fence_view_async_shared
-from tilewright.lang.device.barriers import sync_threads as sync_threads
-from tilewright.lang.device.barriers import sync_warp as sync_warp
-from tilewright.lang.device.barriers import threadfence as threadfence
-from tilewright.lang.device.bulk import cp_async_bulk_commit_group as cp_async_bulk_commit_group
-from tilewright.lang.device.bulk import cp_async_bulk_wait_group as cp_async_bulk_wait_group
-from tilewright.lang.device.clusters import cluster_arrive as cluster_arrive
-from tilewright.lang.device.clusters import cluster_arrive_relaxed as cluster_arrive_relaxed
-from tilewright.lang.device.clusters import cluster_wait as cluster_wait
-from tilewright.lang.device.clusters import map_dsmem_ptr as map_dsmem_ptr
-from tilewright.lang.device.clusters import mapa as mapa
-from tilewright.lang.device.clusters import store_shared_remote as store_shared_remote
-from tilewright.lang.device.mbarriers import cp_async_mbarrier_arrive_noinc as cp_async_mbarrier_arrive_noinc
-from tilewright.lang.device.mbarriers import mbarrier_arrive as mbarrier_arrive
-from tilewright.lang.device.mbarriers import mbarrier_arrive_and_expect_tx as mbarrier_arrive_and_expect_tx
-from tilewright.lang.device.mbarriers import mbarrier_conditional_try_wait as mbarrier_conditional_try_wait
-from tilewright.lang.device.mbarriers import mbarrier_expect_tx as mbarrier_expect_tx
-from tilewright.lang.device.mbarriers import mbarrier_init as mbarrier_init
-from tilewright.lang.device.mbarriers import mbarrier_init_fence as mbarrier_init_fence
-from tilewright.lang.device.mbarriers import mbarrier_try_wait as mbarrier_try_wait
-from tilewright.lang.device.mbarriers import mbarrier_wait as mbarrier_wait
-from tilewright.lang.device.packed import add_packed_f32x2 as add_packed_f32x2
-from tilewright.lang.device.packed import fma_packed_f32x2 as fma_packed_f32x2
-from tilewright.lang.device.packed import mul_packed_f32x2 as mul_packed_f32x2
-from tilewright.lang.device.packed import sub_packed_f32x2 as sub_packed_f32x2
-from tilewright.lang.device.registers import griddepcontrol_launch_dependents as griddepcontrol_launch_dependents
-from tilewright.lang.device.registers import griddepcontrol_wait as griddepcontrol_wait
-from tilewright.lang.device.registers import setmaxregister_decrease as setmaxregister_decrease
-from tilewright.lang.device.registers import setmaxregister_increase as setmaxregister_increase
-from tilewright.lang.device.registers import warpgroup_reg_alloc as warpgroup_reg_alloc
-from tilewright.lang.device.registers import warpgroup_reg_dealloc as warpgroup_reg_dealloc
-from tilewright.lang.device.single import clock as clock
-from tilewright.lang.device.single import fmax as fmax
-from tilewright.lang.device.single import fmin as fmin
-from tilewright.lang.device.single import nanosleep as nanosleep
-from tilewright.lang.device.single import popc as popc
-from tilewright.lang.device.single import prmt as prmt
-from tilewright.lang.device.single import rcp_approx as rcp_approx
-from tilewright.lang.device.smem import alloc_smem as alloc_smem
-from tilewright.lang.device.smem import dynamic_smem_size as dynamic_smem_size
-from tilewright.lang.device.smem import get_dyn_smem as get_dyn_smem
-from tilewright.lang.device.smem import get_dyn_smem_size as get_dyn_smem_size
-from tilewright.lang.device.threads import WARP_SIZE as WARP_SIZE
-from tilewright.lang.device.threads import block_dim as block_dim
-from tilewright.lang.device.threads import block_idx as block_idx
-from tilewright.lang.device.threads import block_idx_in_cluster as block_idx_in_cluster
-from tilewright.lang.device.threads import block_in_cluster_dim as block_in_cluster_dim
-from tilewright.lang.device.threads import block_in_cluster_idx as block_in_cluster_idx
-from tilewright.lang.device.threads import cluster_dim as cluster_dim
-from tilewright.lang.device.threads import cluster_idx as cluster_idx
-from tilewright.lang.device.threads import cluster_size as cluster_size
-from tilewright.lang.device.threads import grid_dim as grid_dim
-from tilewright.lang.device.threads import lane_idx as lane_idx
-from tilewright.lang.device.threads import thread_idx as thread_idx
-from tilewright.lang.device.threads import warp_idx as warp_idx
-from tilewright.lang.device.warps import elect_one as elect_one
-from tilewright.lang.device.warps import make_warp_uniform as make_warp_uniform
-from tilewright.lang.device.warps import shuffle_sync as shuffle_sync
-from tilewright.lang.device.warps import shuffle_sync_bfly as shuffle_sync_bfly
-from tilewright.lang.device.warps import shuffle_sync_down as shuffle_sync_down
-from tilewright.lang.device.warps import shuffle_sync_op as shuffle_sync_op
-from tilewright.lang.device.warps import shuffle_sync_up as shuffle_sync_up
-from tilewright.lang.device.warps import vote_all_sync as vote_all_sync
-from tilewright.lang.device.warps import vote_any_sync as vote_any_sync
-from tilewright.lang.device.warps import vote_ballot_sync as vote_ballot_sync
-from tilewright.lang.device.warps import vote_uni_sync as vote_uni_sync
-from tilewright.lang.device.warps import warp_reduction as warp_reduction
-from tilewright.lang.device.warps import warp_reduction_max as warp_reduction_max
-from tilewright.lang.device.warps import warp_reduction_sum as warp_reduction_sum
-from tilewright.lang.device.warps import warp_redux_sync as warp_redux_sync
-from tilewright.lang.tensors.math import exp as exp
-from tilewright.lang.tensors.math import exp2 as exp2
-from tilewright.lang.tensors.math import fma as fma
-from tilewright.lang.tensors.math import log2 as log2
+from tilewright.cute.arch.tensor_memory import (
+    get_max_tmem_alloc_cols as get_max_tmem_alloc_cols, get_min_tmem_alloc_cols as get_min_tmem_alloc_cols,
+)
+from tilewright.lang.device.atomic import (
+    atomic_add as atomic_add, atomic_and as atomic_and, atomic_cas as atomic_cas, atomic_exch as atomic_exch,
+    atomic_fmax as atomic_fmax, atomic_fmin as atomic_fmin, atomic_max as atomic_max, atomic_min as atomic_min,
+    atomic_or as atomic_or, atomic_xor as atomic_xor, load as load, store as store,
+)
+from tilewright.lang.device.barriers import (
+    FULL_MASK as FULL_MASK, ProxyKind as ProxyKind, SharedSpace as SharedSpace, barrier as barrier,
+    barrier_arrive as barrier_arrive, cp_async_commit_group as cp_async_commit_group,
+    cp_async_wait_group as cp_async_wait_group, fence_acq_rel_cluster as fence_acq_rel_cluster,
+    fence_acq_rel_cta as fence_acq_rel_cta, fence_acq_rel_gpu as fence_acq_rel_gpu,
+    fence_acq_rel_sys as fence_acq_rel_sys, fence_proxy as fence_proxy,
+    fence_view_async_shared as fence_view_async_shared, sync_threads as sync_threads, sync_warp as sync_warp,
+    threadfence as threadfence,
+)
+from tilewright.lang.device.bulk import (
+    cp_async_bulk_commit_group as cp_async_bulk_commit_group, cp_async_bulk_wait_group as cp_async_bulk_wait_group,
+)
+from tilewright.lang.device.clusters import (
+    cluster_arrive as cluster_arrive, cluster_arrive_relaxed as cluster_arrive_relaxed,
+    cluster_wait as cluster_wait, map_dsmem_ptr as map_dsmem_ptr, mapa as mapa,
+    store_shared_remote as store_shared_remote,
+)
+from tilewright.lang.device.mbarriers import (
+    cp_async_mbarrier_arrive_noinc as cp_async_mbarrier_arrive_noinc, mbarrier_arrive as mbarrier_arrive,
+    mbarrier_arrive_and_expect_tx as mbarrier_arrive_and_expect_tx,
+    mbarrier_conditional_try_wait as mbarrier_conditional_try_wait, mbarrier_expect_tx as mbarrier_expect_tx,
+    mbarrier_init as mbarrier_init, mbarrier_init_fence as mbarrier_init_fence,
+    mbarrier_try_wait as mbarrier_try_wait, mbarrier_wait as mbarrier_wait,
+)
+from tilewright.lang.device.packed import (
+    add_packed_f32x2 as add_packed_f32x2, fma_packed_f32x2 as fma_packed_f32x2,
+    mul_packed_f32x2 as mul_packed_f32x2, sub_packed_f32x2 as sub_packed_f32x2,
+)
+from tilewright.lang.device.registers import (
+    griddepcontrol_launch_dependents as griddepcontrol_launch_dependents,
+    griddepcontrol_wait as griddepcontrol_wait, setmaxregister_decrease as setmaxregister_decrease,
+    setmaxregister_increase as setmaxregister_increase, warpgroup_reg_alloc as warpgroup_reg_alloc,
+    warpgroup_reg_dealloc as warpgroup_reg_dealloc,
+)
+from tilewright.lang.device.single import (
+    clock as clock, fmax as fmax, fmin as fmin, nanosleep as nanosleep, popc as popc, prmt as prmt,
+    rcp_approx as rcp_approx,
+)
+from tilewright.lang.device.smem import (
+    alloc_smem as alloc_smem, dynamic_smem_size as dynamic_smem_size, get_dyn_smem as get_dyn_smem,
+    get_dyn_smem_size as get_dyn_smem_size,
+)
+from tilewright.lang.device.threads import (
+    WARP_SIZE as WARP_SIZE, block_dim as block_dim, block_idx as block_idx,
+    block_idx_in_cluster as block_idx_in_cluster, block_in_cluster_dim as block_in_cluster_dim,
+    block_in_cluster_idx as block_in_cluster_idx, cluster_dim as cluster_dim, cluster_idx as cluster_idx,
+    cluster_size as cluster_size, grid_dim as grid_dim, lane_idx as lane_idx, thread_idx as thread_idx,
+    warp_idx as warp_idx,
+)
+from tilewright.lang.device.warps import (
+    elect_one as elect_one, make_warp_uniform as make_warp_uniform, shuffle_sync as shuffle_sync,
+    shuffle_sync_bfly as shuffle_sync_bfly, shuffle_sync_down as shuffle_sync_down,
+    shuffle_sync_op as shuffle_sync_op, shuffle_sync_up as shuffle_sync_up, vote_all_sync as vote_all_sync,
+    vote_any_sync as vote_any_sync, vote_ballot_sync as vote_ballot_sync, vote_uni_sync as vote_uni_sync,
+    warp_reduction as warp_reduction, warp_reduction_max as warp_reduction_max,
+    warp_reduction_sum as warp_reduction_sum, warp_redux_sync as warp_redux_sync,
+)
+from tilewright.lang.tensors.math import exp as exp, exp2 as exp2, fma as fma, log2 as log2
 from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace

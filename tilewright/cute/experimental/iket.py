@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.errors import ConstraintError
 
 __all__ = ["mark", "range_end", "range_pop", "range_push", "range_start", "sentinel_token"]
@@ -52,4 +52,4 @@ def sentinel_token(name: str, *, loc: Any = None, ip: Any = None) -> Token:
     return Token(name, is_sentinel=True)
 
 
-unknown_names(__name__)
+attach(__name__)

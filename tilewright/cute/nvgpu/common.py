@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.atoms.cp_async import LoadCacheMode
 from tilewright.atoms.fma import UniversalFma
 from tilewright.atoms.universal import UniversalCopy
-from tilewright.cute.nvgpu.copies_only import CopyG2ROp, CopyR2GOp
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, scalar_of
 
 __all__ = [
-    "CacheEvictionPriority", "CopyG2ROp", "CopyR2GOp", "CopyUniversalOp", "LoadCacheMode", "MemoryOrder", "MemoryScope",
+    "CacheEvictionPriority", "CopyUniversalOp", "LoadCacheMode", "MemoryOrder", "MemoryScope",
     "MmaUniversalOp", "OperandMajorMode",
 ]  # fmt: skip
 
@@ -98,4 +97,4 @@ class CopyUniversalOp:
         return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)
 
 
-unknown_names(__name__)
+attach(__name__)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.atoms.bulk_copy import BulkCopy, BulkLoad, BulkStore
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
-from tilewright.cute.nvgpu.copies_only import CopyBulkTensorTileG2SNonExecTrait, CopyDsmemStoreOp
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
 from tilewright.lang.tensors.tensor_ssa import ReductionOp
@@ -27,7 +26,7 @@ from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partit
 
 __all__ = [
     "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
-    "CopyBulkTensorTileG2SNonExecTrait", "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp", "CopyDsmemStoreOp",
+    "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp",
     "CopyG2SOp", "CopyReduceBulkS2GOp",
     "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "TmaInfo", "copy_tensormap", "cp_fence_tma_desc_release",
     "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release", "make_tiled_tma_atom",
@@ -112,7 +111,7 @@ class CopyReduceBulkTensorTileS2GOp(_BulkTensorOp):
         return TmaStore(bits, rank, reduction=kind)
 
 
-unknown_names(__name__)
+attach(__name__)
 
 
 @dataclass(frozen=True)

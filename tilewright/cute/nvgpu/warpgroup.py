@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.atoms.value_types import shown
 from tilewright.atoms.wgmma import WgmmaAtom, check_known
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
@@ -247,4 +247,4 @@ class MmaI8Op:
         return _atom(self, (I32, a, b), (self.a_major_mode, self.b_major_mode))
 
 
-unknown_names(__name__)
+attach(__name__)

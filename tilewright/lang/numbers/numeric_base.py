@@ -7,8 +7,7 @@ from __future__ import annotations
 import numbers
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
-from tilewright._lazy import explained
-from tilewright.errors import StagingError
+from tilewright.errors import StagingError, explained
 from tilewright.ir import types as ir
 from tilewright.ir.arithmetic import convert, normalise
 from tilewright.ir.builder import Builder

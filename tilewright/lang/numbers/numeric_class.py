@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright._lazy import explained
-from tilewright.errors import ArgumentError, MachineError, StagingError
+from tilewright.errors import ArgumentError, MachineError, StagingError, explained
 from tilewright.ir import types as ir
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers import operators

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import NamedTuple
 
-from tilewright._lazy import attribute_text
-from tilewright.errors import StagingError, TilewrightError, nearest
+from tilewright.errors import StagingError, TilewrightError, attribute_text, nearest
 from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")

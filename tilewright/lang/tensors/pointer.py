@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tilewright._lazy import explained
-from tilewright.errors import ArgumentError, ConstraintError, StagingError
+from tilewright.errors import ArgumentError, ConstraintError, StagingError, explained
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer

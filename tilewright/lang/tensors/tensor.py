@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn, overload
 
-from tilewright._lazy import explained
-from tilewright.errors import ConstraintError, StagingError
+from tilewright.errors import ConstraintError, StagingError, explained
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type

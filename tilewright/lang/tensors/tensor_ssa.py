@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from tilewright._lazy import explained
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, explained
 from tilewright.ir import types as ir
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value

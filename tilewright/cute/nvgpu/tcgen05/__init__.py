@@ -5,11 +5,23 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from tilewright import stand_ins
-from tilewright.cute.nvgpu.common import OperandMajorMode as OperandMajorMode
-from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind as SmemLayoutAtomKind
-from tilewright.cute.nvgpu.warpgroup import make_smem_layout_atom as make_smem_layout_atom
+from tilewright._names import attach
+from tilewright.cute.nvgpu.common import OperandMajorMode
+from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind, make_smem_layout_atom
 from tilewright.layout import product_each, tile_to_shape, tiled_divide
+
+__all__ = [
+    "CtaGroup",
+    "Field",
+    "OperandMajorMode",
+    "OperandSource",
+    "Pack",
+    "Repetition",
+    "SmemLayoutAtomKind",
+    "Unpack",
+    "make_smem_layout_atom",
+    "tile_to_mma_shape",
+]
 
 
 class CtaGroup(Enum):
@@ -77,21 +89,4 @@ def tile_to_mma_shape(atom: Any, mma_tile_shape: Any, order: Any = None, *, loc:
     return tiled_divide(tile_to_shape(atom, whole, order), product_each(mma))
 
 
-_HERE = (
-    "CtaGroup", "Field", "OperandMajorMode", "OperandSource", "Pack", "Repetition", "SmemLayoutAtomKind", "Unpack",
-    "copy", "make_smem_layout_atom", "mma", "tile_to_mma_shape",
-)  # fmt: skip
-__getattr__, __all__ = stand_ins.names(
-    __name__,
-    "Cp128x256bOp Cp128x128bOp Cp4x256bOp Cp4x32x128bOp Cp2x64x128b0213Op Cp2x64x128b0123Op Ld16x128bOp Ld16x256bOp "
-    "Ld16x32bx2Op Ld16x64bOp Ld32x32bOp LdRed32x32bOp LdRed16x32bx2Op MmaF16BF16Op MmaF16BF16SparseOp MmaFP8Op MmaI8Op "
-    "MmaMXF4NVF4Op MmaMXF4Op MmaMXF8Op MmaTF32Op SM103MmaMXF4NVF4Op SM103MmaMXF4Op St16x128bOp St16x256bOp "
-    "St16x32bx2Op St16x64bOp St32x32bOp TmemLoadRedOp commit find_tmem_tensor_col_offset get_s2t_smem_desc_tensor "
-    "get_tmem_copy_properties is_tmem_load is_tmem_store make_s2t_copy make_tmem_copy "
-    "make_umma_smem_desc",
-    _HERE,
-)
-
-# Older modules of the same names, which programs reach as attributes.
-from tilewright.cute.nvgpu.tcgen05 import copy as copy  # noqa: E402  # they show the names above
-from tilewright.cute.nvgpu.tcgen05 import mma as mma  # noqa: E402  # the same
+attach(__name__)

@@ -6,23 +6,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, cast
 
-from tilewright._lazy import unknown_names
+from tilewright._names import attach
 from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
 from tilewright.atoms.stmatrix import StMatrix
-from tilewright.cute.nvgpu.warp.sm120_only import (
-    LdMatrix16x16x8bOp,
-    MmaMXF4NVF4Op,
-    MmaMXF4Op,
-    MmaMXF8F6F4Op,
-    MmaMXF8Op,
-)
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
 
 __all__ = [
-    "Field", "LdMatrix16x16x8bOp", "LdMatrix8x16x8bOp", "LdMatrix8x8x16bOp", "MmaF16BF16Op", "MmaF64Op", "MmaFP8Op",
-    "MmaI8Op", "MmaMXF4NVF4Op", "MmaMXF4Op", "MmaMXF8F6F4Op", "MmaMXF8Op", "MmaTF32Op", "StMatrix8x8x16bOp",
+    "Field", "LdMatrix8x16x8bOp", "LdMatrix8x8x16bOp", "MmaF16BF16Op", "MmaF64Op", "MmaFP8Op",
+    "MmaI8Op", "MmaTF32Op", "StMatrix8x8x16bOp",
 ]  # fmt: skip
 
 
@@ -222,4 +215,4 @@ class StMatrix8x8x16bOp:
         return self.matrix_copy()
 
 
-unknown_names(__name__)
+attach(__name__)

@@ -1,6 +1,5 @@
-"""Tensor memory: how much there is; its instructions are not here yet."""
+"""How much tensor memory a multiprocessor has."""
 
-from tilewright import stand_ins
 from tilewright.errors import ArgumentError
 
 _MULTIPROCESSORS = ("sm_100", "sm_101", "sm_103", "sm_110")
@@ -24,12 +23,3 @@ def _columns(function: str, compute_capability: str, count: int) -> int:
         known = ", ".join(_MULTIPROCESSORS)
         raise ArgumentError(f"{function}: {compute_capability!r} has no tensor memory: {known} have")
     return count
-
-
-__getattr__, __all__ = stand_ins.names(
-    __name__,
-    "alloc_tmem dealloc_tmem fence_view_async_tmem_load fence_view_async_tmem_store "
-    "relinquish_tmem_alloc_permit retrieve_tmem_ptr",
-    ("get_max_tmem_alloc_cols", "get_min_tmem_alloc_cols"),
-    public="cute.arch",
-)

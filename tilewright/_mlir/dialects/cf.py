@@ -1,5 +1,0 @@
-"""``cutlass._mlir.dialects.cf``: importable, without a meaning here."""
-
-from tilewright._mlir.placeholder import placeholders
-
-__getattr__ = placeholders(__name__)

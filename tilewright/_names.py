@@ -1,0 +1,103 @@
+"""Public names: found at first use, so that importing a public module costs nothing.
+
+A public module calls ``attach(__name__)``. It shows the names of the stub beside it: ``cute/__init__.pyi`` says ``from
+tilewright.layout import Layout as Layout``, to type checkers and to this module, which reads it when the first name is
+asked for. Names that the CuTe DSL has and Tilewright does not are data of :mod:`tilewright.stand_ins`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+_PACKAGE = __name__.partition(".")[0]
+_IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
+_NAME = re.compile(r"(\w+) as (\w+)")
+
+
+def attach(module: str, like: str | None = None) -> None:
+    """Give ``module`` its public names: those of its stub, or all names of the module ``like``; stand-ins for names
+    that are not here yet; and for other names an error with the nearest one."""
+    found: Any = sys.modules[module]
+
+    def find(name: str) -> Any:
+        if name == "__all__":
+            return public_names(module, like)
+        if name.startswith("__"):  # Python asks modules for such names itself
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = _find(module, like, name, sys._getframe(1))
+        setattr(found, name, value)
+        return value
+
+    found.__getattr__ = find
+    found.__dir__ = lambda: public_names(module, like)
+
+
+def public_names(module: str, like: str | None = None) -> list[str]:
+    """Own names (``__all__``), those of the stub, and stand-ins."""
+    own = vars(sys.modules[module]).get("__all__", ())
+    others = importlib.import_module(like).__all__ if like else _stub(module)
+    return sorted({*own, *others, *_stand_ins().names(module)})
+
+
+def _find(module: str, like: str | None, name: str, asker: FrameType) -> Any:
+    if like is not None:
+        return getattr(importlib.import_module(like), name)
+    if (place := _stub(module).get(name)) is not None:
+        source, there = place
+        if source == module:
+            return importlib.import_module(f"{module}.{there}")
+        return getattr(importlib.import_module(source), there)
+    found = _stand_ins().find(module, name)
+    if found is None:
+        raise _missing(module, name, asker)
+    return found
+
+
+def _stand_ins() -> Any:
+    return importlib.import_module("tilewright.stand_ins")  # `from tilewright import` would ask for a name again
+
+
+@functools.cache
+def _stub(module: str) -> dict[str, tuple[str, str]]:
+    """The names that the stub of ``module`` imports: from which module, and what they are called there."""
+    path = str(getattr(sys.modules[module], "__file__", None) or "") + "i"
+    try:
+        text = sys.modules[module].__spec__.loader.get_data(path).decode()  # type: ignore[union-attr]
+    except (AttributeError, OSError):  # no file, or no stub: the module defines its names itself
+        return {}
+    imports = ((found[1], found[2] or found[3]) for found in _IMPORT.finditer(text))
+    return {here: (source, there) for source, names in imports for there, here in _NAME.findall(names)}
+
+
+def _missing(module: str, name: str, asker: FrameType) -> Exception:
+    """The error of ``module.name``. In ``from module import name`` Python replaces the text of an AttributeError by its
+    own, so there it is an ImportError. ``asker`` is the frame that asks."""
+    import dis
+
+    from tilewright.errors import MissingImportError, MissingNameError, nearest
+
+    def text() -> str:
+        return f"module {module!r} has no attribute {name!r}{nearest(name, public_names(module))}"
+
+    if dis.opname[asker.f_code.co_code[asker.f_lasti]] == "IMPORT_FROM":
+        return MissingImportError(text(), name=module)
+    return MissingNameError(text)
+
+
+class _ModulesWithoutFiles:  # no importlib.abc.MetaPathFinder: importing that takes longer than all the rest here
+    """The last finder: modules of which there are only names, see :mod:`tilewright.stand_ins`."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Sequence[str] | None, target: Any = None) -> Any:
+        if fullname.partition(".")[0] != _PACKAGE:
+            return None
+        return _stand_ins().find_spec(fullname)
+
+
+sys.meta_path.append(_ModulesWithoutFiles())

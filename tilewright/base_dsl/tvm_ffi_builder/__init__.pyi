@@ -1,4 +1,0 @@
-# Made by `python tools/stubs.py` from tilewright/base_dsl/tvm_ffi_builder/__init__.py; do not edit.
-"""``cutlass.base_dsl.tvm_ffi_builder``: ``spec``, names that libraries use in converters of their own."""
-
-from tilewright.base_dsl.tvm_ffi_builder import spec as spec

@@ -1,5 +1,0 @@
-"""``cute.arch.nvvm_wrappers``: the older module of names that ``cute.arch`` has."""
-
-from tilewright._lazy import names_of
-
-__getattr__, __dir__, __all__ = names_of("tilewright.cute.arch")
