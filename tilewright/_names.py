@@ -68,7 +68,7 @@ def _stub(module: str) -> dict[str, tuple[str, str]]:
     """The names that the stub of ``module`` imports: from which module, and what they are called there."""
     path = str(getattr(sys.modules[module], "__file__", None) or "") + "i"
     try:
-        text = sys.modules[module].__spec__.loader.get_data(path).decode()  # type: ignore[union-attr]
+        text = sys.modules[module].__spec__.loader.get_data(path).decode()  # type: ignore[union-attr]  # see except
     except (AttributeError, OSError):  # no file, or no stub: the module defines its names itself
         return {}
     imports = ((found[1], found[2] or found[3]) for found in _IMPORT.finditer(text))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright._names import attach
 
 if TYPE_CHECKING:
-    from tilewright.cute import *  # noqa: F403
+    from tilewright.cute import *  # noqa: F403  # its stub names them
 
 attach(__name__, like="tilewright.cute")
 
