@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.golden import handler
 from tilewright.errors import ArgumentError, ConstraintError
-from tilewright.ir.tensormap import DATA_TYPES, TensorMap, swizzle_name
+from tilewright.ir.tensormap import TensorMap, swizzle_name
 from tilewright.ir.types import SCALARS
 from tilewright.layout import (
     Layout,
@@ -101,7 +101,7 @@ def _start(expected: str, coord: Any) -> Any:
 
 def _descriptor(made: TensorMap) -> dict[str, Any]:
     return {
-        "data_type": DATA_TYPES[made.element.name], "rank": made.rank, "global_dim": list(made.dims),
+        "data_type": made.element.tensor_map, "rank": made.rank, "global_dim": list(made.dims),
         "global_strides": list(made.strides), "box_dim": list(made.box), "element_strides": [1] * made.rank,
         "interleave": "NONE", "swizzle": swizzle_name(made.swizzle), "l2_promotion": "L2_128B", "oob_fill": "NONE",
     }  # fmt: skip

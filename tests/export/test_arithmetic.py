@@ -17,7 +17,7 @@ from tests.export.harness import COMPILER, WARNINGS, needs_compiler
 from tests.ir import oracle
 from tests.ir.test_conformance import specials
 from tilewright.errors import ArgumentError
-from tilewright.export.arithmetic import C_TYPES, Helpers, literal, scalar
+from tilewright.export.arithmetic import Helpers, literal, scalar
 from tilewright.ir.arithmetic import DIVISIONS, TABLE, convert, evaluate, on_lanes
 from tilewright.ir.core import Op, Value
 from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, TF32, U8, U16, U32, U64, ScalarType
@@ -51,7 +51,7 @@ class Program:
         self.calls: list[str] = []
 
     def add(self, op: Op, names: list[str], operands: list[tuple[Any, ...]]) -> None:
-        kind, result = (C_TYPES[v.type.name] for v in (op.operands[0], op.result))
+        kind, result = (v.type.c for v in (op.operands[0], op.result))
         name = f"f{len(self.functions)}"
         given = ", ".join(f"{kind} {n}" for n in names)
         text = scalar(op, names, self.helpers)

@@ -12,7 +12,7 @@ from tilewright.cuda.tensormaps import DATA_TYPE_CODES
 from tilewright.errors import ArgumentError
 from tilewright.export import source
 from tilewright.export.host import template_text
-from tilewright.ir.tensormap import DATA_TYPES, Leaf, Part, TensorMapTemplate
+from tilewright.ir.tensormap import Leaf, Part, TensorMapTemplate
 from tilewright.ir.types import BF16, E4M3, F16, F32, I8, U64
 
 PRELUDE = """
@@ -87,7 +87,7 @@ def expected(template: TensorMapTemplate, address: int, numbers: list[int]) -> s
         made, *scales = template.make(address, numbers)
     except ArgumentError:
         return "refused"
-    kind = DATA_TYPE_CODES[DATA_TYPES[template.element.name]]
+    kind = DATA_TYPE_CODES[template.element.tensor_map]
     parts: list[Any] = [
         [kind, address, 0, template.swizzle, 2, 0], made.dims, made.strides, [f"{b}:1" for b in made.box], scales,
     ]  # fmt: skip

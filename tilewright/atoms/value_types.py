@@ -6,7 +6,7 @@ language has them, but an instruction's operands do, and the simulator holds one
 
 from __future__ import annotations
 
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I8, I16, I32, TF32, U8, ScalarType
+from tilewright.ir.types import NUMBERS, ScalarType
 
 S4 = ScalarType("i4", "int", 4, "int8", "int8_t")
 U4 = ScalarType("u4", "uint", 4, "uint8", "uint8_t")
@@ -17,9 +17,8 @@ GC64 = ScalarType("gc64", "gauss", 192, "f8,f8,f8", "double3")
 # CuTe's spelling inside instruction names -> type. U1 is one bit; C64 is a complex number of two float64, GC64 an
 # accumulator of such by Gauss' three products.
 BY_NAME: dict[str, ScalarType] = {
-    "F16": F16, "BF16": BF16, "TF32": TF32, "F32": F32, "F64": F64, "E4M3": E4M3, "E5M2": E5M2,
-    "S8": I8, "U8": U8, "S4": S4, "U4": U4, "U1": B1, "S16": I16, "S32": I32, "C64": C64,
-    "GC64": GC64,
+    **{kind.cute: kind for kind in NUMBERS if kind.cute},
+    "S4": S4, "U4": U4, "U1": B1, "C64": C64, "GC64": GC64,
 }  # fmt: skip
 
 # How traits print: signed integers as s8, s32; the rest as the IR prints them.
@@ -29,7 +28,7 @@ _SHOWN = {"i8": "s8", "i16": "s16", "i32": "s32", "i4": "s4"}
 def shown(type_: ScalarType) -> str:
     """CuTe's lower-case name of a value type.
 
-    >>> shown(I32), shown(F16), shown(U4)
+    >>> shown(BY_NAME["S32"]), shown(BY_NAME["F16"]), shown(U4)
     ('s32', 'f16', 'u4')
     """
     return _SHOWN.get(type_.name, type_.name)

@@ -11,21 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import ml_dtypes
 import numpy as np
 
 from tilewright.errors import ArgumentError
+from tilewright.ir.types import SCALARS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 1 << 20
 # numpy.save does not write the names of ml_dtypes' types, only what it takes them for.
-UNNAMED = {
-    "V2": np.dtype(ml_dtypes.bfloat16),
-    "V1": np.dtype(ml_dtypes.float8_e4m3fn),
-    "f1": np.dtype(ml_dtypes.float8_e5m2),
-}
+UNNAMED = {kind.npy: kind.dtype for kind in SCALARS.values() if kind.npy}
 
 
 def read_array(path: Path) -> Array:

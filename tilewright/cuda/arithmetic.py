@@ -19,11 +19,6 @@ from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.types import BOOL, F32, F64, I32, TF32, ScalarType, element_of
 
 
-def is_small(elem: ScalarType) -> bool:
-    """Floats that have a type of their own in the device header."""
-    return elem.is_float and elem.width < 32
-
-
 def elementwise(op: Op, args: Sequence[Expr], operands: Sequence[Value], wraps: bool) -> Expr:
     """One element of the result of ``op`` from one element of each operand; ``wraps``: printed so that it wraps."""
     if op.opcode == "select":
@@ -49,17 +44,17 @@ def as_float(a: Expr) -> Expr:
 def cast(a: Expr, source: ScalarType, to: ScalarType) -> Expr:
     """``a`` converted from ``source`` to ``to``."""
     if to == BOOL:
-        return infix("!=", as_float(a), literal(F32, 0.0)) if is_small(source) else infix("!=", a, literal(source, 0))
+        return infix("!=", as_float(a), literal(F32, 0.0)) if source.has_struct else infix("!=", a, literal(source, 0))
     if source.is_float and to.width > 64:
-        return call(f"tw::wide<{to.cuda}>", as_float(a) if is_small(source) else a)
+        return call(f"tw::wide<{to.cuda}>", as_float(a) if source.has_struct else a)
     if source.width > 64 and to.is_float and to != F64:  # through f64, as the table has it
         return cast(call("double", a), F64, to)
-    if is_small(to):
+    if to.has_struct:
         wide = a if source in (F32, TF32, F64) else as_float(a)
         return call(f"tw::to<{to.cuda}>", wide)
     if source.is_float and to.is_integer and to.width < 32:  # the machine converts to 32 bits; the rest would wrap
-        return call(f"tw::whole<{to.cuda}>", as_float(a) if is_small(source) else a)
-    if is_small(source):
+        return call(f"tw::whole<{to.cuda}>", as_float(a) if source.has_struct else a)
+    if source.has_struct:
         return as_float(a) if to in (F32, TF32) else call(to.cuda, as_float(a))
     if to == TF32 and source != TF32:
         return call("tw::to_tf32", a if source == F32 else as_float(a))
@@ -103,7 +98,7 @@ def _floor_division(code: str, found: Action, args: Sequence[Expr], elem: Scalar
 
 
 def _float(op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, result: ScalarType) -> Expr:
-    if is_small(elem):
+    if elem.has_struct:
         if elem.width == 16 and (found.paired or op.opcode == "div"):
             return _apply(found.cuda if found.cuda in PRECEDENCE else f"tw::{op.opcode}", args)
         wide = _full(op, found, [as_float(a) for a in args], F32, result)

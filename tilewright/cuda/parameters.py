@@ -12,13 +12,8 @@ from tilewright.cuda.tensormaps import encoded
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Value
 from tilewright.ir.tensormap import TENSOR_MAP
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, SUBBYTE, TF32, WIDE, PtrType, ScalarType, Type, VecType
+from tilewright.ir.types import WIDE, PtrType, ScalarType, Type, VecType
 
-FORMATS = {
-    ("bool", 1): "?", ("int", 8): "b", ("int", 16): "h", ("int", 32): "i", ("int", 64): "q", ("uint", 8): "B",
-    ("uint", 16): "H", ("uint", 32): "I", ("uint", 64): "Q",
-}  # fmt: skip
-FLOATS = {F16: "e", F32: "f", TF32: "f", F64: "d", BF16: "H", E4M3: "B", E5M2: "B", **dict.fromkeys(SUBBYTE, "B")}
 VECTOR_ALIGNMENT = 64
 
 
@@ -94,7 +89,7 @@ def _place(kind: Type) -> tuple[str, int]:
     if kind in WIDE:
         return "16s", 16
     if isinstance(kind, ScalarType):
-        return FLOATS[kind] if kind.is_float else FORMATS[kind.kind, kind.width], kind.bytes
+        return kind.packing, kind.bytes
     if isinstance(kind, VecType):
         size = -(-kind.n * kind.elem.bytes // VECTOR_ALIGNMENT) * VECTOR_ALIGNMENT
         return f"{size}s", size
@@ -103,10 +98,9 @@ def _place(kind: Type) -> tuple[str, int]:
 
 def _converter(kind: Type) -> Callable[[Any], Any] | None:
     """What turns a Python number into what ``struct`` takes, where that is not the number itself."""
-    if kind in (BF16, E4M3, E5M2, *SUBBYTE):
+    if isinstance(kind, ScalarType) and kind.has_struct and kind.packing != "e":  # struct has no code for its numbers
         import numpy as np
 
-        assert isinstance(kind, ScalarType)
         dtype, bits = kind.dtype, f"uint{8 * kind.bytes}"
         return lambda value: int(np.asarray(value).astype(dtype).view(bits))
     if kind in WIDE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from tilewright.cuda import libcuda
-from tilewright.ir.tensormap import BYTES, DATA_TYPES, TensorMap, swizzle_name
+from tilewright.ir.tensormap import BYTES, TensorMap, swizzle_name
 
 # CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
 DATA_TYPE_CODES = {
@@ -36,7 +36,7 @@ def encode(tensor_map: TensorMap) -> bytes:
     strides = (ctypes.c_uint64 * max(1, rank - 1))(*tensor_map.strides)  # of rank 1 the driver wants a pointer, too
     box = (ctypes.c_uint32 * rank)(*tensor_map.box)
     steps = (ctypes.c_uint32 * rank)(*[1] * rank)
-    kind = DATA_TYPE_CODES[DATA_TYPES[tensor_map.element.name]]
+    kind = DATA_TYPE_CODES[tensor_map.element.tensor_map]
     code = libcuda.library().cuTensorMapEncodeTiled(
         start, kind, rank, tensor_map.address, dims, strides, box, steps, INTERLEAVE_NONE,
         SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)], L2_128B, FILL_ZEROS,

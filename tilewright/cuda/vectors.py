@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.cuda.arithmetic import cast, elementwise, is_small
+from tilewright.cuda.arithmetic import cast, elementwise
 from tilewright.cuda.emitter import KernelEmitter, prints
 from tilewright.cuda.expressions import ADD, Expr, call, literal
 from tilewright.cuda.patterns import contiguous, formula, table
 from tilewright.errors import CompileError
 from tilewright.ir.arithmetic import TABLE, may_overflow
 from tilewright.ir.core import Constant, Op, Value
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, SUBBYTE, TF32, VecType, element_of
+from tilewright.ir.types import BF16, F16, F32, F64, TF32, ScalarType, VecType, element_of
 
 Recipe = Callable[[str], Expr]
-WIDENED = (E4M3, E5M2, *SUBBYTE)  # become f16 exactly, two at a time
 REDUCED = {"add": "sum", "mul": "product", "max": "largest", "min": "smallest"}
 
 
@@ -150,14 +149,19 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
     define_vector(e, op.result, lazy)
 
 
+def _widens(elem: ScalarType) -> bool:
+    """Whether numbers become f16 exactly, two at a time."""
+    return elem.has_struct and elem.width <= 8
+
+
 def _packed_cast(e: KernelEmitter, op: Op) -> bool:
     """Casts that convert two numbers an instruction are functions of the whole vector."""
     source, to = element_of(op.operands[0].type), element_of(op.result.type)
-    if source in WIDENED and to == F16:
+    if _widens(source) and to == F16:
         text = f"tw::widen({materialise(e, op.operands[0])})"
-    elif is_small(to) and (source in (F32, TF32) or is_small(source)):
+    elif to.has_struct and (source in (F32, TF32) or source.has_struct):
         text = f"tw::narrow<{to.cuda}>({materialise(e, op.operands[0])})"
-    elif source in WIDENED and to in (F32, TF32, F64):
+    elif _widens(source) and to in (F32, TF32, F64):
         halves = e.name("wide")
         e.line(f"const tw::vec<tw::f16, {_count(op.result)}> {halves} = tw::widen({materialise(e, op.operands[0])});")
         define_vector(e, op.result, Lazy(lambda i: cast(Expr(f"{halves}[{i}]"), F16, to)))

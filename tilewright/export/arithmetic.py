@@ -1,7 +1,7 @@
 """The elementwise operations of :data:`tilewright.ir.arithmetic.TABLE` as C99, for host code.
 
 Where the table has C of its own (``Action.c``), it becomes a function ``tw_NAME_TYPE``, defined where it is used; else
-the table's CUDA C++ text is the operator or the function of ``<math.h>``. What a number is in C: :data:`C_TYPES`;
+the table's CUDA C++ text is the operator or the function of ``<math.h>``. What a number is in C: :attr:`ScalarType.c`;
 floats of 16 and 8 bits are passed on as their bits, and host code does not compute with them.
 """
 
@@ -15,11 +15,6 @@ from tilewright.ir.arithmetic import TABLE, Action, action, normalise
 from tilewright.ir.core import Op
 from tilewright.ir.types import BOOL, F32, F64, TF32, ScalarType, element_of
 
-C_TYPES = {
-    "i1": "bool", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t",
-    "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t", "f16": "uint16_t", "bf16": "uint16_t", "tf32": "float",
-    "f32": "float", "f64": "double", "e4m3": "uint8_t", "e5m2": "uint8_t",
-}  # fmt: skip
 _INFIX = frozenset("+ - * / % < <= > >= == != & | ^ << >> && ||".split())
 _PLAIN = frozenset("+-*")
 """Operators that give the result where the front has proved that it does not wrap (no attribute ``wraps``)."""
@@ -37,7 +32,7 @@ class Helpers:
 
     def of_action(self, name: str, kind: ScalarType, text: str) -> str:
         """The helper that does the table's ``text`` on numbers of ``kind``."""
-        full, c = f"tw_{name}_{kind.name}", C_TYPES[kind.name]
+        full, c = f"tw_{name}_{kind.name}", kind.c
         if full not in self.found:
             text = text.replace("$T", c).replace("$W", str(kind.width)).replace("$f", "f" if c == "float" else "")
             body = text if "return" in text else f"return {text};"
@@ -48,7 +43,7 @@ class Helpers:
 
     def whole(self, source: ScalarType, to: ScalarType) -> str:
         """The conversion of a float to an integer, which truncates and saturates."""
-        full, c = f"tw_{source.name}_to_{to.name}", C_TYPES[to.name]
+        full, c = f"tw_{source.name}_to_{to.name}", to.c
         if full not in self.found:
             low = -(1 << (to.width - 1)) if to.kind == "int" else 0
             high = low + (1 << to.width) - 1
@@ -95,7 +90,7 @@ def cast(text: str, source: ScalarType, to: ScalarType, helpers: Helpers, place:
         return f"{text} != 0"
     if source.is_float and to.is_integer:
         return f"{helpers.whole(source, to)}({text})"
-    return f"({C_TYPES[to.name]}){text}"
+    return f"({to.c}){text}"
 
 
 _REFUSED = "{place}: host code that computes with {kind} has no C form: convert to Float32 before the call"
@@ -159,7 +154,7 @@ def _integer(op: Op, found: Action, operands: Sequence[str], kind: ScalarType, h
     elif found.c and (op.attrs.get("wraps") or text not in _PLAIN):
         return f"{helpers.of_action(op.opcode, kind, found.c)}({', '.join(operands)})"
     narrow = kind.width < 32 and not TABLE[op.opcode].predicate  # C computes in int
-    return f"({C_TYPES[kind.name]})({_apply(text, operands)})" if narrow else _apply(text, operands)
+    return f"({kind.c})({_apply(text, operands)})" if narrow else _apply(text, operands)
 
 
 def _float(code: str, found: Action, operands: Sequence[str], kind: ScalarType, helpers: Helpers) -> str:

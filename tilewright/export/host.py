@@ -11,12 +11,12 @@ from typing import Any
 
 from tilewright.cuda.tensormaps import DATA_TYPE_CODES
 from tilewright.errors import ArgumentError
-from tilewright.export.arithmetic import C_TYPES, Helpers, literal, scalar
+from tilewright.export.arithmetic import Helpers, literal, scalar
 from tilewright.export.interface import CParameter
 from tilewright.export.names import Names
 from tilewright.ir.arithmetic import DIVISIONS
 from tilewright.ir.core import Block, Constant, Function, Op, Value
-from tilewright.ir.tensormap import DATA_TYPES, TENSOR_MAP, Leaf, TensorMapTemplate
+from tilewright.ir.tensormap import TENSOR_MAP, Leaf, TensorMapTemplate
 from tilewright.ir.types import I64, PtrType, ScalarType, Type, element_of
 from tilewright.lang.launch.host import SCALAR, is_positive
 
@@ -217,7 +217,7 @@ def c_type(kind: Type) -> str:
     if isinstance(kind, PtrType):
         return "uint64_t"
     if isinstance(kind, ScalarType):
-        return C_TYPES[kind.name]
+        return kind.c
     raise ArgumentError(f"export_to_c: host code with a value of type {kind} has no C form")
 
 
@@ -231,7 +231,7 @@ def template_text(label: str, template: TensorMapTemplate) -> str:
         ends.append(str(total))
     where = ", ".join(string(template.where(i)) for i in range(len(template.modes)))
     box = ", ".join(map(str, template.box))
-    kind = DATA_TYPE_CODES[DATA_TYPES[template.element.name]]
+    kind = DATA_TYPE_CODES[template.element.tensor_map]
     sizes = f"{template.source.bytes}, {template.element.bytes}, {kind}, {template.swizzle}"
     return "\n".join([
         f"static const tw_part {label}_parts[] = {{{', '.join(rows)}}};",

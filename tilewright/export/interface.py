@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.export.arithmetic import C_TYPES, literal
+from tilewright.export.arithmetic import literal
 from tilewright.export.names import Names
 from tilewright.ir.types import I64, PtrType, ScalarType, Type
 from tilewright.lang.arguments.dlpack import HostTensor
@@ -65,7 +65,7 @@ def _parameter(argument: Argument, name: str, prefix: str) -> CParameter:
     if isinstance(argument, Scalar):
         kind: ScalarType = argument.cls.ir_type
         bits = "" if kind.name in ("i1", "f32", "f64", "tf32") or kind.is_integer else ", as its bits"
-        return CParameter(name, f"{C_TYPES[kind.name]} {name}", [name], comment=f"{argument.cls.__name__}{bits}")
+        return CParameter(name, f"{kind.c} {name}", [name], comment=f"{argument.cls.__name__}{bits}")
     template = argument.template if isinstance(argument, Protocol) else None
     if isinstance(template, HostTensor):
         return _tensor(template, argument.types(), name, prefix)
@@ -111,7 +111,7 @@ def _tensor(template: HostTensor, types: list[Type], name: str, prefix: str) -> 
             high = (facts.bound - 1) if facts.bound is not None else (1 << (leaf.width - 1)) - 1
             given = f"{literal(I64, low)}, {literal(I64, high)}, {facts.divisibility}"
             made.checks.append(f'TW_TRY(tw_leaf({place}, {given}, "{place}"));')
-            made.values.append(f"({C_TYPES[leaf.ir_type.name]}){place}")
+            made.values.append(f"({leaf.ir_type.c}){place}")
             reach.append(place)
             i += 1
     if len(made.values) == 1:  # the address alone

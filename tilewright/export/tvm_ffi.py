@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.export.arithmetic import C_TYPES, literal
+from tilewright.export.arithmetic import literal
 from tilewright.export.interface import CParameter
 from tilewright.ir.types import I64, U64, ScalarType
 from tilewright.lang.arguments.dlpack import HostTensor
@@ -17,8 +17,6 @@ from tilewright.lang.arguments.kinds import Argument, Fixed, Group, Scalar, Stre
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.layout.tuples import flatten_to_tuple
 
-_CODES = {"int": 0, "uint": 1, "float": 2, "bool": 6}
-_OWN_CODES = {"bf16": 4, "e4m3": 10, "e5m2": 12}
 _FUNCTION = """\
 int __tvm_ffi_{prefix}(void *self, const tw_any *args, int32_t count, tw_any *result);
 int __tvm_ffi_{prefix}(void *self, const tw_any *args, int32_t count, tw_any *result) {{
@@ -76,12 +74,11 @@ def _tensor(argument: Any, parameter: CParameter, i: int) -> list[str]:
     shape, stride = flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride)
     scalar = len(template.array.shape) == 0 and shape == (1,) and stride == (0,)  # a tensor of rank 0
     kind = template.element_type.ir_type
-    code = _OWN_CODES.get(kind.name, _CODES[kind.kind])
     bits = 8 if kind.kind == "bool" else kind.width
     rank = 0 if scalar else len(shape)
     name, t, made = parameter.name, f"t{i}", f"arg{i}"
     lines = [
-        f'  TW_FFI(tw_ffi_tensor(&args[{i}], "{name}", {code}, {bits}, {rank}, &{t}, &device));',
+        f'  TW_FFI(tw_ffi_tensor(&args[{i}], "{name}", {kind.dlpack}, {bits}, {rank}, &{t}, &device));',
         f"  {made}.data = (char *){t}->data + {t}->byte_offset;",
     ]
     if scalar:
@@ -122,4 +119,4 @@ def _plain(argument: Any, name: str, kind: str, i: int) -> list[str]:
     high = (1 << 63) - 1 if scalar == U64 else low + (1 << scalar.width) - 1
     span = f"{literal(I64, low)}, {literal(I64, high)}"
     return [check, f'  TW_FFI(tw_ffi_int({given}.v.i, {span}, "{name}"));',
-            f"  {made} = ({C_TYPES[scalar.name]}){given}.v.i;"]  # fmt: skip
+            f"  {made} = ({scalar.c}){given}.v.i;"]  # fmt: skip

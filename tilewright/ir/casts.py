@@ -19,7 +19,6 @@ from tilewright.ir.types import I128, U128, ScalarType
 Function = Callable[[Any], Any]
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 WIDE = frozenset((I128, U128))
-LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0, "e2m3": 7.5, "e3m2": 28.0}
 
 
 @functools.cache
@@ -34,8 +33,8 @@ def cast(src: ScalarType, dst: ScalarType) -> Function:
     if dst.name == "tf32":
         widen = cast_to_f32(src)
         return lambda a: round_to_tf32(widen(a))
-    if dst.name in LARGEST:
-        return _to_fp8(src, dst)
+    if dst.largest is not None:
+        return _saturating(dst, dst.largest)
     if src.is_float and dst.is_integer:
         return _float_to_integer(src, dst)
     return _plain(dst.dtype, through=F32 if dst.name == "bf16" else None)
@@ -70,9 +69,9 @@ def round_to_tf32(a: Any) -> Any:
     return np.where(np.isfinite(array), rounded, array)[()]
 
 
-def _to_fp8(src: ScalarType, dst: ScalarType) -> Function:
-    limit, dtype = F32.type(LARGEST[dst.name]), dst.dtype
-    if dst.width < 8:  # no NaN: the largest number stands for it, as PTX has it
+def _saturating(dst: ScalarType, largest: float) -> Function:
+    limit, dtype = F32.type(largest), dst.dtype
+    if "nan" not in dst.specials:  # the largest number stands for it, as PTX has it
         return lambda a: np.nan_to_num(np.clip(a.astype(F32), -limit, limit), nan=float(limit)).astype(dtype)
     return lambda a: np.clip(a.astype(F32), -limit, limit).astype(dtype)
 

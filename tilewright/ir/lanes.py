@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.ir.casts import LARGEST
 from tilewright.ir.types import ScalarType
 
 Function = Callable[..., Any]
@@ -20,7 +19,7 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 def through_f32(function: Function, elem: ScalarType) -> Function:
     """``function`` computed in f32 and rounded once to ``elem``; what 8 bits do not hold saturates."""
-    dtype, limit = elem.dtype, LARGEST.get(elem.name)
+    dtype, limit = elem.dtype, elem.largest
     if limit is not None:
         return lambda *operands: np.clip(function(*(o.astype(F32) for o in operands)), -limit, limit).astype(dtype)
     return lambda *operands: function(*(o.astype(F32) for o in operands)).astype(dtype)

@@ -31,13 +31,6 @@ SWIZZLE_SPANS = (0, 32, 64, 128)
 """Bytes of a row that a swizzle mode permutes: none, 32B, 64B, 128B; the mode is the number of xored bits."""
 REMEMBERED = 1024
 
-#: The driver's names of the element types (``CUtensorMapDataType``); 8-bit floats move as bytes.
-DATA_TYPES = {
-    "u8": "UINT8", "i8": "UINT8", "e4m3": "UINT8", "e5m2": "UINT8", "u16": "UINT16", "i16": "UINT16", "u32": "UINT32",
-    "i32": "INT32", "u64": "UINT64", "i64": "INT64", "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64",
-    "bf16": "BFLOAT16", "tf32": "TFLOAT32",
-}  # fmt: skip
-
 
 def swizzle_name(swizzle: int) -> str:
     return f"{SWIZZLE_SPANS[swizzle]}B" if swizzle else "NONE"

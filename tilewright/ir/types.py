@@ -10,6 +10,7 @@ arrays of ``n`` elements that are addressed by offset.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -39,7 +40,8 @@ class Type:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ScalarType(Type):
-    """One number: ``kind`` is ``bool``, ``int`` (signed), ``uint`` or ``float``; ``width`` is in bits.
+    """One number: ``kind`` is ``bool``, ``int`` (signed), ``uint`` or ``float``; ``width`` is in bits. A row of the
+    table below: what every other interface calls the type, and how conversions to it end.
 
     Two types are equal when their names are: staging compares and looks up types hundreds of times for each op."""
 
@@ -48,6 +50,29 @@ class ScalarType(Type):
     width: int
     numpy_name: str
     cuda: str
+    c: str = ""
+    """The C type in headers of exported functions; small floats are their bits."""
+    cute: str = ""
+    """The spelling in CuTe's instruction names (``F16``, ``S8``)."""
+    torch: str = ""
+    printed: str = ""
+    """How types of tensors and pointers are printed, where it is not the name: integers show no sign."""
+    dlpack: int = -1
+    """DLPack's type code; with the width it names one type."""
+    xla: int = 0
+    """XLA's PrimitiveType in its C interface."""
+    tensor_map: str = ""
+    """The driver's name of it in a tensor map (``CUtensorMapDataType``); 8-bit floats move as bytes."""
+    npy: str = ""
+    """How ``numpy.save`` spells ml_dtypes' types, which have no name in ``.npy`` files."""
+    packing: str = ""
+    """The code by which :mod:`struct` packs a kernel's argument."""
+    largest: float | None = None
+    """The number to which conversions saturate; None: they round to infinity."""
+    specials: str = "inf nan"
+    """Which of infinity and NaN a float has."""
+    stored: bool = False
+    """A storage format: operands become f32 before an operation."""
 
     def __repr__(self) -> str:
         return self.name
@@ -64,6 +89,16 @@ class ScalarType(Type):
         return max(1, self.width // 8)
 
     @property
+    def packed(self) -> bool:
+        """Whether elements share bytes in memory and registers; vectors and scalars hold one in a byte."""
+        return 1 < self.width < 8
+
+    @property
+    def has_struct(self) -> bool:
+        """Whether the device header has a type of it, with ``bits`` and conversions from and to ``float``."""
+        return (self.is_float and self.width < 32) or self.packed
+
+    @property
     def is_float(self) -> bool:
         return self.kind == "float"
 
@@ -75,16 +110,17 @@ class ScalarType(Type):
     def is_signed(self) -> bool:
         return self.kind in ("int", "float")
 
-    @property
+    @functools.cached_property
     def dtype(self) -> Any:
-        """The NumPy dtype of one element; bf16 and floats of up to 8 bits come from ml_dtypes, tf32 is float32."""
+        """The NumPy dtype of one element; tf32 is float32, and what NumPy lacks is of ml_dtypes."""
         import numpy as np
 
-        if self.numpy_name == "bfloat16" or self.numpy_name.startswith(("float8_", "float6_", "float4_")):
+        try:
+            return np.dtype(self.numpy_name)
+        except TypeError:
             import ml_dtypes
 
             return np.dtype(getattr(ml_dtypes, self.numpy_name))
-        return np.dtype(self.numpy_name)
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,35 +183,47 @@ def _whole_bytes(elem: ScalarType) -> None:
         )
 
 
-BOOL = ScalarType("i1", "bool", 1, "bool", "bool")
-I8 = ScalarType("i8", "int", 8, "int8", "int8_t")
-I16 = ScalarType("i16", "int", 16, "int16", "int16_t")
-I32 = ScalarType("i32", "int", 32, "int32", "int32_t")
-I64 = ScalarType("i64", "int", 64, "int64", "int64_t")
-U8 = ScalarType("u8", "uint", 8, "uint8", "uint8_t")
-U16 = ScalarType("u16", "uint", 16, "uint16", "uint16_t")
-U32 = ScalarType("u32", "uint", 32, "uint32", "uint32_t")
-U64 = ScalarType("u64", "uint", 64, "uint64", "uint64_t")
-F16 = ScalarType("f16", "float", 16, "float16", "tw::f16")
-BF16 = ScalarType("bf16", "float", 16, "bfloat16", "tw::bf16")
-TF32 = ScalarType("tf32", "float", 32, "float32", "float")
-F32 = ScalarType("f32", "float", 32, "float32", "float")
-F64 = ScalarType("f64", "float", 64, "float64", "double")
-E4M3 = ScalarType("e4m3", "float", 8, "float8_e4m3fn", "tw::e4m3")
-E5M2 = ScalarType("e5m2", "float", 8, "float8_e5m2", "tw::e5m2")
-# Smaller than a byte: scalars and vectors only. Memory and registers hold them packed in bytes.
-E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "tw::e2m1")
-E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3")
-E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2")
-SUBBYTE = (E2M1, E2M3, E3M2)
+# fmt: off
+BOOL = ScalarType("i1", "bool", 1, "bool", "bool", "bool", "", "bool", dlpack=6, xla=1, packing="?")
+I8 = ScalarType("i8", "int", 8, "int8", "int8_t", "int8_t", "S8", "int8", "", 0, 2, "UINT8", packing="b")
+I16 = ScalarType("i16", "int", 16, "int16", "int16_t", "int16_t", "S16", "int16", "", 0, 3, "UINT16", packing="h")
+I32 = ScalarType("i32", "int", 32, "int32", "int32_t", "int32_t", "S32", "int32", "", 0, 4, "INT32", packing="i")
+I64 = ScalarType("i64", "int", 64, "int64", "int64_t", "int64_t", "", "int64", "", 0, 5, "INT64", packing="q")
+U8 = ScalarType("u8", "uint", 8, "uint8", "uint8_t", "uint8_t", "U8", "uint8", "i8", 1, 6, "UINT8", packing="B")
+U16 = ScalarType("u16", "uint", 16, "uint16", "uint16_t", "uint16_t", "", "uint16", "i16", 1, 7, "UINT16", packing="H")
+U32 = ScalarType("u32", "uint", 32, "uint32", "uint32_t", "uint32_t", "", "uint32", "i32", 1, 8, "UINT32", packing="I")
+U64 = ScalarType("u64", "uint", 64, "uint64", "uint64_t", "uint64_t", "", "uint64", "i64", 1, 9, "UINT64", packing="Q")
+F16 = ScalarType("f16", "float", 16, "float16", "tw::f16", "uint16_t", "F16", "float16", "", 2, 10, "FLOAT16",
+                 packing="e")
+BF16 = ScalarType("bf16", "float", 16, "bfloat16", "tw::bf16", "uint16_t", "BF16", "bfloat16", "", 4, 16, "BFLOAT16",
+                  npy="V2", packing="H")
+TF32 = ScalarType("tf32", "float", 32, "float32", "float", "float", "TF32", "float32", "", 2, 0, "TFLOAT32",
+                  packing="f", stored=True)
+F32 = ScalarType("f32", "float", 32, "float32", "float", "float", "F32", "float32", "", 2, 11, "FLOAT32", packing="f")
+F64 = ScalarType("f64", "float", 64, "float64", "double", "double", "F64", "float64", "", 2, 12, "FLOAT64",
+                 packing="d")
+E4M3 = ScalarType("e4m3", "float", 8, "float8_e4m3fn", "tw::e4m3", "uint8_t", "E4M3", "float8_e4m3fn", "f8E4M3FN",
+                  10, 20, "UINT8", "V1", "B", largest=448.0, specials="nan", stored=True)
+E5M2 = ScalarType("e5m2", "float", 8, "float8_e5m2", "tw::e5m2", "uint8_t", "E5M2", "float8_e5m2", "f8E5M2",
+                  12, 19, "UINT8", "f1", "B", largest=57344.0, stored=True)
+# Smaller than a byte: memory and registers hold them packed in bytes.
+E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "tw::e2m1", torch="float4_e2m1fn_x2", printed="f4E2M1FN",
+                  dlpack=17, packing="B", largest=6.0, specials="", stored=True)
+E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3", printed="f6E2M3FN",
+                  dlpack=15, packing="B", largest=7.5, specials="", stored=True)
+E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2", printed="f6E3M2FN",
+                  dlpack=16, packing="B", largest=28.0, specials="", stored=True)
 # Wider than the machine's numbers: scalars only. The simulator's lanes hold Python's integers.
 I128 = ScalarType("i128", "int", 128, "object", "tw::int128")
 U128 = ScalarType("u128", "uint", 128, "object", "tw::uint128")
+# fmt: on
 WIDE = (I128, U128)
-
-SCALARS: dict[str, ScalarType] = {
-    t.name: t for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, TF32, F32, F64, E4M3, E5M2)
-}
+PACKED = (E2M1, E2M3, E3M2)
+_WHOLE = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, TF32, E4M3, E5M2)
+SCALARS: dict[str, ScalarType] = {t.name: t for t in _WHOLE}
+"""The types of elements that take whole bytes, by name."""
+NUMBERS = (*_WHOLE, *PACKED)
+"""The types of elements of tensors."""
 
 
 def scalar_of(value: Any) -> ScalarType:

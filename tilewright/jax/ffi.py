@@ -13,12 +13,11 @@ from collections.abc import Callable
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from typing import Any, NamedTuple
 
+from tilewright.ir.types import SCALARS
+
 TARGET = "tilewright_cutlass_call"
 
-_TYPES = {
-    1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64",
-    10: "float16", 11: "float32", 12: "float64", 16: "bfloat16", 19: "float8_e5m2", 20: "float8_e4m3fn",
-}  # fmt: skip
+_TYPES = {kind.xla: kind.numpy_name for kind in SCALARS.values() if kind.xla}
 _METADATA, _EXECUTE, _INVALID_ARGUMENT = 1, 3, 3
 
 

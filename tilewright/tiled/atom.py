@@ -10,7 +10,7 @@ from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.ir.types import SUBBYTE, ScalarType, scalar_of
+from tilewright.ir.types import ScalarType, scalar_of
 from tilewright.lang.numbers.numeric import Boolean, unwrap, wrap
 from tilewright.layout import Layout, recast_layout, size
 from tilewright.layout.drawn import Drawn
@@ -224,7 +224,7 @@ class CopyAtom(Atom):
 
 def bits_in_memory(scalar: ScalarType) -> int:
     """What an element takes: 4 or 6 bits where several share a byte, else whole bytes."""
-    return scalar.width if scalar in SUBBYTE else 8 * scalar.bytes
+    return scalar.width if scalar.packed else 8 * scalar.bytes
 
 
 def _scalar(value_type: Any) -> ScalarType:

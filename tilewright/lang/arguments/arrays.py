@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError
-from tilewright.ir.types import SCALARS
+from tilewright.ir.types import BOOL, SCALARS
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 from tilewright.lang.numbers.facts import EXTENT_BOUND
-from tilewright.lang.numbers.numeric import Float4E2M1FN, TFloat32, class_of
+from tilewright.lang.numbers.numeric import Float4E2M1FN, class_of
 from tilewright.lang.tensors.pointer import element_bits, is_packed
 
 SERVED = "_served_on_cuda"
@@ -216,7 +216,6 @@ def _immutable(x: Any) -> bool:
 
 
 _CPU_KINDS, _CUDA_KINDS = (1, 3), (2, 13)
-_CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "i", 10: "e4m3", 12: "e5m2"}
 
 
 def _capsule(x: Any) -> Array:
@@ -241,13 +240,13 @@ def _capsule(x: Any) -> Array:
 
 
 def _dlpack_type(dtype: _Type) -> Any:
-    code = _CODES.get(dtype.code, "?")
-    name = code if code.startswith("e") else f"{code}{1 if dtype.code == 6 else dtype.bits}"
-    if dtype.lanes != 1 or name not in SCALARS:
+    bits = 1 if dtype.code == BOOL.dlpack else dtype.bits
+    found = next((kind for kind in SCALARS.values() if (kind.dlpack, kind.width) == (dtype.code, bits)), None)
+    if dtype.lanes != 1 or found is None:
         raise ArgumentError(
             f"kernels do not know DLPack's type (code {dtype.code}, {dtype.bits} bits, {dtype.lanes} lanes)"
         )
-    return TFloat32 if name == "tf32" else class_of(SCALARS[name])
+    return class_of(found)
 
 
 def looks_like(arrays: Sequence[Any]) -> Callable[..., bool]:

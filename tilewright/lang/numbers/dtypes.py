@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.ir.types import SCALARS, SUBBYTE
+from tilewright.ir.types import NUMBERS, ScalarType
 from tilewright.lang.numbers.numeric import Float32, NumericMeta, TFloat32, class_of
 
 
@@ -19,7 +19,7 @@ def dtype(name: Any) -> Any:
     if isinstance(name, NumericMeta):
         return name
     if isinstance(name, str):
-        for scalar in (*SCALARS.values(), *SUBBYTE):
+        for scalar in NUMBERS:
             cls = class_of(scalar)
             if name in (cls.__name__, cls.__name__.lower(), scalar.name) or (
                 cls is not TFloat32 and name == scalar.numpy_name
@@ -53,19 +53,15 @@ def numeric_of_dtype(dtype: Any) -> Any:
 
 @lru_cache(1)
 def _by_name() -> dict[str, Any]:
-    names = {scalar.numpy_name: class_of(scalar) for scalar in (*SCALARS.values(), *SUBBYTE)}
+    names = {scalar.numpy_name: class_of(scalar) for scalar in NUMBERS}
     return names | {"float32": Float32}
 
 
-_SIGNLESS = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2",
-             "e2m1": "f4E2M1FN", "e2m3": "f6E2M3FN", "e3m2": "f6E3M2FN"}  # fmt: skip
-
-
-def type_text(kind: Any) -> str:
+def type_text(kind: ScalarType) -> str:
     """An element type as the types of pointers, tensors and vectors are printed: integers show no sign.
 
     >>> from tilewright.ir.types import F16, SCALARS
     >>> type_text(F16), type_text(SCALARS["u16"])
     ('f16', 'i16')
     """
-    return _SIGNLESS.get(str(kind), str(kind))
+    return kind.printed or kind.name

@@ -9,12 +9,6 @@ from tilewright.ir import types as ir
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers import operators
 
-_TORCH = {
-    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32",
-    "f64": "float64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2",
-}  # fmt: skip
-
 
 def numeric_type(what: str, dtype: Any) -> Any:
     """``dtype``, which must be a numeric class; ArgumentError of ``what`` otherwise."""
@@ -92,7 +86,7 @@ class NumericMeta(type):
         except ImportError:
             raise MachineError("this needs PyTorch, which is not installed: `pip install tilewright[torch]`") from None
 
-        found = getattr(torch, _TORCH.get(cls.ir_type.name, ""), None)
+        found = getattr(torch, cls.ir_type.torch, None) if cls.ir_type.torch else None
         if found is None:
             raise StagingError(f"PyTorch has no dtype for {cls.__name__}")
         return found
@@ -115,13 +109,13 @@ class NumericMeta(type):
 
     @property
     def inf(cls) -> float:
-        if cls.ir_type in (ir.E4M3, *ir.SUBBYTE) or not cls.is_float:
+        if not cls.is_float or "inf" not in cls.ir_type.specials:
             raise AttributeError(f"{cls.__name__} has no infinity")
         return float("inf")
 
     @property
     def nan(cls) -> float:
-        if cls.ir_type in ir.SUBBYTE or not cls.is_float:
+        if not cls.is_float or "nan" not in cls.ir_type.specials:
             raise AttributeError(f"{cls.__name__} has no NaN")
         return float("nan")
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import functools
 
 from tilewright.ir.fold import normalise
-from tilewright.ir.types import BF16, BOOL, E4M3, E5M2, F16, F32, F64, I32, SUBBYTE, TF32, ScalarType
-
-STORAGE_ONLY = (*SUBBYTE, E4M3, E5M2, TF32)
+from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I32, ScalarType
 
 
 @functools.cache
@@ -38,7 +36,7 @@ def common(a: ScalarType, b: ScalarType) -> ScalarType:
 @functools.cache
 def arithmetic(a: ScalarType) -> ScalarType:
     """The type in which one operand of type ``a`` computes."""
-    return F32 if a in STORAGE_ONLY else I32 if a == BOOL else a
+    return F32 if a.stored else I32 if a == BOOL else a
 
 
 def literal(value: bool | int | float, other: ScalarType) -> ScalarType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from tilewright.ir.types import SUBBYTE, U8, MemSpace, ScalarType
+from tilewright.ir.types import U8, MemSpace, ScalarType
 
 
 class AddressSpace(Enum):
@@ -43,8 +43,8 @@ def element_bits(dtype: Any) -> int:
 
 
 def is_packed(dtype: Any) -> bool:
-    """Whether elements share bytes: the floats of 4 and 6 bits."""
-    return dtype.ir_type in SUBBYTE
+    """Whether elements share bytes: numbers of 4 and 6 bits."""
+    return bool(dtype.ir_type.packed)
 
 
 def storage(dtype: Any) -> ScalarType:

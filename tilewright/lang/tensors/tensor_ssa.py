@@ -114,7 +114,7 @@ class TensorSSA:
         """An element at a run-time index: through registers."""
         from tilewright.lang.tensors.registers import alloc
 
-        if self.dtype.ir_type in ir.SUBBYTE:  # registers hold these without gaps
+        if self.dtype.ir_type.packed:  # registers hold these without gaps
             return self.dtype(self.to(class_of(ir.F32))._pick(index))
         registers = alloc(self.dtype, self.numel)
         registers.store(self.value, list(range(self.numel)))
@@ -436,7 +436,7 @@ def _result_class(x: Any, y: Any) -> Any:
         return class_of(promote.common(promote.default(x), promote.default(y)))
     if a is None or b is None:
         known, literal = (b, x) if a is None else (a, y)
-        return class_of(promote.literal(literal, known.ir_type)) if known.ir_type not in promote.STORAGE_ONLY else known
+        return known if known.ir_type.stored else class_of(promote.literal(literal, known.ir_type))
     return class_of(promote.common(a.ir_type, b.ir_type))
 
 

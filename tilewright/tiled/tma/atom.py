@@ -13,7 +13,7 @@ from tilewright.atoms.tma import TmaCopy
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.tensormap import DATA_TYPES, TENSOR_MAP
+from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import I32, scalar_of
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
@@ -269,7 +269,7 @@ def _make(
     value_type = gmem_tensor.element_type
     source, element = scalar_of(value_type), scalar_of(value_type if internal_type is None else internal_type)
     for kind in (source, element):
-        if kind.name not in DATA_TYPES:
+        if not kind.tensor_map:
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
     gmem = static_leaves(gmem_tensor.layout)
     plan = plan_of(
