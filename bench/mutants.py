@@ -1,0 +1,494 @@
+"""Mutants of the package itself: which wrong guards, conditions, keys and refusals do the tests notice?
+
+``python bench/mutants.py collect`` runs the tests once and remembers which test executes which line (in
+``build/mutants``); ``python bench/mutants.py run --each 40 --json bench/results/mutants.json`` draws 40 mutants of each
+package with a fixed seed and runs, for each, the tests that execute its line, the quickest first, until one fails.
+
+A mutant changes one expression or statement of one function:
+
+- ``compare``: ``<`` and ``<=`` for each other, ``==`` and ``!=``, ``is`` and ``is not``, ``in`` and ``not in``;
+- ``condition``: the negation of the condition of an ``if``, a ``while`` or a comprehension, ``and`` for ``or``;
+- ``operand``: an ``and`` or ``or`` without one of its operands, ``not x`` as ``x``;
+- ``key``: a tuple that is a key, without one of its components;
+- ``refusal``: a ``raise`` that is not there;
+- ``bound``: an integer that is compared with, or divided by, one larger.
+
+Tests are collected once. Each mutant is a forked child that replaces the code of the function where it stands (other
+modules' references to it included) and runs the tests in its own process; so code that runs at import, and functions
+whose source is staged (``@cute.jit``, ``@cute.kernel``), are not mutated. A mutant that no test notices is either
+*missed*, or *equivalent*: listed with the reason in ``bench/mutants_equivalent.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import gc
+import importlib.machinery
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+STORE = ROOT / "build/mutants"
+EQUIVALENT = Path(__file__).with_name("mutants_equivalent.json")
+PACKAGES = ("lang/launch", "gemm/host", "gemm/operators", "cuda", "sim/checks", "tiled", "ir")
+SWAPPED = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+UNTESTED = {"documentation", "types", "examples", "viz", "layout", "benchmarks", "repo", "platforms", "compat", "cli"}
+"""Directories of tests that are left out: most are slow, start processes, or are about other packages."""
+
+
+# -- mutants -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The ``number``-th change that :func:`changes` finds in a file."""
+
+    file: str
+    line: int
+    """Of the statement, as the tests' lines are remembered."""
+    function: str
+    kind: str
+    number: int
+    before: str
+    after: str
+
+    @property
+    def name(self) -> str:
+        """The same after edits elsewhere in the file."""
+        return f"{self.file}:{self.function}: {self.before} -> {self.after}"
+
+
+def sources(packages: tuple[str, ...] = PACKAGES) -> list[str]:
+    found = [path for package in packages for path in sorted((ROOT / "tilewright" / package).rglob("*.py"))]
+    return [str(path.relative_to(ROOT)) for path in found]
+
+
+def is_staged(function: ast.AST) -> bool:
+    return any("jit" in ast.unparse(d) or "kernel" in ast.unparse(d) for d in getattr(function, "decorator_list", ()))
+
+
+def statements(tree: ast.AST, name: str = "", inside: bool = False) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements of functions, each with the function's qualified name."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if not is_staged(node):
+                yield from statements(node, f"{name}.{node.name}".lstrip("."), not isinstance(node, ast.ClassDef))
+        elif isinstance(node, ast.stmt):
+            if inside:
+                yield node, name
+            yield from statements(node, name, inside)
+        elif isinstance(node, (ast.ExceptHandler, ast.match_case)):
+            yield from statements(node, name, inside)
+
+
+def own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement that belong to no statement inside it."""
+    for node in ast.iter_child_nodes(statement):
+        if not isinstance(node, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+            yield from ast.walk(node)
+
+
+def is_key(statement: ast.stmt, function: str) -> bool:
+    if isinstance(statement, ast.Return):
+        return function.rpartition(".")[2].endswith("key")
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    return isinstance(target, ast.Name) and target.id.endswith("key")
+
+
+def changes(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, str, ast.AST, ast.AST]]:
+    """Statement, function, kind, a node and what stands in its place."""
+    for statement, function in statements(tree):
+        if isinstance(statement, ast.Raise):
+            yield statement, function, "refusal", statement, ast.Pass()
+            continue
+        if isinstance(statement, (ast.If, ast.While)):
+            yield statement, function, "condition", statement.test, ast.UnaryOp(ast.Not(), statement.test)
+        for node in own_expressions(statement):
+            for kind, other in changed(node, is_key(statement, function)):
+                yield statement, function, kind, node, other
+
+
+def changed(node: ast.AST, key: bool) -> Iterator[tuple[str, ast.AST]]:
+    if isinstance(node, ast.Compare):
+        for i, operator in enumerate(node.ops):
+            other = copy.deepcopy(node)
+            other.ops[i] = SWAPPED[type(operator)]()
+            yield "compare", other
+        for i, right in enumerate(node.comparators):
+            if isinstance(right, ast.Constant) and type(right.value) is int:
+                other = copy.deepcopy(node)
+                other.comparators[i] = ast.Constant(right.value + 1)
+                yield "bound", other
+    elif isinstance(node, ast.BoolOp):
+        yield "condition", ast.BoolOp(SWAPPED[type(node.op)](), node.values)
+        for i in range(len(node.values)):
+            rest = node.values[:i] + node.values[i + 1 :]
+            yield "operand", rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield "operand", node.operand
+    elif isinstance(node, ast.IfExp):
+        yield "condition", ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
+    elif isinstance(node, ast.comprehension):
+        for i in range(len(node.ifs)):
+            other = copy.copy(node)
+            other.ifs = node.ifs[:i] + node.ifs[i + 1 :]
+            yield "condition", other
+    elif isinstance(node, ast.Tuple) and key and isinstance(node.ctx, ast.Load):
+        for i in range(len(node.elts)):
+            yield "key", ast.Tuple([*node.elts[:i], ast.Constant(None), *node.elts[i + 1 :]], ast.Load())
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
+        if isinstance(node.right, ast.Constant) and type(node.right.value) is int:
+            yield "bound", ast.BinOp(node.left, node.op, ast.Constant(node.right.value + 1))
+
+
+def mutants(file: str) -> list[Mutant]:
+    found = []
+    for number, (statement, function, kind, node, other) in enumerate(changes(ast.parse((ROOT / file).read_text()))):
+        before, after = (" ".join(ast.unparse(ast.fix_missing_locations(x)).split())[:200] for x in (node, other))
+        found.append(Mutant(file, statement.lineno, function, kind, number, before, after))
+    return found
+
+
+class Replace(ast.NodeTransformer):
+    def __init__(self, node: ast.AST, other: ast.AST) -> None:
+        self.node, self.other = node, other
+
+    def visit(self, node: ast.AST) -> Any:
+        return ast.copy_location(self.other, node) if node is self.node else self.generic_visit(node)
+
+
+def mutated(mutant: Mutant) -> CodeType:
+    tree = ast.parse((ROOT / mutant.file).read_text())
+    *_, node, other = next(found for i, found in enumerate(changes(tree)) if i == mutant.number)
+    if isinstance(other, ast.comprehension):
+        node.ifs = other.ifs  # it has no place of its own
+    else:
+        # Not inside of `other`, which may hold `node`'s parts, but never `node`.
+        Replace(node, other).visit(tree)
+    return compile(ast.fix_missing_locations(tree), str(ROOT / mutant.file), "exec", dont_inherit=True)
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes(constant)
+
+
+def by_place(code: CodeType) -> dict[Any, CodeType]:
+    """Those that have a place of their own: two lambdas of one line have not."""
+    found = list(codes(code))
+    count = Counter((c.co_qualname, c.co_firstlineno) for c in found)
+    return {p: c for c in found if count[p := (c.co_qualname, c.co_firstlineno)] == 1}
+
+
+def apply(mutant: Mutant, functions: list[FunctionType]) -> int:
+    """Give the living ``functions`` of the file the mutant's code; how many have changed."""
+    made, before = (by_place(c) for c in (mutated(mutant), compile((ROOT / mutant.file).read_text(), "", "exec")))
+    number = 0
+    for function in functions:
+        place = function.__code__.co_qualname, function.__code__.co_firstlineno
+        if place in made and made[place].co_freevars == function.__code__.co_freevars:
+            number += place in before and not same(made[place], before[place])
+            function.__code__ = made[place]
+    return number
+
+
+def same(a: CodeType, b: CodeType) -> bool:
+    return a.replace(co_filename="") == b.replace(co_filename="")
+
+
+# -- which test executes which line ------------------------------------------------------------------------------------
+
+
+class Instrumented(importlib.machinery.SourceFileLoader):
+    """Loads a module whose functions say which of their statements run."""
+
+    hits: dict[str, set[int]] = {}
+
+    def get_code(self, fullname: str) -> Any:
+        path = Path(self.get_filename(fullname))
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not is_staged(node):
+                self.instrument(node)
+        return compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
+
+    def exec_module(self, module: Any) -> None:
+        file = str(Path(module.__spec__.origin).relative_to(ROOT))
+        module.__dict__["__hits__"] = self.hits.setdefault(file, set())
+        super().exec_module(module)
+
+    def instrument(self, node: Any) -> None:
+        for field in ("body", "orelse", "finalbody"):
+            listed = getattr(node, field, None)
+            if isinstance(listed, list):
+                described = (
+                    field == "body" and isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None
+                )
+                told = [x for one in listed[described:] for x in (self.hit(one), one)]
+                setattr(node, field, listed[:described] + told)
+                for one in listed:
+                    if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                        self.instrument(one)
+        for part in [*getattr(node, "handlers", ()), *getattr(node, "cases", ())]:
+            self.instrument(part)
+
+    def hit(self, statement: ast.stmt) -> ast.stmt:
+        return ast.copy_location(ast.parse(f"__hits__.add({statement.lineno})").body[0], statement)
+
+
+class Finder:
+    """Finds the modules under study for :class:`Instrumented`."""
+
+    def __init__(self) -> None:
+        self.files = {str(ROOT / file) for file in sources()}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if not name.startswith("tilewright."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.origin in self.files:
+            spec.loader = Instrumented(name, spec.origin)
+        return spec
+
+
+class Recorder:
+    """A plugin of pytest that remembers each passed test: seconds, and lines by file."""
+
+    def __init__(self) -> None:
+        self.tests: dict[str, tuple[float, dict[str, frozenset[int]]]] = {}
+        self.failed: set[str] = set()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        for lines in Instrumented.hits.values():
+            lines.clear()
+        self.start = time.process_time()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if not report.passed:
+            self.failed.add(report.nodeid)
+        if report.when == "teardown" and report.nodeid not in self.failed:
+            lines = {file: frozenset(found) for file, found in Instrumented.hits.items() if found}
+            self.tests[report.nodeid] = time.process_time() - self.start, lines
+
+
+def collect_part(part: str) -> None:
+    """Run the tests in one directory and store what they execute."""
+    import pytest
+
+    sys.meta_path.insert(0, Finder())
+    recorder = Recorder()
+    pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", part], plugins=[recorder])
+    STORE.mkdir(parents=True, exist_ok=True)
+    (STORE / f"{part.replace('/', '-')}.pickle").write_bytes(pickle.dumps(recorder.tests))
+    print(f"{part}: {len(recorder.tests)} passed, {len(recorder.failed)} failed or left out")
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "CI": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def collect(parts: list[str], jobs: int) -> None:
+    listed = [f"tests/{path.name}" for path in sorted((ROOT / "tests").iterdir()) if path.is_dir()]
+    listed = [p for p in listed if p.partition("/")[2] not in {*UNTESTED, "data", "__pycache__"}]
+    listed += [f"tilewright/{package}" for package in PACKAGES]
+
+    def one(part: str) -> None:
+        subprocess.run([sys.executable, __file__, "collect-part", part], cwd=ROOT, env=environment(), check=False)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, parts or listed))
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+class Study:
+    """A plugin of pytest that runs mutants in the place of the tests that were collected."""
+
+    def __init__(self, chosen: list[Mutant], seconds: float, known: dict[str, str]) -> None:
+        self.chosen, self.seconds, self.known = chosen, seconds, known
+        self.times: dict[str, float] = {}
+        self.lines: dict[tuple[str, int], list[str]] = defaultdict(list)
+        for path in STORE.glob("*.pickle"):
+            for test, (time_, files) in pickle.loads(path.read_bytes()).items():
+                self.times[test] = time_
+                for file, lines in files.items():
+                    for line in lines:
+                        self.lines[file, line].append(test)
+        self.kills: Counter[str] = Counter()
+        self.unsound: set[str] = set()
+        self.results: list[dict[str, Any]] = []
+        self.failed = False
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.failed |= report.failed
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        session.config.pluginmanager.unregister(name="terminalreporter")
+        gc.unfreeze()
+        living = defaultdict(list)
+        for function in gc.get_objects():
+            if type(function) is FunctionType:
+                living[function.__code__.co_filename].append(function)
+        gc.freeze()
+        for mutant in self.chosen:
+            start = time.perf_counter()
+            verdict, test = self.verdict(mutant, items, living[str(ROOT / mutant.file)])
+            if verdict == "missed" and mutant.name in self.known:
+                verdict, test = "equivalent", self.known[mutant.name]
+            seconds = round(time.perf_counter() - start, 1)
+            self.results.append({"verdict": verdict, "by": test, **vars(mutant), "seconds": seconds})
+            print(f"{verdict:10} {seconds:6.1f} s  {mutant.kind:9} {mutant.file}:{mutant.line} {mutant.before}  ->  "
+                  f"{mutant.after}   [{test}]", flush=True)  # fmt: skip
+        return True
+
+    def verdict(self, mutant: Mutant, items: dict[str, Any], functions: list[FunctionType]) -> tuple[str, str]:
+        """``noticed`` and the test that failed, or ``missed`` and how many did not."""
+        tests = [t for t in self.lines[mutant.file, mutant.line] if t in items and t not in self.unsound]
+        tests.sort(key=lambda t: (-self.kills[t] / (0.5 + self.times[t]), self.times[t]))
+        left, taken = self.seconds, []
+        for test in tests:
+            if self.times[test] <= left:
+                taken.append(test)
+                left -= self.times[test]
+        while True:
+            status, test = self.child([items[t] for t in taken], mutant, functions)
+            if status in ("unmade", "passed"):
+                return ("missed", f"{len(taken)} of {len(tests)} tests") if status == "passed" else (status, "")
+            if self.child([items[test]], None, functions)[0] == "passed":
+                self.kills[test] += 1
+                return "noticed", test if status == "failed" else f"{test} ({status})"
+            self.unsound.add(test)  # fails without the mutant, too, when it runs alone
+            taken = taken[taken.index(test) + 1 :]
+
+    def child(self, tests: list[Any], mutant: Mutant | None, functions: list[FunctionType]) -> tuple[str, str]:
+        """Run ``tests`` in a child until one fails: what ended it, and at which test."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            status = 2
+            try:
+                if mutant is None or apply(mutant, functions):
+                    status = self.run_tests(tests, writing)
+            finally:
+                os._exit(status)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            begun = len(pipe.read())
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        at = tests[begun - 1].nodeid if begun else ""
+        ended = {0: "passed", 1: "failed", 2: "unmade"}.get(code, "crashed" if code != -signal.SIGALRM else "hangs")
+        return ended if begun or code in (0, 2) else "crashed", at
+
+    def run_tests(self, tests: list[Any], writing: int) -> int:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for item, following in zip(tests, [*tests[1:], None], strict=True):
+            os.write(writing, b".")
+            signal.alarm(int(30 + 20 * self.times[item.nodeid]))
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self.failed:
+                return 1
+        return 0
+
+
+def sample(packages: tuple[str, ...], each: int, seed: int) -> list[Mutant]:
+    chosen = []
+    for package in packages:
+        found = [m for file in sources((package,)) for m in mutants(file)]
+        chosen += random.Random(f"{seed} {package}").sample(found, min(each, len(found)))
+    return chosen
+
+
+def run(args: argparse.Namespace) -> None:
+    import hypothesis
+    import pytest
+
+    hypothesis.settings.register_profile(
+        "mutants", deadline=None, derandomize=True, database=None, phases=["explicit", "generate"],
+    )  # fmt: skip
+    packages = tuple(args.packages) or PACKAGES
+    known = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
+    chosen = [m for m in sample(packages, args.each, args.seed) if args.only in m.name]
+    study = Study(chosen, args.seconds, known)
+    parts = sorted({test.partition("::")[0] for test in study.times})
+    options = [
+        "-q",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "--tb=no",
+        "--hypothesis-profile=mutants",
+        "-p",
+        "no:faulthandler",
+    ]
+    pytest.main([*options, *parts], plugins=[study])
+    report(study.results, packages, args)
+
+
+def report(results: list[dict[str, Any]], packages: tuple[str, ...], args: argparse.Namespace) -> None:
+    table = {}
+    for package in packages:
+        count = Counter(r["verdict"] for r in results if r["file"].startswith(f"tilewright/{package}/"))
+        judged = count["noticed"] + count["missed"]
+        table[package] = {**count, "share": round(count["noticed"] / judged, 3) if judged else None}
+        print(package, table[package])
+    count = Counter(r["verdict"] for r in results)
+    print(dict(count), f"noticed: {count['noticed'] / max(1, count['noticed'] + count['missed']):.1%}")
+    if args.json:
+        command = f"python bench/mutants.py run --each {args.each} --seed {args.seed} --seconds {args.seconds:g}"
+        content = {"command": command, "packages": table, "all": dict(count), "mutants": results}
+        Path(args.json).write_text(json.dumps(content, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    collecting = commands.add_parser("collect", help="run the tests and remember which lines each executes")
+    collecting.add_argument("parts", nargs="*", help="files or directories of tests; by default all that matter")
+    collecting.add_argument("--jobs", type=int, default=2)
+    commands.add_parser("collect-part").add_argument("part")
+    running = commands.add_parser("run", help="draw mutants and run the tests that execute their lines")
+    running.add_argument("packages", nargs="*", help=f"by default {', '.join(PACKAGES)}")
+    running.add_argument("--each", type=int, default=40, help="mutants of each package")
+    running.add_argument("--seed", type=int, default=1)
+    running.add_argument("--seconds", type=float, default=60, help="of tests for each mutant")
+    running.add_argument("--only", default="", help="mutants whose name has this in it")
+    running.add_argument("--json", help="where results go")
+    args = parser.parse_args()
+    os.environ.update(environment())
+    sys.path.insert(0, str(ROOT))
+    if args.command == "collect":
+        collect(args.parts, args.jobs)
+    elif args.command == "collect-part":
+        collect_part(args.part)
+    else:
+        run(args)
+
+
+if __name__ == "__main__":
+    main()
