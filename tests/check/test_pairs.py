@@ -95,6 +95,7 @@ def test_findings_name_whose_memory_it_is_and_the_thread_of_the_other_block(name
         ("a_histogram_without_atomics", "to add to elements that threads share: cute.arch.atomic_add"),
         ("a_warps_tree_reduction_without_sync_warp", "hand elements from thread to thread: cute.arch.sync_warp() in"),
         ("lanes_that_collide_in_one_statement", "let one thread write it (if tidx == 0), or each its own element"),
+        ("a_shuffle_from_a_lane_that_takes_no_part", "a lane outside of the shuffle's mask gives no value"),
         ("lane_0_broadcasts_without_sync_warp", "cute.arch.sync_warp() between the two"),
     ],
 )

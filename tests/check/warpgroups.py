@@ -116,8 +116,8 @@ def one_warp_releases_what_the_threads_of_four_have_read(bug: bool) -> None:
 class Ends:
     """A last wait in which only some warps of the warpgroup take part, at the end of the kernel."""
 
-    def __init__(self, bug: bool, hangs: bool = False) -> None:
-        self.bug, self.hangs = bug, hangs
+    def __init__(self, bug: bool, hangs: bool = False, fence: bool = True) -> None:
+        self.bug, self.hangs, self.fence = bug, hangs, fence
         self.atom = WgmmaAtom((64, 64, 16), F32, F16, F16, "SS")
 
     @cute.jit
@@ -137,7 +137,8 @@ class Ends:
         part = mma.get_slice(t)
         acc = mma.make_fragment_C(part.partition_C(c))
         mma.set(warpgroup.Field.ACCUMULATE, False)
-        warpgroup.fence()
+        if cutlass.const_expr(self.fence):
+            warpgroup.fence()
         cute.gemm(mma, acc, mma.make_fragment_A(part.partition_A(s)), mma.make_fragment_B(part.partition_B(s)), acc)
         warpgroup.commit_group()
         if warp < 2 or cutlass.const_expr(not self.bug):
@@ -154,6 +155,11 @@ def two_warps_never_wait_for_the_product(bug: bool) -> None:
     ends(bug)
 
 
-def ends(bug: bool, hangs: bool = False) -> None:
+@pair("wgmma-fence", "cute.gemm(mma, acc, mma.make_fragment_A(part.partition_A(s))", "acc = mma.make_fragment_C(")
+def a_first_product_without_a_fence(bug: bool) -> None:
+    ends(bug=False, fence=not bug)
+
+
+def ends(bug: bool, hangs: bool = False, fence: bool = True) -> None:
     a = from_dlpack(np.ones((64, 16), np.float16), assumed_align=16)
-    Ends(bug, hangs)(a, from_dlpack(np.zeros((64, 64), np.float32), assumed_align=16))
+    Ends(bug, hangs, fence)(a, from_dlpack(np.zeros((64, 64), np.float32), assumed_align=16))

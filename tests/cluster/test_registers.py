@@ -48,8 +48,10 @@ def test_registers_are_passed_on(machine: OnMachine) -> None:
 def test_more_registers_than_the_block_has_is_a_deadlock() -> None:
     with pytest.raises(
         SimulationError, match=r"waiting for 72 more registers a thread \(it has 168\), 2304 for its warp"
-    ):
+    ) as caught:
         Registers(40, 240)(from_dlpack(np.zeros((2, 384), np.int32)))
+    assert "to fix: give back more registers (setmaxregister_decrease" in str(caught.value)
+    assert "let every thread that the barrier counts" not in str(caught.value)
 
 
 def test_increase_to_less_and_decrease_to_more() -> None:

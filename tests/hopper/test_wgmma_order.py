@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import tilewright as cutlass
 from tests.hopper.warpgroup_programs import OneGemm, Streamed
 from tilewright import cute, sim, utils
 from tilewright.atoms.names import mma_by_name
+from tilewright.cuda import machine
 from tilewright.cute.nvgpu import OperandMajorMode, warp, warpgroup
 from tilewright.cute.nvgpu.warpgroup import Field, OperandSource, SmemLayoutAtomKind
 from tilewright.cute.runtime import from_dlpack
@@ -287,7 +289,8 @@ def test_a_missing_fence() -> None:
     def first(x: Operands) -> None:
         cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
 
-    refused(first, r"no wgmma\.fence is between.*fence\(\) before the gemm")
+    text = refused(first, r"(?s)wgmma-fence: .*no wgmma\.fence is between.*fence\(\) before the gemm")
+    assert ":  cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)" in text and "after its registers are made" in text
 
     @cute.jit
     def in_a_loop(x: Any):
@@ -298,7 +301,8 @@ def test_a_missing_fence() -> None:
             warpgroup.wait_group(0)
             x.acc.store(x.acc.load() * 2.0)
 
-    refused(in_a_loop, r"no wgmma\.fence is between")
+    text = refused(in_a_loop, r"no wgmma\.fence is between")
+    assert ":  x.acc.store(x.acc.load() * 2.0)" in text
 
     @cute.jit
     def in_one_arm(x: Any):
@@ -308,6 +312,37 @@ def test_a_missing_fence() -> None:
         cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
 
     refused(in_one_arm, r"no wgmma\.fence is between")
+
+
+@pytest.mark.parametrize("fence", [False, True])
+def test_a_gpu_runs_what_has_no_fence_with_a_warning(fence: bool) -> None:
+    """ptxas accepts the kernel; the warning names both lines."""
+
+    @cute.kernel
+    def kernel(gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        x = Operands(atom(), tidx, gA, gB, gC)
+        x.acc.fill(100)
+        x.mma.set(Field.ACCUMULATE, True)
+        if cutlass.const_expr(fence):
+            warpgroup.fence()
+        cute.gemm(x.mma, x.acc, x.a, x.b, x.acc)
+        warpgroup.commit_group()
+        warpgroup.wait_group(0)
+        cute.autovec_copy(x.acc, x.c)
+
+    @cute.jit
+    def host(gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor):
+        kernel(gA, gB, gC).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+    arrays = [np.zeros((M, DEPTH), np.float16), np.zeros((N, DEPTH), np.float16), np.zeros((M, N), np.float32)]
+    (function,) = cute.compile(host, *(from_dlpack(array, assumed_align=16) for array in arrays)).kernels
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        artifact = machine.artifact(function)
+    told = [str(one.message) for one in caught if "no wgmma.fence" in str(one.message)]
+    assert len(told) == (0 if fence else 1) and "Used" in artifact.log
+    assert fence or told[0].count("test_wgmma_order.py:") == 2
 
 
 def test_a_field_that_only_the_loop_sets() -> None:

@@ -149,7 +149,10 @@ class RegisterPools:
                 f"which the block's pool has {int(self.free[slots[k]])}"
             )
 
-        lanes.wait_until(ready, reason)
+        lanes.wait_until(
+            ready, reason, fix="give back more registers (setmaxregister_decrease to fewer in other warpgroups of the "
+            "block), or take fewer here",
+        )  # fmt: skip
 
 
 def registers_at_entry(threads: int, blocks: int) -> int:

@@ -128,10 +128,14 @@ class WgmmaAtom(Mma):
         wgmma_operands.verify(self, op)
 
     @classmethod
-    def verify_kernel(cls, function: Function) -> None:
-        from tilewright.atoms.wgmma_flow import check_fences
+    def doubts(cls, function: Function) -> list[str]:
+        from tilewright.atoms.wgmma_flow import missing_fences
 
-        check_fences(function)
+        return [
+            f"{op.attrs['atom'].mnemonic()} at {op.loc} uses registers that are accessed before, at {access.loc}, with "
+            "no wgmma.fence between the two; ptxas may insert one. Call cute.nvgpu.warpgroup.fence() before the gemm"
+            for op, access in missing_fences(function).items()
+        ]
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         from tilewright.atoms.wgmma_action import issue

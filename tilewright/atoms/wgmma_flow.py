@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.errors import ConstraintError
 from tilewright.ir.core import Block, Function, Op, Value
 from tilewright.ir.types import FragType
 
-Fragments = dict[Value, None]
-"""An ordered set."""
+Fragments = dict[Value, Any]
+"""An ordered set, or what is known of each."""
 
 
 def in_flight(function: Function) -> dict[Op, tuple[Value, ...]]:
@@ -37,8 +36,9 @@ def in_flight(function: Function) -> dict[Op, tuple[Value, ...]]:
     return {op: tuple(fragments) for op, fragments in found.items()}
 
 
-def check_fences(function: Function) -> None:
-    """Raise ConstraintError where an instruction follows another access of its registers without a fence between.
+def missing_fences(function: Function) -> dict[Op, Op]:
+    """The instructions of a kernel before which a fence is missing, each with the access to its registers that the
+    fence would stand behind.
 
     PTX ISA, "wgmma.fence": it is needed before the first instruction and between an access of a register and an
     instruction that uses it. What instructions do to their own accumulators is in order.
@@ -46,21 +46,23 @@ def check_fences(function: Function) -> None:
     from tilewright.atoms.wgmma import WgmmaAtom
     from tilewright.atoms.wgmma_sync import WgmmaFence
 
-    def step(op: Op, touched: Fragments) -> Fragments:
+    found: dict[Op, Op] = {}
+
+    def step(op: Op, accessed: Fragments) -> Fragments:
+        """``accessed``: the fragments that other code has accessed since the last fence, each with the access."""
         atom = op.attrs.get("atom")
         if isinstance(atom, WgmmaFence):
             return {}
         if isinstance(atom, WgmmaAtom):
-            if any(fragment in touched for fragment in fragments_of(op)):
-                where = f" at {op.loc}" if op.loc else ""
-                raise ConstraintError(
-                    f"{atom}: its registers are accessed before, and no wgmma.fence is between: call "
-                    f"cute.nvgpu.warpgroup.fence() before the gemm{where}"
-                )
-            return touched
-        return touched | fragments_of(op) | {v: None for v in op.results if isinstance(v.type, FragType)}
+            for fragment in fragments_of(op):
+                if fragment in accessed:
+                    found.setdefault(op, accessed[fragment])
+            return accessed
+        made = [v for v in op.results if isinstance(v.type, FragType)]
+        return accessed | dict.fromkeys([*fragments_of(op), *made], op)
 
     follow(function.body, {}, step)
+    return found
 
 
 def handed_over(function: Function) -> dict[Op, tuple[Value, ...]]:

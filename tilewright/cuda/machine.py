@@ -79,6 +79,13 @@ def _tell_of_serialised_wgmma(artifact: Artifact) -> None:
             )
 
 
+def _tell_of_doubts(function: Function) -> None:
+    """Warn of what instructions need and the kernel does not do, though a GPU runs it."""
+    for kind in dict.fromkeys(type(op.attrs["atom"]) for op in function.walk() if op.opcode == "call"):
+        for text in kind.doubts(function):
+            warnings.warn(f"kernel {function.name}: {text}", stacklevel=2)
+
+
 def _arch_for(device: Limits, options: Any) -> str:
     """What to compile for a launch on ``device``: the architecture that was asked for, if the device can run it."""
     wanted: str = getattr(options, "gpu_arch", "")
@@ -93,6 +100,7 @@ def _arch_for(device: Limits, options: Any) -> str:
 
 def _compile(function: Function, arch: str, options: Any) -> Artifact:
     """Compile with the options of ``cute.compile`` (None: the defaults)."""
+    _tell_of_doubts(function)
     if options is None:
         return compile(function, arch)
     flags = [f"--ptxas-options={word}" for word in options.ptxas_options.split()]

@@ -122,12 +122,12 @@ class Lanes(Protocol):
 
     def wait_until(
         self, ready: Callable[[], np.ndarray[Any, Any]], reason: str | Callable[[int], str],
-        missing: Callable[[int], list[tuple[int, int]]] | None = None,
+        missing: Callable[[int], list[tuple[int, int]]] | None = None, fix: str = "",
     ) -> None:  # fmt: skip
         """Wait until ``ready()`` (bool ``[warps]``, asked again whenever something has happened) is true for a warp.
         ``reason`` (or what it gives for a warp) completes the words "waiting for ..." in a deadlock report;
-        ``missing`` gives (rank in the cluster, warp) of those whose action a warp waits for. Blocking instructions
-        only."""
+        ``missing`` gives (rank in the cluster, warp) of those whose action a warp waits for, ``fix`` the repair of
+        a wait that never ends. Blocking instructions only."""
         ...
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
@@ -342,8 +342,9 @@ class Instruction:
         """Raise ConstraintError when ``op``'s operands do not meet the instruction's needs."""
 
     @classmethod
-    def verify_kernel(cls, function: Function) -> None:
-        """Raise ConstraintError when a kernel that has instructions of this class does not treat them as they need."""
+    def doubts(cls, function: Function) -> list[str]:
+        """What is wrong with how a kernel uses instructions of this class, though a GPU runs it: texts of warnings."""
+        return []
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         """Act on NumPy lanes; gives one array for each result of ``op``."""

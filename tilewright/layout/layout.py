@@ -30,7 +30,7 @@ class Layout(Drawn):
 
     As a function it takes the natural coordinate, any coarser coordinate, or the 1-D (colexicographic) index, and
     gives the inner product of the natural coordinate with the stride. A coordinate with ``None`` in it slices.
-    The constructor trusts its arguments; :func:`make_layout` checks them.
+    The constructor looks at the outermost level of its arguments; :func:`make_layout` checks all.
 
     >>> layout = Layout((2, (2, 2)), (4, (2, 1)))
     >>> layout, layout(1, (0, 1)), layout(1, 2), layout(5)
@@ -46,10 +46,16 @@ class Layout(Drawn):
     _memo: dict[Any, Any] | None  # results of the cheapest operations on this very layout, see kept()
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
+        # Layouts are made often: only the outermost level is looked at. `make_layout` looks at all.
+        for extent in shape if type(shape) is tuple else (shape,):
+            if type(extent) is int:
+                if extent < 1:
+                    raise _no_extent(extent, shape)
+            elif type(extent) is float or type(extent) is str or extent is None:
+                raise _no_extent(extent, shape)
         if stride is None:
             stride = compact(shape)
         elif (len(shape) if type(shape) is tuple else 0) != (len(stride) if type(stride) is tuple else 0):
-            # Layouts are made often: only the outermost level is looked at. `make_layout` looks at all.
             raise LayoutError(
                 f"Layout: the stride {format_tree(stride)} has not the profile of the shape {format_tree(shape)}"
             )
@@ -244,6 +250,10 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
             f"make_layout: the stride {format_tree(stride)} has not the profile of the shape {format_tree(shape)}"
         )
     return Layout(shape, stride)
+
+
+def _no_extent(extent: Any, shape: Any) -> LayoutError:
+    return LayoutError(f"Layout: {extent!r} in the shape {shape!r} is not a positive extent")
 
 
 def _extents(shape: Any, operation: str) -> IntTuple:

@@ -293,6 +293,8 @@ def slice_(src: Any, coord: Coord) -> Any:
     >>> slice_(Layout((4, (2, 3)), (1, (4, 8))), (None, (0, None)))
     (4,3):(1,8)
     """
+    if isinstance(coord, Layout | ComposedLayout):
+        raise LayoutError(f"slice_({format_tree(src)}, {coord}): the layout comes first: slice_(layout, coord)")
     if isinstance(src, ComposedLayout):
         return slice_and_offset(coord, src)[0]
     return on_both(src, lambda t: _slice(coord, t, True))

@@ -121,10 +121,12 @@ class BarrierWait:
 class ConditionWait:
     """Warps that wait for a condition of their instruction's own (an mbarrier's phase). ``reason``: a text, or a
     function of the warp's row in the group that began to wait; ``missing``: one that gives (rank, warp) of those who
-    should act."""
+    should act; ``fix``: the repair, where the wait never ends."""
 
-    def __init__(self, condition: Any, reason: Any, op: Any, rows: np.ndarray, missing: Any = None) -> None:
-        self.whom = missing
+    def __init__(
+        self, condition: Any, reason: Any, op: Any, rows: np.ndarray, missing: Any = None, fix: str = ""
+    ) -> None:  # fmt: skip
+        self.whom, self.fix = missing, fix
         self.condition = condition
         self.reason = reason
         self.op = op
@@ -135,7 +137,7 @@ class ConditionWait:
         return np.broadcast_to(found, self.rows.shape) if found.ndim == 0 else found[self.rows]
 
     def take(self, rows: np.ndarray) -> ConditionWait:
-        return ConditionWait(self.condition, self.reason, self.op, self.rows[rows], self.whom)
+        return ConditionWait(self.condition, self.reason, self.op, self.rows[rows], self.whom, self.fix)
 
     def missing(self, row: int) -> list[tuple[int, int]]:
         """(rank of the block in the cluster, warp) of those that are waited for, as far as that is known."""

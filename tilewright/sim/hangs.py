@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 
+BARRIERS = (
+    "let every thread that the barrier counts reach it, on every path through branches and loops; a wait for an "
+    "mbarrier must name the parity of a phase that its arrivals complete"
+)
+
+
 def deadlock(launch: Launch) -> str:
     """Every warp waits: who waits where, and where the others of the block are."""
     group = launch.groups[0]
@@ -25,12 +31,12 @@ def deadlock(launch: Launch) -> str:
     size = launch.geometry.cluster_size
     blocks = [block(launch, group.wave, slot) for slot in range(first // size * size, first // size * size + size)]
     chain = cycle(launch, group)
+    fixes = list(dict.fromkeys(fix for g in launch.groups if (fix := getattr(g.wait, "fix", ""))))
     return "\n  ".join((
         f"deadlock in kernel {launch.program.name!r}: no warp can go on; {blocks[0]}",
         *blocks[1:],
         *([chain] if chain else []),
-        "to fix: let every thread that the barrier counts reach it, on every path through branches and loops; a wait "
-        "for an mbarrier must name the parity of a phase that its arrivals complete",
+        f"to fix: {'; '.join(fixes) or BARRIERS}",
     ))  # fmt: skip
 
 

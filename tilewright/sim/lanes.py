@@ -164,9 +164,9 @@ class GroupLanes:
 
     def wait_until(
         self, ready: Callable[[], np.ndarray], reason: str | Callable[[int], str],
-        missing: Callable[[int], list[tuple[int, int]]] | None = None,
+        missing: Callable[[int], list[tuple[int, int]]] | None = None, fix: str = "",
     ) -> None:  # fmt: skip
-        self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps), missing)
+        self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps), missing, fix)
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 

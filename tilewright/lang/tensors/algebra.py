@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from tilewright import layout as _layout
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, LayoutError
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
@@ -78,6 +78,8 @@ def slice_(src: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
     >>> slice_(Layout((4, 8, 2)), (None, 3, None))
     (4,2):(1,32)
     """
+    if isinstance(coord, Tensor):
+        raise LayoutError(f"slice_({src}, {coord}): the tensor comes first: slice_(tensor, coord)")
     return src[coord] if isinstance(src, Tensor) else _layout.slice_(src, unwrap_tree(coord))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.atoms.warpgroups import WARPS
 from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.atoms.wgmma_flow import missing_fences
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op, Value
@@ -24,7 +25,7 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.initialised import touched
 from tilewright.sim.checks.places import Memory
-from tilewright.sim.checks.sites import Facts
+from tilewright.sim.checks.sites import Facts, facts
 from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Flying(Checker):
         return any(isinstance(op.attrs["atom"], WgmmaAtom) for op in known.calls)
 
     def begin(self, launch: Launch) -> None:
+        known = facts(launch.program)
+        if known.missing_fences is None:
+            known.missing_fences = missing_fences(known.function)
+        self.unfenced = dict(known.missing_fences)
         self.flights: dict[tuple[Wave, int], Flights] = {}
         self.issued: dict[Op, list[tuple[Value, Flight]]] = {}  # what a wgmma puts in flight
         self.touches: dict[Op, tuple[list[tuple[Value, frozenset[int]]], list[tuple[Value, frozenset[int]]]]] = {}
@@ -154,6 +159,8 @@ class Flying(Checker):
             if issued is None:
                 d = op.operands[0]
                 issued = self.issued[op] = [(v, Flight(op, registers, v is d)) for v, registers in {*reads, *writes}]
+            if op in self.unfenced:
+                self._unfenced(group, op, self.unfenced.pop(op))
             for _, flights in self._of(group):
                 for value, flight in issued:
                     flights.open.setdefault(value, {})[id(flight)] = flight
@@ -166,6 +173,19 @@ class Flying(Checker):
                     for flight in flights.of(value):
                         if flight.registers & registers and (does == "write" or flight.writes):
                             self._found(group, row, op, value, does, flight)
+
+    def _unfenced(self, group: Group, op: Op, access: Op) -> None:
+        made = access.opcode == "frag.alloc"
+        self.findings.add(
+            Finding(
+                "wgmma-fence", "wgmma uses registers that are accessed before, and no wgmma.fence is between the two",
+                [Party("multiplies", op, warp_of(group, 0)),
+                 Party("after its registers are made" if made else "after an access to its registers", access)], None,
+                "wgmma.fence is needed before the first wgmma and whenever other code has accessed its registers; "
+                "ptxas accepts a kernel without it, and may insert one (C7519)",
+                "cute.nvgpu.warpgroup.fence() before the gemm",
+            )
+        )  # fmt: skip
 
     def _found(self, group: Group, row: int, op: Op, value: Value, does: str, flight: Flight) -> None:
         kind = value.type

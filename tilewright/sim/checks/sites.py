@@ -191,6 +191,7 @@ class Facts:
         self.waits = waits(ops)  # loops of which it is known what they wait for
         self.arithmetic = {op for op in ops if op.opcode in ("cast", "shr", *SIGNED) and concerned(op)}
         self.sites = Sites()
+        self.missing_fences: dict[Op, Op] | None = None  # of wgmma; found when it is first checked
 
 
 def facts(program: Program) -> Facts:
