@@ -64,10 +64,7 @@ def test_the_epilogue(activation: str | None) -> None:
     d = matmul(a, b, c=c, alpha=0.5, beta=-2.0, bias=bias, activation=activation)
     expected = 0.5 * (a.double() @ b.double()) - 2.0 * c.double() + bias.double()
     if activation is not None:
-        functional = torch.nn.functional
-        expected = {"gelu_tanh": lambda x: functional.gelu(x, approximate="tanh")}.get(
-            activation, getattr(functional, activation, None)
-        )(expected)
+        expected = ACTIVATIONS[activation].of_torch(torch.nn.functional, expected)
     assert d.dtype == torch.float32
     torch.testing.assert_close(d.double(), expected, rtol=1e-5, atol=1e-5)
 

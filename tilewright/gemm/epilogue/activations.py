@@ -5,11 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright import cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.tile import EpilogueTile
+
+
+class Row(NamedTuple):
+    """One activation: of a fragment of sums, and of a tensor by PyTorch, which computes it where a gradient is wanted
+    (its first argument is ``torch.nn.functional``). ``integers``: it has a meaning for integer sums, too."""
+
+    of_sums: Callable[[Any], Any]
+    of_torch: Callable[[Any, Any], Any]
+    integers: bool = False
 
 
 def relu(x: Any) -> Any:
@@ -35,31 +44,33 @@ def silu(x: Any) -> Any:
     return x * sigmoid(x)
 
 
-def tanh(x: Any) -> Any:
-    return cute.math.tanh(x)
-
-
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "sigmoid": sigmoid, "silu": silu, "tanh": tanh,
-}  # fmt: skip
+ACTIVATIONS = {
+    "relu": Row(relu, lambda functional, x: functional.relu(x), integers=True),
+    "gelu": Row(gelu, lambda functional, x: functional.gelu(x)),
+    "gelu_tanh": Row(gelu_tanh, lambda functional, x: functional.gelu(x, approximate="tanh")),
+    "sigmoid": Row(sigmoid, lambda functional, x: functional.sigmoid(x)),
+    "silu": Row(silu, lambda functional, x: functional.silu(x)),
+    "tanh": Row(cute.math.tanh, lambda functional, x: functional.tanh(x)),
+}
+"""A new activation is a row here; ``matmul`` and the operator of PyTorch find it by its name."""
 
 
 @dataclass(frozen=True)
 class Activation:
-    """acc = the function of that name of acc; ``ACTIVATIONS`` has the names. All but "relu" want floating-point
-    accumulators."""
+    """acc = the function of that name of acc; ``ACTIVATIONS`` has the names."""
 
     name: str
 
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
-        acc.store(ACTIVATIONS[self.name](acc.load()).to(acc.element_type))
+        acc.store(ACTIVATIONS[self.name].of_sums(acc.load()).to(acc.element_type))
 
 
 def activation_of(name: str, acc_dtype: Any) -> Activation:
     """The activation of that name for accumulators of ``acc_dtype``; ArgumentError where there is none."""
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ArgumentError(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
-    if acc_dtype.is_integer and name != "relu":
-        raise ArgumentError(f"{name} of integer sums: only relu is one")
+    if acc_dtype.is_integer and not ACTIVATIONS[name].integers:
+        known = ", ".join(name for name, row in ACTIVATIONS.items() if row.integers)
+        raise ArgumentError(f"{name} of integer sums is not an integer: only {known} of them is")
     return Activation(name)

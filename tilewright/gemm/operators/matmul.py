@@ -51,7 +51,8 @@ def matmul(
         out: where the result goes; made if it is None.
         c: of the result's shape and dtype; read only where ``beta`` is not 0, and may be ``out`` itself.
         bias: a vector of N numbers, added to every row.
-        activation: "relu", "gelu", "gelu_tanh", "sigmoid", "silu" or "tanh", applied last, before rounding.
+        activation: a name in ``gemm.epilogue.activations.ACTIVATIONS`` ("relu", "gelu", ...), applied last, before
+            rounding.
         out_dtype: of the result: a framework's dtype or a numeric class. By default that of ``out``, of ``c``, or of
             ``a`` (int8: Int32; 8-bit floats: Float16).
         precision: of float32 arrays: "ieee" multiplies in full, "tf32" on tensor cores with 10-bit mantissas.

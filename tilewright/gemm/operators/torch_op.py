@@ -7,7 +7,6 @@ they use torch.matmul. On the CPU it runs the simulator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,12 +16,6 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
-
-TORCH_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "relu": torch.relu, "gelu": torch.nn.functional.gelu, "sigmoid": torch.sigmoid, "tanh": torch.tanh,
-    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"), "silu": torch.nn.functional.silu,
-}  # fmt: skip
-assert TORCH_ACTIVATIONS.keys() == ACTIVATIONS.keys()
 
 
 @torch.library.custom_op("tilewright::matmul", mutates_args=())
@@ -138,8 +131,8 @@ def recorded(
 ) -> Tensor:  # fmt: skip
     """:func:`matmul` through the operator. Where a gradient is wanted the activation is PyTorch's, which keeps what
     its own gradient needs."""
-    if activation is not None and not (isinstance(activation, str) and activation in TORCH_ACTIVATIONS):
-        raise ArgumentError(f"there is no activation {activation!r}; there are {', '.join(TORCH_ACTIVATIONS)}")
+    if activation is not None and not (isinstance(activation, str) and activation in ACTIVATIONS):
+        raise ArgumentError(f"there is no activation {activation!r}; there are {', '.join(ACTIVATIONS)}")
     graded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (a, b, c, bias))
     if out is not None and graded:
         raise ArgumentError("out cannot be given where PyTorch records the call for gradients: leave it away")
@@ -150,7 +143,7 @@ def recorded(
     call = Product.apply if is_eager(a, b, c, bias) else torch.ops.tilewright.matmul
     result: Tensor = call(matrix_a, matrix_b, c, bias, alpha, beta, fused, out_dtype)
     if graded and activation is not None:
-        result = TORCH_ACTIVATIONS[activation](result)
+        result = ACTIVATIONS[activation].of_torch(torch.nn.functional, result)
     if b.ndim == 1:
         result = result.squeeze(-1)
     if a.ndim == 1:
