@@ -25,6 +25,10 @@ def relu(x: Any) -> Any:
     return cute.where(x > 0, x, cute.zeros_like(x))
 
 
+def squared_relu(x: Any) -> Any:
+    return relu(x) * relu(x)
+
+
 def gelu(x: Any) -> Any:
     """x times the normal distribution function, by erf."""
     return x * 0.5 * (cute.math.erf(x * math.sqrt(0.5)) + 1.0)
@@ -46,6 +50,7 @@ def silu(x: Any) -> Any:
 
 ACTIVATIONS = {
     "relu": Row(relu, lambda functional, x: functional.relu(x), integers=True),
+    "squared_relu": Row(squared_relu, lambda functional, x: functional.relu(x).square(), integers=True),
     "gelu": Row(gelu, lambda functional, x: functional.gelu(x)),
     "gelu_tanh": Row(gelu_tanh, lambda functional, x: functional.gelu(x, approximate="tanh")),
     "sigmoid": Row(sigmoid, lambda functional, x: functional.sigmoid(x)),
