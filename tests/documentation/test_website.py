@@ -105,8 +105,8 @@ def test_broken_links_are_found(tmp_path: Path, body: str, complaint: str | None
 
 def test_links_out_of_the_folder_of_pages() -> None:
     page, target = build.DOCS / "gemm.md", build.PAGES / "gemm.md"
-    assert build.relinked("[a](../bench/NOTES.md), [b](tma.md#x)", page, target) == (
-        "[a](measurements.md), [b](tma.md#x)"
+    assert build.relinked("[a](../bench/notes/README.md), [b](tma.md#x)", page, target) == (
+        "[a](measurements/index.md), [b](tma.md#x)"
     )
     assert build.relinked("[c](https://example.org/x)", page, target) == "[c](https://example.org/x)"
     deeper, target = build.DOCS / "path" / "x.md", build.PAGES / "path" / "x.md"

@@ -28,8 +28,11 @@ OUTSIDE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "bench/NOTES.md": "measurements.md",
-    "bench/results": "measurements.md",
+    "bench/results": "measurements/index.md",
+    **{
+        f"bench/notes/{page.name}": f"measurements/{page.name.replace('README', 'index')}"
+        for page in (ROOT / "bench" / "notes").glob("*.md")
+    },
 }
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 
@@ -69,7 +72,8 @@ def gather() -> None:
     shutil.copytree(DOCS, PAGES, ignore=shutil.ignore_patterns("*.md", "*.ipynb"))
     shutil.copytree(OWN, PAGES / "assets", ignore=shutil.ignore_patterns("404.html"))
     written = {page: PAGES / page.relative_to(DOCS) for page in DOCS.rglob("*.md")}
-    written |= {ROOT / name: PAGES / OUTSIDE[name] for name in ("CONTRIBUTING.md", "CHANGELOG.md", "bench/NOTES.md")}
+    kept = (name for name in OUTSIDE if name.endswith(".md") and name != "README.md")
+    written |= {ROOT / name: PAGES / OUTSIDE[name] for name in kept}
     for source, target in written.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(relinked(source.read_text(encoding="utf-8"), source, target), encoding="utf-8")
