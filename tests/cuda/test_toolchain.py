@@ -103,14 +103,19 @@ def test_an_nvrtc_that_is_too_old_for_the_architecture_is_named(computer: Callab
 
 
 @pytest.mark.parametrize(
-    ("driver", "arch", "extra"),
-    [(None, "sm_90a", "cuda"), (12040, "sm_90a", "cuda12"), (13000, "sm_90a", "cuda"), (12080, "sm_110a", "cuda")],
+    ("driver", "arch", "wheel"),
+    [
+        (None, "sm_90a", "nvidia-cuda-nvrtc"),
+        (12040, "sm_90a", "nvidia-cuda-nvrtc-cu12"),
+        (13000, "sm_90a", "nvidia-cuda-nvrtc"),
+        (12080, "sm_110a", "nvidia-cuda-nvrtc"),
+    ],
 )
 def test_a_missing_nvrtc_is_said_plainly(
-    computer: Callable[[str], Computer], driver: int | None, arch: str, extra: str
+    computer: Callable[[str], Computer], driver: int | None, arch: str, wheel: str
 ) -> None:
     here = computer("linux").driver(driver)
-    with pytest.raises(MachineError, match=rf"NVRTC is missing .*pip install tilewright\[{extra}\]"):
+    with pytest.raises(MachineError, match=rf"NVRTC is missing .*pip install {wheel}`"):
         here.taken(arch)
 
 
@@ -237,4 +242,4 @@ def test_text_needs_no_compiler(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(program, encoding="utf-8")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    assert 'extern "C" __global__ void' in done.stdout and "pip install tilewright[cuda]" in done.stderr
+    assert 'extern "C" __global__ void' in done.stdout and "pip install nvidia-cuda-nvrtc" in done.stderr

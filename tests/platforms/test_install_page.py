@@ -42,6 +42,7 @@ def test_the_first_cuda_of_new_gpus() -> None:
 
 def test_the_extras() -> None:
     extras = PROJECT["optional-dependencies"]
-    assert set(re.findall(r"tilewright\[(\w+)\]", PAGE)) <= extras.keys()
+    named = set(re.findall(r"pip install '\.\[(\w+)\]'", PAGE))
+    assert {"cuda", "cuda12"} <= named <= extras.keys()
     assert "nvidia-cuda-nvrtc-cu12>=" + ".".join(map(str, toolchain.LEAST)) in extras["cuda12"]
     assert PROJECT["requires-python"] == ">=3.11" and "Python 3.11 to 3.14" in PAGE

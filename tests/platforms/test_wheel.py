@@ -7,12 +7,15 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+import tilewright
 
 pytest.importorskip("hatchling", reason="the build backend of the wheel")
 
@@ -77,6 +80,40 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert not kept - names
     assert not {name for name in names if not name.startswith(("tilewright/", "tilewright-"))}, "nothing else goes in"
+
+
+def test_the_source_archive_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """docs/releasing.md: what is uploaded as source is complete."""
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run([*build, "-t", "sdist"], cwd=ROOT, capture_output=True, check=True)
+    archive = next(tmp_path.glob("*.tar.gz"))
+    with tarfile.open(archive) as source:
+        source.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    subprocess.run([*build, "-t", "wheel"], cwd=unpacked, capture_output=True, check=True)
+    (again,) = tmp_path.glob("*.whl")
+    assert again.name == wheel.name == f"tilewright-{tilewright.__version__}-py3-none-any.whl"
+    first, second = (zipfile.ZipFile(path) for path in (wheel, again))
+    assert {i.filename: i.CRC for i in first.infolist()} == {i.filename: i.CRC for i in second.infolist()}
+
+
+def test_the_installed_package_knows_its_names_and_version(python: Path, tmp_path: Path) -> None:
+    """The stubs and the data that names are read from are installed, too."""
+    assert run(python, tmp_path, "-m", "tilewright", "--version") == f"tilewright {tilewright.__version__}\n"
+    program = (
+        "import importlib.metadata, tilewright, tilewright.cute.arch as arch, tilewright.experimental.primitives as p\n"
+        "assert importlib.metadata.version('tilewright') == tilewright.__version__\n"
+        "print(arch.thread_idx.__name__, p.CTAGroup.CTA_1)"
+    )
+    assert run(python, tmp_path, "-c", program).startswith("thread_idx <cutlass.experimental.primitives.CTAGroup.CTA_1")
+
+
+def test_no_page_or_message_installs_from_an_index() -> None:
+    """Tilewright is on no package index yet."""
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "tilewright").rglob("*.py")]
+    assert [
+        str(file) for file in files if re.search(r"pip install '?tilewright", file.read_text(encoding="utf-8"))
+    ] == []
 
 
 def test_demo_and_first_kernel_from_an_empty_folder(python: Path, tmp_path: Path) -> None:

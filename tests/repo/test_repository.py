@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import tilewright
+from tilewright.cli import main
+
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("torch", "cuda", "jax", "cupy", "PIL", "matplotlib", "rich", "typer")
 
@@ -103,8 +106,19 @@ def test_continuous_integration_runs_lint_tests_and_site_of_the_makefile() -> No
     assert {"make lint", "make test", "make site"} <= set(lines)
 
 
+def test_a_public_service_runs_the_same() -> None:
+    assert "run: .ci/run\n" in (ROOT / ".github/workflows/ci.yml").read_text()
+
+
+def test_the_version_stands_in_one_place(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert settings["project"]["dynamic"] == ["version"] and "version" not in settings["project"]
+    assert settings["tool"]["hatch"]["version"]["path"] == "tilewright/__init__.py"
+    assert main(["--version"]) == 0 and capsys.readouterr().out == f"tilewright {tilewright.__version__}\n"
+
+
 def test_metadata() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["license"] == "BSD-3-Clause"
     assert "BSD 3-Clause License" in (ROOT / "LICENSE").read_text()
-    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {tilewright.__version__}" in (ROOT / "CHANGELOG.md").read_text()

@@ -40,9 +40,9 @@ MachineOption = Annotated[Machine, typer.Option("--machine", help="the simulator
 @app.callback(invoke_without_command=True)
 def common(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:
-        from importlib.metadata import version as installed_version
+        from tilewright import __version__
 
-        typer.echo(f"tilewright {installed_version('tilewright')}")
+        typer.echo(f"tilewright {__version__}")
         raise typer.Exit
 
 

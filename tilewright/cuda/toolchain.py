@@ -116,10 +116,11 @@ def _missing(arch: Architecture) -> str:
             "compile them on Linux or Windows"
         )
     driver = driver_version()
-    extra = "cuda12" if driver is not None and driver[0] < 13 and first_cuda(arch) < (13, 0) else "cuda"
+    old = driver is not None and driver[0] < 13 and first_cuda(arch) < (13, 0)
+    wheel = "nvidia-cuda-nvrtc-cu12" if old else "nvidia-cuda-nvrtc"
     return (
         "the compiler NVRTC is missing (no library of it was found): "
-        f"`pip install tilewright[{extra}]` brings it, without a toolkit"
+        f"`pip install {wheel}` brings it, without a toolkit"
     )
 
 

@@ -201,5 +201,5 @@ def _pillow() -> None:
         import PIL.ImageFont  # noqa: F401 - is it there?
     except ImportError as error:
         raise ArgumentError(
-            "PNG needs the package pillow: pip install 'tilewright[viz]' (SVG, PDF, TeX and text need nothing)"
+            "PNG needs the package pillow: pip install pillow (SVG, PDF, TeX and text need nothing)"
         ) from error

@@ -84,7 +84,7 @@ class NumericMeta(type):
         try:
             import torch
         except ImportError:
-            raise MachineError("this needs PyTorch, which is not installed: `pip install tilewright[torch]`") from None
+            raise MachineError("this needs PyTorch, which is not installed: `pip install torch`") from None
 
         found = getattr(torch, cls.ir_type.torch, None) if cls.ir_type.torch else None
         if found is None:
