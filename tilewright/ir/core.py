@@ -30,6 +30,9 @@ class Value:
         self.hint = hint
         self.op = op
 
+    def __deepcopy__(self, _: Any) -> Value:
+        return self
+
     def __repr__(self) -> str:
         return f"%{self.hint or '_'}: {self.type}"
 

@@ -62,7 +62,7 @@ class Named(NamedTuple):
 
 REFUSALS = re.compile(
     "<containers of state .*(one of two objects that can change|known only while staging|changes its type in the"
-    "|leave it with different kinds|leaves it as)"
+    "|leave it with different kinds|leaves it as|has no value after)"
 )
 """What is said of an object that gets another name or place."""
 MAKE: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {

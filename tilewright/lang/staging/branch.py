@@ -8,9 +8,10 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import values
+from tilewright.lang.staging.aliases import ONE_OF_TWO, Pairs
 from tilewright.lang.staging.contents import same
 from tilewright.lang.staging.location import here
-from tilewright.lang.staging.places import ONE_OF_TWO, State
+from tilewright.lang.staging.places import State, detached
 from tilewright.lang.staging.regions import Pair, Region, changed_type, decide, emit_branch, hints
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Mismatch, Spec
@@ -31,7 +32,7 @@ class If:
     ``touched`` are the variables whose ``objects`` an arm may change.
     """
 
-    __slots__ = ("after", "arms", "region", "state", "test")
+    __slots__ = ("arms", "first", "region", "state", "test")
 
     def __init__(
         self, test: Any, names: tuple[str, ...], variables: tuple[Any, ...], touched: tuple[str, ...],
@@ -53,7 +54,7 @@ class If:
         """The first arm has ended: keep what it left, and begin the second one from the same state."""
         if not isinstance(self.test, Value):
             return variables
-        self.after = self._end(variables)
+        self.first = self._end(variables)
         return self.state.restore()
 
     def other(self) -> bool:
@@ -66,22 +67,27 @@ class If:
         """Both arms have ended: emit the branch, and go on with what it gives."""
         if not isinstance(self.test, Value):
             return variables
-        before, (first, inside), (last, outside) = self.state.before, self.after, self._end(variables)
+        state, last = self.state, self._end(variables)
+        before, first = state.before, [*self.first, *state.before[len(self.first) :]]
+        pairs = Pairs(state, zip(first, last, strict=True))
+        differ = [i for i, sides in enumerate(zip(first, last, strict=True))
+                  if sides[0] is not sides[1] and not (same(*sides) and same(last[i], before[i]))]  # fmt: skip
+        arms = []
+        for side in (first, last):  # what an arm left is read as long as the places hold what it left
+            state.restore(side)
+            arms.append([detached(side[i], pairs.kept) for i in differ])
+        for k, i in enumerate(differ):
+            if i in pairs.of_two:
+                arms[0][k] = arms[1][k] = Undefined(state.labels[i], ONE_OF_TWO)
+        labels, sides = [state.labels[i] for i in differ], zip([before[i] for i in differ], *arms, strict=True)
         final = list(last)
-        moved = [i for i in range(len(final)) if not (same(first[i], last[i]) and same(last[i], before[i]))]
-        sides = []
-        for i in moved:
-            if first[i] is not last[i] and any(self.state.moves(side[i], before[i]) for side in (first, last)):
-                inside[i] = outside[i] = Undefined(self.state.labels[i], ONE_OF_TWO)
-            sides.append((before[i], inside[i], outside[i]))
-        labels = [self.state.labels[i] for i in moved]
-        for i, value in zip(moved, choose(self.test, self.arms, self.region, labels, sides), strict=True):
+        for i, value in zip(differ, choose(self.test, self.arms, self.region, labels, sides), strict=True):
             final[i] = value
-        return self.state.restore(final)
+        return state.restore(final)
 
-    def _end(self, variables: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+    def _end(self, variables: tuple[Any, ...]) -> list[Any]:
         self.region.close()
-        return self.state.end(variables, self.region)
+        return self.state.now(variables, self.region)
 
 
 def choose(

@@ -8,7 +8,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from tilewright.lang.staging import runtime
-from tilewright.lang.staging.contents import globals_of, has_code, kind_of
+from tilewright.lang.staging.contents import stores_of
 from tilewright.lang.staging.location import register_code
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.rewrite import rewrite
@@ -53,16 +53,9 @@ def _compile(function: FunctionType) -> CodeType:
 
 
 def _shared(function: FunctionType) -> set[str]:
-    """The names of the global variables behind which something could change: containers and objects of the user's, and
-    functions and classes that name such variables."""
+    """The names of the global variables behind which something could change."""
     scope = function.__globals__
-    return {name for name in names_of(function.__code__) & scope.keys() if _may_change(scope[name])}
-
-
-def _may_change(value: Any) -> bool:
-    if has_code(value) and not isinstance(value, type):
-        return bool(globals_of(value))
-    return kind_of(type(value)) != "fixed"
+    return {name for name in names_of(function.__code__) & scope.keys() if stores_of(type(scope[name]))}
 
 
 def _bind(function: FunctionType, code: CodeType) -> FunctionType:

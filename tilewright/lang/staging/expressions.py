@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Boolean, Held, Numeric
+from tilewright.lang.staging.aliases import ONE_OF_TWO, Pairs
 from tilewright.lang.staging.branch import choose
-from tilewright.lang.staging.contents import kind_of
 from tilewright.lang.staging.location import fail, here
-from tilewright.lang.staging.places import ONE_OF_TWO, State
+from tilewright.lang.staging.places import State
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.regions import Region, can_speculate, decide
 from tilewright.lang.staging.undefined import Undefined
@@ -24,22 +24,22 @@ Objects = Callable[[], tuple[tuple[str, ...], tuple[Any, ...]]]
 """The names of variables, and the objects that they hold."""
 
 
-def and_(first: Any, *rest: Thunk, reach: Objects | None = None, calls: bool = False) -> Any:
+def and_(first: Any, *rest: Thunk, reach: Objects | None = None) -> Any:
     """``first and rest[0]() and ...``: what decides now decides as Python does. ``reach()`` are the objects that the
-    sides name, and, if one ``calls`` something, may change."""
-    return _logical("and", first, rest, reach, calls)
+    sides could change."""
+    return _logical("and", first, rest, reach)
 
 
-def or_(first: Any, *rest: Thunk, reach: Objects | None = None, calls: bool = False) -> Any:
+def or_(first: Any, *rest: Thunk, reach: Objects | None = None) -> Any:
     """``first or rest[0]() or ...``."""
-    return _logical("or", first, rest, reach, calls)
+    return _logical("or", first, rest, reach)
 
 
-def _logical(word: str, first: Any, rest: tuple[Thunk, ...], reach: Objects | None = None, calls: bool = False) -> Any:
+def _logical(word: str, first: Any, rest: tuple[Thunk, ...], reach: Objects | None = None) -> Any:
     for i, thunk in enumerate(rest):
         test = decide(first)
         if isinstance(test, Value):
-            return _lazy(word, first, test, functools.partial(_rest, word, rest[i:]), reach, calls)
+            return _lazy(word, first, test, functools.partial(_rest, word, rest[i:]), reach)
         if test is (word == "or"):
             return first
         first = thunk()
@@ -65,10 +65,10 @@ def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Bl
     return found, block
 
 
-def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None, calls: bool) -> Any:
+def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None) -> Any:
     """``first and/or rest()`` for a run-time ``first``: the second side runs only where the first does not decide."""
     region = Region(f"`{word}`", here(4))
-    second, block = _aside(region, rest, reach if calls else None)
+    second, block = _aside(region, rest, reach)
     if isinstance(first, Boolean) and isinstance(second, (bool, Boolean)):
         second = Boolean(second)
         if can_speculate(block):
@@ -76,8 +76,8 @@ def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None
             return operators.binary(word, first, second)
         first = Boolean(word == "or")
     if word == "and":
-        return _choose(test, (second, first), (block, Block()), region, reach)
-    return _choose(test, (first, second), (Block(), block), region, reach)
+        return _choose(test, (second, first), (block, Block()), region)
+    return _choose(test, (first, second), (Block(), block), region)
 
 
 def not_(value: Any) -> Any:
@@ -85,24 +85,20 @@ def not_(value: Any) -> Any:
     return Boolean(Builder.current().unary("not", test)) if isinstance(test, Value) else not test
 
 
-def if_(test: Any, then: Thunk, other: Thunk, reach: Objects | None = None, calls: bool = False) -> Any:
-    """``then() if test else other()``; ``reach`` and ``calls`` as for :func:`and_`."""
+def if_(test: Any, then: Thunk, other: Thunk, reach: Objects | None = None) -> Any:
+    """``then() if test else other()``; ``reach`` as for :func:`and_`."""
     known = decide(test)
     if not isinstance(known, Value):
         return then() if known else other()
     region = Region("conditional expression", here(2))
-    first, block = _aside(region, then, reach if calls else None)
-    second, rest = _aside(region, other, reach if calls else None)
-    return _choose(known, (first, second), (block, rest), region, reach)
+    first, block = _aside(region, then, reach)
+    second, rest = _aside(region, other, reach)
+    return _choose(known, (first, second), (block, rest), region)
 
 
-def _choose(
-    test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region, reach: Objects | None
-) -> Any:
-    if sides[0] is not sides[1] and reach is not None and any(kind_of(type(side)) != "fixed" for side in sides):
-        state = State((), (), *reach())
-        if any(state.moves(side, None) for side in sides):
-            raise fail(f"what the {region} gives has no value: {ONE_OF_TWO}")
+def _choose(test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> Any:
+    if Pairs(State((), (), (), ()), [sides]).of_two:
+        raise fail(f"what the {region} gives has no value: {ONE_OF_TWO}")
     (found,) = choose(test, arms, region, [""], [(None, *sides)])
     if isinstance(found, Undefined):
         raise fail(f"the two sides of the {region} do not agree: {found.reason}; convert one of them")
@@ -149,18 +145,16 @@ def _extreme(opcode: str, python: Any) -> Any:
     return extreme
 
 
-def _quantifier(word: str, python: Any) -> Any:
-    def quantifier(items: Any) -> Any:
-        listed = list(items)
-        if not any(map(is_dynamic, listed)):
-            return python(listed)
-        return _logical(word, listed[0], tuple(functools.partial(_itself, x) for x in listed[1:]))
-
-    return quantifier
-
-
-def _itself(x: Any) -> Any:
-    return x
+def _quantifier(word: str, items: Iterable[Any], reach: Objects | None = None) -> Any:
+    """``any`` and ``all``: what a generator does for an item happens only where those before have not decided."""
+    rest = iter(items)
+    for item in rest:
+        test = decide(item)
+        if isinstance(test, Value):
+            return _lazy(word, Boolean(test), test, functools.partial(_quantifier, word, rest), reach)
+        if test is (word == "or"):
+            return test
+    return word == "and"
 
 
 def _bool(*args: Any) -> Any:
@@ -169,16 +163,19 @@ def _bool(*args: Any) -> Any:
 
 _BUILTINS: dict[Any, Any] = {
     builtins.min: _extreme("min", builtins.min), builtins.max: _extreme("max", builtins.max),
-    builtins.any: _quantifier("or", builtins.any), builtins.all: _quantifier("and", builtins.all), builtins.bool: _bool,
+    builtins.any: functools.partial(_quantifier, "or"), builtins.all: functools.partial(_quantifier, "and"),
+    builtins.bool: _bool,
 }  # fmt: skip
 
 
-def builtin(function: Any) -> Any:
-    """The version of a Python builtin that also takes run-time numbers; other callables as they are."""
+def builtin(function: Any, reach: Objects | None = None) -> Any:
+    """The version of a Python builtin that also takes run-time numbers; other callables as they are. ``reach()`` are
+    the objects that ``any`` and ``all`` could change by what they take item by item."""
     try:
-        return _BUILTINS.get(function, function)
+        found = _BUILTINS.get(function, function)
     except TypeError:  # an unhashable callable of the user's
         return function
+    return functools.partial(found, reach=reach) if reach is not None and found is not function else found
 
 
 def assert_(test: Any, message: Thunk | None = None) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.lang.staging import objects, values
-from tilewright.lang.staging.contents import kind_of
+from tilewright.lang.staging.aliases import ONE_OF_TWO, Pairs
+from tilewright.lang.staging.contents import can_change
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.places import ONE_OF_TWO, State
+from tilewright.lang.staging.places import State
 from tilewright.lang.staging.regions import Region, changed_type, hints, same_value
 from tilewright.lang.staging.undefined import Undefined
 from tilewright.lang.staging.values import Compound, Kept, Mismatch, Spec
@@ -69,11 +70,12 @@ class LoopValues:
         return Carried(index, label, init, index < self.state.count and label in self.temporaries, spec)
 
     def _keeps(self, value: Any, path: str) -> bool:
-        return path not in self.changing and kind_of(type(value)) in ("list", "dict", "object")
+        return path not in self.changing and can_change(value)
 
     def carry_changing(self) -> None:
         """Carry the places that are known to change; what was carried before keeps what was learnt of it."""
         known = {carried.index for carried in self.carried}
+        self.state.expect(self.changing)
         for i in range(self.state.count, len(self.state.labels)):
             if i not in known and self.state.labels[i] in self.changing:
                 self.carried.append(self.carry(i))
@@ -99,11 +101,12 @@ class LoopValues:
     def gather(self, variables: Sequence[Any]) -> list[Value] | None:
         """The values at the end of a trace, or None when it must be done again."""
         state = self.state.now(variables, self.region)
-        again = self._find_changes()
+        of_two = Pairs(self.state, zip(self.state.before, state, strict=True)).of_two
+        again = self._find_changes(of_two)
         found: list[Value] = []
         for i, carried in enumerate(self.carried):
             value = state[carried.index]
-            if self.state.moves(value, carried.init):
+            if carried.index in of_two:
                 value = Undefined(carried.label, ONE_OF_TWO)
             if isinstance(value, Undefined) and carried.spec and not carried.lost:
                 carried.lost = value.reason
@@ -120,15 +123,15 @@ class LoopValues:
         self.carry_changing()
         return None
 
-    def _find_changes(self) -> bool:
+    def _find_changes(self, of_two: set[int]) -> bool:
         """Whether places changed that are not carried; they are known to change from now on."""
         known = {self.state.labels[carried.index] for carried in self.carried[self.state.count :]}
         new = {place.path: place for place in self.state.changed() if place.path not in known}
-        for path, place in new.items():
-            after = place.get()
-            if isinstance(after, Undefined):
-                raise fail(f"'{path}' has no value after one turn of the {self.region}: {after.reason}")
-            if not values.spec_of(place.before).types() and not self.state.moves(after, place.before):
+        for i, place in enumerate(self.state.places.values(), self.state.count):
+            path, after = place.path, place.get()
+            if i in of_two:
+                raise fail(f"'{path}' has no value after one turn of the {self.region}: {ONE_OF_TWO}")
+            if path in new and not values.spec_of(place.before).types() and not can_change(after):
                 raise fail(
                     f"'{path}' changes in the {self.region} from {objects.describe(place.before)} to "
                     f"{objects.describe(after)}, but it is known only while staging; "

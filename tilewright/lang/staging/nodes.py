@@ -41,9 +41,13 @@ def name(text: str, at: ast.AST) -> ast.Name:
     return place(ast.Name(text, ast.Load()), at)
 
 
+class Variable(ast.Name):
+    """A variable that the run time is given as it is, whether or not it has a value."""
+
+
 def names(texts: Iterable[str]) -> ast.expr:
     """The tuple of some variables, to be spread."""
-    return ast.Tuple([ast.Name(text, ast.Load()) for text in texts], ast.Load())
+    return ast.Tuple([Variable(text, ast.Load()) for text in texts], ast.Load())
 
 
 def texts(given: Iterable[str]) -> ast.Constant:
@@ -88,5 +92,5 @@ class _Fill(ast.NodeTransformer):
         if isinstance(part, str):
             return ast.copy_location(ast.Name(part, node.ctx), node)
         if isinstance(part, tuple):
-            return ast.copy_location(ast.Tuple([ast.Name(text, node.ctx) for text in part], node.ctx), node)
+            return ast.copy_location(ast.Tuple([Variable(text, node.ctx) for text in part], node.ctx), node)
         return part

@@ -85,13 +85,13 @@ def has_protocol(value: Any) -> bool:
 
 def static_part(value: Any) -> Any:
     """What must be equal for two protocol objects to be alike besides their values (a tensor's static layout)."""
-    asked = getattr(value, "__carry_key__", None)
-    return asked() if asked is not None else None
+    asked = getattr(type(value), "__carry_key__", None)  # of the class: an object's own __getattr__ is not asked
+    return asked(value) if asked is not None else None
 
 
 def known_facts(value: Any) -> Any:
-    asked = getattr(value, "__carry_facts__", None)
-    return asked() if asked is not None else None
+    asked = getattr(type(value), "__carry_facts__", None)
+    return asked(value) if asked is not None else None
 
 
 def same_static(a: Any, b: Any) -> bool:

@@ -1,150 +1,161 @@
-"""What a region may change: the variables that it assigns, and what lies behind the objects that it names.
+"""What a region may change: the variables that it assigns, and all that can be reached from the objects that it names.
 
-A *place* is a list's element, a dict's value or an attribute of a user's object. Before a region, the places behind
-the variables that its body names are remembered; after it, those that hold something else are carried as variables are.
-Functions are entered for what their closures hold and which global objects they name. What cannot differ from one path
-of a program to the other (the length of a list, the keys of a dict, which attributes an object has, the elements of a
-set or deque, NumPy arrays) may not change: that is an error. Objects that cannot change (layouts, tensors, numerics)
-are not entered, nor are tables longer than any state.
+Before a region, everything behind these objects is read (:mod:`contents`): a snapshot. After each side of it, the
+snapshot is compared with what is there. A *place* is an element or attribute that differs and can be written: it is put
+back before the other side, and carried as variables are. Any other difference (the length of a list, the keys of a
+dict, the state of a generator of random numbers) is an error, as only one path of the program would have it.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright.lang.staging import values as run_time
-from tilewright.lang.staging.contents import PLACES, contents, globals_of, kind_of, label_of, same
+from tilewright.lang.staging.contents import Held, Store, can_change, same, stores_of, unchanged
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.objects import codec, has_protocol, is_record, labels_of
-
-TABLE = 1024
-"""A longer list or dict is a table of constants: its elements are not carried."""
-ONE_OF_TWO = (
-    "it is one of two objects that can change, and only the running program knows which; take a copy of each "
-    "(`list(x)`, `x.clone()`), or choose between their numbers"
-)
+from tilewright.lang.staging.objects import codec, has_protocol, is_record
+from tilewright.lang.staging.undefined import Undefined
 
 
 class Place:
-    """``holder[key]`` (an item) or ``holder.key``; ``before`` is what was there."""
+    """The element ``key`` of a store of ``holder``; ``before`` is what was there."""
 
-    __slots__ = ("before", "holder", "is_item", "key", "path")
+    __slots__ = ("before", "holder", "key", "path", "store")
 
-    def __init__(self, holder: Any, key: Any, path: str, is_item: bool, before: Any) -> None:
-        self.holder, self.key, self.path, self.is_item, self.before = holder, key, path, is_item, before
+    def __init__(self, holder: Any, store: Store, key: Any, path: str, before: Any) -> None:
+        self.holder, self.store, self.key, self.path, self.before = holder, store, key, path, before
 
     def get(self) -> Any:
-        return self.holder[self.key] if self.is_item else getattr(self.holder, self.key)
+        return self.store.get(self.holder, self.key)  # type: ignore[misc]  # places are in stores that have it
 
     def put(self, value: Any) -> None:
-        if self.is_item:
-            self.holder[self.key] = value
-        else:
-            object.__setattr__(self.holder, self.key, value)
+        self.store.write(self.holder, self.key, value)  # type: ignore[misc]
 
 
 class State:
-    """All that a region may change: the variables that it assigns, and the ``places`` behind those that it names.
+    """All that a region may change: the variables that it assigns, and the ``places`` that were seen to change.
 
     ``labels`` name them, ``before`` is what they held before; lists of objects in this order are what regions exchange.
+    A list that was made before another place was found is shorter: the rest is as before.
     """
 
     def __init__(
         self, names: Sequence[str], values: Sequence[Any], touched: Sequence[str], objects: Sequence[Any]
     ) -> None:
-        self.places: list[Place] = []
-        self._watched: list[tuple[str, Any, dict[Any, Any]]] = []
+        self.names, self.count = names, len(names)
+        self.labels, self.before = [*names], [*values]
+        self.places: dict[tuple[int, int, Any], Place] = {}
+        self._snapshot: list[tuple[str, Any, type, Store, Held]] = []
         self._seen: dict[int, Any] = {}
         for name, value in zip(touched, objects, strict=True):
-            self._visit(name, value)
-        self.count = len(names)
-        self.labels = [*names, *(place.path for place in self.places)]
-        self.before = [*values, *(place.before for place in self.places)]
+            self._visit(name, value, True)
 
     def now(self, values: Sequence[Any], region: Any) -> list[Any]:
         """What variables and places hold at the end of a region. An error where it changed what may not change."""
-        for path, holder, before in self._watched:
-            kind, now = kind_of(type(holder)), contents(holder)
-            kept = list(now) == list(before) and (kind in PLACES or all(map(same, now.values(), before.values())))
-            if not kept and not (kind == "object" and _only_adds_static(now, before)):
-                what = {"list": "length", "dict": "keys", "watched": "contents"}.get(kind, "attributes")
-                made = "keep it in an object" if kind == "class" else f"make the {type(holder).__name__} inside"
-                raise fail(
-                    f"'{path}' changes its {what} in the {region}, which is staged once and runs many times or never; "
-                    f"assign to places that exist before the region, or {made}"
-                )
-        return [*values, *(place.get() for place in self.places)]
-
-    def end(self, values: Sequence[Any], region: Any) -> tuple[list[Any], list[Any]]:
-        """The same for a region after which the places are restored; and again, with copies of what changes then."""
-        now = self.now(values, region)
-        kept = all(map(same, now[self.count :], self.before[self.count :]))
-        return now, list(now) if kept else [detached(value) for value in now]
-
-    def moves(self, value: Any, before: Any) -> bool:
-        """Whether ``value``, which is where ``before`` was, is or holds an object of before the region that can change
-        and was elsewhere: it goes by two names now, and what is written to one of them shows under the other."""
-        kind = kind_of(type(value))
-        if value is before or kind in ("fixed", "class"):
-            return False
-        if kind != "entered" and id(value) in self._seen:
-            return True
-        if not isinstance(value, (tuple, list, dict)) and not is_record(value):
-            return False
-        split, _ = codec(value)
-        alike = type(before) is type(value) and labels_of(before) == labels_of(value)
-        olds = split(before) if alike else [None] * len(split(value))
-        return any(map(self.moves, split(value), olds))
+        for path, holder, cls, store, before in self._snapshot:
+            if type(holder) is not cls:
+                raise _changes(path, "class", region, holder)
+            held = store.read(holder)
+            if not unchanged(before, held):
+                self._compare(path, holder, store, before, held, values, region)
+        return [*values, *(place.get() for place in self.places.values())]
 
     def changed(self) -> Iterator[Place]:
         """The places that are not as they were."""
-        return (place for place in self.places if not same(place.get(), place.before))
+        return (place for place in self.places.values() if not same(place.get(), place.before))
 
-    def restore(self, objects: Sequence[Any] | None = None) -> tuple[Any, ...]:
-        """Put objects (those of ``before``) into the places, and give those of the variables back."""
-        objects = self.before if objects is None else objects
-        for place, value in zip(self.places, objects[self.count :], strict=True):
+    def restore(self, objects: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """Put objects (without them, those of ``before``) into the places, and give those of the variables back."""
+        objects = [*objects, *self.before[len(objects) :]]
+        for place, value in zip(self.places.values(), objects[self.count :], strict=True):
+            if isinstance(value, Undefined):
+                raise fail(f"'{place.path}' has no value after this: {value.reason}")
             if place.get() is not value:
                 place.put(value)
         return tuple(objects[: self.count])
 
-    def _visit(self, path: str, value: Any) -> None:
-        kind = kind_of(type(value))
-        if kind == "fixed" or id(value) in self._seen:
+    def expect(self, labels: set[str]) -> None:
+        """Count places with these labels to those that change."""
+        for path, holder, _, store, before in self._snapshot if labels.difference(self.labels) else ():
+            if store.write is not None and any(label.startswith(path) for label in labels):
+                for key, value in before.items():
+                    if store.label.format(path=path, key=key) in labels:
+                        self._add(path, holder, store, key, value)
+
+    def _compare(
+        self, path: str, holder: Any, store: Store, before: Held, held: Held, values: Sequence[Any], region: Any
+    ) -> None:
+        """Find the places of one store that changed."""
+        keys = list(held)
+        kept = keys[: len(before)] == list(before)
+        if not kept or not all(_is_cached(holder, key, held[key]) for key in keys[len(before) :]):
+            raise _changes(path, store.word, region, holder)
+        if store.write is None:
+            assigned = dict(zip(self.names, values, strict=True))  # a closure sees them change
+            if not all(same(held[k], v) or (k in assigned and assigned[k] is held[k]) for k, v in before.items()):
+                raise _changes(path, store.word, region, holder)
+            return
+        for key, value in before.items():
+            if not same(held[key], value):
+                self._add(path, holder, store, key, value)
+
+    def _add(self, path: str, holder: Any, store: Store, key: Any, before: Any) -> None:
+        where = (id(holder), id(store), key)
+        if where not in self.places:
+            label = store.label.format(path=path, key=key)
+            self.places[where] = Place(holder, store, key, label, before)
+            self.labels.append(label)
+            self.before.append(before)
+
+    def _visit(self, path: str, value: Any, by_name: bool = False) -> None:
+        cls = type(value)
+        stores = stores_of(cls)
+        if not stores or id(value) in self._seen:
             return
         self._seen[id(value)] = value
-        if kind == "iterator":
-            raise fail(f"'{path}' is an iterator from outside the region: it would advance once, while staging; take a "
-                       "list of its items, or make it inside")  # fmt: skip
-        if kind in ("list", "dict", "watched") and max(len(value), getattr(value, "nbytes", 0) // 8) > TABLE:
-            return
-        held = contents(value)
-        if kind != "entered":
-            self._watched.append((path, value, held))
-        for key, item in held.items() if kind != "class" else ():
-            place = f"{path}.{key}" if kind == "object" else label_of(path, value, key)
-            if kind in PLACES:
-                self.places.append(Place(value, key, place, kind != "object", item))
-            if kind_of(type(item)) != "fixed":  # most are: a call less for each
-                self._visit(place, item)
-        if kind == "object":
-            self._visit(type(value).__name__, type(value))
-            for name, scope in globals_of(type(value)):
-                self._visit(name, scope.get(name))
+        for store in stores:
+            try:
+                held = store.read(value)
+            except Exception:  # it cannot be pickled, whatever its class raises then
+                if by_name:
+                    advice = "take a list of its items, or make" if hasattr(cls, "__next__") else "make"
+                    raise fail(
+                        f"'{path}' is a {cls.__name__} from outside the region, whose changes cannot be seen: it would "
+                        f"change once, while staging; {advice} it inside"
+                    ) from None
+                continue
+            self._snapshot.append((path, value, cls, store, held))
+            if not store.state:
+                for key, item in held.items():
+                    if stores_of(type(item)):  # most have none: a call less for each
+                        self._visit(store.label.format(path=path, key=key), item, store.label == "{key}")
+        self._visit(cls.__name__, cls)
 
 
-def _only_adds_static(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
-    """Whether an object got attributes that hold nothing of the program, such as a layout that it keeps."""
-    new = [item for name, item in now.items() if name not in before]
-    return before.keys() <= now.keys() and not any(run_time.spec_of(item, promote=False).types() for item in new)
+def _changes(path: str, word: str, region: Any, holder: Any) -> Exception:
+    advice = "keep it in an object" if isinstance(holder, type) else f"make the {type(holder).__name__} inside"
+    return fail(
+        f"'{path}' changes its {word} in the {region}, which is staged once and runs many times or never; "
+        f"assign to places that exist before the region, or {advice}"
+    )
 
 
-def detached(value: Any) -> Any:
-    """A copy of an object that is not changed by what is put into its places or those of its parts."""
+def _is_cached(holder: Any, key: Any, value: Any) -> bool:
+    """Whether an attribute is what a ``cached_property`` remembers, and holds nothing of the program."""
+    cached = isinstance(getattr(type(holder), str(key), None), functools.cached_property)
+    return cached and not run_time.spec_of(value, promote=False).types()
+
+
+def detached(value: Any, kept: set[int]) -> Any:
+    """A copy of an object that is not changed by what is put into its places or those of its parts; the objects with
+    the identities ``kept`` stay themselves."""
+    if id(value) in kept:
+        return value
     if isinstance(value, (tuple, list, dict)) or is_record(value):
         split, make = codec(value)
-        return make([detached(item) for item in split(value)])
-    if has_protocol(value) and kind_of(type(value)) == "object":
+        return make([detached(item, kept) for item in split(value)])
+    if has_protocol(value) and can_change(value):
         return value.__new_from_mlir_values__(value.__extract_mlir_values__())
     return value

@@ -75,15 +75,33 @@ def rewrite(node: ast.FunctionDef, filename: str, free: set[str], shared: set[st
     that hold something a region could change."""
     node.decorator_list = []
     node.returns = None
-    _Function(filename, free, shared).function(node)
-    return ast.fix_missing_locations(node)
+    unsure = set(free)
+    _Function(filename, free, shared, unsure).function(node)
+    return ast.fix_missing_locations(_Reads(unsure).visit(node))
+
+
+class _Reads(ast.NodeTransformer):
+    """Asks the variables ``unsure`` whether they have a value, wherever the user's code reads one."""
+
+    def __init__(self, unsure: set[str]) -> None:
+        self.unsure = unsure
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return tool("defined", node, node) if node.id in self.unsure and isinstance(node.ctx, ast.Load) else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name) or node.target.id not in self.unsure:
+            return node
+        read = tool("defined", node, ast.Name(node.target.id, ast.Load()))
+        return [ast.copy_location(ast.Expr(read), node), node]
 
 
 class _Function(Expressions):
     """Rewrites one function body; nested functions get their own."""
 
-    def __init__(self, filename: str, outer: set[str], shared: set[str]) -> None:
-        super().__init__(filename, outer, shared)
+    def __init__(self, filename: str, outer: set[str], shared: set[str], unsure: set[str]) -> None:
+        super().__init__(filename, outer, shared, unsure)
         self.level = ""
         self.nesting = 0
         self.loops: list[str] = []
@@ -101,6 +119,7 @@ class _Function(Expressions):
                 argument.annotation = None
         body = self.visited(node.body)
         unset = tuple(name for name in self.tracked if name not in given and name in self.locals)
+        self.unsure.update(unset)
         head = [*statements(node, DEPTH, level=self.level), *self.unset(unset, node)]
         at = 1 if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) else 0
         node.body = body[:at] + head + body[at:]
@@ -231,6 +250,7 @@ class _Function(Expressions):
         names = tuple(target.id for target in node.targets if isinstance(target, ast.Name))
         if len(names) < len(node.targets) or not self.locals.issuperset(names):
             return self._refused(node)
+        self.unsure.update(names)
         return statements(node, "variables = _tw.deleted(labels)", variables=names, labels=texts(names))
 
     # -- nested scopes and what has no meaning here --------------------------------------------------------------
@@ -242,7 +262,7 @@ class _Function(Expressions):
         }
         if not names & _DECORATORS:  # those are rewritten by their own decorator
             kept = (node.args.defaults, node.args.kw_defaults)
-            _Function(self.filename, self.known, self.shared).function(node)
+            _Function(self.filename, self.known, self.shared, self.unsure).function(node)
             node.args.defaults, node.args.kw_defaults = kept
         return node
 

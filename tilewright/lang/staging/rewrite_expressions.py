@@ -28,13 +28,15 @@ def _is_none(node: ast.expr) -> bool:
 
 
 class Expressions(ast.NodeTransformer):
-    """Rewrites expressions. The user's variables, of the function (``locals``) and around it, hide builtins."""
+    """Rewrites expressions. The user's variables, of the function (``locals``) and around it, hide builtins; those that
+    may be without a value are added to ``unsure``."""
 
-    def __init__(self, filename: str, outer: set[str], shared: set[str]) -> None:
+    def __init__(self, filename: str, outer: set[str], shared: set[str], unsure: set[str]) -> None:
         self.filename = filename
         self.counter = 0
         self.outer, self.shared = outer, shared
         self.locals: set[str] = set()
+        self.unsure = unsure
         self.tracked: dict[str, None] = {}
 
     @property
@@ -55,6 +57,7 @@ class Expressions(ast.NodeTransformer):
         uses = Uses(nodes)
         bound, read = ([n for n in found if not is_ours(n)] for found in (uses.bound, uses.read))
         assigned = tuple(n for n in bound if n in self.locals)
+        self.unsure.update(assigned)
         touched = tuple(n for n in read if n in self.known | self.shared)
         self.tracked.update(dict.fromkeys(n for n in (*assigned, *touched) if n in self.known))
         return assigned, touched
@@ -64,17 +67,17 @@ class Expressions(ast.NodeTransformer):
         return self.lazy("and_" if isinstance(node.op, ast.And) else "or_", node, node.values[0], *node.values[1:])
 
     def lazy(self, word: str, at: ast.expr, first: ast.expr, *rest: ast.expr) -> ast.expr:
-        """The call of ``word``, where ``rest`` runs only on demand. What it names goes along: the run time must see
-        whether it gives an object that has another name, or changes one through a call."""
+        """The call of ``word``, where ``rest`` runs only on demand."""
         self.refuse_walrus(at, *rest)
-        call = tool(word, at, first, *map(thunk, rest))
-        _, touched = self.variables(first, *rest)
-        if touched:
-            objects = ast.Tuple([texts(touched), names(touched)], ast.Load())
-            calls = any(isinstance(node, _CALLS) for part in rest for node in ast.walk(part))
-            call.keywords.append(ast.keyword("reach", thunk(ast.copy_location(objects, at))))
-            call.keywords.append(ast.keyword("calls", ast.Constant(calls)))
-        return spread(call, at)
+        return self.reaching(tool(word, at, first, *map(thunk, rest)), first, *rest)
+
+    def reaching(self, call: ast.Call, *parts: ast.expr) -> ast.expr:
+        """``call`` with the objects that ``parts`` name, if these could change one: that is by a call."""
+        _, touched = self.variables(*parts)
+        if touched and any(isinstance(node, _CALLS) for part in parts for node in ast.walk(part)):
+            objects = ast.copy_location(ast.Tuple([texts(touched), names(touched)], ast.Load()), call)
+            call.keywords.append(ast.keyword("reach", thunk(objects)))
+        return spread(call, call)
 
     def refuse_walrus(self, at: ast.AST, *nodes: ast.AST) -> None:
         """Refuse ``:=`` in expressions that are evaluated in a region of their own, perhaps."""
@@ -118,7 +121,9 @@ class Expressions(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
-            node.func = tool("builtin", node.func, node.func)
+            found = tool("builtin", node.func, node.func)
+            lazily = node.func.id in ("any", "all")
+            node.func = self.reaching(found, *node.args) if lazily else found
         return node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:

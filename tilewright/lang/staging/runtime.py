@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.ir.builder import Builder
@@ -13,13 +15,13 @@ from tilewright.lang.staging.expressions import and_, assert_, builtin, contains
 from tilewright.lang.staging.for_loop import For, range_
 from tilewright.lang.staging.refusals import known, leave
 from tilewright.lang.staging.text import text
-from tilewright.lang.staging.undefined import Undefined, deleted, undefined
+from tilewright.lang.staging.undefined import Undefined, defined, deleted, undefined
 from tilewright.lang.staging.while_loop import While
 from tilewright.lang.staging.with_block import With
 
 __all__ = [
-    "For", "If", "Undefined", "While", "With", "and_", "assert_", "builtin", "contains", "depth", "excludes", "if_",
-    "deleted", "is_", "is_not", "known", "leave", "named", "names", "not_", "or_", "range_", "text", "undefined",
+    "For", "If", "Undefined", "While", "With", "and_", "assert_", "builtin", "contains", "defined", "depth", "excludes",
+    "if_", "deleted", "is_", "is_not", "known", "leave", "named", "names", "not_", "or_", "range_", "text", "undefined",
 ]  # fmt: skip
 
 
@@ -30,7 +32,12 @@ def named(name: str, thing: Any) -> Any:
     return thing
 
 
+_is_ours: Callable[[type], bool] = functools.cache(lambda cls: cls.__module__.startswith("tilewright."))
+
+
 def _tell(name: str, thing: Any) -> None:
+    if not _is_ours(type(thing)):  # what an object of the user's answers, or does, when it is asked is its own affair
+        return
     value = getattr(thing, "value", None)
     if not isinstance(value, Value):
         value = getattr(getattr(thing, "engine", None), "frag", None)
@@ -43,7 +50,9 @@ def _tell(name: str, thing: Any) -> None:
 
 def _note(name: str, thing: Any, depth: int) -> None:
     """Keep what a variable stands for, for the simulator's debugger."""
-    shown = isinstance(thing, (int, float)) or hasattr(thing, "engine") or hasattr(thing, "value")
+    shown = isinstance(thing, (int, float)) or (
+        _is_ours(type(thing)) and (hasattr(thing, "engine") or hasattr(thing, "value"))
+    )
     if shown and name != "_" and Builder.active():
         frame = sys._getframe(depth)
         where = Location(frame.f_code.co_filename, frame.f_lineno)

@@ -25,8 +25,7 @@ class Text(str):
 
     parts: tuple[str | Field, ...]
 
-    __eq__ = object.__eq__  # two of them differ where their numbers do, which is not known
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # two of them differ where their numbers do, which is not known
 
     def __add__(self, other: Any) -> str:
         return NotImplemented if not isinstance(other, str) else joined(self, other)
@@ -38,7 +37,8 @@ class Text(str):
         raise fail("a text with run-time numbers in it can only be printed, or added to another one", here(3))
 
 
-for _name in (*(name for name in dir(str) if not name.startswith("_")), "__mod__", "__mul__", "__getitem__"):
+_REFUSED = "mod rmod mul rmul getitem len iter contains eq ne lt le gt ge".split()
+for _name in (*(name for name in dir(str) if not name.startswith("_")), *(f"__{name}__" for name in _REFUSED)):
     setattr(Text, _name, Text._fixed)
 
 

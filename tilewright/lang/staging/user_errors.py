@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tilewright.errors import StagingError, TilewrightError, attribute_text, nearest
 from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
+from tilewright.layout.ints import UnhashableLeafError
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
 _OF_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
@@ -94,6 +95,8 @@ def _explained(wrong: Exception, place: Place) -> str:
             f"{wrong}; PyTorch and Python's math compute while staging and know no run-time values: take cute.math "
             "(cute.math.exp, cute.math.sqrt, ...) and the operators"
         )
+    if isinstance(wrong, UnhashableLeafError):
+        return "a run-time number is no key of a dict or set: Python looks for it while staging; write `if n == 0: ...`"
     if place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong):
         return "an array of the host has no run-time index: pass it to the kernel as an argument"
     if place.called and isinstance(wrong, ArithmeticError):

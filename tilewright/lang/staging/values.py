@@ -18,6 +18,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType, Type
 from tilewright.lang.numbers import facts
 from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.staging.contents import can_change
 from tilewright.lang.staging.objects import (
     LITERALS,
     StaticKey,
@@ -269,10 +270,15 @@ def _all_static(parts: list[Spec]) -> bool:
     return all(type(part) is Static for part in parts)
 
 
+def _stays(value: Any, path: str) -> bool:
+    """Whether an object that both sides hold is more than its numbers: it stays the object that it is."""
+    return can_change(value)
+
+
 def unify(a: Any, b: Any, path: str = "") -> Spec:
     """The shape that both objects have; Mismatch if there is none. Equal Python values stay static."""
     if a is b:
-        return spec_of(a, promote=False)
+        return spec_of(a, promote=False, keeps=_stays)
     first, second = number_class(a), number_class(b)
     if first is not None and second is not None:
         return _unify_numbers(a, b, first, second, path)

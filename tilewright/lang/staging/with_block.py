@@ -57,7 +57,8 @@ class With:
         if self.region is None:
             return variables
         reason = f"it is assigned inside the {self.region}, whose values stay there"
-        found = zip(self.state.labels, self.state.before, self.state.now(variables, self.region), strict=True)
+        now = self.state.now(variables, self.region)
+        found = zip(self.state.labels, self.state.before, now, strict=True)
         return self.state.restore([v if _same(old, v) else Undefined(label, reason) for label, old, v in found])
 
 

@@ -16,8 +16,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.dtypes import type_text
-from tilewright.lang.numbers.numeric import Held, Int64, Integer, Numeric, is_number, unwrap, wrap
-from tilewright.lang.staging.undefined import Undefined
+from tilewright.lang.numbers.numeric import Held, Int32, Int64, Integer, Numeric, is_number, unwrap, wrap
 from tilewright.lang.tensors import access, bounds
 from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.leaves import dynamic_leaves, is_extent, pattern, plain_values, rebuild
@@ -181,7 +180,7 @@ class Tensor(Drawn):
     @overload
     def __getitem__(self, coord: Any) -> Any: ...
     def __getitem__(self, coord: Any) -> Any:
-        coord = _tree(coord)
+        coord = self._coordinate(coord)
         if has_underscore(coord):
             return self._slice(coord)
         if self.is_coordinate:
@@ -196,14 +195,22 @@ class Tensor(Drawn):
             bounds.note(found.op, coord, self.linear)
         return wrap(found)
 
+    def _coordinate(self, coord: Any) -> Any:
+        coord, modes = _tree(coord), self.shape
+        modes = len(modes) if isinstance(modes, tuple) else 1
+        if type(coord) is tuple and len(coord) == 3 != modes and all(isinstance(c, Int32) for c in coord):
+            raise ConstraintError(
+                f"{self} has {modes} mode{'s' * (modes > 1)}, and the coordinate three numbers; of (x, y, z), which "
+                "thread_idx() and block_idx() give, take one of the three: tidx, _, _ = cute.arch.thread_idx()"
+            )
+        return coord
+
     def __setitem__(self, coord: Any, value: Any) -> None:
-        coord = _tree(coord)
+        coord = self._coordinate(coord)
         if has_underscore(coord):
             part = self._slice(coord)
             return part.store(value) if isinstance(value, TensorSSA) else part.fill(value)
         self._need_elements("assignment")
-        if isinstance(value, Undefined):
-            value._use()
         value = value.load() if isinstance(value, Held) else value
         if not (is_number(value) or isinstance(value, (Value, Numeric))):
             raise ConstraintError(f"an element of {self} takes a number, not {value!r} ({type(value).__name__})")
