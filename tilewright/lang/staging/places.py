@@ -31,7 +31,7 @@ class Place:
         return self.store.get(self.holder, self.key)  # type: ignore[misc]  # places are in stores that have it
 
     def put(self, value: Any) -> None:
-        self.store.write(self.holder, self.key, value)  # type: ignore[misc]
+        self.store.write(self.holder, self.key, value)  # type: ignore[misc]  # see get
 
 
 class State:
