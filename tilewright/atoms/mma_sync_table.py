@@ -6,8 +6,8 @@ from itertools import product
 
 from tilewright.atoms.gauss_complex import GaussComplexMma
 from tilewright.atoms.mma_sync import MmaSync, Shape3
-from tilewright.atoms.value_types import B1, C64, GC64, S4, U4
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8, ScalarType
+from tilewright.atoms.value_types import B1, C64, GC64
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I4, I8, I32, TF32, U4, U8, ScalarType
 
 
 def _floats() -> list[MmaSync]:
@@ -28,7 +28,7 @@ def _integers() -> list[MmaSync]:
     rows = [MmaSync(75, (8, 8, 16), I32, I8, I8)]
     bytes_: list[Shape3] = [(8, 8, 16), (16, 8, 16), (16, 8, 32)]
     nibbles: list[Shape3] = [(8, 8, 32), (16, 8, 32), (16, 8, 64)]
-    families: list[tuple[list[Shape3], tuple[ScalarType, ScalarType]]] = [(bytes_, (I8, U8)), (nibbles, (S4, U4))]
+    families: list[tuple[list[Shape3], tuple[ScalarType, ScalarType]]] = [(bytes_, (I8, U8)), (nibbles, (I4, U4))]
     for shapes, types in families:
         for shape, a, b, saturate in product(shapes, types, types, (False, True)):
             rows.append(MmaSync(80, shape, I32, a, b, saturate=saturate))

@@ -103,7 +103,7 @@ def _pack_source(bits: int) -> str:
         f"template <class T> __device__ __forceinline__ {kind} pack_b{bits}(T const* cells) {{\n"
         f"  {kind} word = 0;\n"
         f"  #pragma unroll\n"
-        f"  for (int i = 0; i < {32 // bits}; ++i) word |= ({kind}(cells[i]) & {mask}u) << ({bits} * i);\n"
+        f"  for (int i = 0; i < {32 // bits}; ++i) word |= ({kind}(int(cells[i])) & {mask}u) << ({bits} * i);\n"
         f"  return word;\n"
         f"}}\n"
     )

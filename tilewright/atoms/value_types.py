@@ -6,10 +6,8 @@ language has them, but an instruction's operands do, and the simulator holds one
 
 from __future__ import annotations
 
-from tilewright.ir.types import NUMBERS, ScalarType
+from tilewright.ir.types import I4, NUMBERS, U4, ScalarType
 
-S4 = ScalarType("i4", "int", 4, "int8", "int8_t")
-U4 = ScalarType("u4", "uint", 4, "uint8", "uint8_t")
 B1 = ScalarType("b1", "uint", 1, "uint8", "uint8_t")
 C64 = ScalarType("c64", "complex", 128, "complex128", "double2")
 GC64 = ScalarType("gc64", "gauss", 192, "f8,f8,f8", "double3")
@@ -18,7 +16,7 @@ GC64 = ScalarType("gc64", "gauss", 192, "f8,f8,f8", "double3")
 # accumulator of such by Gauss' three products.
 BY_NAME: dict[str, ScalarType] = {
     **{kind.cute: kind for kind in NUMBERS if kind.cute},
-    "S4": S4, "U4": U4, "U1": B1, "C64": C64, "GC64": GC64,
+    "S4": I4, "U4": U4, "U1": B1, "C64": C64, "GC64": GC64,
 }  # fmt: skip
 
 # How traits print: signed integers as s8, s32; the rest as the IR prints them.

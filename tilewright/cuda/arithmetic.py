@@ -49,6 +49,10 @@ def cast(a: Expr, source: ScalarType, to: ScalarType) -> Expr:
         return call(f"tw::wide<{to.cuda}>", as_float(a) if source.has_struct else a)
     if source.width > 64 and to.is_float and to != F64:  # through f64, as the table has it
         return cast(call("double", a), F64, to)
+    if to.has_struct and to.is_integer and not source.is_float:  # integers wrap
+        return call(f"tw::low_bits<{to.cuda}>", call("int", a) if source.has_struct else a)
+    if source.has_struct and source.is_integer and to.is_integer:
+        return call(to.cuda, call("int", a))
     if to.has_struct:
         wide = a if source in (F32, TF32, F64) else as_float(a)
         return call(f"tw::to<{to.cuda}>", wide)

@@ -69,13 +69,13 @@ def literal(elem: ScalarType, value: int | float | bool) -> Expr:
     """
     if elem == BOOL:
         return Expr("true" if value else "false")
-    if elem.is_integer:
-        return _integer(elem, int(value))
-    if elem.width < 32:
+    if elem.has_struct:
         import numpy as np
 
-        bits = np.asarray(float(value)).astype(elem.dtype).view(f"uint{8 * elem.bytes}")
+        bits = np.asarray(value).astype(elem.dtype).view(f"uint{8 * elem.bytes}")
         return Expr(f"{elem.cuda}{{0x{int(bits):0{elem.width // 4}x}}}")
+    if elem.is_integer:
+        return _integer(elem, int(value))
     return _float(elem, float(value))
 
 

@@ -72,7 +72,7 @@ class ScalarType(Type):
     specials: str = "inf nan"
     """Which of infinity and NaN a float has."""
     stored: bool = False
-    """A storage format: operands become f32 before an operation."""
+    """A storage format: operands become f32 (integers: i32) before an operation."""
 
     def __repr__(self) -> str:
         return self.name
@@ -95,7 +95,8 @@ class ScalarType(Type):
 
     @property
     def has_struct(self) -> bool:
-        """Whether the device header has a type of it, with ``bits`` and conversions from and to ``float``."""
+        """Whether the device header has a type of it, with ``bits`` and conversions from and to ``float``
+        (and to ``int``, of integers)."""
         return (self.is_float and self.width < 32) or self.packed
 
     @property
@@ -213,6 +214,8 @@ E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3", printed="f6E2
                   dlpack=15, packing="B", largest=7.5, specials="", stored=True)
 E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2", printed="f6E3M2FN",
                   dlpack=16, packing="B", largest=28.0, specials="", stored=True)
+I4 = ScalarType("i4", "int", 4, "int8", "int8_t")
+U4 = ScalarType("u4", "uint", 4, "uint8", "uint8_t")
 # Wider than the machine's numbers: scalars only. The simulator's lanes hold Python's integers.
 I128 = ScalarType("i128", "int", 128, "object", "tw::int128")
 U128 = ScalarType("u128", "uint", 128, "object", "tw::uint128")

@@ -2,7 +2,8 @@
 
 Equal types stay. A Python literal takes the other operand's type where that type can hold it. Integers: the wider
 wins, at equal width the unsigned one, and Booleans count as Int32. A float beats an integer; of two floats the wider
-wins, Float16 with BFloat16 meet in Float32. The 8-bit floats and TFloat32 are storage formats and compute in Float32.
+wins, Float16 with BFloat16 meet in Float32. Storage formats compute in Float32 (floats of up to 8 bits, TFloat32) or
+Int32 (integers of 4 bits).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def common(a: ScalarType, b: ScalarType) -> ScalarType:
 @functools.cache
 def arithmetic(a: ScalarType) -> ScalarType:
     """The type in which one operand of type ``a`` computes."""
-    return F32 if a.stored else I32 if a == BOOL else a
+    return (F32 if a.is_float else I32) if a.stored or a == BOOL else a
 
 
 def literal(value: bool | int | float, other: ScalarType) -> ScalarType:

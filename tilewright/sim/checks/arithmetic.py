@@ -97,9 +97,9 @@ def _wrong(op: Op, values: list[Array], result: Array) -> Any:
     """Which results are wrong."""
     if op.opcode == "cast":
         elem = element_of(op.result.type)
-        info = np.iinfo(elem.dtype)
+        low = -(1 << (elem.width - 1)) if elem.is_signed else 0
         x = np.trunc(values[0].astype(np.float64))
-        return ~((x >= float(info.min)) & (x < float(info.max) + 1.0))
+        return ~((x >= float(low)) & (x < float(low + (1 << elem.width))))
     a = values[0]
     if op.opcode in ("neg", "abs"):
         return (a == np.iinfo(a.dtype).min) & (result == a)
