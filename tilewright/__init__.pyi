@@ -13,8 +13,8 @@ from tilewright.lang.numbers.numeric import (
     BFloat16 as BFloat16, Boolean as Boolean, Float as Float, Float16 as Float16, Float32 as Float32,
     Float4E2M1FN as Float4E2M1FN, Float64 as Float64, Float6E2M3FN as Float6E2M3FN, Float6E3M2FN as Float6E3M2FN,
     Float8E4M3 as Float8E4M3, Float8E4M3FN as Float8E4M3FN, Float8E5M2 as Float8E5M2, Int16 as Int16,
-    Int32 as Int32, Int64 as Int64, Int8 as Int8, Integer as Integer, Numeric as Numeric, TFloat32 as TFloat32,
-    Uint16 as Uint16, Uint32 as Uint32, Uint64 as Uint64, Uint8 as Uint8, as_numeric as as_numeric,
+    Int32 as Int32, Int4 as Int4, Int64 as Int64, Int8 as Int8, Integer as Integer, Numeric as Numeric,
+    TFloat32 as TFloat32, Uint16 as Uint16, Uint32 as Uint32, Uint4 as Uint4, Uint64 as Uint64, Uint8 as Uint8, as_numeric as as_numeric,
 )
 from tilewright.lang.numbers.wide import Int128 as Int128, Uint128 as Uint128
 from tilewright.lang.staging.generate_loops import (

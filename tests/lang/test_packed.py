@@ -1,4 +1,4 @@
-"""Floats of 4 and 6 bits in kernels: without gaps in memory, shared memory and registers, with conversions.
+"""Numbers of 4 and 6 bits in kernels: without gaps in memory, shared memory and registers, with conversions.
 
 Each program runs in the simulator here, and on a GPU where there is one; the packed bytes are made by NumPy."""
 
@@ -13,12 +13,16 @@ import pytest
 
 import tilewright as cutlass
 from tilewright import (
+    BFloat16,
     Float4E2M1FN,
     Float6E2M3FN,
     Float6E3M2FN,
     Float16,
     Float32,
+    Int4,
+    Int8,
     Int32,
+    Uint4,
     Uint8,
     Uint32,
     cute,
@@ -28,7 +32,13 @@ from tilewright import (
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError, SimulationError, TilewrightError
 
-NUMPY = {Float4E2M1FN: "float4_e2m1fn", Float6E2M3FN: "float6_e2m3fn", Float6E3M2FN: "float6_e3m2fn"}
+NUMPY = {
+    Float4E2M1FN: "float4_e2m1fn",
+    Float6E2M3FN: "float6_e2m3fn",
+    Float6E3M2FN: "float6_e3m2fn",
+    Int4: "int4",
+    Uint4: "uint4",
+}
 KINDS = pytest.mark.parametrize("kind", list(NUMPY), ids=str)
 N = 32  # numbers of a thread
 
@@ -47,7 +57,7 @@ def numbers(kind: Any, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 
 def rounded(x: np.ndarray, kind: Any) -> np.ndarray:
     """Packed bytes of float32 numbers, by ml_dtypes."""
-    inside = np.nan_to_num(np.clip(x, kind.min, kind.max), nan=kind.max)
+    inside = np.nan_to_num(np.clip(x, kind.min, kind.max), nan=0 if kind.is_integer else kind.max)
     return packed(inside.astype(getattr(ml_dtypes, NUMPY[kind])).view(np.uint8), kind.width)
 
 
@@ -74,7 +84,7 @@ def anywhere(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
     t, _, _ = cute.arch.thread_idx()
     narrow = cute.recast_tensor(x, kind)
     out[0, t] = narrow[7 * t + 3].to(Float32)
-    total, largest = Float32(0), kind(-1.0)
+    total, largest = Float32(0), kind(-1.0 if kind.signed else 0.0)
     for i in range(t):
         total += Float32(narrow[i])
         if Float32(narrow[i]) > Float32(largest):
@@ -89,8 +99,8 @@ def registers(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None
     t, _, _ = cute.arch.thread_idx()
     held = cute.make_rmem_tensor(cute.make_layout((4, 4), stride=(4, 1)), kind)
     for i in cutlass.range_constexpr(16):
-        held[i] = x[i, t]
-    held[1, 2] = held[2, 1].to(Float16) * 2
+        held[i] = x[i, t].to(kind)
+    held[1, 2] = (held[2, 1].to(Float16) * 2).to(kind)
     words = cute.recast_tensor(cute.make_tensor(held.iterator, cute.make_layout(16)), Uint32)
     cute.autovec_copy(words, out[None, t])
 
@@ -153,13 +163,13 @@ def fresh(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
 
 @MACHINES
 @KINDS
-@pytest.mark.parametrize("to", [Float32, Float16, Int32])
+@pytest.mark.parametrize("to", [Float32, Float16, BFloat16, Int32, Int8])
 def test_every_number_widens(run: Any, kind: Any, to: Any) -> None:
     codes = np.resize(np.arange(1 << kind.width, dtype=np.uint8), 32 * N)
     expected = codes.view(getattr(ml_dtypes, NUMPY[kind])).astype(np.float32)
     out = fresh((N, 32))
     run(launch, [packed(codes, kind.width), out], widen, 32, kind, to)
-    want = np.trunc(expected) if to is Int32 else expected
+    want = np.trunc(expected) if to.is_integer else expected
     np.testing.assert_array_equal(out.T.reshape(-1), want)
 
 
@@ -186,7 +196,7 @@ def test_single_elements_at_run_time_places(run: Any, kind: Any) -> None:
     t = np.arange(32)
     np.testing.assert_array_equal(out[0], values[7 * t + 3])
     np.testing.assert_array_equal(out[1], [values[:i].sum() for i in t])
-    np.testing.assert_array_equal(out[2], [2 * max([-1.0, *values[:i]]) for i in t])
+    np.testing.assert_array_equal(out[2], [2 * max([-1.0 if kind.signed else 0.0, *values[:i]]) for i in t])
 
 
 @MACHINES
@@ -197,9 +207,29 @@ def test_registers_hold_them_without_gaps(run: Any, kind: Any) -> None:
     out = fresh((16 * kind.width // 32, 32), np.uint32)
     run(launch, [x, out], registers, 32, kind)
     held = x.T.reshape(32, 4, 4).transpose(0, 2, 1).copy()  # [thread, row, column]
+    held = np.trunc(held) if kind.is_integer else held
     held[:, 1, 2] = 2 * held[:, 2, 1]
     want = rounded(held.reshape(-1), kind).view(np.uint32).reshape(32, -1)
     np.testing.assert_array_equal(out.T, want)
+
+
+@cute.kernel
+def integers(x: cute.Tensor, out: cute.Tensor, kind: cutlass.Constexpr) -> None:
+    """Whole numbers of 32 bits become integers of 4 bits by their low bits, and compute in 32 bits."""
+    t, _, _ = cute.arch.thread_idx()
+    small = x[None, t].load().to(kind)
+    out[None, t].store(small.to(Int32) * 100 + (small + small))
+
+
+@MACHINES
+@pytest.mark.parametrize("kind", [Int4, Uint4], ids=str)
+def test_integers_wrap_to_four_bits(run: Any, kind: Any) -> None:
+    x = fresh((N, 32), np.int32)
+    x[...] = np.random.default_rng(4).integers(-(1 << 31), 1 << 31, (N, 32))
+    out = fresh((N, 32), np.int32)
+    run(launch, [x, out], integers, 32, kind)
+    low = x & 15
+    np.testing.assert_array_equal(out, 102 * (np.where(low > 7, low - 16, low) if kind is Int4 else low))
 
 
 @MACHINES
@@ -368,7 +398,11 @@ def test_a_static_number_converts_as_a_run_time_one() -> None:
     for kind in NUMPY:
         for x in np.linspace(-30, 30, 241):
             assert kind(float(x)).value == float(np.float32(rounded_value(float(x), kind)))
-        assert cutlass.dtype(str(kind)) is kind and kind.max == -kind.min and not hasattr(kind, "nan")
+        assert (
+            cutlass.dtype(str(kind)) is kind
+            and kind.max == -kind.min - (kind is Int4) + 15 * (kind is Uint4)
+            and not hasattr(kind, "nan")
+        )
     assert Uint8(3) + 1 == 4
 
 
@@ -436,7 +470,8 @@ def test_a_run_time_index_into_a_loaded_vector_and_its_text(capfd: pytest.Captur
 def test_the_checks_find_nothing_in_right_programs(kind: Any) -> None:
     with sim.options(check="all"):
         test_every_number_widens(simulated, kind, Float32)
-        test_numbers_round_to_the_nearest_even_and_saturate(simulated, kind)
+        if not kind.is_integer:  # a float that an integer does not hold is a finding
+            test_numbers_round_to_the_nearest_even_and_saturate(simulated, kind)
         test_single_elements_at_run_time_places(simulated, kind)
         test_registers_hold_them_without_gaps(simulated, kind)
         if kind is Float4E2M1FN:

@@ -214,14 +214,14 @@ E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3", printed="f6E2
                   dlpack=15, packing="B", largest=7.5, specials="", stored=True)
 E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2", printed="f6E3M2FN",
                   dlpack=16, packing="B", largest=28.0, specials="", stored=True)
-I4 = ScalarType("i4", "int", 4, "int8", "int8_t")
-U4 = ScalarType("u4", "uint", 4, "uint8", "uint8_t")
+I4 = ScalarType("i4", "int", 4, "int4", "tw::i4", dlpack=0, packing="B", stored=True)
+U4 = ScalarType("u4", "uint", 4, "uint4", "tw::u4", printed="i4", dlpack=1, packing="B", stored=True)
 # Wider than the machine's numbers: scalars only. The simulator's lanes hold Python's integers.
 I128 = ScalarType("i128", "int", 128, "object", "tw::int128")
 U128 = ScalarType("u128", "uint", 128, "object", "tw::uint128")
 # fmt: on
 WIDE = (I128, U128)
-PACKED = (E2M1, E2M3, E3M2)
+PACKED = (E2M1, E2M3, E3M2, I4, U4)
 _WHOLE = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, TF32, E4M3, E5M2)
 SCALARS: dict[str, ScalarType] = {t.name: t for t in _WHOLE}
 """The types of elements that take whole bytes, by name."""

@@ -55,6 +55,18 @@ TW_SMALL(e2m3, 6, 3, 1)
 TW_SMALL(e3m2, 6, 2, 3)
 #undef TW_SMALL
 
+// Integers of 4 bits, in the low bits of a byte. Integers become one of them by their low bits; floats, truncated, the nearest.
+#define TW_NIBBLE(T, SIGN)                                                                             \
+  struct T {                                                                                           \
+    uint8_t bits;                                                                                      \
+    __device__ __forceinline__ explicit operator int() const { return int((bits & 15) ^ SIGN) - SIGN; } \
+    __device__ __forceinline__ explicit operator float() const { return float(int(*this)); }           \
+  };
+TW_NIBBLE(i4, 8)
+TW_NIBBLE(u4, 0)
+#undef TW_NIBBLE
+template <class T, class Integer> __device__ __forceinline__ T low_bits(Integer x) { return T{uint8_t(x & 15)}; }
+
 // to<T>(x): conversion to the numbers above, rounded to nearest even; to 8 bits it saturates to the largest finite one.
 template <class T> __device__ __forceinline__ T to(float x);
 template <> __device__ __forceinline__ f16 to<f16>(float x) {
@@ -89,6 +101,12 @@ template <> __device__ __forceinline__ e2m1 to<e2m1>(float x) { return e2m1{smal
 template <> __device__ __forceinline__ e2m3 to<e2m3>(float x) { return e2m3{small_bits<6, 3, 1>(x)}; }
 template <> __device__ __forceinline__ e3m2 to<e3m2>(float x) { return e3m2{small_bits<6, 2, 3>(x)}; }
 template <class T> __device__ __forceinline__ T to(double x) { return to<T>(float(x)); }
+#define TW_NIBBLE(T, LOW, HIGH)                                                                        \
+  template <> __device__ __forceinline__ T to<T>(float x) { return low_bits<T>(::min(::max(__float2int_rz(x), LOW), HIGH)); }   \
+  template <> __device__ __forceinline__ T to<T>(double x) { return low_bits<T>(::min(::max(__double2int_rz(x), LOW), HIGH)); }
+TW_NIBBLE(i4, -8, 7)
+TW_NIBBLE(u4, 0, 15)
+#undef TW_NIBBLE
 template <> __device__ __forceinline__ f16 to<f16>(double x) {
   f16 r;
   asm("cvt.rn.f16.f64 %0, %1;" : "=h"(r.bits) : "d"(x));
@@ -175,6 +193,8 @@ __device__ __forceinline__ void convert_two(e5m2* to, float a, float b) {
 TW_SMALL(e2m1)
 TW_SMALL(e2m3)
 TW_SMALL(e3m2)
+TW_SMALL(i4)
+TW_SMALL(u4)
 #undef TW_SMALL
 
 // -x, in a form that ptxas does not recognise: on sm_90, CUDA 13.0 merges min(a, min(b, -c)) (and max) into one
@@ -208,6 +228,13 @@ TW_SMALL(e2m1, 4, 1, 0x74007400)  // 2^14 = 2^(15 - 1), twice
 TW_SMALL(e2m3, 6, 3, 0x74007400)
 TW_SMALL(e3m2, 6, 2, 0x6c006c00)  // 2^12 = 2^(15 - 3)
 #undef TW_SMALL
+// 0x6400 is 1024 in f16, and its low bits count ones; those of i4 count from 8 below.
+__device__ __forceinline__ f16x2 widen_two(u4 a, u4 b) {
+  return f16x2{0x64006400 | a.bits | uint32_t(b.bits) << 16} - f16x2{0x64006400};
+}
+__device__ __forceinline__ f16x2 widen_two(i4 a, i4 b) {
+  return f16x2{0x64006400 | (a.bits ^ 8) | uint32_t(b.bits ^ 8) << 16} - f16x2{0x64086408};
+}
 
 // ---- what C++ lacks --------------------------------------------------------------------------------------------------
 

@@ -225,4 +225,24 @@ class Float6E3M2FN(Float, ir_type=ir.E3M2):
     __slots__ = ()
 
 
+class Int4(Integer, ir_type=ir.I4):
+    """4-bit integer, -8 to 7: a storage format, two in a byte, the first in the low bits; computes in Int32.
+
+    >>> [Int4(x).value for x in (7, 8, -9, 2.9, 100.0)], Int4(-3) * 5, Int4.width  # integers wrap, floats saturate
+    ([7, -8, 7, 2, 7], Int32(-15), 4)
+    """
+
+    __slots__ = ()
+
+
+class Uint4(Integer, ir_type=ir.U4):
+    """4-bit integer without a sign, 0 to 15: a storage format, two in a byte; computes in Int32.
+
+    >>> Uint4(17), Uint4(20.5), Uint4(15) + Uint4(1)
+    (Uint4(1), Uint4(15), Int32(16))
+    """
+
+    __slots__ = ()
+
+
 Float8E4M3 = Float8E4M3FN
