@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.access import aligned_elements
 from tilewright.gemm.config import Major, Operand
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.arguments.dlpack import tensor_over
@@ -101,10 +102,13 @@ class Matrix:
         return Major.MN if self.stride[0] == 1 and self.shape[0] > 1 and not second else Major.K
 
     def tensor(self, operand: Operand) -> Any:
-        """The cute tensor: extents and strides are run-time, but for the 1 of a mode that is read in vectors."""
-        inner = 1 if operand.major is Major.K else 0
-        tensor = tensor_over(self.array, assumed_align=max(operand.copy_bits, operand.dtype.width) // 8)
-        return tensor.mark_all_dynamic(contiguous=inner if operand.vector > 1 else None)
+        """The cute tensor: extents and strides are run-time, but for the 1 of a mode that is read in vectors or
+        granules. A single element in that mode has any stride: 1 will do."""
+        inner, align = 1 if operand.major is Major.K else 0, max(operand.copy_bits, operand.dtype.width) // 8
+        if operand.vector == 1 and not operand.granules:
+            return tensor_over(self.array, assumed_align=align).mark_all_dynamic(contiguous=None)
+        stride = tuple(1 if mode == inner and self.shape[mode] <= 1 else d for mode, d in enumerate(self.stride))
+        return tensor_over(self.array._replace(stride=stride), assumed_align=align).mark_all_dynamic(contiguous=inner)
 
 
 def asks_for_gradient(source: Any) -> bool:
@@ -120,13 +124,6 @@ def operand_of(matrices: tuple[Matrix, ...], tile: dict[Major, int], whole: bool
     too; TMA leaves out what lies behind them.
     """
     first = matrices[0]
-    major, width = first.major(), first.dtype.width
-    inner, outer = (1, 0) if major is Major.K else (0, 1)
-    vector = math.gcd(128 // width, tile[major])
-    for matrix in matrices:
-        if matrix.stride[inner] != 1 and matrix.shape[inner] > 1:
-            vector = 1
-        steps = [matrix.stride[mode] for mode in (outer, 2) if matrix.shape[mode] > 1]
-        extent = matrix.shape[inner] if whole else 0
-        vector = math.gcd(vector, extent, matrix.array.address // (width // 8), *steps)
-    return Operand(first.dtype, major, vector * width)
+    major = first.major()
+    vector = math.gcd(tile[major], *(aligned_elements(matrix, major, whole) for matrix in matrices))
+    return Operand(first.dtype, major, vector * first.dtype.width)

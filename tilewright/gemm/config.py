@@ -29,11 +29,12 @@ class Major(Enum):
 @dataclass(frozen=True)
 class Operand:
     """How one matrix lies in global memory: its element type, its contiguous mode and the widest aligned access in
-    bits."""
+    bits. ``granules``: cp.async cannot copy its rows of K, and the loader of granules can read them."""
 
     dtype: Any
     major: Major
     copy_bits: int
+    granules: bool = False
 
     @property
     def vector(self) -> int:
@@ -49,7 +50,7 @@ class GemmConfig:
     and N are spread over warps (tensor cores) or, for SIMT, the number of warps in all. ``raster`` is the order of
     tiles, so that the blocks that run at once share operands in L2: ``group`` tiles of M ("m") or of N ("n") are walked
     together, or all tiles along the Hilbert curve ("hilbert"). ``granules``: K-major operands that cp.async cannot
-    copy are read in aligned 16 bytes all the same, and shifted into place; their strides must not be negative.
+    copy are read in aligned 16 bytes all the same, and shifted into place (``mainloop.granules`` says which).
     """
 
     math: str  # "tensorop" or "simt"
@@ -68,8 +69,7 @@ class GemmConfig:
 
     def granular(self, operand: Operand) -> bool:
         """Whether A or B is read in granules: rows of K that cp.async cannot copy."""
-        narrow = operand.copy_bits < LEAST_ASYNCHRONOUS
-        return self.granules and self.math == "tensorop" and operand.major is Major.K and narrow
+        return self.granules and operand.granules
 
     def shared_major(self, operand: Operand) -> Major:
         """How A or B lies in shared memory. Where the instructions cannot read the source's major, tiles are turned on

@@ -14,6 +14,7 @@ from typing import Any
 
 from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import cpasync, warp
+from tilewright.gemm.access import VECTOR, Access
 from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.store import rounded
@@ -26,6 +27,9 @@ class TmaStoreEpilogue:
     """D of one warpgroup: its part of the tile in parts of ``config.epilogue_columns``."""
 
     config: HopperConfig
+
+    ACCESS = Access("TMA", step=VECTOR, whole=True, least_stride=1)
+    """Of D, and of C, which threads read in pairs of elements: both along D's contiguous mode."""
 
     @property
     def layout(self) -> Any:

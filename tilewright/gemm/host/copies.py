@@ -14,10 +14,16 @@ from tilewright.gemm.kernel.pack import NARROW, WIDE, PackMatrices
 
 def with_copies(product: Handle, packing: Packing, problem: Problem, seen: Problem) -> Handle:
     """``product``, of the matrices ``seen``, between the copies from and to those of ``problem``."""
+    first, last = copies(packing, problem, seen)
+    product = product.followed_by(last)
+    return first.followed_by(product) if first is not None else product
+
+
+def copies(packing: Packing, problem: Problem, seen: Problem) -> tuple[Handle | None, Handle | None]:
+    """The launch before a product that copies A, B and C to where they are ``seen``, and that of D after it."""
     pairs = [(getattr(problem, name), getattr(seen, name)) for name in packing.names if name != "D"]
-    if "D" in packing.names:
-        product = product.followed_by(copy_of([(seen.D, problem.D)]))
-    return copy_of(pairs).followed_by(product) if pairs else product
+    last = copy_of([(seen.D, problem.D)]) if "D" in packing.names else None
+    return copy_of(pairs) if pairs else None, last
 
 
 def copy_of(pairs: list[tuple[Matrix, Matrix]]) -> Handle:
@@ -30,7 +36,8 @@ def copy_of(pairs: list[tuple[Matrix, Matrix]]) -> Handle:
         shape = tuple(map(min, lying[0].shape, lying[1].shape))
         lying = [replace(matrix, array=matrix.array._replace(shape=shape)) for matrix in lying]
         tensors.append(tuple(matrix.tensor(operand) for matrix in lying))
-        kinds.append((source.dtype, lying[0].stride[1] == 1))
+        backwards = tuple(stride < 0 for matrix in lying for stride in matrix.stride)
+        kinds.append((source.dtype, lying[0].stride[1] == 1, backwards))
         fewest = min(fewest, shape[1])
     columns = WIDE if fewest > NARROW else NARROW
     kernel = PackMatrices(columns)

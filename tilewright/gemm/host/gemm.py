@@ -92,15 +92,17 @@ def gemm(
     entries = candidates(Matrix.of("a", a).dtype, kernel)
     problem = Problem.of(a, b, c, out, entries[0].config.c.dtype)
     where = machine_name(machine, problem)
-    ready = GemmUniversal(kernel, decomposition, reduction).ready(problem, alpha, beta, epilogue, where)
+    target = machine_of("cpu" if where == "cpu" else "cuda")
+    # A copy on another machine may lie otherwise than the array.
+    elsewhere = where != problem.machine and not problem.is_empty
+    moved = transfer(problem, target) if elsewhere else problem
+    ready = GemmUniversal(kernel, decomposition, reduction).ready(moved, alpha, beta, epilogue, where)
     plan = ready.plan
     report = GemmReport(problem.D.source, plan.entry.name, where, plan.config.tile, plan.decomposition)
     report.passed_over, report.packed = plan.passed_over, plan.packing.names if plan.packing else ()
     if problem.is_empty:
         return report
-    target = machine_of("cpu" if where == "cpu" else "cuda")
-    moved = transfer(problem, target) if where != problem.machine else problem
-    ready.compile(None, moved, where)
+    ready.compile()
     with target.checking(check) if check else nullcontext(), target.profile(progress) as profile:
         ready.handle()
     if moved is not problem:

@@ -9,12 +9,14 @@ from math import gcd
 from typing import Any
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.access import aligned_elements
 from tilewright.gemm.choice.choose import Options, best, size_to_share
 from tilewright.gemm.choice.hopper_cost import FIXED_US
 from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.choice.simulated import for_simulator
 from tilewright.gemm.choice.ways import cluster_size
-from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
+from tilewright.gemm.config import LEAST_ASYNCHRONOUS, AnyConfig, HopperConfig, Major, Operand
+from tilewright.gemm.host.accesses import access_refusal, accesses
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.sharing import checked, never_shares, shares_tiles
@@ -304,14 +306,11 @@ def no_tile_shared(entry: KernelEntry, problem: Problem, reduction: str, split: 
 
 
 def alignment_of(entry: KernelEntry, problem: Problem) -> list[tuple[str, int, int]]:
-    """(operand, elements of one access that the kernel needs, elements that its memory allows) of A, B and D."""
-    wanted = entry.config
-    config = with_operands(entry, problem)
-    found = []
-    for name, need, has in (("A", wanted.a, config.a), ("B", wanted.b, config.b), ("D", wanted.c, config.c)):
-        needed = 128 // need.dtype.width if isinstance(wanted, HopperConfig) else 1
-        found.append((name, needed, has.vector))
-    return found
+    """(operand, elements of one access that the kernel needs, elements that its memory allows) of each operand."""
+    return [
+        (name, access.step // matrix.dtype.bytes, aligned_elements(matrix, major, access.whole))
+        for name, access, matrix, major in accesses(entry.config, problem)
+    ]
 
 
 def refusal(
@@ -353,20 +352,7 @@ def refusal(
         return f"the {entry.config.cluster_k} blocks of a cluster (cluster_k) cannot share {k_tiles} k tiles"
     if isinstance(decomposition, StreamK) and decomposition.tiled_shape[2] != 1:
         return "a plan of shared tiles is for a single product"
-    for matrix in problem.matrices:
-        if any(stride <= 0 < extent - 1 for stride, extent in zip(matrix.stride, matrix.shape, strict=True)):
-            return f"TMA wants rows one after the other in memory; {matrix.name} has strides {matrix.stride[:2]}"
-    config = with_operands(entry, problem)
-    for matrix, operand in ((problem.A, config.a), (problem.B, config.b), (problem.C, config.c), (problem.D, config.c)):
-        if operand.copy_bits < 128:
-            return (
-                f"TMA wants rows that begin at multiples of 16 bytes; {matrix.name} has strides {matrix.stride[:2]} of "
-                f"{matrix.dtype} and a base that allow {operand.copy_bits // 8} bytes"
-            )
-    for matrix, operand in ((problem.A, config.a), (problem.B, config.b)):
-        if operand.dtype.width != 16 and operand.major is not Major.K:
-            return f"wgmma reads {operand.dtype} along K only, and {matrix.name} is not contiguous along K"
-    return None
+    return access_refusal(entry.config, problem)
 
 
 def few_rows_refusal(
@@ -381,14 +367,7 @@ def few_rows_refusal(
         return "K is 0: there is nothing to load"
     if decomposition not in ("auto", "data_parallel"):
         return "its warps share K; its blocks share nothing"
-    config = with_operands(entry, problem)
-    for matrix, operand in ((problem.A, config.a), (problem.B, config.b)):
-        if operand.major is not Major.K or operand.copy_bits < 128:
-            return (
-                f"it reads 16 bytes at a time along K, and {matrix.name} with strides {matrix.stride[:2]} does not "
-                "lie so"
-            )
-    return None
+    return access_refusal(entry.config, problem)
 
 
 def with_operands(entry: KernelEntry, problem: Problem) -> AnyConfig:
@@ -418,15 +397,8 @@ def suited_entry(entry: KernelEntry, problem: Problem) -> KernelEntry:
     config = with_operands(entry, problem)
     if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:
         return entry
-    narrow = entry.for_granules if wants_granules(entry, problem, config) else entry.for_narrow
+    rows = [x for x in (config.a, config.b) if x.major is Major.K and x.copy_bits < LEAST_ASYNCHRONOUS]
+    granules = entry.granular and rows and all(x.granules for x in rows)
+    narrow = entry.for_granules if granules else entry.for_narrow
     config, *small = (with_operands(narrow.only(c), problem) for c in (narrow.config, *narrow.small))
     return replace(narrow, config=config, small=tuple(small))
-
-
-def wants_granules(entry: KernelEntry, problem: Problem, config: AnyConfig) -> bool:
-    """Whether an operand has rows of K that begin at any element, and none steps backwards through memory."""
-    if not entry.granular or not isinstance(config, GemmConfig) or problem.places is not None:
-        return False
-    forwards = min(*problem.A.stride, *problem.B.stride) >= 0
-    size = replace(config, granules=True)
-    return forwards and (size.granular(config.a) or size.granular(config.b))

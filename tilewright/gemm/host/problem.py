@@ -9,9 +9,10 @@ import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix, operand_of
-from tilewright.gemm.config import Major, Operand
+from tilewright.gemm.config import LEAST_ASYNCHRONOUS, Major, Operand
 from tilewright.gemm.host.arguments import GemmUniversalArguments, GemmUniversalMode
 from tilewright.gemm.host.places import Places, array_batches, indices_of
+from tilewright.gemm.mainloop.granules import GranuleLoader
 from tilewright.lang.arguments.arrays import Array
 
 WIDEST = {Major.K: 128, Major.MN: 128}
@@ -163,7 +164,9 @@ class Problem:
             a, b = seen.every(0), tuple(matrix.transposed() for matrix in seen.every(1))
             found = operand_of(a, WIDEST, whole), operand_of(b, WIDEST, whole), operand_of(
                 (*seen.every(3), *seen.every(2)), WIDEST)  # fmt: skip
-            if seen.places is not None:
+            if seen.places is None:
+                found = with_granules(found[0], a), with_granules(found[1], b), found[2]
+            else:
                 by_index = (seen.places.by_index(operand) for operand in (0, 1, 3))
                 found = tuple(  # type: ignore[assignment]  # four of them
                     one_by_one(x) if each else x for x, each in zip(found, by_index, strict=True)
@@ -195,6 +198,13 @@ def machine_name(machine: str, problem: Problem) -> str:
 def one_by_one(operand: Operand) -> Operand:
     """How rows are read that lie anywhere: element by element where vectors would go across them."""
     return operand if operand.major is Major.K else replace(operand, copy_bits=operand.dtype.width)
+
+
+def with_granules(operand: Operand, matrices: tuple[Matrix, ...]) -> Operand:
+    """A or B, with what the loader of granules says of it where cp.async cannot copy it."""
+    narrow = operand.major is Major.K and operand.copy_bits < LEAST_ASYNCHRONOUS
+    taken = narrow and all(GranuleLoader.ACCESS.takes(matrix, Major.K) for matrix in matrices)
+    return replace(operand, granules=True) if taken else operand
 
 
 def is_torch(array: Any) -> bool:

@@ -228,10 +228,10 @@ class Ready:
         needed = workspace_of(plan.shares, config, seen.oriented(config.transposed).shape, plan.dynamic)
         return needed if packing is None else replace(needed, packed=packing.bytes)
 
-    def compile(self, memory: Memory | None = None, moved: Problem | None = None, machine: str | None = None) -> None:
-        """Make the handle: with memory of its own unless ``memory`` is given, for the operands where they are, or as
-        they were ``moved`` to ``machine``."""
-        problem = moved or self.problem
+    def compile(self, memory: Memory | None = None, machine: str | None = None) -> None:
+        """Make the handle for ``machine`` (by default where the operands are), with memory of its own unless ``memory``
+        is given."""
+        problem = self.problem
         target = machine_of("cpu" if (machine or problem.machine) == "cpu" else "cuda")
         self.memory = memory or own_memory(self.needed, zeros_beside(target, problem.D))
         packing = self.plan.packing

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import Boolean, Int32, Int64, Uint8, Uint16, Uint32, Uint64, cute, range, range_constexpr
-from tilewright.gemm.config import Operand
+from tilewright.gemm.access import Access
+from tilewright.gemm.config import Major, Operand
 
 GRANULE = 16  # bytes
 WORDS = GRANULE // 4
@@ -24,6 +25,9 @@ class GranuleLoader:
     ``gX`` is (MN, K, k tiles) shifted so that the *first* tile of the matrix is the ragged one; ``cX`` has the
     coordinates of ``gX``; ``extent`` is the true size of MN; ``matrix`` the whole operand, (MN, K).
     """
+
+    # The last row must be the last in memory: from there on elements are read one by one.
+    ACCESS = Access("the loader of granules", along=(Major.K,), least_stride=0)
 
     def __init__(
         self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any,

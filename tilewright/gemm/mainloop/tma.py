@@ -14,13 +14,14 @@ multicasts it to the others, and a stage is empty when the consumers of all that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute, pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
-from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.access import VECTOR, Access
+from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
 
@@ -47,6 +48,14 @@ class TmaMainloop:
 
     config: HopperConfig
     math: WgmmaMath
+
+    ACCESS = Access("TMA", step=VECTOR, least_stride=1)
+    """Of 16-bit operands. TMA fills what lies beyond the ends of rows with zeros, so these need not be whole."""
+
+    @classmethod
+    def access(cls, dtype: Any) -> Access:
+        """Of an operand of ``dtype``: wgmma transposes only 16-bit elements."""
+        return cls.ACCESS if dtype.width == 16 else replace(cls.ACCESS, by="wgmma with TMA", along=(Major.K,))
 
     def tma(self, matrix: Any, smem_layout: Any, sharers: int) -> tuple[Any, Any]:
         """The TMA atom of an operand, and its (MN, K, L) coordinate tensor; ``sharers`` blocks of a cluster use the

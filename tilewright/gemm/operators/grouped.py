@@ -6,18 +6,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright import Int32
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Chain
+from tilewright.gemm.host.accesses import group_accesses
+from tilewright.gemm.host.copies import copies
+from tilewright.gemm.host.handle import Handle
+from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.plan import arch, limits
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
+from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.gemm.host.workspace import own_memory
 from tilewright.gemm.kernel.group_table import GroupBias
 from tilewright.gemm.operators.arrays import new_result
 from tilewright.gemm.operators.group_launch import Launch, entry_of, majors
+from tilewright.gemm.schedule.launch import Workspace
 from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.launch.machine import machine_of
 
 MOST_ELEMENTS = 2**31
 
@@ -49,8 +58,10 @@ def gemm_grouped(
     Results go into ``out``, or into arrays that are made. ``bias`` has a vector of N_i numbers for each problem, of one
     dtype; ``activation`` is one of :func:`matmul`'s. Persistent blocks take the tiles of all problems in turn, so small
     ones fill the GPU together. Problems whose operands lie differently (row- or column-major) need different kernels:
-    there is one launch for each kind. On Hopper problems that TMA cannot take (rows that do not begin at multiples of
-    16 bytes, K = 0) take the mma.sync kernel; the result's ``launches`` says which kernel took which, and why.
+    there is one launch for each kind. Matrices without a contiguous mode (slices with steps, reversed or broadcast
+    along both modes), and a C that is row-major where D is column-major, are copied first. On Hopper problems that TMA
+    cannot take (rows that do not begin at multiples of 16 bytes, K = 0) take the mma.sync kernel; the result's
+    ``launches`` says which kernel took which, and why.
 
     Raises ArgumentError for operands that do not go together, before anything is launched.
 
@@ -72,16 +83,38 @@ def gemm_grouped(
     entries = candidates(first.A.dtype, kernel)
     function = epilogue_of(entries[0], first, alpha, beta, vectors, activation)
     launches, listed = [], []
-    for entry, numbers, reasons in kinds_of(made, entries):
+    before, seen, after = with_contiguous(made)
+    for entry, numbers, reasons in kinds_of(seen, entries):
         addresses = [0 if vectors is None else vectors[i].address for i in numbers]
-        launch = Launch([made[i] for i in numbers], entry, function, addresses, limits(first.machine))
+        launch = Launch([seen[i] for i in numbers], entry, function, addresses, limits(first.machine))
         launches.append(launch)
         listed.append(GroupLaunch(entry.name, launch.config.tile, tuple(numbers), reasons))
+    for copy in before:
+        copy()
     for launch in launches:
         launch.run()
+    for copy in after:
+        copy()
     results = GroupResults(problem.D.source for problem in made)
     results.launches = tuple(listed)
     return results
+
+
+def with_contiguous(problems: list[Problem]) -> tuple[list[Handle], list[Problem], list[Handle]]:
+    """The problems as kernels of groups can take them, with the copies that this wants before and after the launches:
+    of matrices that have no contiguous mode, and of C where it lies otherwise than D."""
+    before, seen, after = [], [], []
+    for problem in problems:
+        packing = None if problem.is_empty else Packing.needed(problem, group_accesses(problem))
+        if packing is not None:
+            given, target = problem, machine_of(problem.D.device)
+            needed = Workspace(0, Int32, 0, packing.bytes)
+            problem = packing.placed(given, own_memory(needed, zeros_beside(target, given.D)))
+            first, last = copies(packing, given, problem)
+            before += [first] if first is not None else []
+            after += [last] if last is not None else []
+        seen.append(problem)
+    return before, seen, after
 
 
 def check_alike(problems: list[Problem], beta: float) -> None:

@@ -1,0 +1,101 @@
+"""What a loader or an epilogue assumes of a matrix in global memory: stated once, where the access is written.
+
+A loader or epilogue that reads or writes vectors has an :class:`Access` as its ``ACCESS``. Whatever depends on the
+assumption asks that object: whether a kernel can take an operand (``host/plan.py``), what is copied to aligned rows for
+it (``host/packing.py``), which loader a kernel gets, and what ``GemmUniversal.can_implement`` answers. A loader without
+an ``ACCESS`` reads element by element where it has to, and takes every matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tilewright.gemm.config import Major
+
+VECTOR = 16
+"""Bytes of the widest access of a thread, and the multiple at which TMA wants rows to begin."""
+
+
+class Matrix(Protocol):
+    """What is asked of a :class:`~tilewright.gemm.arrays.Matrix`, (rows, columns, batch)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def array(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def stride(self) -> tuple[int, ...]: ...
+    def major(self) -> Major: ...
+
+
+@dataclass(frozen=True)
+class Access:
+    """The elements of one mode follow each other in memory, and this holds of the rest:
+
+    ``by`` names who makes the accesses, for messages; ``along`` lists the modes that may be the contiguous one; the
+    base and the other strides are multiples of ``step`` bytes (0: of the element alone), and so is the length of the
+    contiguous mode where rows are ``whole``; strides of modes with more than one element are at least ``least_stride``
+    (None: they may have either sign).
+
+    >>> import numpy as np
+    >>> from tilewright.gemm.arrays import Matrix
+    >>> rows = Access("a loader", step=16)
+    >>> x = np.zeros((4, 64), np.float16)
+    >>> rows.refusal(Matrix.of("x", x)), rows.refusal(Matrix.of("x", x[:, ::2]))
+    (None, 'a loader wants one mode contiguous in memory; x has strides (64, 2)')
+    """
+
+    by: str
+    along: tuple[Major, ...] = (Major.K, Major.MN)
+    step: int = 0
+    whole: bool = False
+    least_stride: int | None = None
+
+    def refusal(self, matrix: Matrix, major: Major | None = None) -> str | None:
+        """Why a matrix, contiguous along ``major`` (by default where it is), cannot be accessed; None where it can."""
+        major, found = major or matrix.major(), f"{matrix.name} has strides {matrix.stride[:2]}"
+        if self.least_stride is not None and steps_below(matrix, self.least_stride):
+            return f"{self.by} wants rows one after the other in memory; {found}"
+        if not contiguous(matrix, major):
+            return f"{self.by} wants one mode contiguous in memory; {found}"
+        if major not in self.along:
+            return f"{self.by} reads {matrix.dtype} along K only, and {matrix.name} is not contiguous along K"
+        allowed = aligned_elements(matrix, major, self.whole) * matrix.dtype.bytes
+        if allowed < self.step:
+            return (
+                f"{self.by} wants rows that begin at multiples of {self.step} bytes; {found} of {matrix.dtype} and a "
+                f"base that allow {allowed} bytes"
+            )
+        return None
+
+    def takes(self, matrix: Matrix, major: Major | None = None) -> bool:
+        """Whether a matrix that is contiguous along ``major`` can be accessed."""
+        return self.refusal(matrix, major) is None
+
+
+def contiguous(matrix: Matrix, major: Major) -> bool:
+    """Whether the elements of the mode ``major`` follow each other; a single element does."""
+    inner = 1 if major is Major.K else 0
+    return matrix.stride[inner] == 1 or matrix.shape[inner] <= 1
+
+
+def steps_below(matrix: Matrix, least: int) -> bool:
+    """Whether a mode with more than one element has a stride below ``least``."""
+    return any(stride < least and extent > 1 for stride, extent in zip(matrix.stride, matrix.shape, strict=True))
+
+
+def aligned_elements(matrix: Matrix, major: Major, whole: bool) -> int:
+    """Elements of the widest vector along ``major`` that is aligned in every row, at most ``VECTOR`` bytes; with
+    ``whole``, that rows are a multiple of."""
+    inner, outer = (1, 0) if major is Major.K else (0, 1)
+    size = matrix.dtype.bytes
+    if not contiguous(matrix, major):
+        return 1
+    steps = [matrix.stride[mode] for mode in (outer, 2) if matrix.shape[mode] > 1]
+    return math.gcd(VECTOR // size, matrix.shape[inner] if whole else 0, matrix.array.address // size, *steps)
