@@ -22,12 +22,12 @@ from tilewright.ir.computed import computed
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.lanes import Array
 from tilewright.ir.types import I16, I64, MemSpace, PtrType, ScalarType, Type
 from tilewright.layout import Layout
 
 ALIGNMENT = 16
 GLOBAL, SHARED = (MemSpace.GMEM, MemSpace.GENERIC), (MemSpace.SMEM,)
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,8 +7,6 @@ the next; transposed, the two rows ``2 (l % 4)`` and the next of column ``l / 4`
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tilewright.atoms.copy import REGISTERS, CopyInstruction, check_fragment, check_pointer, check_width, split_operands
@@ -18,10 +16,9 @@ from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Lanes
+from tilewright.ir.lanes import Array
 from tilewright.ir.types import MemSpace
 from tilewright.layout import Layout
-
-Array = np.ndarray[Any, Any]
 
 
 class MatrixCopy(CopyInstruction):

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.ir.instruction import Lanes
+from tilewright.ir.lanes import Array
 
 MOST = (1 << 20) - 1  # arrivals, and bytes either way, that the 64 bits of an mbarrier can count
 RANKS = 16  # blocks of the largest cluster
-Array = np.ndarray[Any, Any]
 
 
 class Mbarriers:

@@ -17,11 +17,10 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Instruction, Lanes
+from tilewright.ir.lanes import Array
 from tilewright.ir.types import F32, TF32, FragType, MemSpace, ScalarType
 from tilewright.layout import Layout
 from tilewright.layout.tuples import product
-
-Array = np.ndarray[Any, Any]
 
 
 class Gather(NamedTuple):

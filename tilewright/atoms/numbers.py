@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
 from tilewright.ir.types import BF16, TF32, ScalarType
-
-Array = np.ndarray[Any, Any]
 
 
 @lru_cache(maxsize=8)

@@ -14,10 +14,10 @@ import numpy as np
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
-from tilewright.ir.target import SPECIFIC
+from tilewright.ir.target import MOST_THREADS, REGISTERS, SPECIFIC, WARP, WARPGROUP_WARPS
 
 LEAST, MOST, STEP = 24, 256, 8
-WARP, WARPGROUP, FILE, WARPS = 32, 4, 65536, 32  # registers of a multiprocessor; most warps of a block
+WARPS = MOST_THREADS // WARP  # of a block, at most
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class RegisterPools:
     def finish(self) -> None:
         """All warps have ended."""
         for (slot, warp), ops in self.executed.items():
-            first = warp - warp % WARPGROUP
-            for other in range(first, min(first + WARPGROUP, self.warps)):
+            first = warp - warp % WARPGROUP_WARPS
+            for other in range(first, min(first + WARPGROUP_WARPS, self.warps)):
                 theirs = self.executed.get((slot, other), [])
                 if [o.attrs["atom"] for o in theirs] != [o.attrs["atom"] for o in ops]:
                     op = next((o for o in ops if o not in theirs), ops[0])
@@ -161,4 +161,4 @@ def registers_at_entry(threads: int, blocks: int) -> int:
     >>> registers_at_entry(384, 1), registers_at_entry(128, 1), registers_at_entry(256, 2)
     (168, 256, 128)
     """
-    return min(MOST, FILE // (-(-threads // WARP) * WARP * max(1, blocks)) // STEP * STEP)
+    return min(MOST, REGISTERS // (-(-threads // WARP) * WARP * max(1, blocks)) // STEP * STEP)

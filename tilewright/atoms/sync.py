@@ -15,9 +15,9 @@ from tilewright.ir.computed import computed
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
+from tilewright.ir.target import WARP
 from tilewright.ir.types import I32
 
-WARP = 32
 NAMED_BARRIERS = 16
 
 

@@ -15,12 +15,12 @@ import numpy as np
 from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.mbarrier_state import Touch
 from tilewright.ir.instruction import Lanes
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.ir.tensormap import BYTES, TensorMap
 from tilewright.ir.types import PtrType, Type
 
 READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"  # the two agents that a bulk group waits for
-WARP = 32
-Array = np.ndarray[Any, Any]
 
 
 class Engine:

@@ -16,9 +16,8 @@ import numpy as np
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
+from tilewright.ir.target import WARP
 from tilewright.ir.types import BOOL, I32, U32, ScalarType
-
-WARP = 32
 
 
 def members(lanes: Lanes, mask: Any, name: str) -> np.ndarray[Any, Any]:

@@ -19,13 +19,13 @@ import numpy as np
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import HeldRegisters, Lanes
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARPGROUP_WARPS
 
 if TYPE_CHECKING:
     from tilewright.atoms.wgmma import WgmmaAtom
 
-Array = np.ndarray[Any, Any]
 Act = Callable[[Callable[[], None]], None]
-WARPS = 4
 GROUPS = 16  # a wait names one of the newest eight; older ones are never named
 
 
@@ -50,7 +50,7 @@ class Accumulators:
     def __init__(self, key: Any) -> None:
         self.key = key
         self.values: Array | None = None
-        self.held: list[HeldRegisters | None] = [None] * WARPS
+        self.held: list[HeldRegisters | None] = [None] * WARPGROUP_WARPS
         self.pending = 0
         self.last = 0
 
@@ -63,9 +63,9 @@ class Step:
 
     def __init__(self, op: Op, keep: bool, group: int, accumulators: Accumulators) -> None:
         self.op, self.keep, self.group, self.accumulators = op, keep, group, accumulators
-        self.issues: list[Issue | None] = [None] * WARPS
-        self.rows = [0] * WARPS
-        self.a: list[HeldRegisters | None] = [None] * WARPS
+        self.issues: list[Issue | None] = [None] * WARPGROUP_WARPS
+        self.rows = [0] * WARPGROUP_WARPS
+        self.a: list[HeldRegisters | None] = [None] * WARPGROUP_WARPS
 
 
 class Warpgroup:
@@ -77,10 +77,10 @@ class Warpgroup:
     def __init__(self, first: int, block_warp: int) -> None:
         self.first, self.block_warp = first, block_warp
         self.steps: list[Step] = []
-        self.issued = [0] * WARPS
+        self.issued = [0] * WARPGROUP_WARPS
         self.done = 0
-        self.groups: list[list[int]] = [[] for _ in range(WARPS)]
-        self.committed = [0] * WARPS
+        self.groups: list[list[int]] = [[] for _ in range(WARPGROUP_WARPS)]
+        self.committed = [0] * WARPGROUP_WARPS
         self.accumulators: list[Accumulators] = []
 
     def begin(self, place: int, op: Op, keep: bool, key: Any, fragment: Array, lane: int) -> tuple[Step, bool]:
@@ -124,7 +124,7 @@ class Warpgroup:
 
     def late(self, count: int) -> list[int]:
         """The warps of the block that have issued fewer than ``count`` operations."""
-        return [self.block_warp + k for k in range(WARPS) if self.issued[k] < count]
+        return [self.block_warp + k for k in range(WARPGROUP_WARPS) if self.issued[k] < count]
 
     def take(self, count: int) -> list[Step]:
         """The operations up to the ``count``-th, which are done now."""
@@ -147,7 +147,7 @@ class Warpgroups:
         found = []
         for row in rows:
             number, within = int(numbers[row]), int(ids[row])
-            place = within % WARPS
+            place = within % WARPGROUP_WARPS
             group = self.known.get(number - place)
             if group is None:
                 group = self.known[number - place] = Warpgroup(number - place, within - place)

@@ -19,10 +19,11 @@ from tilewright.atoms.matrix_descriptor import UNIT, swizzle_of_type
 from tilewright.atoms.mma import active_warps
 from tilewright.atoms.scratch import scratch
 from tilewright.atoms.tables import offsets, owners
-from tilewright.atoms.warpgroups import WARPS, Array, Issue, Step, Warpgroup, Warpgroups
+from tilewright.atoms.warpgroups import Array, Issue, Step, Warpgroup, Warpgroups
 from tilewright.atoms.wgmma_registers import AccumulatorRegisters, deliver, into_flight
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
+from tilewright.ir.target import WARPGROUP_WARPS
 from tilewright.ir.types import F16, I32, ScalarType
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _check_together(atom: WgmmaAtom, lanes: Lanes) -> None:
     if active is None:
         return
     ids, firsts = np.asarray(lanes.sreg("warpid"))[::32], lanes.warp_numbers()
-    firsts = firsts - ids % WARPS
+    firsts = firsts - ids % WARPGROUP_WARPS
     some, none = np.unique(firsts[active]), np.unique(firsts[~active])
     torn = np.intersect1d(some, none)
     if torn.size:
@@ -266,8 +267,8 @@ class _Product:
         patterns = numbers.raw(np.stack(held), atom.type_a)
         lane = np.broadcast_to(thread[:16][None, :, None, :], place.shape)
         found = numbers.widen(patterns[:, lane, place], atom.type_a)  # [warps, RestM, 16, RestK, k]
-        split = found.reshape(len(self.steps), WARPS, rest_m.size, 16, rest_k.size * k)
-        return split.transpose(0, 2, 1, 3, 4).reshape(len(self.steps), rest_m.size * 16 * WARPS, -1)
+        split = found.reshape(len(self.steps), WARPGROUP_WARPS, rest_m.size, 16, rest_k.size * k)
+        return split.transpose(0, 2, 1, 3, 4).reshape(len(self.steps), rest_m.size * 16 * WARPGROUP_WARPS, -1)
 
     def _shared(self, role: str, call: int, rows: int, type_: ScalarType, reads: list[Array]) -> Array:
         """``[units, RestMN * rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly; adds
@@ -298,7 +299,7 @@ class _Product:
         for unit, steps in enumerate(self.steps):
             step = steps[call]
             together = len({id(found) for found in step.issues}) == 1
-            for found, row in list(zip(step.issues, step.rows, strict=True))[: 1 if together else WARPS]:
+            for found, row in list(zip(step.issues, step.rows, strict=True))[: 1 if together else WARPGROUP_WARPS]:
                 assert found is not None
                 _, units, rows = told.setdefault(id(found), (found, [], []))
                 units.append(unit)
@@ -321,7 +322,7 @@ class _Product:
                 int((found.a if role == "A" else found.b)[row])  # type: ignore[union-attr,index]  # found above
                 for found, row in zip(step.issues, step.rows, strict=True)
             ]
-            if given.count(given[0]) != WARPS:
+            if given.count(given[0]) != WARPGROUP_WARPS:
                 raise _differs(self.atom, self.lanes, f"the descriptor of {role}")
             words.append(given[0])
         return words

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms.tables import offsets
-from tilewright.atoms.warpgroups import WARPS, Accumulators, Array, Warpgroup
+from tilewright.atoms.warpgroups import Accumulators, Array, Warpgroup
+from tilewright.ir.target import WARPGROUP_WARPS
 from tilewright.ir.types import ScalarType
 from tilewright.layout import Layout
 
@@ -49,8 +50,10 @@ def deliver(waited: list[tuple[Warpgroup, int, int]]) -> None:
         given = [found for place in sorted(places) if (found := held[place]) is not None]
         array, lane = given[0].array, given[0].lane
         assert values is not None
-        if len(given) == WARPS and all(h.array is array and h.lane == lane + 32 * k for k, h in enumerate(given)):
-            _move(which, values, 0, WARPS, array[lane : lane + 32 * WARPS], into_registers=True)
+        if len(given) == WARPGROUP_WARPS and all(
+            h.array is array and h.lane == lane + 32 * k for k, h in enumerate(given)
+        ):
+            _move(which, values, 0, WARPGROUP_WARPS, array[lane : lane + 32 * WARPGROUP_WARPS], into_registers=True)
         else:
             for place, one in zip(sorted(places), given, strict=True):
                 _move(which, values, place, 1, one.values, into_registers=True)
@@ -87,7 +90,9 @@ def _move(
     """Between ``values``, the rows of all four warps, and the ``registers [32 * warps, n]`` of warps ``place`` on."""
     n, where = which.n, _where(which)
     # Rows are (RestM, warp, v1, lane / 4), columns (RestN, v2, lane % 4, v0); registers of a lane (v2, v1, v0).
-    split: Any = values.reshape(where.shape[0], WARPS, 2, 8, where.shape[1], n // 8, 4, 2)[:, place : place + warps]
+    split: Any = values.reshape(where.shape[0], WARPGROUP_WARPS, 2, 8, where.shape[1], n // 8, 4, 2)[
+        :, place : place + warps
+    ]
     for i in range(where.shape[0]):
         for j in range(where.shape[1]):
             at = int(where[i, j])

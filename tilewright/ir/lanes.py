@@ -14,6 +14,7 @@ import numpy as np
 from tilewright.ir.types import ScalarType
 
 Function = Callable[..., Any]
+Array = np.ndarray[Any, Any]
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from tilewright.errors import ArgumentError
 
-WARP = 32
+WARP = 32  # threads
+WARPGROUP_WARPS = 4
+WARPGROUP = WARPGROUP_WARPS * WARP
 MOST_THREADS = 1024  # of a block
 MOST_BLOCK = (1024, 1024, 64)
 MOST_GRID = ((1 << 31) - 1, 65535, 65535)

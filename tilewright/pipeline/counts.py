@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.target import WARPGROUP
 from tilewright.lang.device.threads import WARP_SIZE, block_shape
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, size
 from tilewright.pipeline.agents import Agent, CooperativeGroup
 
-WARPGROUP = 128
 MOST_BYTES = (1 << 20) - 1
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.atoms.sync import BarrierArrive
+from tilewright.ir.target import WARP
 from tilewright.sim.faults import Fault
-from tilewright.sim.geometry import WARP
 
 NAMED = 16
 

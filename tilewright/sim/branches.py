@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.core import Op
-from tilewright.sim.geometry import WARP
+from tilewright.ir.target import WARP
 from tilewright.sim.group import Part
 from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
 from tilewright.sim.values import blend

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.barriers import whole_warps
 from tilewright.sim.faults import Fault
-from tilewright.sim.geometry import WARP, Geometry
-
-Array = np.ndarray[Any, Any]
+from tilewright.sim.geometry import Geometry
 
 
 class ClusterBarriers:

@@ -25,6 +25,7 @@ import numpy as np
 
 from tilewright._at_import import AtImport
 from tilewright.ir.core import Location
+from tilewright.ir.lanes import Array
 from tilewright.ir.measuring import is_measuring
 
 PATTERN = bytes((0xA5, 0xFF, 0xD3, 0xFF, 0xB9, 0xFF, 0xFE, 0xFF))
@@ -32,7 +33,6 @@ LARGEST = 1 << 28  # bytes of an array that is filled: of larger ones a program 
 MOST = 1 << 16  # arrays whose origin is kept
 # Code that is no part of the program makes arrays to write them at once.
 NOT_THE_PROGRAM = ("numpy", "torch", "tilewright", "jax", "jaxlib", "scipy", "pandas", "ml_dtypes", "matplotlib")
-Array = np.ndarray[Any, Any]
 
 
 class Made(NamedTuple):

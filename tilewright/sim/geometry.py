@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.ir.runtime import LaunchConfig
+from tilewright.ir.target import WARP
 
-WARP = 32
 I32 = np.int32
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.ir.target import WARP
 from tilewright.sim.agents import Queues
-from tilewright.sim.geometry import WARP
 from tilewright.sim.held import Held, move
 from tilewright.sim.lanes import GroupLanes
 from tilewright.sim.values import MASK, join_rows, take_rows

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewright.ir.core import Op
+from tilewright.ir.target import WARP
 from tilewright.sim.cycles import cycle
-from tilewright.sim.geometry import WARP
 from tilewright.sim.messages import place
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.sim.geometry import WARP
+from tilewright.ir.target import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group

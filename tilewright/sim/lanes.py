@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.atoms.registers import registers_at_entry
+from tilewright.ir.target import WARP
 from tilewright.ir.types import I64
 from tilewright.sim.access import access_of
 from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import atomic
 from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.faults import Fault
-from tilewright.sim.geometry import WARP
 from tilewright.sim.held import Held, hold
 from tilewright.sim.moves import move
 from tilewright.sim.values import Handle, Ptr

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.core import Constant, Op
+from tilewright.ir.target import WARP
 from tilewright.sim.branches import join
 from tilewright.sim.faults import Fault
-from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Part
 from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
 from tilewright.sim.progress import ended, idle_turns

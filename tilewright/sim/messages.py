@@ -6,7 +6,7 @@ import linecache
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir.core import Location, Op
-from tilewright.sim.geometry import WARP
+from tilewright.ir.target import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch

@@ -8,11 +8,12 @@ every instruction all the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tilewright.atoms.copy import read_registers, write_registers
+from tilewright.ir.lanes import Array
 from tilewright.sim.access import WIDEST, Access, access_of
 from tilewright.sim.memory import Buffer
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.values import Handle
 
-Array = np.ndarray[Any, Any]
 Mask = Array | None
 
 

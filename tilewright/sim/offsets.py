@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.access import Access
-from tilewright.sim.geometry import WARP
-
-Array = np.ndarray[Any, Any]
 
 
 class Offsets:

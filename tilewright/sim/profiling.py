@@ -14,10 +14,10 @@ import numpy as np
 
 from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig, RunProfile
+from tilewright.ir.target import WARP
 from tilewright.layout.banks import lanes_together, request_wavefronts
 from tilewright.reports import Row
 from tilewright.sim.events import Observer, observing
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import RANK_SHIFT
 
 if TYPE_CHECKING:

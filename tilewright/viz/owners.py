@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from tilewright.errors import ArgumentError
+from tilewright.ir.target import WARPGROUP
 from tilewright.layout import product
 from tilewright.viz.colour import BLANK, LANES
 from tilewright.viz.colouring import ThreadColours, thread_list
@@ -183,7 +184,6 @@ def _of_coordinates(tensor: Any) -> Any:
     return layout if isinstance(origin, tuple) and not any(origin) else tensor
 
 
-WARPGROUP = 128
 MOST_PAIRS = 1 << 23  # of a thread and a value: every one is looked at, which takes a minute for so many
 LINES_OF = {"atom": "grey line", "warp": "black line"}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilewright.errors import ArgumentError
+from tilewright.ir.target import WARPGROUP_WARPS
 from tilewright.sim import Trace
 from tilewright.sim.tracing import Arrow, Phase, Span, ended_by
 from tilewright.viz.canvas import Canvas
@@ -15,7 +16,6 @@ from tilewright.viz.picture import Picture
 from tilewright.viz.windows import MOST_BYTES
 
 RUN, WAIT, PLAIN = "#b9c3cd", "#ffffff", "#dfe4e9"
-WARPGROUP = 4
 MOST_STALLS = 5  # that are named
 ENDS = {"a warp": "#f6d5d0", "TMA": "#cfe3f5", "tensor cores": "#f7e7b4", "cp.async": "#d8ecd2"}
 """What ends a wait, and the colour that says so."""
@@ -218,7 +218,7 @@ class _Rows:
             numbers = [w for w in numbers if roles[w]]
         together: dict[tuple[int, str], list[int]] = {}
         for w in numbers:
-            together.setdefault((w // WARPGROUP, roles[w].replace(", stores", "")), []).append(w)
+            together.setdefault((w // WARPGROUP_WARPS, roles[w].replace(", stores", "")), []).append(w)
         for warps in together.values():
             self.first.add((block, warps[0]))
             self.warps |= {(block, warp): len(self.labels) for warp in warps}
@@ -228,7 +228,7 @@ class _Rows:
 
     @staticmethod
     def _part(span: Span) -> int | None:
-        return span.warp // WARPGROUP if span.kind == "wgmma" else span.stage
+        return span.warp // WARPGROUP_WARPS if span.kind == "wgmma" else span.stage
 
     def row(self, kind: str, block: int, warp: int, part: int | None) -> int | None:
         return self.warps.get((block, warp)) if kind in ("run", "wait") else self.units.get((block, kind, part))
@@ -236,7 +236,7 @@ class _Rows:
     def bar(self, span: Span) -> Bar | None:
         row = self.row(span.kind, span.block, span.warp, self._part(span))
         warp_hidden = span.kind in ("run", "wait") and (span.block, span.warp) not in self.first
-        if row is None or warp_hidden or (span.kind == "wgmma" and span.warp % WARPGROUP):
+        if row is None or warp_hidden or (span.kind == "wgmma" and span.warp % WARPGROUP_WARPS):
             return None  # the four warps of a warpgroup do the same
         stage = span.stage if span.kind != "wait" else None
         fill = {"run": RUN, "wait": WAIT}.get(span.kind, PLAIN if stage is None else distinct(stage))

@@ -9,9 +9,8 @@ from tilewright.atoms.dependents import GridDependency
 from tilewright.atoms.registers import SetMaxRegisters
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
+from tilewright.ir.target import WARPGROUP
 from tilewright.lang.device.calls import call
-
-WARPGROUP = 128
 
 
 def setmaxregister_increase(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import lanes_of
 from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, SITE_SHIFT, THREADS, epoch
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.clocks import Clocks
     from tilewright.sim.checks.order import HappensBefore, Snapshot
     from tilewright.sim.checks.reach import Ranges
     from tilewright.sim.group import Group
-
-Array = np.ndarray[Any, Any]
 
 
 class Acting:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.sim.geometry import WARP
+from tilewright.ir.target import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch

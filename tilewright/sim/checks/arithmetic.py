@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.core import Constant, Op
+from tilewright.ir.lanes import Array
 from tilewright.ir.types import element_of
 from tilewright.sim.checks.actors import thread_of
 from tilewright.sim.checks.checker import Checker
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "neg": "-", "shl": "<<", "div": "//", "floordiv": "//"}
-Array = np.ndarray[Any, Any]
 
 
 class Arithmetic(Checker):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.core import Constant, Op, Value
+from tilewright.ir.lanes import Array
 from tilewright.sim.checks.actors import lanes_of, thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
@@ -21,8 +22,6 @@ from tilewright.sim.shared import SharedBuffer
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
-
-Array = np.ndarray[Any, Any]
 
 
 class Bounds(Checker):

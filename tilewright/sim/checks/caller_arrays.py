@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
 from tilewright.ir.measuring import is_measuring
 from tilewright.sim.empty_arrays import LARGEST, Undefined, known, made
 
 if TYPE_CHECKING:
     from tilewright.sim.memory import AddressSpace
 
-Array = np.ndarray[Any, Any]
 WHOLE = 8  # the granule of arrays of which nobody knows who made them
 WORD = 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.checks.taint import Array
+from tilewright.ir.lanes import Array
 
 
 class Clean:

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.knowledge import Know, Loose
-from tilewright.sim.geometry import WARP, Geometry
+from tilewright.sim.geometry import Geometry
 
 MBARRIERS = 32
 ROLES = {"tma": "loads", "wgmma": "multiplies", "cp.async.bulk.read": "stores"}  # what issues for an agent tell
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
-
-Array = np.ndarray[Any, Any]
 
 
 class Layout:

@@ -13,7 +13,9 @@ import numpy as np
 
 from tilewright.atoms.dependents import GridDependency
 from tilewright.ir.core import Function, Op
+from tilewright.ir.lanes import Array
 from tilewright.ir.runtime import LaunchConfig
+from tilewright.ir.target import WARP
 from tilewright.ir.types import MemSpace, PtrType
 from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.buffers import buffers_of
@@ -21,7 +23,6 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
 from tilewright.sim.checks.sites import facts
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
     from tilewright.sim.program import Program
-
-Array = np.ndarray[Any, Any]
 
 
 class Before(NamedTuple):

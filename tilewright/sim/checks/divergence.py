@@ -3,26 +3,25 @@ share, and ``sync_warp`` masks that name lanes which do not come."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tilewright.atoms.sync import SyncThreads, SyncWarp
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Constant, Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.barriers import NAMED
 from tilewright.sim.checks.actors import Actor, actor, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.sites import Facts, facts
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
-
-Array = np.ndarray[Any, Any]
 
 
 class Twice(NamedTuple):

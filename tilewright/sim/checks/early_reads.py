@@ -9,13 +9,14 @@ place.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tilewright.atoms.mbarrier_state import Mbarriers
 from tilewright.ir.core import Op
-from tilewright.sim.geometry import WARP
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.messages import place
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tilewright.sim.shared_names import SharedNames
     from tilewright.sim.wave import Wave
 
-Array = np.ndarray[Any, Any]
 KEPT = 1024
 
 

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import flat_offsets, shared_memory
 from tilewright.sim.checks.sites import Facts, facts
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
-
-Array = np.ndarray[Any, Any]
 
 
 class Remote(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilewright.ir.core import Op
 from tilewright.ir.effects import SCOPES
+from tilewright.ir.target import WARP
 from tilewright.ir.types import MemSpace
 from tilewright.sim.checks.clocks import Layout
 from tilewright.sim.checks.sites import THREAD, Facts, Site
-from tilewright.sim.geometry import WARP
 
 SHOWN = 4  # at most so many places where blocks could meet are named
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright.ir.effects import SCOPES, Ordering
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.clocks import Clocks, Layout
 from tilewright.sim.checks.knowledge import Know
 from tilewright.sim.checks.sites import Site
 from tilewright.sim.checks.versions import Versions
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
-Array = np.ndarray[Any, Any]
 CTA, CLUSTER, GPU = (SCOPES.index(name) for name in ("cta", "cluster", "gpu"))
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.warpgroups import WARPS
 from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.atoms.wgmma_flow import missing_fences
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op, Value
+from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.ir.types import FragType
 from tilewright.sim.checks.actors import Actor, actor, warp_of
 from tilewright.sim.checks.checker import Checker
@@ -26,7 +26,6 @@ from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.initialised import touched
 from tilewright.sim.checks.places import Memory
 from tilewright.sim.checks.sites import Facts, facts
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -99,7 +98,8 @@ class Flying(Checker):
         if (wave, warp) not in self.flights:
             block, within = divmod(warp, per)
             members: list[Flights] = []
-            for k in range(within // WARPS * WARPS, min(within // WARPS * WARPS + WARPS, per)):
+            first = within - within % WARPGROUP_WARPS
+            for k in range(first, min(first + WARPGROUP_WARPS, per)):
                 who = actor(wave.launch, wave.coords[block], k)
                 self.flights[wave, block * per + k] = Flights(who, members)
         return self.flights[wave, warp]

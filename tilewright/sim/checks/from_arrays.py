@@ -9,11 +9,12 @@ import numpy as np
 
 from tilewright.atoms.cp_async import CpAsync
 from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
 from tilewright.sim.checks.actors import lanes_of
 from tilewright.sim.checks.caller_arrays import WHOLE, WORD, CallerArrays
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.places import global_memory
-from tilewright.sim.checks.taint import ORIGIN, Array, Origins
+from tilewright.sim.checks.taint import ORIGIN, Origins
 from tilewright.sim.checks.undefined import Origin
 from tilewright.sim.empty_arrays import made
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from tilewright.atoms.sync import FenceProxy
 from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.ir.types import MemSpace
 from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.buffers import buffers_of
@@ -21,7 +23,6 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
 from tilewright.sim.checks.sites import Facts, facts
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
-Array = np.ndarray[Any, Any]
 LANE = 20  # bits of a lane's number in its wave; above stands the number of the write
 LARGEST = 1 << 30  # bytes of an array that is looked at
 

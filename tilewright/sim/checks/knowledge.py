@@ -7,11 +7,9 @@ accesses up to that clock happened before.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from tilewright.ir.lanes import Array
 
 
 class Know:

@@ -16,12 +16,13 @@ from tilewright.atoms.mbarrier_state import Mbarriers
 from tilewright.atoms.sync import FenceProxy
 from tilewright.errors import SimulationError, byte_count
 from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import actor, lanes_of, thread_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
 from tilewright.sim.checks.sites import Facts, facts
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
-Array = np.ndarray[Any, Any]
 BYTES = 8
 
 

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.barriers import NAMED
 from tilewright.sim.checks.clocks import MBARRIERS, Clocks
 from tilewright.sim.checks.knowledge import Know
 from tilewright.sim.cluster_barrier import ClusterWait
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
-
-Array = np.ndarray[Any, Any]
 
 
 class Gathered:

@@ -14,6 +14,8 @@ import numpy as np
 
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Ordering
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.clocks import ROLES, Clocks, Layout
 from tilewright.sim.checks.early_reads import Stages
 from tilewright.sim.checks.flags import Flags
@@ -23,15 +25,12 @@ from tilewright.sim.checks.shadow import NEVER
 from tilewright.sim.checks.sites import facts
 from tilewright.sim.checks.versions import Versions
 from tilewright.sim.events import Observer
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
-
-Array = np.ndarray[Any, Any]
 
 
 class Snapshot:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
 from tilewright.sim.checks.reach import Pieces, Reach, Threads
 from tilewright.sim.checks.records import NEAR, PARTS, Batch, Reading, Record
 from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS, Cells, Read, Shadow
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 FEW, MOST = 16, 192  # records: from so many on old ones are looked for; more than so many are put into the cells
 RECENT = 8  # records to which an access may be added
-Array = np.ndarray[Any, Any]
 
 
 class Pending:

@@ -12,19 +12,19 @@ import numpy as np
 
 from tilewright.atoms.sync import SyncThreads
 from tilewright.ir.core import Block, Function, Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import lanes_of, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.residency import resident
 from tilewright.sim.checks.sites import facts, origin
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
 
-Array = np.ndarray[Any, Any]
 LOOKS = 2  # executions of each op
 BANKS, WORD, SECTOR = 32, 4, 32
 

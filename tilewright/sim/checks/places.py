@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.errors import byte_count
 from tilewright.ir.core import Location, Op
+from tilewright.ir.lanes import Array
 from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import PtrType
 from tilewright.sim.checks.sites import SHARED_SPACES, origin
@@ -18,8 +19,6 @@ from tilewright.sim.shared_names import SharedNames, written
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ import numpy as np
 
 from tilewright.atoms.cp_async import CpAsync
 from tilewright.atoms.sync import FenceProxy
-from tilewright.atoms.warpgroups import WARPS
 from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.sim.access import WIDEST
 from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
@@ -25,7 +26,6 @@ from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
 from tilewright.sim.checks.reach import Threads
 from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
-Array = np.ndarray[Any, Any]
 RULE = "proxy-fence"
 OP, FENCES, CLOCK = 10, 16, 20  # bits of a write: the op, how often its warp had fenced, its clock; above, the lane + 1
 LINE_SHIFT = WIDEST.bit_length() - 1
@@ -250,9 +249,9 @@ class Proxies(SharedChecker):
         if not written.take(cells).any():
             return
         warps = group.wave.geometry.warps
-        quads = group.warps // warps * warps + group.warps % warps // WARPS  # a number for each warpgroup
+        quads = group.warps // warps * warps + group.warps % warps // WARPGROUP_WARPS  # a number for each warpgroup
         for unit, row in enumerate(map(int, rows)):
-            issuers = [int(r) for r in np.flatnonzero(quads[row : row + WARPS] == quads[row]) + row]
+            issuers = [int(r) for r in np.flatnonzero(quads[row : row + WARPGROUP_WARPS] == quads[row]) + row]
             self._check(group, group.lanes.op, self.order.landing[-1], issuers, cells[unit], "reads")
 
     def _check(self, group: Group, op: Op, effect: Effect, rows: list[int], cells: Array, does: str) -> None:

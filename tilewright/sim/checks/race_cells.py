@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.acting import Acting
 from tilewright.sim.checks.actors import Actor, actor
 from tilewright.sim.checks.early_reads import Copy, Reader
@@ -31,13 +33,11 @@ from tilewright.sim.checks.shadow import (
     who_of,
 )  # fmt: skip
 from tilewright.sim.checks.sites import THREAD, Facts, Site, facts
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
 
-Array = np.ndarray[Any, Any]
 OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
 NOBODY = np.zeros(0, np.int64)
 PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.access import WIDEST
 from tilewright.sim.checks.acting import Acting
 from tilewright.sim.checks.actors import lanes_of
@@ -29,7 +31,6 @@ from tilewright.sim.checks.reach import Box, Pieces, Reach, Threads, run_of
 from tilewright.sim.checks.shadow import MOST_TICKS, MOST_UNITS, Shadow
 from tilewright.sim.checks.shadow_pages import shadow_of
 from tilewright.sim.checks.sites import THREAD, facts
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
-Array = np.ndarray[Any, Any]
 BUDGET = 1 << 18  # cells of memory that the default checks look at one by one in one launch: some 30 ms
 WAVE_SHIFT = 40  # of the wave in places of flags in shared memory
 STEP = 64  # beside two for each lane, the cells that an access counts as which is kept

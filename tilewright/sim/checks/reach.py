@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
 from tilewright.ir.types import I8
 from tilewright.sim.access import access_of
 from tilewright.sim.checks.places import flat_offsets
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from tilewright.sim.checks.acting import Acting
     from tilewright.sim.group import Group
 
-Array = np.ndarray[Any, Any]
 LINE = access_of(I8, 16, 16, False)  # a line of 16 bytes
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tilewright.ir.lanes import Array
 from tilewright.sim.checks.reach import Ranges, Reach, Threads
 from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 FEW = 16  # accesses of a record, of which each is looked at
 PARTS = 1024  # accesses that one record stands for
 NEAR = 1024  # bytes between accesses that one record may stand for
-Array = np.ndarray[Any, Any]
 Part = tuple[int, Any, "Acting"]  # the number of the site; the reach, or (pointer, bytes, mask) of a load; who
 
 

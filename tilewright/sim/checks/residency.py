@@ -14,14 +14,14 @@ import numpy as np
 
 from tilewright.atoms.atomic import Atomic
 from tilewright.ir.core import Op
-from tilewright.ir.target import MOST_SMEM, SMEM_RESERVED
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import MOST_SMEM, SMEM_RESERVED, WARP
 from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
 from tilewright.sim.checks.sites import Facts, facts
 from tilewright.sim.faults import Fault
-from tilewright.sim.geometry import WARP
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
-Array = np.ndarray[Any, Any]
 MOST_BLOCKS, MOST_THREADS = 32, 2048  # of a multiprocessor
 CELL = 2  # log2 of the bytes that flags are told apart by
 LARGEST = 1 << 26  # bytes of an array that is looked at

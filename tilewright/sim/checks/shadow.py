@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from tilewright.ir.lanes import Array
 
 UNIT, SITE, CLOCK = 22, 10, 24
 WHO = UNIT + 5  # the bits below are unit * 32 + lane

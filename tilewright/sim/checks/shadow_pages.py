@@ -6,13 +6,11 @@ than the machine has. The cells of touched pages stand one page after another, i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from tilewright.ir.lanes import Array
 from tilewright.sim.checks.shadow import RUN, Shadow
 
-Array = np.ndarray[Any, Any]
 PAGE = 12  # the bits of a cell's number in its page
 LARGE = 1 << 26  # cells from which on an array has pages
 MOST = 1 << 28  # cells that are kept; some arrays of 2 GiB

@@ -14,12 +14,11 @@ import numpy as np
 
 from tilewright.atoms.copy import move_each
 from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
 from tilewright.sim.checks.taint import ORIGIN, Origins
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
-
-Array = np.ndarray[Any, Any]
 
 
 def patterns(origins: Origins, like: Array) -> Array:

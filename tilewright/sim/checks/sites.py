@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.atoms.mbarrier import MbarrierTest
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.effects import SCOPES, Access
+from tilewright.ir.lanes import Array
 from tilewright.ir.passes.written import SHARED_SPACES as SHARED_SPACES
 from tilewright.ir.passes.written import origin as origin
 from tilewright.ir.passes.written import writes
@@ -22,7 +23,6 @@ from tilewright.sim.checks.shadow import site_of
 from tilewright.sim.program import Program
 from tilewright.sim.shared_names import SharedNames
 
-Array = np.ndarray[Any, Any]
 MOST_SITES = 1023  # what an epoch has bits for; further ones share the last number
 THREAD = SCOPES.index("thread")
 

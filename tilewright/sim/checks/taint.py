@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.ir.types import VecType
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
-Array = np.ndarray[Any, Any]
 ORIGIN = np.int16
 Origins = Array | None
 

@@ -23,6 +23,8 @@ from tilewright.atoms.warp import Shuffle
 from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Constant, Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.ir.types import BOOL, FragType, PtrType, VecType
 from tilewright.sim.checks.actors import actor, lanes_of, thread_of
 from tilewright.sim.checks.clean import Clean
@@ -30,10 +32,9 @@ from tilewright.sim.checks.from_arrays import FromArrays
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
 from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
-from tilewright.sim.checks.taint import ORIGIN, Array, Origins, Registers, joined, rule_of
+from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
 from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.empty_arrays import known as arrays_known
-from tilewright.sim.geometry import WARP
 from tilewright.sim.lowering import constant_value
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 from tilewright.sim.values import Handle

@@ -18,10 +18,10 @@ import numpy as np
 
 from tilewright.atoms.atomic import Atomic
 from tilewright.ir.core import Constant, Value
+from tilewright.ir.target import WARP
 from tilewright.ir.types import element_of
 from tilewright.sim.checks.kinds import Wait
 from tilewright.sim.checks.knowledge import Know
-from tilewright.sim.geometry import WARP
 
 if TYPE_CHECKING:
     from tilewright.ir.core import Op

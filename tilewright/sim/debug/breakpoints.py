@@ -8,11 +8,11 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Op
+from tilewright.ir.target import WARP
 from tilewright.sim.debug.frame import Frame
 from tilewright.sim.debug.places import Where, program_by_lines
 from tilewright.sim.debug.prompt import prompt
 from tilewright.sim.engine import Launch
-from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Group
 from tilewright.sim.replay import Replay, intercepting
 

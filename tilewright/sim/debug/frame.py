@@ -10,11 +10,11 @@ import numpy as np
 from tilewright.atoms.mbarrier_state import Mbarriers
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Location, Op
+from tilewright.ir.target import WARP
 from tilewright.sim import hangs
 from tilewright.sim.barriers import NAMED
 from tilewright.sim.debug.variables import Missing, Variables
 from tilewright.sim.engine import Launch
-from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Group
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from tilewright.errors import ArgumentError, nearest
 from tilewright.ir.core import Block, Constant, Function, Op, Value, Variable
 from tilewright.ir.ops import PURE
+from tilewright.ir.target import WARP
 from tilewright.ir.types import FragType, PtrType, element_of
 from tilewright.sim.access import Access
-from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import constant_value
 from tilewright.sim.memory import Anywhere

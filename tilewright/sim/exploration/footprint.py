@@ -17,17 +17,16 @@ from tilewright.atoms.mbarrier_state import Mbarriers
 from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaWait
 from tilewright.ir.core import Op
+from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.sim.agents import Effect
 from tilewright.sim.barriers import BarrierWait
 from tilewright.sim.cluster_barrier import ClusterWait
 from tilewright.sim.events import Mask, Observer
-from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Group
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 from tilewright.sim.wave import Wave
 
 CELL = 4  # bytes
-WARPGROUP = 4  # warps
 ADD, PASSED, TESTED, UNPASSED, READ, WRITE = "add", "passed", "tested", "unpassed", "read", "write"
 
 
@@ -186,7 +185,7 @@ class Footprints(Observer):
             wave = self.waves.index(group.wave)
             for warp in group.warps.tolist():
                 number = self.products[wave, warp] = self.products.get((wave, warp), 0) + 1
-                self._add(("wgmma", wave, warp // WARPGROUP), Touch(ADD, number))
+                self._add(("wgmma", wave, warp // WARPGROUP_WARPS), Touch(ADD, number))
 
     def ordered(self, group: Group, op: Op) -> None:
         if isinstance(op.attrs["atom"], WgmmaCommit):
@@ -198,7 +197,7 @@ class Footprints(Observer):
         for warp in group.warps.tolist():
             groups = self.committed.get((wave, warp), [])
             if len(groups) > pending:
-                self._add(("wgmma", wave, warp // WARPGROUP), Touch(PASSED, groups[-1 - pending]))
+                self._add(("wgmma", wave, warp // WARPGROUP_WARPS), Touch(PASSED, groups[-1 - pending]))
 
     # -- memory --------------------------------------------------------------------------------------------------------
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Op
+from tilewright.ir.target import WARP
 from tilewright.sim.agents import Effect
 from tilewright.sim.exploration.footprint import Footprint, Footprints, clash, meets
 from tilewright.sim.exploration.launch import Planned
 from tilewright.sim.exploration.orders import Agent, Orders, Redundant
 from tilewright.sim.exploration.plan import Issue, Place, Plan
 from tilewright.sim.exploration.shrunk import shrunk
-from tilewright.sim.geometry import WARP
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
 from tilewright.sim.wave import Wave

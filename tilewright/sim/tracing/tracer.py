@@ -16,10 +16,10 @@ import numpy as np
 from tilewright.atoms.mbarrier_state import Mbarriers
 from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig
+from tilewright.ir.target import WARP
 from tilewright.sim.barriers import NAMED, BarrierWait
 from tilewright.sim.cluster_barrier import ClusterWait
 from tilewright.sim.events import Observer
-from tilewright.sim.geometry import WARP
 from tilewright.sim.profiling import Banks
 from tilewright.sim.tracing import costs
 from tilewright.sim.tracing.clocks import NEVER, Clocks, Source
