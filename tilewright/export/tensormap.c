@@ -55,8 +55,20 @@ static void tw_measure(const tw_template *t, const int64_t *values, int64_t *dim
   }
 }
 
-static int32_t tw_check_map(const tw_template *t, uint64_t address, const int64_t *dims, const int64_t *strides) {
-  int i;
+static int32_t tw_check_map(const tw_template *t, uint64_t address, const int64_t *values, const int64_t *dims,
+                            const int64_t *strides) {
+  int i, k;
+  for (k = 0; k < t->ends[t->rank - 1]; ++k) {
+    const int64_t extent = tw_extent(&t->parts[k], values), stride = tw_stride(&t->parts[k], values);
+    if (stride < 0 && extent > 1) {
+      return tw_fail(TW_INVALID_VALUE, "%s: a stride of %s is negative (%lld); TMA steps forwards only", t->name, t->tensor,
+                     (long long)stride);
+    }
+    if (t->parts[k].contiguous && extent * t->source_bytes % t->element_bytes != 0) {
+      return tw_fail(TW_INVALID_VALUE, "%s: the contiguous extent %lld of %s is not a whole number of copied elements",
+                     t->name, (long long)extent, t->tensor);
+    }
+  }
   if (address % 16 != 0) {
     return tw_fail(TW_INVALID_VALUE, "%s: the address %#llx of %s is not a multiple of 16 bytes, which TMA needs", t->name,
                    (unsigned long long)address, t->tensor);
@@ -93,7 +105,7 @@ static int32_t tw_encode(tw_tensor_map *map, const tw_template *t, uint64_t addr
   const uint32_t ones[5] = {1, 1, 1, 1, 1};
   int i;
   tw_measure(t, values, dims, strides);
-  TW_TRY(tw_check_map(t, address, dims, strides));
+  TW_TRY(tw_check_map(t, address, values, dims, strides));
   for (i = 0; i < t->rank; ++i) extents[i] = (uint64_t)dims[i];
   for (i = 1; i < t->rank; ++i) steps[i - 1] = (uint64_t)strides[i];
   for (i = 0; i < t->scales; ++i) {

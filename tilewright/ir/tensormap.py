@@ -168,9 +168,10 @@ class TensorMapTemplate:
         """The same, made anew."""
         kept = pointer if isinstance(pointer, int) or pointer.device == "cpu" else pointer._replace(owner=None)
         dims, strides = self.dims_and_strides(values)
+        problem = self.part_problem(values)
         # Nothing steps along an extent of 1, whose stride DLPack sets to 1.
         strides[1:] = [16 if n == 1 and d % 16 else d for n, d in zip(dims[1:], strides[1:], strict=True)]
-        problem = self.problem(kept if isinstance(kept, int) else kept.address, dims, strides)
+        problem = problem or self.problem(kept if isinstance(kept, int) else kept.address, dims, strides)
         if problem:
             raise ArgumentError(f"{self.name}: {problem}")
         made = TensorMap(kept, self.element, dims, strides[1:], self.box, self.swizzle)
@@ -197,6 +198,19 @@ class TensorMapTemplate:
             dims.append(extent)
             strides.append(step)
         return dims, strides
+
+    def part_problem(self, values: Sequence[int]) -> str:
+        """The first rule that a mode of the tensor breaks which its TMA mode does not show; empty if none."""
+        for part in (part for parts in self.modes for part in parts):
+            extent, stride = part.extent.of(values), part.stride.of(values)
+            if stride < 0 and extent > 1:
+                return f"the stride of {part.mode} of {self.tensor} is negative ({stride}); TMA steps forwards only"
+            if part.contiguous and extent * self.source.bytes % self.element.bytes:
+                return (
+                    f"the {extent} elements of {self.source} along {part.mode} of {self.tensor} are not a whole number "
+                    f"of {self.element}, which TMA copies: take a smaller internal_type"
+                )
+        return ""
 
     def scale(self, part: Part, values: Sequence[int], step: int) -> int:
         """How many steps of a shared TMA mode one step of ``part`` is."""

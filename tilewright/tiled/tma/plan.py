@@ -39,6 +39,7 @@ from tilewright.layout import (
     cosize,
     flatten_to_tuple,
     format_tree,
+    is_injective,
     is_static,
     make_identity_layout,
     make_layout,
@@ -116,6 +117,12 @@ class TmaPlan:
                 "each other in shared memory are not neighbours along a mode of the tensor; give the shared-memory "
                 "layout the tensor's own major mode"
             )
+        first = basis_get(found[0][1], self.gmem.stride)
+        if not isinstance(first, int) and self.source.width != self.element.width:
+            raise ConstraintError(
+                f"TMA: the stride of {_mode_name(found[0][1])} of {self.gmem} is only known at the launch; to copy "
+                f"{self.source} as {self.element} it must be 1 while staging: mark the tensor with leading_dim"
+            )
         return [self._recast(n, basis_get(e, self.gmem.stride)) for n, e in found], [e for _, e in found]
 
     def _merged(self, boxes: list[int], steps: list[Any]) -> list[int]:
@@ -126,10 +133,12 @@ class TmaPlan:
         strides = [self._in_elements(basis_get(e, self.gmem.stride)) for e in steps]
         merged: list[int] = []
         begin: Any = 0
-        for n, d in zip(boxes, strides, strict=True):
-            follows = merged and isinstance(begin, int | Fraction) and isinstance(d, int | Fraction)
+        ragged = False  # of the mode before: elements past its end would be the next row's, not zeros
+        for n, d, e in zip(boxes, strides, steps, strict=True):
             if n == 1:
                 continue
+            follows = merged and not ragged and isinstance(begin, int | Fraction) and isinstance(d, int | Fraction)
+            ragged = self._ragged(e)
             longest = LONGEST_BOX
             if self.swizzle and len(merged) == 1:
                 longest = SWIZZLE_SPANS[self.swizzle] // self.element.bytes
@@ -139,6 +148,14 @@ class TmaPlan:
                 merged.append(n)
                 begin = d
         return merged or [1]
+
+    def _ragged(self, e: Any) -> bool:
+        """Whether tiles may reach past the end of the tensor's mode ``e``."""
+        extent, tile = basis_get(e, self.gmem.shape), 1
+        for n, d in zip(*map(flatten_to_tuple, (self.tile.shape, self.tile.stride)), strict=True):
+            if d != 0 and _mode_of(d) == _mode_of(e):
+                tile = max(tile, n * basis_value(d))
+        return tile > 1 and (not isinstance(extent, int) or extent % tile != 0)
 
     def _leaves(self) -> list[tuple[Any, Any, Any]]:
         """(extent, stride, basis step) of every mode of the tensor."""
@@ -257,6 +274,8 @@ class TmaPlan:
             if self._idle(s, d) or j is None:
                 return 0
             if j == 0:
+                if not isinstance(d, int):  # the launch refuses any stride but 1
+                    return ScaledBasis(1, 0)
                 ratio = Fraction(self.source.width, self.element.width) * d
                 return ScaledBasis(int(ratio) if ratio.denominator == 1 else ratio, 0)
             if len(self.steps(j)) == 1:
@@ -292,7 +311,7 @@ class TmaPlan:
 
     def problems(self) -> list[str]:
         """The rules that the box breaks; they do not depend on anything that the launch brings."""
-        found = []
+        found = [problem for j in range(len(self.basis)) if (problem := self._sharing_problem(j))]
         contiguous = basis_get(self.steps(0)[0], self.gmem.stride) if self.steps(0) else 1
         if isinstance(contiguous, int) and contiguous != 1:
             found.append(
@@ -323,8 +342,39 @@ class TmaPlan:
             )
         return found
 
+    def _sharing_problem(self, j: int) -> str:
+        """Why modes of the tensor cannot share TMA mode ``j``, which has one step and one extent for all of them."""
+        modes = self.steps(j)
+        if len(modes) < 2:
+            return ""
+        names = f"TMA mode {j} stands for {self._names(j)} of {self.gmem}"
+        boxes = dict(zip(*map(flatten_to_tuple, (self.basis.stride[j], self.basis.shape[j])), strict=True))
+        ragged = [e for e in modes if self._ragged(e)]
+        strides = {e: basis_get(e, self.gmem.stride) for e in modes}
+        known = all(isinstance(d, int) for d in strides.values())
+        if (ragged or max(boxes.values()) > 1) and not known:
+            return f"{names}, whose strides must be known while staging unless tiles have extent 1 along each of them"
+        reach = step = math.gcd(*strides.values()) if known else 0
+        for e in modes if known else ():
+            if boxes[e] > 1 and strides[e] != reach:
+                return f"{names}, and a box of {format_tree(tuple(boxes.values()))} there does not step evenly"
+            reach *= boxes[e]
+        for e in ragged:  # past its end no mode may have elements, so it must have the longest step
+            others = [(m, basis_get(m, self.gmem.shape)) for m in modes if m is not e]
+            known = len(ragged) == 1 and all(isinstance(n, int) for _, n in others)
+            if not known or sum((n - 1) * strides[m] for m, n in others) + step > strides[e]:
+                return (
+                    f"{names}, so what lies past the end of {_mode_name(e)} would be taken from another: make its "
+                    "extent a known multiple of the tile's"
+                )
+        return ""
+
     def _names(self, i: int) -> str:
         return " and ".join(map(_mode_name, self.steps(i))) or "no mode"
+
+
+def _mode_of(e: Any) -> tuple[int, ...]:
+    return e.mode if isinstance(e, ScaledBasis) else ()
 
 
 def _mode_name(e: Any) -> str:
@@ -369,6 +419,10 @@ def plan_of(
     outer, swizzle = split_swizzle(smem, source)
     if not is_static(outer):
         raise ConstraintError(f"TMA: the shared-memory layout must be static, not {outer}")
+    if not is_injective(outer):
+        raise ConstraintError(
+            f"TMA: the shared-memory layout {outer} gives several elements of the tile one address; give each its own"
+        )
     plan = TmaPlan(gmem, outer, tiler, source, element, swizzle, num_multicast, values)
     try:
         _ = plan.basis, plan.box, plan.layout_tv, cosize(outer)

@@ -1,0 +1,265 @@
+"""TMA copies of drawn tensors, tiles, shared-memory layouts and swizzles, with what NumPy says of them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+import tilewright as cutlass
+import tilewright.cute as cute
+from tilewright import utils
+from tilewright.cute.nvgpu import cpasync
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import LayoutError, TilewrightError
+from tilewright.layout import (
+    Layout,
+    Swizzle,
+    coalesce,
+    flatten_to_tuple,
+    make_composed_layout,
+    make_identity_layout,
+    size,
+    zipped_divide,
+)
+
+KINDS = {"u8": np.uint8, "f16": np.float16, "f32": np.float32, "i32": np.int32, "f64": np.float64}
+INTERNAL = (cutlass.Uint8, cutlass.Float16, cutlass.Float32, cutlass.Int32, cutlass.Float64, cutlass.Int64)
+OUTSIDE = -(1 << 40)
+
+
+class DrawnCopy:
+    """One TMA load or store, drawn from ``seed``.
+
+    ``shape``, ``stride``, ``tiler`` and ``smem`` describe the copy; ``known`` says which leaves of shape and stride
+    are known while staging, the others are passed to the launch.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        r = self.random = random.Random(seed)
+        self.kind = r.choice(list(KINDS))
+        self.bytes = np.dtype(KINDS[self.kind]).itemsize
+        self.vector = 16 // self.bytes
+        self.load = r.random() < 0.6
+        self.internal = r.choice(INTERNAL) if r.random() < 0.1 else None
+        self.draw_tile()
+        self.draw_tensor()
+        self.nest()
+        share = r.choice([0, 0, 0.4, 0.4, 1, 2])  # of run-time leaves; 2: all strides but 1
+        runtime = lambda x: x != 1 if share == 2 else r.random() < share  # noqa: E731
+        self.known = tuple([tree(lambda x: not runtime(x), t) for t in (self.shape, self.stride)])
+        self.draw_smem()
+
+    def draw_tile(self) -> None:
+        r = self.random
+        self.rank = r.choice([1, 2, 2, 2, 2, 3, 3, 4, 5, 6])
+        self.major = r.randrange(self.rank)
+        tile = [r.choice([1, 2, 3, 4, 8]) for _ in range(self.rank)]
+        tile[self.major] = self.vector * r.choice([1, 2, 3, 4, 8]) if r.random() < 0.9 else r.choice([1, 3, 5])
+        while np.prod(tile) > 4096:
+            tile[r.choice([k for k in range(self.rank) if k != self.major])] = 1
+        self.tile = tuple(tile)
+        self.order = [self.major, *r.sample([k for k in range(self.rank) if k != self.major], self.rank - 1)]
+        if r.random() < 0.1:
+            r.shuffle(self.order)
+
+    def draw_tensor(self) -> None:
+        """Whole and ragged tiles; rows padded to 16 bytes, or not, or further apart; now and then any strides."""
+        r = self.random
+        shape, stride, step = [], [0] * self.rank, 1
+        for n in self.tile:
+            extent = n * r.choice([1, 1, 2, 2, 3] if self.rank < 4 else [1, 1, 2])
+            shape.append(max(1, extent + r.choice([-1, 1, -n // 2, self.vector])) if r.random() < 0.3 else extent)
+        for k in self.order:
+            stride[k] = step
+            step *= shape[k]
+            if r.random() < 0.95:
+                step = -(-step // self.vector) * self.vector
+            step = step + r.choice([0] * 9 + [1, self.vector, step])
+        if r.random() < 0.06:
+            stride[r.randrange(self.rank)] *= r.choice([2, -1, 0])
+        if r.random() < 0.03:
+            stride[r.randrange(self.rank)] = r.choice([1, self.vector])
+        self.shape, self.stride = tuple(shape), tuple(stride)
+        self.tiler: tuple[Any, ...] = self.tile
+
+    def nest(self) -> None:
+        """Split a mode of the tensor, group two, or tile by layouts with steps, by fewer modes, or by whole modes."""
+        r = self.random
+        k = r.randrange(self.rank)
+        parts = [f for f in range(2, self.shape[k]) if self.shape[k] % f == 0]
+        if parts and r.random() < 0.25:
+            f = r.choice(parts)
+            steps = [self.stride[k], self.stride[k] * f + r.choice([0, 0, self.vector, 1])]
+            r.shuffle(steps)
+            self.shape = (*self.shape[:k], (f, self.shape[k] // f), *self.shape[k + 1 :])
+            self.stride = (*self.stride[:k], tuple(steps), *self.stride[k + 1 :])
+        if self.rank > 1 and r.random() < 0.1:
+            self.shape, self.stride = ((t[:2], *t[2:]) for t in (self.shape, self.stride))
+            self.tiler = (self.tile[:2] if r.random() < 0.5 else self.tile[0] * self.tile[1], *self.tile[2:])
+        elif r.random() < 0.08:
+            self.tiler = tuple([Layout(n, r.choice([1, 2, 3])) if i == k else n for i, n in enumerate(self.tile)])
+        elif r.random() < 0.05:
+            self.tiler = self.tile[:-1] or self.tile
+
+    def draw_smem(self) -> None:
+        """Mostly in the tensor's order, with gaps, swizzles and rows as long as the swizzle's span."""
+        r = self.random
+        order = self.order if r.random() < 0.8 else r.sample(self.order, self.rank)
+        shape: list[Any] = list(self.tile)
+        stride: list[Any] = [0] * self.rank
+        bits, step = r.randrange(4), 1
+        row = (16 << bits) // self.bytes
+        rows = self.tile[order[0]] // row if r.random() < 0.3 and self.tile[order[0]] % row == 0 else 1
+        for i, k in enumerate(order):
+            stride[k] = step
+            step *= row if i == 0 and rows > 1 else self.tile[k]
+            step += r.choice([0] * 30 + [1, self.vector])
+        if rows > 1:
+            shape[order[0]], stride[order[0]] = (row, rows), (1, step)
+        elif r.random() < 0.05:
+            stride = [d * r.choice([1, 1, 2, 0]) for d in stride]
+        layout = Layout(tuple(shape), tuple(stride))
+        self.smem: Any = coalesce(layout) if r.random() < 0.1 else layout
+        self.in_bytes = False
+        if r.random() < 0.5:
+            base = 4 if r.random() < 0.95 else r.choice([4 - (self.bytes.bit_length() - 1), 3, 2])
+            shift = 3 if r.random() < 0.95 else 4
+            self.smem = make_composed_layout(Swizzle(bits, base, shift), 0, self.smem)
+            self.in_bytes = base == 4 and self.bytes > 1
+
+    def offsets(self) -> Any:
+        """[tile, element] -> offset in the tensor, or OUTSIDE."""
+        tiles = zipped_divide(make_identity_layout(self.shape), self.tiler)
+        ends, strides = flatten_to_tuple(self.shape), flatten_to_tuple(self.stride)
+
+        def offset(i: int, t: int) -> int:
+            at = coordinates(tiles((i, t)), self.shape)
+            inside = all(c < n for c, n in zip(at, ends, strict=True))
+            return sum(c * d for c, d in zip(at, strides, strict=True)) if inside else OUTSIDE
+
+        count, elements = size(tiles.shape[1]), size(tiles.shape[0])
+        return np.array([[offset(i, t) for i in range(elements)] for t in range(count)])
+
+    def run(self) -> str:
+        """``exact``, ``wrong``, ``skipped``, or the error that refuses the copy."""
+        try:
+            offsets = self.offsets()
+        except LayoutError as error:
+            return f"refused: {error}"
+        inside = offsets > OUTSIDE
+        touched = offsets[inside]
+        overlap = np.unique(touched).size < touched.size  # of such a store any order is right
+        if offsets.size > 40_000 or (not self.load and overlap):
+            return "skipped"
+        self.begin = 512 + max(0, -int(touched.min())) // 256 * 256 + 256
+        offsets = offsets + self.begin
+        rng = np.random.default_rng(self.seed)
+        kind = KINDS[self.kind]
+        memory = aligned(int(offsets[inside].max()) + 512, kind)
+        memory[:] = rng.integers(1, 100, memory.size)
+        tiles = rng.integers(1, 100, offsets.shape).astype(kind)
+        want_memory, want_tiles = memory.copy(), tiles.copy()
+        if self.load:
+            want_tiles[:] = np.where(inside, memory[np.where(inside, offsets, 0)], 0)
+        else:
+            want_memory[offsets[inside]] = tiles[inside]
+        leaves = [(x, k) for t, k in zip((self.shape, self.stride), self.known, strict=True) for x, k in pairs(t, k)]
+        numbers = [cutlass.Int32(x) for x, known in leaves if not known]
+        self.count, self.elements = offsets.shape
+        try:
+            CopyTiles(self)(from_dlpack(memory, assumed_align=16), numbers, from_dlpack(tiles, assumed_align=16))
+        except TilewrightError as error:
+            return f"refused: {type(error).__name__}: {error}"
+        same = np.array_equal(memory, want_memory) and np.array_equal(tiles, want_tiles)
+        return "exact" if same else "wrong"
+
+    def __str__(self) -> str:
+        way = "load" if self.load else "store"
+        return (
+            f"{self.seed}: {way} {self.kind} {self.shape}:{self.stride} known {self.known}, tiles {self.tiler}, shared "
+            f"memory {self.smem}, internal type {self.internal}"
+        )
+
+
+class CopyTiles:
+    """Each block copies one tile by TMA, and by its threads to or from a row of ``rows``."""
+
+    def __init__(self, case: DrawnCopy) -> None:
+        self.case = case
+
+    @cute.jit
+    def __call__(self, memory: cute.Tensor, numbers: list, rows: cute.Tensor):
+        case, rest = self.case, iter(numbers)
+        shape, stride = (given(t, known, rest) for t, known in zip((case.shape, case.stride), case.known, strict=True))
+        tensor = cute.make_tensor(memory.iterator + case.begin, cute.make_layout(shape, stride=stride))
+        op = cpasync.CopyBulkTensorTileG2SOp() if case.load else cpasync.CopyBulkTensorTileS2GOp()
+        made = cpasync.make_tiled_tma_atom(op, tensor, case.smem, case.tiler, internal_type=case.internal)
+        self.kernel(*made, rows).launch(grid=(case.count, 1, 1), block=(32, 1, 1))
+
+    @cute.kernel
+    def kernel(self, atom: cute.CopyAtom, tensor: cute.Tensor, rows: cute.Tensor):
+        case = self.case
+        lane, _, _ = cute.arch.thread_idx()
+        block, _, _ = cute.arch.block_idx()
+        smem = utils.SmemAllocator()
+        full = smem.allocate_array(cutlass.Int64, 1)
+        if cutlass.const_expr(case.in_bytes):
+            tile = smem.allocate_tensor(rows.element_type, case.smem.outer, 1024, swizzle=case.smem.inner)
+        else:
+            tile = smem.allocate_tensor(rows.element_type, case.smem, 1024)
+        if lane == 0:
+            cute.arch.mbarrier_init(full, 1)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_threads()
+        tiles = cute.zipped_divide(tensor, case.tiler)
+        grouped = cute.group_modes(tile, 0, cute.rank(tile))
+        shared, parts = cpasync.tma_partition(atom, 0, cute.make_layout(1), grouped, tiles)
+        if cutlass.const_expr(case.load):
+            with cute.arch.elect_one():
+                cute.arch.mbarrier_arrive_and_expect_tx(full, case.elements * case.bytes)
+            cute.copy(atom, parts[None, block], shared, tma_bar_ptr=full)
+            cute.arch.mbarrier_wait(full, 0)
+            for i in cutlass.range(lane, cute.size(tile), 32):
+                rows[block, i] = tile[i]
+        else:
+            for i in cutlass.range(lane, cute.size(tile), 32):
+                tile[i] = rows[block, i]
+            cute.arch.fence_proxy("async.shared", space="cta")
+            cute.arch.sync_warp()
+            cute.copy(atom, shared, parts[None, block])
+            cute.arch.cp_async_bulk_commit_group()
+            cute.arch.cp_async_bulk_wait_group(0)
+
+
+def given(t: Any, known: Any, numbers: Any) -> Any:
+    """The tree with run-time numbers in the places of the leaves that are not known."""
+    if isinstance(t, tuple):
+        return tuple([given(x, k, numbers) for x, k in zip(t, known, strict=True)])
+    return t if known else next(numbers)
+
+
+def tree(function: Any, t: Any) -> Any:
+    return tuple([tree(function, x) for x in t]) if isinstance(t, tuple) else function(t)
+
+
+def pairs(t: Any, other: Any) -> Any:
+    return zip(flatten_to_tuple(t), flatten_to_tuple(other), strict=True)
+
+
+def coordinates(c: Any, shape: Any) -> tuple[int, ...]:
+    """A coordinate for each leaf of ``shape``; those that a layout leaves out at the end are 0."""
+    if not isinstance(shape, tuple):
+        return flatten_to_tuple(c)
+    given = c if isinstance(c, tuple) else (c,)
+    whole = (*given, *[0] * (len(shape) - len(given)))
+    return tuple([y for x, n in zip(whole, shape, strict=True) for y in coordinates(x, n)])
+
+
+def aligned(n: int, kind: Any) -> Any:
+    """An array of ``n`` elements at a multiple of 256 bytes."""
+    raw = np.zeros(n * np.dtype(kind).itemsize + 256, np.uint8)
+    begin = -raw.ctypes.data % 256
+    return raw[begin : begin + n * np.dtype(kind).itemsize].view(kind)

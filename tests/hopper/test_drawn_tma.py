@@ -1,0 +1,96 @@
+"""TMA copies of drawn layouts are exact, or refused with an error of ours.
+
+``python -m tests.hopper.test_drawn_tma FIRST STOP`` searches further and counts.
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tests.hopper.drawn_tma import DrawnCopy, aligned
+from tests.hopper.tma_programs import Through
+from tilewright import cute
+from tilewright.cute.nvgpu import cpasync
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.layout import Swizzle, make_composed_layout, parse
+
+
+def counted(seeds: range) -> collections.Counter[str]:
+    counts: collections.Counter[str] = collections.Counter()
+    for seed in seeds:
+        case = DrawnCopy(seed)
+        try:
+            found = case.run()
+        except Exception as error:
+            raise AssertionError(f"{case} ends in {error!r}") from error
+        assert found != "wrong", f"{case} copies other elements"
+        counts[found.partition(":")[0]] += 1
+    return counts
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_drawn_copies_are_exact_or_refused(part: int) -> None:
+    counts = counted(range(30 * part, 30 * part + 30))
+    assert counts["exact"] >= 6  # the draw is not all refusals
+
+
+@pytest.mark.parametrize("seed", [71, 144, 173, 233, 290])
+def test_copies_that_gave_other_elements(seed: int) -> None:
+    """An extent that is no whole number of copied elements; a ragged mode inside a merged one, whose end TMA did not
+    see; a shared-memory layout with two elements at one address."""
+    counted(range(seed, seed + 1))
+
+
+def test_strides_that_only_the_launch_knows() -> None:
+    """The contiguous mode's stride, too."""
+    smem = make_composed_layout(Swizzle(3, 4, 3), 0, parse("((8,8),(64,1)):((64,512),(1,0))"))
+    given = np.arange(128 * 128).reshape(128, 128).astype(np.float16)
+    copied = aligned(given.size, np.float16).reshape(given.shape)
+    source = aligned(given.size, np.float16).reshape(given.shape)
+    source[:] = given
+
+    @cute.jit
+    def run(a: cute.Tensor, b: cute.Tensor, row: cutlass.Int32, column: cutlass.Int32):
+        layout = cute.make_layout((128, 128), stride=(row, column))
+        a, b = (cute.make_tensor(x.iterator, layout) for x in (a, b))
+        Through((64, 64), smem, in_bytes=True)(a, b)
+
+    views = [from_dlpack(x, assumed_align=16) for x in (source, copied)]
+    run(*views, 128, 1)
+    np.testing.assert_array_equal(copied, given)
+    with pytest.raises(ArgumentError, match=r"TMA needs contiguous elements there|is not a multiple of 16 bytes"):
+        run(*views, 128, 2)
+    with pytest.raises(ArgumentError, match="is negative .-128.; TMA steps forwards only"):
+        run(*views, -128, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "stride", "tile", "smem", "options"),
+    [
+        ("strides must be known while staging unless tiles have extent 1", (2,) * 5 + (8,), None, (2,) * 5 + (8,),
+         (128, 64, 32, 16, 8, 1), {}),
+        ("must be 1 while staging", (8, 16), None, (8, 16), (16, 1), {"internal_type": cutlass.Int32}),
+        ("gives several elements of the tile one address", (8, 16), (16, 1), (8, 16), (0, 1), {}),
+    ],
+)  # fmt: skip
+def test_refusals(text: str, shape: Any, stride: Any, tile: Any, smem: Any, options: Any) -> None:
+    @cute.jit
+    def make(memory: cute.Tensor, numbers: list):
+        tensor = cute.make_tensor(memory.iterator, cute.make_layout(shape, stride=stride or tuple(numbers)))
+        op = cpasync.CopyBulkTensorTileG2SOp()
+        cpasync.make_tiled_tma_atom(op, tensor, cute.make_layout(tile, stride=smem), tile, **options)
+
+    steps = [int(np.prod(shape[k + 1 :])) for k in range(len(shape))]
+    with pytest.raises(ConstraintError, match=text):
+        make(from_dlpack(aligned(256, np.float16), assumed_align=16), [cutlass.Int32(d) for d in steps])
+
+
+if __name__ == "__main__":
+    print(dict(counted(range(int(sys.argv[1]), int(sys.argv[2])))))
