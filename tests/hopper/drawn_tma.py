@@ -48,8 +48,11 @@ class DrawnCopy:
         self.draw_tensor()
         self.nest()
         share = r.choice([0, 0, 0.4, 0.4, 1, 2])  # of run-time leaves; 2: all strides but 1
-        runtime = lambda x: x != 1 if share == 2 else r.random() < share  # noqa: E731
-        self.known = tuple([tree(lambda x: not runtime(x), t) for t in (self.shape, self.stride)])
+
+        def known(x: int) -> bool:
+            return x == 1 if share == 2 else r.random() >= share
+
+        self.known = tuple([tree(known, t) for t in (self.shape, self.stride)])
         self.draw_smem()
 
     def draw_tile(self) -> None:

@@ -44,8 +44,15 @@ def inner_partition(input: Any, tiler: Any, coord: Any) -> tuple[Any, Any]:
 
 
 def _whole(tiled: Any, mode: int) -> Any:
-    """The coordinate that keeps a part: None for every mode of a rank > 1 part, so that slicing dissolves it."""
-    return repeat(None, rank(tiled, mode=mode))
+    """The coordinate that keeps a part: None for every mode of a rank > 1 part, so that slicing dissolves it.
+
+    CuTe keeps a tile of rank 1 as a nested mode, ((4),3,8). Of a layout of one mode, ((16),(4)), neither part stays
+    nested: its tiles are (16,4), whether the tiler is 16 or (16,).
+    """
+    ranks = rank(tiled, mode=0), rank(tiled, mode=1)
+    if ranks == (1, 1) and isinstance(tiled.shape[mode], tuple):
+        return (None,)
+    return repeat(None, ranks[mode])
 
 
 def _padded(coord: Any, tiled: Any, mode: int) -> Any:
@@ -78,6 +85,8 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> tuple[An
     ((8,4,4):(16,1,4), 128)
     >>> local_tile(Layout((32, 16, 2), (16, 1, 512)), (16, 8, 4), (0, 1, None, 1), proj=(None, 1, 1))
     ((8,4,4):(16,1,4), 640)
+    >>> local_tile(Layout(64), (16,), (None,))
+    ((16,4):(1,16), 0)
     """
     if proj is not None:
         return inner_partition(input, _projected(proj, as_tiler(tiler)), _projected(proj, as_tiler(coord)))
