@@ -1,41 +1,7 @@
 """``cute.math``: elementary functions of numerics and TensorSSAs."""
 
 from tilewright._names import attach
-from tilewright.lang.tensors.choose import max, min
-from tilewright.lang.tensors.math import (
-    absf,
-    acos,
-    asin,
-    atan,
-    atan2,
-    ceil,
-    copysign,
-    cos,
-    erf,
-    exp,
-    exp2,
-    floor,
-    fma,
-    isinf,
-    isnan,
-    log,
-    log2,
-    log10,
-    pow,
-    rcp,
-    round,
-    rsqrt,
-    sin,
-    sqrt,
-    tan,
-    tanh,
-    trunc,
-)
-
-__all__ = [
-    "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "fma", "isinf",
-    "isnan", "log", "log10", "log2", "max", "min", "pow", "rcp", "round", "rsqrt", "sin", "sqrt", "tan", "tanh",
-    "trunc",
-]  # fmt: skip
+from tilewright.lang.tensors.math import *  # noqa: F403  # all that the module has, itself a list of them
+from tilewright.lang.tensors.math import __all__ as __all__  # type: ignore[attr-defined]  # not in its stub
 
 attach(__name__)

@@ -15,7 +15,14 @@ from tilewright.ir.core import Value
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Numeric, as_numeric, class_of
 from tilewright.lang.numbers.operators import unary_float_type
+from tilewright.lang.tensors.choose import max, min
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, broadcast_operand
+
+__all__ = [
+    "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "fma", "isinf",
+    "isnan", "log", "log10", "log2", "max", "min", "pow", "rcp", "round", "rsqrt", "sin", "sqrt", "tan", "tanh",
+    "trunc",
+]  # fmt: skip
 
 
 def _shown(name: str, example: str) -> str:
