@@ -15,7 +15,7 @@ FUNCTIONS = {
     "exp": math.exp, "exp2": math.exp2, "log": math.log, "log2": math.log2, "log10": math.log10, "sin": math.sin,
     "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan, "tanh": math.tanh,
     "sqrt": math.sqrt, "rsqrt": lambda x: 1 / math.sqrt(x), "erf": math.erf, "floor": math.floor, "ceil": math.ceil,
-    "round": round, "trunc": math.trunc,
+    "round": round, "trunc": math.trunc, "log1p": math.log1p, "expm1": math.expm1,
 }  # fmt: skip
 
 

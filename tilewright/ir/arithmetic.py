@@ -221,6 +221,7 @@ def _functions() -> list[Operation]:
         ("acos", "np.arccos", "acos", ""), ("atan", "np.arctan", "atan", ""),
         ("tanh", "np.tanh", "tanh", "tw::approx_tanh"), ("sqrt", "np.sqrt", "sqrt", "tw::approx_sqrt"),
         ("rsqrt", "lanes.reciprocal_root", "rsqrt", "tw::approx_rsqrt"),
+        ("log1p", "np.log1p", "log1p", ""), ("expm1", "np.expm1", "expm1", ""),
         ("rcp", "lanes.reciprocal", "tw::rcp", "tw::approx_rcp"), ("erf", "lanes.erf", "erf", ""),
         ("floor", "np.floor", "floor", ""), ("ceil", "np.ceil", "ceil", ""), ("round", "np.rint", "rint", ""),
         ("trunc", "np.trunc", "trunc", ""),

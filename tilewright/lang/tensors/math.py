@@ -19,9 +19,9 @@ from tilewright.lang.tensors.choose import max, min
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, broadcast_operand
 
 __all__ = [
-    "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "floor", "fma", "isinf",
-    "isnan", "log", "log10", "log2", "max", "min", "pow", "rcp", "round", "rsqrt", "sin", "sqrt", "tan", "tanh",
-    "trunc",
+    "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "expm1", "floor", "fma",
+    "isinf", "isnan", "log", "log10", "log1p", "log2", "max", "min", "pow", "rcp", "round", "rsqrt", "sin", "sqrt",
+    "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 
@@ -55,6 +55,8 @@ exp2 = _unary("exp2", "2 to the power", "3.0 = 8.0")
 log = _unary("log", "Natural logarithm", "1.0 = 0.0")
 log2 = _unary("log2", "Logarithm to base 2", "8.0 = 3.0")
 log10 = _unary("log10", "Logarithm to base 10", "1.0 = 0.0")
+log1p = _unary("log1p", "log(1 + a), exact to the last digits near 0", "0.0 = 0.0")
+expm1 = _unary("expm1", "exp(a) - 1, exact to the last digits near 0", "0.0 = 0.0")
 sin = _unary("sin", "Sine (of radians)", "0.0 = 0.0")
 cos = _unary("cos", "Cosine (of radians)", "0.0 = 1.0")
 tan = _unary("tan", "Tangent (of radians)", "0.0 = 0.0")
