@@ -52,6 +52,9 @@ class Flags:
         self.fenced: dict[Clocks, dict[int, dict[int | None, Fenced]]] = {}
         self.seen: dict[Clocks, dict[int, list[Seen]]] = {}
         self.versions: Versions | None = None
+        # How often what a place releases has changed; and at which of these counts a warp (or lane) has acquired it.
+        self.changes: dict[tuple[int, int], int] = {}
+        self.acquired: dict[tuple[Clocks, int, int | None, tuple[int, int]], int] = {}
 
     def covers(self, one: int, other: int) -> int:
         """The scope that two blocks (numbers in the launch) need to be ordered."""
@@ -74,7 +77,7 @@ class Flags:
         for warp, place, lane in _acting(clocks, group, at, rows, lanes, apart):
             block = clocks.first + warp // self.layout.warps
             key = (memory, place)
-            found = self.places.get(key)
+            newest = found = self.places.get(key)
             if self.versions is not None and holds is not None and found and site.op is not None and verb == "load":
                 found = self.versions.acquired(site.op, key, holds(place), found, clocks, group, warp, lane)
             update = None
@@ -84,9 +87,15 @@ class Flags:
                     own = clocks.known(warp, lane) if releases else self._by_fence(clocks, warp, lane, site.scope)[0]
                     update.own.update({} if own is None else {(block, site.scope): own})
             if verb != "store" and found:
-                self._read(clocks, warp, lane, block, site, found)
+                # What a thread has acquired it keeps, so that one that looks again learns nothing: loops do it often.
+                reader, changes = (clocks, warp, lane, key), self.changes.get(key, 0)
+                if verb != "load" or found is not newest or self.acquired.get(reader) != changes:
+                    self._read(clocks, warp, lane, block, site, found)
+                    if found is newest and site.order == "acquire" and site.scope >= GPU:
+                        self.acquired[reader] = changes
             if verb == "load":
                 continue
+            self.changes[key] = self.changes.get(key, 0) + 1
             if releases:
                 released: tuple[Know | None, int] = clocks.known(warp, lane), site.scope
             else:

@@ -28,7 +28,10 @@ class Know:
         """Learn what ``other`` knows. Its arrays are shared, and never written to again."""
         for cluster, row in other.rows.items():
             mine = self.rows.get(cluster)
-            self.rows[cluster] = row if mine is None else np.maximum(mine, row)
+            if mine is None or mine is row:
+                self.rows[cluster] = row
+            elif (row > mine).any():  # else the array stays the one that others share: most joins compare only those
+                self.rows[cluster] = np.maximum(mine, row)
         for who, clock in other.lanes.items():
             if self.lanes.get(who, 0) < clock:
                 self.lanes[who] = clock

@@ -1,0 +1,40 @@
+"""Many blocks that wait for each other: what a poll learns is looked at once, however often it looks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tests.check.pairs import launch
+from tilewright import cute, sim
+from tilewright.sim.checks.knowledge import Know
+
+
+@cute.kernel
+def taking_turns(count: cute.Tensor, d: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    b, _, _ = cute.arch.block_idx()
+    if t == 0:
+        while cute.arch.load(count.iterator, sem="acquire", scope="gpu") < b:
+            pass
+    cute.arch.sync_threads()
+    d[t] = d[t] + 1.0
+    cute.arch.sync_threads()
+    if t == 0:
+        cute.arch.atomic_add(count.iterator, cutlass.Int32(1), sem="release", scope="gpu")
+
+
+def test_a_chain_of_blocks_joins_what_each_block_released_once_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    joins, join = [0], Know.join
+
+    def counted(self: Know, other: Know) -> None:
+        joins[0] += 1
+        join(self, other)
+
+    monkeypatch.setattr(Know, "join", counted)
+    blocks, d = 60, np.zeros(64, np.float32)
+    with sim.options(check="all", sms=blocks):
+        launch(taking_turns, np.zeros(1, np.int32), d, grid=blocks)
+    assert (d == blocks).all()
+    assert joins[0] < blocks**2
