@@ -63,7 +63,7 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (A, ((1, (2, 3, 4)),), "does not fit"),
     (Layout, (-1,), "Layout: -1 in the shape -1 is not a positive extent"),
     (Layout, (4.5,), "Layout: 4.5 in the shape 4.5 is not a positive extent"),
-    (Layout, ((4, 0), (1, 4)), r"Layout: 0 in the shape \(4, 0\) is not a positive extent"),
+    (make_layout, ((4, 0),), r"make_layout: 0 in the shape \(4,0\) is not a positive extent"),
     (slice_, ((None, 1), A), r"slice_\(\(_,1\), \(4.*the layout comes first: slice_\(layout, coord\)"),
     (get, (A, 2), r"mode \[2\] is out of range in \(4,\(2,3\)\):\(1,\(4,8\)\)"),
     (group_modes, (A, 1, 5), r"\[1, 5\) is not a range of the 2 modes"),

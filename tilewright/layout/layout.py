@@ -46,10 +46,11 @@ class Layout(Drawn):
     _memo: dict[Any, Any] | None  # results of the cheapest operations on this very layout, see kept()
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
-        # Layouts are made often: only the outermost level is looked at. `make_layout` looks at all.
+        # Layouts are made often: only the outermost level is looked at. `make_layout` looks at all, and refuses an
+        # extent of 0, which arrays without elements have.
         for extent in shape if type(shape) is tuple else (shape,):
             if type(extent) is int:
-                if extent < 1:
+                if extent < 0:
                     raise _no_extent(extent, shape)
             elif type(extent) is float or type(extent) is str or extent is None:
                 raise _no_extent(extent, shape)
