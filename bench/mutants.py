@@ -161,7 +161,8 @@ def changed(node: ast.AST, key: bool) -> Iterator[tuple[str, ast.AST]]:
 
 def mutants(file: str) -> list[Mutant]:
     found = []
-    for number, (statement, function, kind, node, other) in enumerate(changes(ast.parse((ROOT / file).read_text()))):
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    for number, (statement, function, kind, node, other) in enumerate(changes(tree)):
         before, after = (" ".join(ast.unparse(ast.fix_missing_locations(x)).split())[:200] for x in (node, other))
         found.append(Mutant(file, statement.lineno, function, kind, number, before, after))
     return found
@@ -176,7 +177,7 @@ class Replace(ast.NodeTransformer):
 
 
 def mutated(mutant: Mutant) -> CodeType:
-    tree = ast.parse((ROOT / mutant.file).read_text())
+    tree = ast.parse((ROOT / mutant.file).read_text(encoding="utf-8"))
     *_, node, other = next(found for i, found in enumerate(changes(tree)) if i == mutant.number)
     if isinstance(other, ast.comprehension):
         node.ifs = other.ifs  # it has no place of its own
@@ -202,7 +203,8 @@ def by_place(code: CodeType) -> dict[Any, CodeType]:
 
 def apply(mutant: Mutant, functions: list[FunctionType]) -> int:
     """Give the living ``functions`` of the file the mutant's code; how many have changed."""
-    made, before = (by_place(c) for c in (mutated(mutant), compile((ROOT / mutant.file).read_text(), "", "exec")))
+    source = (ROOT / mutant.file).read_text(encoding="utf-8")
+    made, before = (by_place(c) for c in (mutated(mutant), compile(source, "", "exec")))
     number = 0
     for function in functions:
         place = function.__code__.co_qualname, function.__code__.co_firstlineno
@@ -226,7 +228,7 @@ class Instrumented(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname: str) -> Any:
         path = Path(self.get_filename(fullname))
-        tree = ast.parse(path.read_text())
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not is_staged(node):
                 self.instrument(node)
@@ -432,7 +434,7 @@ def run(args: argparse.Namespace) -> None:
         "mutants", deadline=None, derandomize=True, database=None, phases=["explicit", "generate"],
     )  # fmt: skip
     packages = tuple(args.packages) or PACKAGES
-    known = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
+    known = json.loads(EQUIVALENT.read_text(encoding="utf-8")) if EQUIVALENT.exists() else {}
     chosen = [m for m in sample(packages, args.each, args.seed) if args.only in m.name]
     study = Study(chosen, args.seconds, known)
     parts = sorted({test.partition("::")[0] for test in study.times})
@@ -462,7 +464,7 @@ def report(results: list[dict[str, Any]], packages: tuple[str, ...], args: argpa
     if args.json:
         command = f"python bench/mutants.py run --each {args.each} --seed {args.seed} --seconds {args.seconds:g}"
         content = {"command": command, "packages": table, "all": dict(count), "mutants": results}
-        Path(args.json).write_text(json.dumps(content, indent=1) + "\n")
+        Path(args.json).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
