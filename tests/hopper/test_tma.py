@@ -10,7 +10,7 @@ import pytest
 from tests.golden import DATA, HANDLERS, check, read
 from tests.hopper.tma_programs import Bulk, Grouped, Multicast, OfMma, Reduce, Through
 from tests.tiled.test_machines import MACHINES, NUMPY, Arrays
-from tilewright import cute, utils
+from tilewright import Int32, cute, utils
 from tilewright.atoms.names import mma_by_name
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind, make_smem_layout_atom
@@ -189,6 +189,23 @@ def test_tensor_maps_changed_on_the_device(mode: utils.TensorMapUpdateMode, mach
     Grouped((16, 64), mode)(matrices[:3], matrices[3:], cute.runtime.from_dlpack(arrays.device[-1], assumed_align=128))
     for k in range(3):
         np.testing.assert_array_equal(arrays.back(3 + k), given[k])
+
+
+def test_a_map_may_be_changed_for_strides_that_only_the_launch_knows() -> None:
+    """The contiguous mode's, too."""
+
+    @cute.jit
+    def run(given: cute.Tensor, out: cute.Tensor, space: cute.Tensor, n: Int32, one: Int32):
+        layout = cute.make_layout((n, n), stride=(n, one))
+        given, out = (cute.make_tensor(x.iterator, layout) for x in (given, out))
+        Grouped((16, 64), utils.TensorMapUpdateMode.GMEM)([given], [out], space)
+
+    given = numbers((64, 64), "f16")
+    arrays = Arrays("cpu", given, np.zeros_like(given))
+    raw = np.zeros(32, np.int64)
+    space = raw[-raw.ctypes.data % 128 // 8 :][:16].reshape(1, 16)
+    run(*arrays.tensors(), cute.runtime.from_dlpack(space, assumed_align=128), 64, 1)
+    np.testing.assert_array_equal(arrays.back(1), given)
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -69,7 +69,7 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (group_modes, (A, 1, 5), r"\[1, 5\) is not a range of the 2 modes"),
     (append, (A, None, 1), "already has more than 1 modes"),
     (make_layout, ("ab",), "neither an int nor a tuple"),
-    (make_layout, ((),), "empty tuple"),
+    (make_layout, (((), 4),), "empty tuple"),
     (make_layout, ((4, -1),), "-1 in the shape"),
     (make_ordered_layout, ((4, 8), (0, 1, 2)), "has not the profile"),
     (shape_div, (12, 5), "neither divides the other"),

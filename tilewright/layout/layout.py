@@ -242,6 +242,8 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
             if not isinstance(mode, Layout):
                 raise LayoutError(f"make_layout: {format_tree(mode)} is not a layout; the other arguments are")
         return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+    if shape == () and stride in (None, ()):  # the layout of a scalar
+        return Layout(())
     shape = _extents(shape, "make_layout")
     if stride is None:
         return Layout(shape)

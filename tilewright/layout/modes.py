@@ -334,9 +334,12 @@ def slice_and_offset(coord: Coord, src: Any) -> tuple[Any, Any]:
 def domain_offset(coord: Coord, layout: Any) -> tuple[Any, Any]:
     """The layout moved so that its origin is at ``coord``: the (possibly changed) layout and the offset to add.
 
-    >>> domain_offset((1, 2), Layout((4, 8), (1, 10)))
-    ((4,8):(1,10), 21)
+    Along modes where ``coord`` has None it is not moved.
+
+    >>> domain_offset((1, 2), Layout((4, 8), (1, 10))), domain_offset((None, 2), Layout((4, 8), (1, 10)))
+    (((4,8):(1,10), 21), ((4,8):(1,10), 20))
     """
+    coord = zeros_for_none(coord)
     if isinstance(layout, ComposedLayout):
         moved = add_coords(layout.offset, layout.outer(coord))
         return ComposedLayout(layout.inner, moved, layout.outer), 0

@@ -76,11 +76,15 @@ class CooperativeGroup:
 
     __slots__ = ("agent", "alignment", "size")
 
-    def __init__(self, agent: Agent, size: int = 1, alignment: int | None = None) -> None:
+    def __init__(self, agent: Agent, size: int | float = 1, alignment: int | None = None) -> None:
         if not isinstance(agent, Agent):
             raise ConstraintError(f"CooperativeGroup: {agent!r} is no Agent; there are {', '.join(Agent.__members__)}")
+        if isinstance(size, float) and size.is_integer():  # 128 / 32
+            size = int(size)
         if not isinstance(size, int) or size < 1:
-            raise ConstraintError(f"CooperativeGroup: a size of {size!r}; it is a Python int of at least 1")
+            raise ConstraintError(
+                f"CooperativeGroup: a size of {size!r}; it is a whole number of at least 1, known while staging"
+            )
         if alignment is not None and size % alignment:
             raise ConstraintError(f"CooperativeGroup: {size} agents are not a multiple of the alignment {alignment}")
         self.agent, self.size, self.alignment = agent, size, alignment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
+import typing
 from typing import Any
 
 from tilewright.errors import ArgumentError
@@ -57,7 +58,7 @@ def _group(name: str, value: Any, annotation: Any) -> Argument:
     """A container; ``annotation`` holds for all that is in it."""
     split, make = objects.codec(value)
     labels = objects.labels_of(value)
-    notes = {f".{f.name}": f.type for f in dataclasses.fields(value)} if objects.is_record(value) else {}
+    notes = _notes(value)
     parts = [
         argument_of(f"{name}{label}", item, notes.get(label, annotation))
         for label, item in zip(labels, split(value), strict=True)
@@ -65,6 +66,22 @@ def _group(name: str, value: Any, annotation: Any) -> Argument:
     if all(isinstance(part, Fixed) for part in parts):
         return Fixed(name, value)
     return Group(name, run_time.Compound(type(value), labels, [], split, make), value, parts)
+
+
+def _notes(value: Any) -> dict[str, Any]:
+    """The annotations of the fields of a dataclass or a named tuple, by label; strings mean what they name."""
+    names: Any = ()
+    if objects.is_record(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    elif isinstance(value, tuple):
+        names = getattr(value, "_fields", ())
+    if not names:
+        return {}
+    try:
+        found = typing.get_type_hints(type(value))
+    except Exception:  # a name that only a type checker finds
+        found = getattr(type(value), "__annotations__", {})
+    return {f".{name}": found[name] for name in names if name in found}
 
 
 def _check_annotation(name: str, value: Any, annotation: Any) -> None:

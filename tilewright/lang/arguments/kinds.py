@@ -206,6 +206,11 @@ def numpy_scalars(value: Any) -> tuple[type, ...]:
     return (cls,) if hasattr(cls, "dtype") and hasattr(cls, "item") and getattr(value, "shape", None) == () else ()
 
 
+def _strides(array: Any) -> tuple[int, ...]:
+    strides = getattr(array, "stride", None) or getattr(array, "strides", ())
+    return tuple(strides() if callable(strides) else strides or ())
+
+
 def describe(value: Any) -> str:
     if isinstance(value, str):
         return value
@@ -215,7 +220,9 @@ def describe(value: Any) -> str:
         else:  # an array by its interface alone
             array = array_of(value)
             shape, dtype = array.shape, str(array.dtype)
-        return f"{type(value).__name__} of {dtype}, shape {shape}"
+        broadcast = [i for i, d in enumerate(_strides(value)) if d == 0 and shape[i] != 1]
+        still = f", stride 0 in mode {', '.join(map(str, broadcast))}" if broadcast else ""
+        return f"{type(value).__name__} of {dtype}, shape {shape}{still}"
     if hasattr(value, "element_type") and hasattr(value, "engine"):  # whose text shows no sign of integers
         text = f"cute.Tensor of {value.element_type}, {value!r}"
     else:

@@ -21,6 +21,9 @@ from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import I64, PtrType, ScalarType, Type, VecType
 from tilewright.lang.device.calls import operand
 
+IMMEDIATE = ("n", "i")
+"""The constraints of numbers that become part of the text."""
+
 
 class StructType:
     """Several results of one asm text; :func:`extractvalue` takes them out."""
@@ -44,9 +47,10 @@ def inline_asm(
     """Emit PTX. ``asm_string`` names results and operands ``$0, $1, ...`` in the order of ``constraints``.
 
     A constraint is ``=`` for a result and a letter: ``h``, ``r``, ``l`` a register of 16, 32, 64 bits, ``f`` and ``d``
-    one of Float32 and Float64, ``n`` a number known while staging; a digit shares that result's register; ``~{memory}``
-    tells that memory changes. ``res`` is the result's type (``T.f32()``), a :class:`StructType` for several, None for
-    none. Numbers of other types with as many bits go into registers as they are (two Float16 into an ``r``).
+    one of Float32 and Float64, ``n`` or ``i`` a number known while staging; a digit shares that result's register;
+    ``~{memory}`` tells that memory changes. ``res`` is the result's type (``T.f32()``), a :class:`StructType` for
+    several, None for none. Numbers of other types with as many bits go into registers as they are (two Float16 into an
+    ``r``).
 
     Raises ConstraintError where constraints, operands and results do not agree. ``has_side_effects`` keeps the text
     even where its results are never read. Source: LLVM Language Reference, "Inline Assembler Expressions".
@@ -72,7 +76,8 @@ def inline_asm(
     for letter in [*outputs, *inputs]:
         if letter not in REGISTERS and not (letter.isdigit() and int(letter) < len(outputs)):
             raise ConstraintError(
-                f"inline_asm({asm_string!r}): no constraint {letter!r}; there are {', '.join(REGISTERS)}, n and digits"
+                f"inline_asm({asm_string!r}): no constraint {letter!r}; the constraints are "
+                f"{', '.join((*REGISTERS, *IMMEDIATE))} and digits"
             )
     builder = Builder.current()
     ready = [_into(v, REGISTERS[atom.letter(i)]) for i, v in enumerate(values)]
@@ -93,16 +98,18 @@ def extractvalue(
 
 
 def _with_numbers(text: str, first: int, inputs: list[str], values: list[Value]) -> tuple[str, list[str], list[Value]]:
-    """The text with the operands of constraint ``n`` written into it."""
-    if "n" not in inputs:
+    """The text with the operands of constraints ``n`` and ``i`` written into it."""
+    kept = [i for i, c in enumerate(inputs) if c not in IMMEDIATE]
+    if len(kept) == len(inputs):
         return text, inputs, values
-    kept = [i for i, c in enumerate(inputs) if c != "n"]
     places = {first + i: f"${first + k}" for k, i in enumerate(kept)}
     for i, letter in enumerate(inputs):
-        if letter == "n":
+        if letter in IMMEDIATE:
             value = values[i]
             if not isinstance(value, Constant):
-                raise ConstraintError(f"inline_asm({text!r}): operand {i}, of constraint n, is not known while staging")
+                raise ConstraintError(
+                    f"inline_asm({text!r}): operand {i}, of constraint {letter}, is not known while staging"
+                )
             places[first + i] = str(value.value)
     made = re.sub(r"\$(\d+)", lambda m: places.get(int(m.group(1)), m.group(0)), text)
     return made, [inputs[i] for i in kept], [values[i] for i in kept]

@@ -68,16 +68,23 @@ def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Bl
 def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None) -> Any:
     """``first and/or rest()`` for a run-time ``first``: the second side runs only where the first does not decide."""
     region = Region(f"`{word}`", here(4))
-    second, block = _aside(region, rest, reach)
+    second, block = _aside(region, lambda: _like(rest(), first), reach)
     if isinstance(first, Boolean) and isinstance(second, (bool, Boolean)):
         second = Boolean(second)
         if can_speculate(block):
             Builder.current().block.ops += block.ops
             return operators.binary(word, first, second)
         first = Boolean(word == "or")
+    first = _like(first, second)
     if word == "and":
         return _choose(test, (second, first), (block, Block()), region)
     return _choose(test, (first, second), (Block(), block), region)
+
+
+def _like(value: Any, other: Any) -> Any:
+    """A Boolean beside a number is 1 or 0, as in Python, so that ``n & 4 and not done`` has one type."""
+    number = isinstance(other, Numeric) and not isinstance(other, Boolean)
+    return type(other)(value) if number and isinstance(value, (bool, Boolean)) else value
 
 
 def not_(value: Any) -> Any:

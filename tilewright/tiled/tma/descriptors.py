@@ -38,7 +38,8 @@ def update_tma_descriptor(
     """Let the tensor map at ``tma_desc_ptr``, a copy of ``tma_atom``'s, describe ``gmem_tensor`` instead: its address,
     extents and strides. One thread does it (elect_one).
 
-    ``gmem_tensor`` has the profile, the element type and the contiguous mode of the tensor that the atom was made for.
+    ``gmem_tensor`` has the profile, the element type and the contiguous mode of the tensor that the atom was made for;
+    if its stride there is a run-time number, it must be 1.
     """
     plan = _atom("update_tma_descriptor", tma_atom).plan
     _check_like(plan, gmem_tensor, tma_atom)
@@ -93,8 +94,10 @@ def _check_like(plan: TmaPlan, tensor: Any, atom: CopyAtom) -> None:
             "replaced one by one: make the atom for a tensor of at most five modes that do not follow each other"
         )
     given = static_leaves(tensor.linear)
-    contiguous = basis_get(plan.steps(0)[0], given.stride) if isinstance(given, Layout) else None
-    if contiguous is None or not is_congruent(given.shape, plan.gmem.shape) or contiguous != 1:
+    like = isinstance(given, Layout) and is_congruent(given.shape, plan.gmem.shape)
+    contiguous = basis_get(plan.steps(0)[0], given.stride) if like else None
+    # A stride that only the launch knows is taken to be 1, as the address is taken to be a multiple of 16 bytes.
+    if not like or (isinstance(contiguous, int) and contiguous != 1):
         raise ConstraintError(
             f"update_tma_descriptor: {given} is not like {plan.gmem}, for which the tensor map was made: it needs "
             "the same "
