@@ -28,7 +28,7 @@ from tilewright.lang.staging.ranges import (
     const_expr as const_expr, dynamic_expr as dynamic_expr, range as range, range_constexpr as range_constexpr,
     range_dynamic as range_dynamic,
 )
-from tilewright.lang.tensors.choose import max as max, min as min, select as select_
+from tilewright.lang.tensors.select import max as max, min as min, select as select_
 from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace, Pointer as Pointer
 from tilewright import (
     base_dsl as base_dsl, compat as compat, cuda as cuda, cute as cute, cutlass_dsl as cutlass_dsl,

@@ -140,7 +140,7 @@ def test_other_commands(files: Path, capfd: pytest.CaptureFixture[str], argument
         ("repeat(repeat(1,60000),60000)", "repeat gives a tuple of more than 65536 numbers"),
         ("append(4:1, up_to_rank=99999999)", "99999999 modes are more than the 65536"),
         ("9" * 5000 + ":1", "999999999999999999999999... is larger than 9223372036854775808"),
-        ("Sw<3,99999999999,3>(5)", "no address has so many bits"),
+        ("Sw<3,99999999999,3>(5)", "addresses do not have that many bits"),
     ],
     ids=lambda text: text[:24],
 )

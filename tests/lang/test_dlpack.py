@@ -54,7 +54,7 @@ def test_dtypes(name) -> None:
 def test_unknown_dtypes() -> None:
     with pytest.raises(ArgumentError, match="complex64"):
         from_dlpack(np.zeros(3, np.complex64))
-    with pytest.raises(ArgumentError, match="is no array"):
+    with pytest.raises(ArgumentError, match="is not an array"):
         from_dlpack([1, 2, 3])
 
 

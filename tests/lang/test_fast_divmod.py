@@ -74,7 +74,7 @@ def test_known_numbers() -> None:
         (lambda: cute.FastDivmodDivisor(0), "a divisor is 1 to 2"),
         (lambda: cute.FastDivmodDivisor(2**31), "a divisor is 1 to 2"),
         (lambda: cute.FastDivmodDivisor(2.5), "a divisor is an integer"),
-        (lambda: cute.FastDivmodDivisor(6, is_power_of_2=True), "6 is no power of two"),
+        (lambda: cute.FastDivmodDivisor(6, is_power_of_2=True), "6 is not a power of two"),
         (lambda: Int32(-1) // cute.FastDivmodDivisor(3), "it divides 0 to 2"),
         (lambda: Int64(1) // cute.FastDivmodDivisor(3), "a Int64 is divided by .* up to 32 bits"),
     ],

@@ -84,7 +84,7 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (composition, (A, "x"), "a tiler is a layout, an int"),
     (logical_divide, (A, (1, 1, 1)), "more modes than the layout"),
     (logical_divide, (A, "x"), "a tiler is a layout, an int"),
-    (zipped_divide, (Layout((4, 8, 2)), (2, None)), "is no .tile, rest. pair"),
+    (zipped_divide, (Layout((4, 8, 2)), (2, None)), "is not a .tile, rest. pair"),
     (local_tile, (Layout((4, 8)), (2, 2), (0, 0, 0)), "more entries"),
     (blocked_product, (A, 4), "the tiler must be a layout"),
     (tile_to_shape, (Layout((4, 8)), (6, 8)), "6 is not divisible by 4"),

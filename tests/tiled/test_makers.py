@@ -55,7 +55,7 @@ def test_one_extent_is_the_tile_along_m() -> None:
         (lambda: cute.make_cotiled_copy(universal(16), Layout(32), Layout(32)), r"two modes \(thread, value\)"),
         (lambda: cute.make_tiled_copy_tv(universal(32), Layout((1, 1)), Layout((2, 3), (3, 1))), "do not divide"),
         (lambda: cute.make_tiled_copy_tv(universal(128), Layout((3, 1)), Layout((6, 4))), "do not divide"),
-        (lambda: cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), None), "None is no numeric type"),
+        (lambda: cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), None), "None is not a numeric type"),
     ],
 )
 def test_tiled_copies(make: Callable[[], Any], words: str) -> None:

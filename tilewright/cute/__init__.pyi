@@ -34,7 +34,7 @@ from tilewright.lang.tensors.algebra import (
     max_common_vector as max_common_vector, outer_partition as outer_partition, recast_tensor as recast_tensor,
     size_in_bytes as size_in_bytes, slice_ as slice_,
 )
-from tilewright.lang.tensors.choose import max as max, min as min
+from tilewright.lang.tensors.select import max as max, min as min
 from tilewright.lang.tensors.layout_functions import (
     append as append, append_ones as append_ones, assume as assume, blocked_product as blocked_product,
     ceil_div as ceil_div, coalesce as coalesce, complement as complement, composition as composition,

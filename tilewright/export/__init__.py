@@ -1,6 +1,14 @@
 """Ahead-of-time export: compiled functions as a C header, a C launcher with the machine code of the kernels, and an
 object file; and how they are loaded back. See docs/ahead_of_time.md.
 
+- :mod:`interface`: the C parameters of a compiled function, and their checks; :mod:`host`: its body in C, with the
+  expressions of :mod:`arithmetic`; :mod:`source` and :mod:`header`: the two files
+- :mod:`package`, :mod:`describe`, :mod:`program`: the data beside the code, from which :mod:`load` makes a function
+  again
+- :mod:`tvm_ffi`: the same function in TVM FFI's calling convention
+
+Start at :mod:`host`.
+
 >>> import tempfile
 >>> from tilewright import cute, export
 >>> @cute.kernel

@@ -70,7 +70,7 @@ class HostWriter:
         return found
 
     def define(self, value: Value, text: str, wanted: str | None = None) -> None:
-        if value in self.used:  # C compilers warn of variables that nobody reads
+        if value in self.used:  # C compilers warn of variables that nothing reads
             self.line(f"const {c_type(value.type)} {self.name(value, wanted)} = {text};")
 
     # -- ops -----------------------------------------------------------------------------------------------------------

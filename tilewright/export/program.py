@@ -24,7 +24,7 @@ def read_type(text: str) -> Type:
     """
     found = _TYPE.match(text)
     if found is None:
-        raise ValueError(f"{text!r} is no type")
+        raise ValueError(f"{text!r} is not a type")
     scalar, vector, count, elem, space, align = found.groups()
     if scalar:
         return SCALARS[scalar]

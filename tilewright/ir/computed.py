@@ -1,4 +1,4 @@
-"""Properties in the place of values that a base class declares."""
+"""Properties in place of values that a base class declares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def computed(method: Callable[[Any], T]) -> T:
-    """A property in the place of a value that the base class declares, for facts that depend on what an object was made
+    """A property in place of a value that the base class declares, for facts that depend on what an object was made
     with. (To type checkers it is that value: they let no property take a variable's place.)
 
     >>> class Instruction:

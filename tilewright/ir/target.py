@@ -93,7 +93,7 @@ class Architecture(NamedTuple):
 
 def architecture(name: str, bare: bool = False) -> Architecture:
     """The architecture of a name: ``"sm_90a"``, ``"sm_80"``; with ``bare`` also its number alone, ``"80"``.
-    ArgumentError where it is none.
+    ArgumentError where there is no such architecture.
 
     >>> architecture("sm_90a").capability, architecture("80", bare=True).smem
     (90, 166912)

@@ -1,5 +1,16 @@
 """The layout algebra of CuTe: layouts, swizzles, and every operation on them, in plain Python.
 
+- :mod:`tuples`, :mod:`ints`: integer trees, whose leaves are ints or run-time integers; :mod:`symbolic`: integers
+  with names
+- :mod:`layout`: ``Layout``; :mod:`composed`: a layout behind a swizzle; :mod:`swizzle`, :mod:`basis`, :mod:`tile`
+- :mod:`coords`, :mod:`modes`, :mod:`simplify`: indices and coordinates; choosing and changing modes; coalesce and
+  filter
+- :mod:`compose`, :mod:`inverse`, :mod:`divides`, :mod:`products`: the algebra itself
+- :mod:`analysis`, :mod:`design`: contiguity, bank conflicts, and swizzles without them; :mod:`steps`: operations
+  explained
+
+Start at :mod:`layout`, then :mod:`compose`.
+
 >>> from tilewright.layout import *
 >>> A = make_layout((8, 16), stride=(16, 1))
 >>> A, zipped_divide(A, (4, 8)), composition(A, make_layout(16, stride=2))

@@ -136,7 +136,7 @@ def _vectors(layout: Any, access: Any, element_bits: int, vector: int) -> np.nda
     if len(beyond):
         raise LayoutError(f"the access {access} reaches element {beyond[0]} of {layout}, which has {len(table)}")
     if pattern.shape[1] % vector:
-        raise LayoutError(f"{pattern.shape[1]} values a thread are no whole number of vectors of {vector}")
+        raise LayoutError(f"{pattern.shape[1]} values a thread are not a whole number of vectors of {vector}")
     element = table[pattern].reshape(pattern.shape[0], -1, vector)
     scattered = (element != element[:, :, :1] + np.arange(vector)).any(axis=2)
     broken = np.argwhere(scattered | (element[:, :, 0] % vector != 0))

@@ -11,14 +11,14 @@ from typing import Any
 
 from tilewright.errors import LayoutError, explained
 from tilewright.layout.basis import add_coords
-from tilewright.layout.drawn import Drawn
+from tilewright.layout.drawable import Drawable
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import Coord, Shape, is_static, same_tree
 
 
 @explained
-class ComposedLayout(Drawn):
+class ComposedLayout(Drawable):
     """``inner o offset o outer``, with the three parts as attributes.
 
     >>> from tilewright.layout import Swizzle
@@ -49,7 +49,7 @@ class ComposedLayout(Drawn):
 
     @property
     def is_normal(self) -> bool:
-        """Whether it is no more than a plain layout: never, a composed layout stays one."""
+        """Whether it is a plain layout: a composed layout never is."""
         return False
 
     @property

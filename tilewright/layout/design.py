@@ -75,7 +75,7 @@ def solve_swizzle(layout: Any, accesses: Sequence[tuple[Any, int]], element_bits
     Sw<3,3,3>
     """
     if not accesses:
-        raise LayoutError(f"solve_swizzle({layout}): there is no access to free of conflicts")
+        raise LayoutError(f"solve_swizzle({layout}): no access patterns are given")
     longest = max(vector for _, vector in accesses)
     lowest = _log2(longest, "vector")
     highest = max(1, cosize(layout) - 1).bit_length()

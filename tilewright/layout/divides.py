@@ -55,7 +55,9 @@ def zip_by(t: Any, guide: Any) -> Any:
     """Gather the first and the second halves that sit at the leaves of ``guide`` into one tuple each."""
     if not isinstance(guide, tuple):
         if not isinstance(t, tuple) or len(t) != 2:
-            raise LayoutError(f"{format_tree(t)} is no (tile, rest) pair: a None tiler fits only a mode of rank 2 here")
+            raise LayoutError(
+                f"{format_tree(t)} is not a (tile, rest) pair: a None tiler fits only a mode of rank 2 here"
+            )
         return t
     if not isinstance(t, tuple) or len(t) < len(guide):
         raise LayoutError(f"the tiler {format_tree(guide)} does not fit {format_tree(t)}")

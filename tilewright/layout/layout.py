@@ -8,7 +8,7 @@ from typing import Any, overload
 from tilewright.errors import LayoutError, explained
 from tilewright.layout.basis import ScaledBasis, make_basis_like
 from tilewright.layout.coords import compact, compact_order, compact_right, coord_of, crd2crd, offset_of
-from tilewright.layout.drawn import Drawn
+from tilewright.layout.drawable import Drawable
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import (
     Coord,
@@ -25,7 +25,7 @@ from tilewright.layout.tuples import (
 
 
 @explained
-class Layout(Drawn):
+class Layout(Drawable):
     """``shape:stride``. Immutable; hashable when everything in it is static.
 
     As a function it takes the natural coordinate, any coarser coordinate, or the 1-D (colexicographic) index, and

@@ -14,7 +14,7 @@ class Ratio:
     >>> Ratio(4, 2).is_integral(), Ratio(3, 2).to(float), Ratio(3, 2).to(int)
     (True, 1.5, 1)
 
-    Raises TypeError where a part is no int, ZeroDivisionError for a denominator of 0.
+    Raises TypeError where a part is not an int, ZeroDivisionError for a denominator of 0.
     """
 
     __slots__ = ("denominator", "numerator")

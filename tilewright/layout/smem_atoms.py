@@ -33,7 +33,7 @@ def widest_smem_atom(major: str, extent: int, element_bits: int, registers: bool
             return kind
     raise LayoutError(
         f"widest_smem_atom: {extent} elements of {element_bits} bits along the contiguous mode of a {major}-major tile "
-        f"are no multiple of 16 bytes: choose a multiple of {128 // element_bits}"
+        f"are not multiples of 16 bytes: choose a multiple of {128 // element_bits}"
     )
 
 

@@ -37,7 +37,7 @@ class Swizzle:
         if bits < 0 or base < 0 or abs(shift) < bits:
             raise LayoutError(f"Sw<{bits},{base},{shift}>: needs B >= 0, M >= 0 and |S| >= B")
         if base + bits + abs(shift) > 128:
-            raise LayoutError(f"Sw<{bits},{base},{shift}>: no address has so many bits")
+            raise LayoutError(f"Sw<{bits},{base},{shift}>: addresses do not have that many bits")
         self.bits, self.base, self.shift = bits, base, shift
 
     @property

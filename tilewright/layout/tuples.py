@@ -26,7 +26,7 @@ MOST_MODES = 1 << 16
 
 
 def as_int_tuple(x: Any, what: str = "shape") -> IntTuple:
-    """``x`` with lists turned to tuples and NumPy ints to ints; anything that is no integer tree is refused.
+    """``x`` with lists turned to tuples and NumPy ints to ints; anything that is not an integer tree is refused.
 
     >>> as_int_tuple([2, (3, 4)])
     (2, (3, 4))
@@ -334,7 +334,7 @@ def elem_less(lhs: Any, rhs: Any) -> Any:
     """Whether every element of ``lhs`` is below its partner: the bounds test of predication.
 
     Missing trailing elements of ``lhs`` count as below. A run-time operand makes the answer a run-time boolean.
-    A number in the place of a tuple is an index: it is compared with the number of elements.
+    A number in place of a tuple is an index: it is compared with the number of elements.
 
     Raises LayoutError where ``lhs`` has several elements and ``rhs`` fewer: no bound says whether they are inside.
 

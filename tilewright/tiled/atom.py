@@ -13,11 +13,11 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.types import ScalarType, scalar_of
 from tilewright.lang.numbers.numeric import Boolean, unwrap, wrap
 from tilewright.layout import Layout, recast_layout, size
-from tilewright.layout.drawn import Drawn
+from tilewright.layout.drawable import Drawable
 from tilewright.tiled.views import Static
 
 
-class Atom(Static, Drawn):
+class Atom(Static, Drawable):
     """What MMA and copy atoms have in common: equality by content, and the printed form.
 
     >>> from tilewright import Float16, Float32, cute

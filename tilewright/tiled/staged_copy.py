@@ -299,7 +299,7 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: Any = None, ip
 
 
 def _select_registers(pred: Any, src: Tensor, dst: Tensor) -> None:
-    from tilewright.lang.tensors.choose import select
+    from tilewright.lang.tensors.select import select
 
     for i in range(size(src.linear)):
         dst[i] = select(pred[i], src[i], dst[i])

@@ -14,7 +14,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.lang.launch.jit import jit
 from tilewright.lang.numbers.numeric import Boolean, Int32, wrap
-from tilewright.lang.tensors.choose import select
+from tilewright.lang.tensors.select import select
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.utils.tile_scheduler import PersistentTileSchedulerParams, StaticPersistentTileScheduler
 

@@ -14,7 +14,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, wrap
-from tilewright.lang.tensors.choose import min as least
+from tilewright.lang.tensors.select import min as least
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tilewright.errors import ConstraintError
 from tilewright.lang.device.smem import SmemAllocator
 from tilewright.lang.numbers.numeric import Boolean, Integer, as_numeric
 from tilewright.lang.tensors.algebra import make_rmem_tensor
-from tilewright.lang.tensors.bounded import BoundedTensor
+from tilewright.lang.tensors.bounded_tensor import BoundedTensor
 from tilewright.lang.tensors.layout_functions import elem_less, zipped_divide
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.registers import Registers

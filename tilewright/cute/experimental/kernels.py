@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from tilewright.lang.launch.kernel import KernelFunction
 from tilewright.lang.launch.marked import P, mark
-from tilewright.lang.tensors.bounded import BoundedTensor
+from tilewright.lang.tensors.bounded_tensor import BoundedTensor
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout

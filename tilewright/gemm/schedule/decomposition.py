@@ -24,7 +24,7 @@ from tilewright import Int32, const_expr, cute, range
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.schedule.feed import TileFeed, first_place
 from tilewright.gemm.schedule.raster import Raster
-from tilewright.lang.tensors.choose import select
+from tilewright.lang.tensors.select import select
 
 Piece = Callable[[Any, Any, Any, Any], Any]
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tilewright import Int32, cute
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.schedule.identity import LEAST_COLUMNS
-from tilewright.lang.tensors.choose import select
+from tilewright.lang.tensors.select import select
 
 
 class Raster(Protocol):

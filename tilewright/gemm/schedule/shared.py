@@ -10,7 +10,7 @@ from tilewright import Int32, const_expr, cute, range
 from tilewright.gemm.schedule.decomposition import Decided, Piece
 from tilewright.gemm.schedule.raster import Raster
 from tilewright.gemm.schedule.shared_units import SharedUnits
-from tilewright.lang.tensors.choose import select
+from tilewright.lang.tensors.select import select
 
 REDUCTIONS = ("mixed", "atomic", "shared")
 """How the sums of a tile's blocks come together: the names of CUTLASS's ReductionStrategy, and ``shared``, where all

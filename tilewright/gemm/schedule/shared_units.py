@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright import cute
-from tilewright.lang.tensors.choose import select
+from tilewright.lang.tensors.select import select
 
 
 @dataclass(frozen=True)

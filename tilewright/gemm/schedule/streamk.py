@@ -46,7 +46,7 @@ from tilewright.gemm.schedule.streamk_blocks import (
     shares,
     triple,
 )
-from tilewright.lang.tensors.choose import select
+from tilewright.lang.tensors.select import select
 
 CACHE_LINE = 128
 FLAG_BYTES = 4

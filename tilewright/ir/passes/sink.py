@@ -1,8 +1,8 @@
 """Divisions that one arm of a branch alone needs move into that arm.
 
-``m = i % n`` before ``if i >= n: m = ...`` is a program that runs: where n is 0 the remainder means nothing, and nobody
-reads it. A GPU computes some number there; the simulator reports a division by zero. In the arm that reads it, only
-lanes divide that need the result. Selections, which short branches have become, are made branches again for it.
+``m = i % n`` before ``if i >= n: m = ...`` is valid: where n is 0, the remainder is never used. A GPU computes
+some number there; the simulator reports a division by zero. In the arm that uses the result, only lanes divide that
+need it. Selections, which short branches have become, are made branches again for it.
 """
 
 from __future__ import annotations

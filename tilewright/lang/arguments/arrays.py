@@ -57,7 +57,7 @@ class Array(NamedTuple):
 
 
 def array_of(x: Any) -> Array:
-    """Read ``x``; ArgumentError when it is no array or has a type that kernels do not know."""
+    """Read ``x``; ArgumentError when it is not an array or has a type that kernels do not know."""
     kind = type(x)
     module = kind.__module__.partition(".")[0]
     if module == "torch" and hasattr(x, "data_ptr"):
@@ -71,7 +71,7 @@ def array_of(x: Any) -> Array:
     if hasattr(x, "__dlpack__"):
         return _capsule(x)
     raise ArgumentError(
-        f"{kind.__module__}.{kind.__qualname__} is no array: it has neither DLPack nor an array interface"
+        f"{kind.__module__}.{kind.__qualname__} is not an array: it has neither DLPack nor an array interface"
     )
 
 
@@ -136,7 +136,7 @@ def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
     else:
         if any(s % dtype.itemsize for s in strides):
             raise ArgumentError(
-                f"the strides {tuple(strides)} (bytes) are no multiples of the element's {dtype.itemsize} bytes"
+                f"the strides {tuple(strides)} (bytes) are not multiples of the element's {dtype.itemsize} bytes"
             )
         stride = tuple(int(s) // dtype.itemsize for s in strides)
     address, readonly = interface["data"]

@@ -272,7 +272,7 @@ class HostTensor(Tensor):
         """A number that is stored, as in kernels: rounded to the element's type; a float keeps its fraction."""
         value = value.item() if hasattr(value, "item") else value  # NumPy's scalars
         if not is_number(value):
-            raise ArgumentError(f"{value!r} is no element of {self!r}: a number is needed")
+            raise ArgumentError(f"{value!r} is not an element of {self!r}: a number is needed")
         need_no_fraction(value, self.element_type, self)
         return self.element_type(value).value
 
@@ -432,7 +432,7 @@ def _the_leading(array: Array) -> int | None:
 
 def leading_or_last(array: Array) -> int | None:
     """The leading mode, as ``mark_layout_dynamic`` finds it; of an array of one element the last one, which is as good
-    as any other: for arrays that are passed as they are, where nobody can say which one leads."""
+    as any other: for arrays that are passed as they are, where nothing can say which one leads."""
     if all(extent == 1 for extent in array.shape):
         return len(array.shape) - 1
     return _the_leading(array)
@@ -453,7 +453,7 @@ def _compact_order(array: Array, order: tuple[int, ...] | None, text: str) -> li
     else:
         found = list(order)
         if sorted(found) != list(modes):
-            raise ArgumentError(f"stride_order {tuple(order)} is no permutation of the modes of {text}")
+            raise ArgumentError(f"stride_order {tuple(order)} is not a permutation of the modes of {text}")
     step = 1
     for i in reversed(found):
         if array.stride[i] != step and array.shape[i] > 1:

@@ -193,7 +193,7 @@ class Group(Argument):
 
 
 def number_class(value: Any, annotation: Any = None) -> Any:
-    """The numeric class of a number that is passed for a parameter with ``annotation``; None if it is no number."""
+    """The numeric class of a number that is passed for a parameter with ``annotation``; None if it is not a number."""
     if numpy_scalars(value):
         return numeric_annotation(annotation) or objects.number_class(value.item())
     found = objects.number_class(value)

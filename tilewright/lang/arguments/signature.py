@@ -94,7 +94,7 @@ class Signature:
                 yield name, annotation, value
 
     def call(self, function: Callable[..., Any], bound: inspect.BoundArguments, values: list[Any]) -> Any:
-        """Call ``function`` with ``values`` in the place of the arguments that :meth:`parameters` listed."""
+        """Call ``function`` with ``values`` in place of the arguments that :meth:`parameters` listed."""
         rest = iter(values)
         args: list[Any] = []
         kwargs: dict[str, Any] = {}

@@ -245,7 +245,7 @@ def in_space(pointer: Pointer, ss: str | None, what: str) -> Pointer:
     """The pointer, which is one to shared memory if ``ss`` says so."""
     wanted = {None: None, "cta": "smem", "cluster": "dsmem"}.get(ss, ss)
     if wanted is not None and str(pointer.memspace) not in (wanted, "smem"):
-        raise ConstraintError(f"{what}: ss={ss!r}, but {pointer} is no pointer to shared memory")
+        raise ConstraintError(f"{what}: ss={ss!r}, but {pointer} is not a pointer to shared memory")
     return pointer
 
 

@@ -93,7 +93,7 @@ def extractvalue(
 ) -> Value:
     """Result ``position[0]`` of an :func:`inline_asm` that has several."""
     if not isinstance(container, list) or len(position) != 1 or not 0 <= position[0] < len(container):
-        raise ConstraintError(f"extractvalue: {list(position)} is no place among the results of one inline_asm")
+        raise ConstraintError(f"extractvalue: {list(position)} is not a position among the results of one inline_asm")
     return container[position[0]]
 
 
@@ -118,7 +118,7 @@ def _with_numbers(text: str, first: int, inputs: list[str], values: list[Value])
 def _type(asked: Any) -> Type:
     found = asked if isinstance(asked, Type) else getattr(asked, "ir_type", None)
     if not isinstance(found, (ScalarType, VecType)):
-        raise ConstraintError(f"inline_asm: {asked!r} is no type of a result; T.f32(), T.i32(), ... are")
+        raise ConstraintError(f"inline_asm: {asked!r} is not a result type; T.f32(), T.i32(), ... are")
     return found
 
 

@@ -11,8 +11,8 @@ from tilewright.ir.types import I32, U32
 from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Float32, Int32, Uint32, Uint64, as_numeric, wrap
-from tilewright.lang.tensors.choose import max as _max
-from tilewright.lang.tensors.choose import min as _min
+from tilewright.lang.tensors.select import max as _max
+from tilewright.lang.tensors.select import min as _min
 
 
 def fmax(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:

@@ -15,8 +15,8 @@ from tilewright.lang.device.calls import call, i32
 from tilewright.lang.device.threads import WARP_SIZE
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Numeric, Uint32, as_numeric, wrap
 from tilewright.lang.staging.with_block import only_if
-from tilewright.lang.tensors.choose import max as _max
-from tilewright.lang.tensors.choose import min as _min
+from tilewright.lang.tensors.select import max as _max
+from tilewright.lang.tensors.select import min as _min
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 N = TypeVar("N", bound=Numeric | TensorSSA | float)

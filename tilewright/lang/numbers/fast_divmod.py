@@ -45,7 +45,7 @@ class FastDivmodDivisor:
         if known and not 1 <= number <= LARGEST:
             raise ConstraintError(f"FastDivmodDivisor({number}): a divisor is 1 to 2**31 - 1")
         if known and is_power_of_2 and number & (number - 1):
-            raise ConstraintError(f"FastDivmodDivisor({number}, is_power_of_2=True): {number} is no power of two")
+            raise ConstraintError(f"FastDivmodDivisor({number}, is_power_of_2=True): {number} is not a power of two")
         self.divisor: Any = number
         self.is_power_of_2 = is_power_of_2
         if known:
@@ -55,7 +55,7 @@ class FastDivmodDivisor:
         self.divisor.require(self.divisor > 0, "FastDivmodDivisor: the divisor must be greater than 0")
         if is_power_of_2:
             power = (self.divisor & (self.divisor - 1)) == 0
-            self.divisor.require(power, "FastDivmodDivisor: is_power_of_2=True of a divisor that is none")
+            self.divisor.require(power, "FastDivmodDivisor: is_power_of_2=True, but the divisor is not a power of two")
         self._reciprocal = _reciprocal(self.divisor, bool(is_power_of_2))
 
     def divmod(self, dividend: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | flo
     """``value`` as a Python number, a whole one where ``kind`` is an integer type.
 
     Fractions are cut off and what is too large becomes the largest, as the machine converts. Raises StagingError for
-    what is no number, and for an infinity or NaN that should become an integer.
+    what is not a number, and for an infinity or NaN that should become an integer.
 
     >>> from tilewright.ir.types import I32
     >>> plain_number(2.5), plain_number(2.5, I32), plain_number(-3e9, I32)
@@ -29,7 +29,7 @@ def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | flo
         return int(value)
     if isinstance(value, numbers.Real) or hasattr(value, "__float__"):
         return plain_number(float(value), kind)
-    raise StagingError(f"{value!r} ({type(value).__name__}) is no number")
+    raise StagingError(f"{value!r} ({type(value).__name__}) is not a number")
 
 
 def convertible(value: Number, kind: ScalarType) -> Number:

@@ -22,9 +22,9 @@ from tilewright.ir import types as ir
 from tilewright.lang.numbers.numeric_base import ARITHMETIC as ARITHMETIC
 from tilewright.lang.numbers.numeric_base import BITWISE as BITWISE
 from tilewright.lang.numbers.numeric_base import Float as Float
-from tilewright.lang.numbers.numeric_base import Held as Held
 from tilewright.lang.numbers.numeric_base import Integer as Integer
 from tilewright.lang.numbers.numeric_base import N as N
+from tilewright.lang.numbers.numeric_base import NumberInMemory as NumberInMemory
 from tilewright.lang.numbers.numeric_base import Numeric as Numeric
 from tilewright.lang.numbers.numeric_base import NumericMeta as NumericMeta
 from tilewright.lang.numbers.numeric_base import as_numeric as as_numeric

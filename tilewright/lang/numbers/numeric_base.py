@@ -16,8 +16,8 @@ from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
 from tilewright.lang.numbers import factors, facts, operators
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.held import Held as Held
 from tilewright.lang.numbers.literals import convertible, plain_number
+from tilewright.lang.numbers.number_in_memory import NumberInMemory as NumberInMemory
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.layout.ints import RuntimeInt
 
@@ -161,7 +161,7 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
         name = type(self).__name__
         known_later = f"a run-time {name} cannot be used as {what}: its number is known when the kernel runs."
         if type(self).is_float or what == "a Python float":
-            advice = "Use cute.math in the place of Python's math (cute.math.exp(x)), and .to(Int32) to convert"
+            advice = "Use cute.math instead of Python's math (cute.math.exp(x)), and .to(Int32) to convert"
             raise StagingError(f"{known_later} {advice}")
         raise StagingError(
             f"{known_later} Loops over it need `range` inside a @cute.jit or @cute.kernel function; range_constexpr, "
@@ -363,7 +363,7 @@ def as_numeric(x: Any) -> Any:
         return x
     if isinstance(x, Value):
         return wrap(x)
-    if isinstance(x, Held):
+    if isinstance(x, NumberInMemory):
         return x.load()
     from tilewright.lang.numbers import promote
 
@@ -381,7 +381,7 @@ def _convert(value: Any, kind: ScalarType) -> Any:
         return normalise(kind, value)
     if type(value) is Value and value.type == kind:
         return value
-    if isinstance(value, Held):
+    if isinstance(value, NumberInMemory):
         value = value.load()
     if isinstance(value, Numeric):
         other, value = type(value).ir_type, value.value
@@ -392,7 +392,7 @@ def _convert(value: Any, kind: ScalarType) -> Any:
     if not isinstance(value, Value):
         return normalise(kind, plain_number(value, kind))
     if not isinstance(value.type, ScalarType):
-        raise StagingError(f"{value.type} is no scalar: a {operators.CLASS_OF[kind].__name__} needs one number")
+        raise StagingError(f"{value.type} is not a scalar: a {operators.CLASS_OF[kind].__name__} needs one number")
     if value.type == kind:
         return value
     builder = Builder.current()

@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators
-from tilewright.lang.numbers.numeric import Boolean, Held, Numeric
+from tilewright.lang.numbers.numeric import Boolean, NumberInMemory, Numeric
 from tilewright.lang.staging.aliases import ONE_OF_TWO, Pairs
 from tilewright.lang.staging.branch import choose
 from tilewright.lang.staging.location import fail, here
@@ -56,7 +56,7 @@ def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Bl
     block = Block()
     region.open(block)
     found = thunk()
-    found = found.load() if isinstance(found, Held) else found
+    found = found.load() if isinstance(found, NumberInMemory) else found
     region.close()
     if state is not None:
         state.now((), region)
@@ -144,7 +144,7 @@ def _extreme(opcode: str, python: Any) -> Any:
     def extreme(*args: Any, **options: Any) -> Any:
         if options or not args:
             return python(*args, **options)
-        items = [x.load() if isinstance(x, Held) else x for x in (args if len(args) > 1 else tuple(args[0]))]
+        items = [x.load() if isinstance(x, NumberInMemory) else x for x in (args if len(args) > 1 else tuple(args[0]))]
         if any(isinstance(item, Numeric) or is_dynamic(item) for item in items):  # one type for both, known or not
             return functools.reduce(lambda a, b: operators.binary(opcode, a, b), items)
         return python(items)

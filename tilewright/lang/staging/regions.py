@@ -11,7 +11,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Location, Op, Value
 from tilewright.ir.ops import PURE
 from tilewright.ir.types import ScalarType
-from tilewright.lang.numbers.numeric import Boolean, Held, Numeric
+from tilewright.lang.numbers.numeric import Boolean, NumberInMemory, Numeric
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.values import Mismatch
 
@@ -21,7 +21,7 @@ _SELECT_LIMIT = 8
 
 def decide(test: Any) -> bool | Value:
     """A predicate: a Python bool when it is known now, else the i1 value."""
-    if isinstance(test, Held):
+    if isinstance(test, NumberInMemory):
         test = test.load()
     if isinstance(test, Numeric):
         value = test.value if isinstance(test, Boolean) else Boolean(test).value

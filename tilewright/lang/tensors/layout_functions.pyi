@@ -723,7 +723,7 @@ def elem_less(lhs: Any, rhs: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """Whether every element of ``lhs`` is below its partner: the bounds test of predication.
 
     Missing trailing elements of ``lhs`` count as below. A run-time operand makes the answer a run-time boolean.
-    A number in the place of a tuple is an index: it is compared with the number of elements.
+    A number in place of a tuple is an index: it is compared with the number of elements.
 
     Raises LayoutError where ``lhs`` has several elements and ``rhs`` fewer: no bound says whether they are inside.
 

@@ -15,7 +15,7 @@ from tilewright.ir.core import Value
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Numeric, as_numeric, class_of
 from tilewright.lang.numbers.operators import unary_float_type
-from tilewright.lang.tensors.choose import max, min
+from tilewright.lang.tensors.select import max, min
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, broadcast_operand
 
 __all__ = [

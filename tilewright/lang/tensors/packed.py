@@ -16,7 +16,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import U8, Type, VecType
 from tilewright.lang.numbers.dtypes import type_text
-from tilewright.lang.numbers.numeric import Held, Integer, Uint8, Uint32, is_number, unwrap, wrap
+from tilewright.lang.numbers.numeric import Integer, NumberInMemory, Uint8, Uint32, is_number, unwrap, wrap
 from tilewright.lang.tensors import access
 from tilewright.lang.tensors.access import Place
 from tilewright.lang.tensors.pointer import Pointer
@@ -51,7 +51,7 @@ class PackedPointer(Pointer):
     # -- moving --------------------------------------------------------------------------------------------------
 
     def __add__(self, offset: Any) -> Pointer:
-        offset = unwrap(offset.load() if isinstance(offset, Held) else offset)
+        offset = unwrap(offset.load() if isinstance(offset, NumberInMemory) else offset)
         if isinstance(offset, bool) or not (isinstance(offset, int) or is_number(offset)):
             return NotImplemented
         if not isinstance(offset, (int, Integer)):

@@ -18,7 +18,7 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, U8, MemSpace, PtrType, Type
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
-from tilewright.lang.numbers.numeric import Held, Int32, Integer, class_of, is_number, unwrap, wrap
+from tilewright.lang.numbers.numeric import Int32, Integer, NumberInMemory, class_of, is_number, unwrap, wrap
 from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.tensors.address_space import SPACES as SPACES
 from tilewright.lang.tensors.address_space import AddressSpace as AddressSpace
@@ -118,7 +118,7 @@ class Pointer:
         return made
 
     def __add__(self, offset: Any) -> Pointer:
-        offset = unwrap(offset.load() if isinstance(offset, Held) else offset)
+        offset = unwrap(offset.load() if isinstance(offset, NumberInMemory) else offset)
         if isinstance(offset, bool) or not (isinstance(offset, int) or is_number(offset)):
             return NotImplemented
         if isinstance(offset, int):

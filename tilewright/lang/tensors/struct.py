@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import PtrType
-from tilewright.lang.numbers.numeric import ARITHMETIC, BITWISE, Held, Numeric, NumericMeta
+from tilewright.lang.numbers.numeric import ARITHMETIC, BITWISE, NumberInMemory, Numeric, NumericMeta
 from tilewright.lang.tensors.pointer import Pointer, element_bits, element_bytes, pointer_to, recast_ptr, storage
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 
@@ -171,7 +171,7 @@ class Struct:
         return int(self._kind.size_in_bytes())
 
 
-class Scalar(Held):
+class Scalar(NumberInMemory):
     """A number in memory: reads where it is used as one, ``.ptr`` is its address."""
 
     __slots__ = ("ptr",)

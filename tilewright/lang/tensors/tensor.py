@@ -16,7 +16,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.dtypes import type_text
-from tilewright.lang.numbers.numeric import Held, Int32, Int64, Integer, Numeric, is_number, unwrap, wrap
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer, NumberInMemory, Numeric, is_number, unwrap, wrap
 from tilewright.lang.tensors import access, bounds
 from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.leaves import dynamic_leaves, is_extent, pattern, plain_values, rebuild
@@ -26,7 +26,7 @@ from tilewright.lang.tensors.swizzled import bits_of
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout.basis import ScaledBasis, add_coords
 from tilewright.layout.composed import ComposedLayout
-from tilewright.layout.drawn import Drawn
+from tilewright.layout.drawable import Drawable
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
 from tilewright.layout.modes import cosize, slice_, slice_and_offset, zeros_for_none
@@ -50,7 +50,7 @@ class TensorType(NamedTuple):
 
 
 @explained
-class Tensor(Drawn):
+class Tensor(Drawable):
     """Elements in memory, in registers, or coordinates, seen through a layout.
 
     ``t[coord]`` reads an element (or slices where ``coord`` has None), ``t[coord] = x`` writes, ``t.load()`` and
@@ -211,7 +211,7 @@ class Tensor(Drawn):
             part = self._slice(coord)
             return part.store(value) if isinstance(value, TensorSSA) else part.fill(value)
         self._need_elements("assignment")
-        value = value.load() if isinstance(value, Held) else value
+        value = value.load() if isinstance(value, NumberInMemory) else value
         if not (is_number(value) or isinstance(value, (Value, Numeric))):
             raise ConstraintError(f"an element of {self} takes a number, not {value!r} ({type(value).__name__})")
         number = access.element_value(value, self.element_type, self)
@@ -417,7 +417,7 @@ def _tree(coord: Any) -> Any:
         raise StagingError(
             f"tensors take no Python slices such as {coord}; use None for a whole mode, local_tile for a part"
         )
-    coord = unwrap(coord.load() if isinstance(coord, Held) else coord)
+    coord = unwrap(coord.load() if isinstance(coord, NumberInMemory) else coord)
     if isinstance(coord, Value):
         return wrap(coord)
     if coord is None or isinstance(coord, (int, RuntimeInt, ScaledBasis)):

@@ -22,7 +22,7 @@ from tilewright.lang.numbers.numeric import (
     ARITHMETIC,
     BITWISE,
     Boolean,
-    Held,
+    NumberInMemory,
     Numeric,
     as_numeric,
     class_of,
@@ -414,7 +414,7 @@ def where(cond: Any, x: Any, y: Any, *, loc: Any = None, ip: Any = None) -> Any:
     >>> where(True, 1, 2)
     1
     """
-    cond, x, y = (v.load() if isinstance(v, Held) else v for v in (cond, x, y))
+    cond, x, y = (v.load() if isinstance(v, NumberInMemory) else v for v in (cond, x, y))
     tensors = [t for t in (cond, x, y) if isinstance(t, TensorSSA)]
     if not tensors:
         return operators.select(cond, x, y)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.ir.core import Location
-from tilewright.layout.drawn import Drawn
+from tilewright.layout.drawable import Drawable
 from tilewright.sim.tracing.clocks import Source
 from tilewright.sim.tracing.perfetto import write
 from tilewright.sim.tracing.stalls import Stall, stalls
@@ -95,7 +95,7 @@ class Launched:
 
 
 @dataclass(repr=False)
-class Trace(Drawn):
+class Trace(Drawable):
     """The launches inside a ``with tilewright.sim.trace() as trace`` block, one after another.
 
     ``roles``: for each (launch, block, warp) what it does: ``loads``, ``multiplies``, ``stores``, joined by commas;

@@ -1,4 +1,4 @@
-"""What draws itself in notebooks: layouts here, atoms and tiled operations above, by the ``_repr_svg_`` of Jupyter."""
+"""Objects that show a picture in notebooks, by Jupyter's ``_repr_svg_``: layouts, atoms, tiled operations, traces."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from tilewright.errors import TilewrightError
 
 
-class Drawn:
-    """Objects with a picture of their own. Pictures are found by name when asked for: the algebra needs none."""
+class Drawable:
+    """Base class of objects that ``viz`` can draw. ``viz`` is imported when a picture is asked for, not before."""
 
     __slots__ = ()
 

@@ -6,7 +6,7 @@ import builtins
 from typing import Any
 
 from tilewright.lang.numbers import operators
-from tilewright.lang.numbers.numeric import Held, Numeric
+from tilewright.lang.numbers.numeric import NumberInMemory, Numeric
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 
@@ -33,7 +33,7 @@ def max(*values: Any) -> Any:
 def _fold(opcode: str, plain: Any, values: tuple[Any, ...]) -> Any:
     if len(values) == 1:
         values = tuple(values[0])
-    values = tuple([v.load() if isinstance(v, Held) else v for v in values])
+    values = tuple([v.load() if isinstance(v, NumberInMemory) else v for v in values])
     if not any(isinstance(v, (Numeric, TensorSSA)) for v in values):
         return plain(values)
     result = values[0]
