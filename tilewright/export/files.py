@@ -29,9 +29,15 @@ MARK = "a function compiled by Tilewright"
 
 
 def export_to_c(
-    executor: Any, file_path: str | os.PathLike[str], file_name: str | None = None, function_prefix: str = "",
-    *, function_name: str = "", gpu_arch: str | Sequence[str] = (), constants: Mapping[str, int] | None = None,
-) -> None:  # fmt: skip
+    executor: Any,
+    file_path: str | os.PathLike[str],
+    file_name: str | None = None,
+    function_prefix: str = "",
+    *,
+    function_name: str = "",
+    gpu_arch: str | Sequence[str] = (),
+    constants: Mapping[str, int] | None = None,
+) -> None:
     """See :meth:`tilewright.lang.launch.executor.Executor.export_to_c`."""
     folder, name, prefix = _places(file_path, file_name, function_prefix or function_name)
     archs = _architectures(gpu_arch, executor)

@@ -76,9 +76,14 @@ def declaration(parameters: list[CParameter], prefix: str) -> str:
 
 
 def header(
-    parameters: list[CParameter], prefix: str, file_name: str, version: str, architectures: list[str], name: str,
+    parameters: list[CParameter],
+    prefix: str,
+    file_name: str,
+    version: str,
+    architectures: list[str],
+    name: str,
     macros: Mapping[str, int],
-) -> str:  # fmt: skip
+) -> str:
     """The text of the header."""
     from tilewright.export.names import identifier
 
@@ -88,10 +93,14 @@ def header(
     last = "" if any(p.declaration.startswith(STREAM) for p in parameters) else "   It launches on the default stream."
     comment = "\n".join([f"/* Launches {name}.", *lines, *([last] if last else [])]) + " */"
     return _HEADER.format(
-        prefix=prefix, guard=f"{identifier(file_name).upper()}_H", version=version,
-        architectures=", ".join(architectures), tensors=tensors, comment=comment,
+        prefix=prefix,
+        guard=f"{identifier(file_name).upper()}_H",
+        version=version,
+        architectures=", ".join(architectures),
+        tensors=tensors,
+        comment=comment,
         signature=declaration(parameters, prefix),
-    )  # fmt: skip
+    )
 
 
 def _struct(parameter: CParameter) -> str:

@@ -35,7 +35,7 @@ class HostWriter:
 
     def __init__(
         self, function: Function, kernels: list[Function], parameters: list[CParameter], helpers: Helpers
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.function, self.kernels, self.helpers = function, kernels, helpers
         self.lines: list[str] = []
         self.indent = 1

@@ -87,9 +87,12 @@ def _tensor(template: HostTensor, types: list[Type], name: str, prefix: str) -> 
     pointer = types[0]
     assert isinstance(pointer, PtrType)
     made = CParameter(
-        name, f"const {prefix}_Tensor_{name}_t *{name}", [f"(uint64_t)(uintptr_t){name}->data"],
-        f"{prefix}_Tensor_{name}_t", ["void *data;"],
-    )  # fmt: skip
+        name,
+        f"const {prefix}_Tensor_{name}_t *{name}",
+        [f"(uint64_t)(uintptr_t){name}->data"],
+        f"{prefix}_Tensor_{name}_t",
+        ["void *data;"],
+    )
     made.comment = f"{template.element_type.__name__}, layout {_text(layout)}, data a multiple of {pointer.align} bytes"
     made.checks = [
         f'if ({name} == NULL) return tw_fail(TW_INVALID_VALUE, "{name} is NULL");',

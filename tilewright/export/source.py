@@ -41,7 +41,7 @@ _BEGIN = """\
 
 def launcher(
     executor: Any, parameters: list[CParameter], prefix: str, name: str, compiled: dict[str, list[Any]]
-) -> str:  # fmt: skip
+) -> str:
     """The text of the C file. ``compiled``: the artifact of each kernel, by architecture."""
     helpers = Helpers()
     values = [value for p in parameters for value in p.values]
@@ -108,8 +108,14 @@ def _packed(parameters: list[CParameter], prefix: str) -> str:
         kind = p.declaration.removesuffix(p.name).strip()
         given.append(f"({kind})arguments[{i}]" if p.fields else f"*({kind} *)arguments[{i}]")
     names = ", ".join([*(p.name for p in parameters), "the code"])
-    return _PACKED.format(prefix=prefix, format=FORMAT, count=len(parameters) + 1, names=names,
-                          given=", ".join(given), last=len(parameters))  # fmt: skip
+    return _PACKED.format(
+        prefix=prefix,
+        format=FORMAT,
+        count=len(parameters) + 1,
+        names=names,
+        given=", ".join(given),
+        last=len(parameters),
+    )
 
 
 def _tvm_ffi(executor: Any, parameters: list[CParameter], prefix: str) -> list[str]:

@@ -53,9 +53,14 @@ def symbol(executor: Any, parameters: list[CParameter], prefix: str) -> str:
     names = ", ".join(p.name for p in parameters) or "none"
     has_stream = any(isinstance(argument, StreamArgument) for argument in arguments)
     return _FUNCTION.format(
-        prefix=prefix, declarations="\n".join(declarations), count=len(parameters), names=names,
-        reads="\n".join(reads), stream="" if has_stream else _STREAM, passed=", ".join(passed),
-    )  # fmt: skip
+        prefix=prefix,
+        declarations="\n".join(declarations),
+        count=len(parameters),
+        names=names,
+        reads="\n".join(reads),
+        stream="" if has_stream else _STREAM,
+        passed=", ".join(passed),
+    )
 
 
 def _takes(argument: Argument) -> bool:
@@ -106,8 +111,10 @@ def _plain(argument: Any, name: str, kind: str, i: int) -> list[str]:
         check = f'  TW_FFI(tw_ffi_is(&{given}, TW_POINTER, TW_INT, "{name}", "a stream"));'
         return [check, f"  {made} = ({kind}){given}.v.p;"]
     if not isinstance(argument, Scalar):
-        return [f'  TW_FFI(tw_ffi_is(&{given}, TW_POINTER, TW_NONE, "{name}", "an opaque pointer"));',
-                f"  {made} = {given}.v.p;"]  # fmt: skip
+        return [
+            f'  TW_FFI(tw_ffi_is(&{given}, TW_POINTER, TW_NONE, "{name}", "an opaque pointer"));',
+            f"  {made} = {given}.v.p;",
+        ]
     scalar: ScalarType = argument.cls.ir_type
     if scalar.is_float:
         number = f"{given}.type == TW_INT ? ({kind}){given}.v.i : ({kind}){given}.v.d"
@@ -118,5 +125,4 @@ def _plain(argument: Any, name: str, kind: str, i: int) -> list[str]:
     low = -(1 << (scalar.width - 1)) if scalar.kind == "int" else 0
     high = (1 << 63) - 1 if scalar == U64 else low + (1 << scalar.width) - 1
     span = f"{literal(I64, low)}, {literal(I64, high)}"
-    return [check, f'  TW_FFI(tw_ffi_int({given}.v.i, {span}, "{name}"));',
-            f"  {made} = ({scalar.c}){given}.v.i;"]  # fmt: skip
+    return [check, f'  TW_FFI(tw_ffi_int({given}.v.i, {span}, "{name}"));', f"  {made} = ({scalar.c}){given}.v.i;"]

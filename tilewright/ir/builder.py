@@ -90,9 +90,14 @@ class Builder:
             self.block = outer
 
     def emit(
-        self, opcode: str, operands: Sequence[Value] = (), results: Sequence[Type] = (),
-        attrs: dict[str, Any] | None = None, regions: Sequence[Block] = (), hint: str | None = None,
-    ) -> Op:  # fmt: skip
+        self,
+        opcode: str,
+        operands: Sequence[Value] = (),
+        results: Sequence[Type] = (),
+        attrs: dict[str, Any] | None = None,
+        regions: Sequence[Block] = (),
+        hint: str | None = None,
+    ) -> Op:
         """Append one op. Nothing is folded here."""
         op = Op(opcode, list(operands), [], attrs or {}, list(regions), self.loc)
         op.results = [Value(t, hint, op) for t in results]

@@ -66,9 +66,13 @@ class Lanes(Protocol):
         ...
 
     def move(
-        self, fragment: Any, registers: Sequence[tuple[int, ...]], pointers: Sequence[Any],
-        masks: Sequence[np.ndarray[Any, Any] | None], store: bool,
-    ) -> None:  # fmt: skip
+        self,
+        fragment: Any,
+        registers: Sequence[tuple[int, ...]],
+        pointers: Sequence[Any],
+        masks: Sequence[np.ndarray[Any, Any] | None],
+        store: bool,
+    ) -> None:
         """Repetitions of a load (or store) of one thread: ``registers[r]`` of the fragment at ``pointers[r]`` by the
         lanes of ``masks[r]``."""
         ...
@@ -121,9 +125,12 @@ class Lanes(Protocol):
         ...
 
     def wait_until(
-        self, ready: Callable[[], np.ndarray[Any, Any]], reason: str | Callable[[int], str],
-        missing: Callable[[int], list[tuple[int, int]]] | None = None, fix: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        ready: Callable[[], np.ndarray[Any, Any]],
+        reason: str | Callable[[int], str],
+        missing: Callable[[int], list[tuple[int, int]]] | None = None,
+        fix: str = "",
+    ) -> None:
         """Wait until ``ready()`` (bool ``[warps]``, asked again whenever something has happened) is true for a warp.
         ``reason`` (or what it gives for a warp) completes the words "waiting for ..." in a deadlock report;
         ``missing`` gives (rank in the cluster, warp) of those whose action a warp waits for, ``fix`` the repair of
@@ -160,9 +167,7 @@ class Lanes(Protocol):
         action, now or later and any number of times, with these lanes and the mask of now."""
         ...
 
-    def eventually(
-        self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0
-    ) -> None:  # fmt: skip
+    def eventually(self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0) -> None:
         """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
         when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before.
         Observers are told which ``lane`` issued it (None: all) and how many bytes it moves."""
@@ -219,9 +224,12 @@ class Lanes(Protocol):
         ...
 
     def touched(
-        self, what: str, places: np.ndarray[Any, Any], lanes: np.ndarray[Any, Any],
+        self,
+        what: str,
+        places: np.ndarray[Any, Any],
+        lanes: np.ndarray[Any, Any],
         done: np.ndarray[Any, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Tell observers what was done to the mbarriers at ``places`` by the lanes with these numbers (empty: by an
         asynchronous unit): ``init inval arrive complete test wait``; ``done``: whether the phase is complete."""
         ...

@@ -44,16 +44,18 @@ ELEMENTWISE = frozenset(TABLE)
 COMPARISONS = frozenset("eq ne lt le gt ge".split())
 TERMINATORS = frozenset(("yield", "condition"))
 SREGS = frozenset(
-    [f"{base}.{axis}" for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
-                                   "cluster_nctaid") for axis in "xyz"]
+    [
+        f"{base}.{axis}"
+        for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
+        for axis in "xyz"
+    ]
     + ["laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "smid", "clock", "dynamic_smem_size"]
-)  # fmt: skip
+)
 REDUCTIONS = frozenset(("add", "mul", "max", "min"))
-PURE = (
-    ELEMENTWISE
-    | frozenset(("select", "cast", "bitcast", "vec.build", "vec.splat", "vec.extract", "vec.shuffle",
-                 "vec.concat", "vec.reduce", "ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "smem.alloc"))
-)  # fmt: skip
+PURE = ELEMENTWISE | frozenset(
+    "select cast bitcast vec.build vec.splat vec.extract vec.shuffle vec.concat vec.reduce ptr.add ptr.cast ptr.toint "
+    "ptr.fromint smem.alloc".split()
+)
 UNREAD_IS_DEAD = PURE | {"sreg", "load", "frag.load", "frag.alloc", "tensormap"}
 """Ops that may be dropped where their results are never read."""
 
@@ -126,9 +128,11 @@ def check_form(op: Op) -> None:
     operands, results, regions, attrs = FORMS[op.opcode]
     given, made, inside = len(op.operands), len(op.results), len(op.regions)
     if (  # every op comes here, and few are wrong: the texts are made for those
-        operands[0] <= given <= operands[1] and results[0] <= made <= results[1]
-        and inside == regions and attrs <= op.attrs.keys()
-    ):  # fmt: skip
+        operands[0] <= given <= operands[1]
+        and results[0] <= made <= results[1]
+        and inside == regions
+        and attrs <= op.attrs.keys()
+    ):
         return
     need(op, operands[0] <= given <= operands[1], f"{given} operands given")
     need(op, results[0] <= made <= results[1], f"{made} results given")
@@ -210,8 +214,11 @@ def _ptr_add(op: Op) -> None:
     need(op, element_of(index.type).is_integer, "the index is an integer")
     result = op.result.type
     assert isinstance(pointer.type, PtrType)
-    need(op, isinstance(result, PtrType) and (result.elem, result.space) == (pointer.type.elem, pointer.type.space),
-         "gives a pointer of the same kind")  # fmt: skip
+    need(
+        op,
+        isinstance(result, PtrType) and (result.elem, result.space) == (pointer.type.elem, pointer.type.space),
+        "gives a pointer of the same kind",
+    )
 
 
 @rule("ptr.cast")

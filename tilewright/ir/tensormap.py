@@ -48,9 +48,14 @@ class TensorMap:
     __slots__ = ("box", "dims", "element", "encoded", "pointer", "strides", "swizzle")
 
     def __init__(
-        self, pointer: DevicePointer | int, element: ScalarType, dims: Sequence[int], strides: Sequence[int],
-        box: Sequence[int], swizzle: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        pointer: DevicePointer | int,
+        element: ScalarType,
+        dims: Sequence[int],
+        strides: Sequence[int],
+        box: Sequence[int],
+        swizzle: int = 0,
+    ) -> None:
         self.pointer = pointer
         self.element = element
         self.dims, self.strides, self.box = tuple(dims), tuple(strides), tuple(box)

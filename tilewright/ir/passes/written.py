@@ -39,8 +39,14 @@ def _targets(op: Op) -> list[Value]:
     if op.opcode != "call":
         return []
     accessed = op.attrs["atom"].accessed(op)
-    return [v for v, access in accessed if access.writes and access.memories and access.role != "mbarrier"
-            and not (access.registers and not isinstance(v.type, PtrType))]  # fmt: skip
+    return [
+        v
+        for v, access in accessed
+        if access.writes
+        and access.memories
+        and access.role != "mbarrier"
+        and not (access.registers and not isinstance(v.type, PtrType))
+    ]
 
 
 def origin(pointer: Value) -> Value:

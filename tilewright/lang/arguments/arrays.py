@@ -127,8 +127,10 @@ def _interface(x: Any, interface: dict[str, Any], device: str) -> Array:
 
     dtype = x.dtype if isinstance(getattr(x, "dtype", None), np.dtype) else np.dtype(interface["typestr"])
     if not dtype.isnative:
-        raise ArgumentError(f"the array's numbers have their bytes in the other order (dtype {dtype.str}); convert it "
-                            f"with .astype({dtype.newbyteorder('=').name!r})")  # fmt: skip
+        raise ArgumentError(
+            f"the array's numbers have their bytes in the other order (dtype {dtype.str}); convert it "
+            f"with .astype({dtype.newbyteorder('=').name!r})"
+        )
     shape = tuple(int(n) for n in interface["shape"])
     strides = interface.get("strides")
     if strides is None:

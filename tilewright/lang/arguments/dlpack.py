@@ -300,9 +300,13 @@ class HostTensor(Tensor):
 
 
 def from_dlpack(
-    tensor_dlpack: Any, assumed_align: int | None = None, use_32bit_stride: bool = True, *,
-    enable_tvm_ffi: bool = False, force_tf32: bool = False,
-) -> HostTensor:  # fmt: skip
+    tensor_dlpack: Any,
+    assumed_align: int | None = None,
+    use_32bit_stride: bool = True,
+    *,
+    enable_tvm_ffi: bool = False,
+    force_tf32: bool = False,
+) -> HostTensor:
     """``tensor_dlpack`` (an array) as a tensor, without a copy.
 
     ``assumed_align`` (bytes) is what kernels may count on; it defaults to the size of one element and must hold.

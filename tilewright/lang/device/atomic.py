@@ -193,10 +193,18 @@ def atomic_cas(
 
 
 def load(
-    ptr: Any, dtype: Any = None, *, sem: str | None = None, scope: str | None = None,
-    level1_eviction_priority: str | None = None, cop: str | None = None, ss: str | None = None,
-    level_prefetch_size: str | None = None, loc: Any = None, ip: Any = None,
-) -> Any:  # fmt: skip
+    ptr: Any,
+    dtype: Any = None,
+    *,
+    sem: str | None = None,
+    scope: str | None = None,
+    level1_eviction_priority: str | None = None,
+    cop: str | None = None,
+    ss: str | None = None,
+    level_prefetch_size: str | None = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
     """One element that others may write meanwhile, as ``dtype`` (the pointer's own, if left out).
 
     ``sem``: relaxed (the default), acquire; ``scope``: cta, cluster, gpu (the default), sys; ``ss``: that the pointer
@@ -217,9 +225,17 @@ def load(
 
 
 def store(
-    ptr: Any, val: Any, *, level1_eviction_priority: str | None = None, cop: str | None = None, ss: str | None = None,
-    sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    ptr: Any,
+    val: Any,
+    *,
+    level1_eviction_priority: str | None = None,
+    cop: str | None = None,
+    ss: str | None = None,
+    sem: str | None = None,
+    scope: str | None = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """Write one element that other threads may read meanwhile. ``sem``: relaxed (the default), release; the others as
     in :func:`load`.
 
@@ -237,8 +253,9 @@ def _not_followed(what: str, *hints: str | None) -> None:
     if given := [h for h in hints if h is not None]:
         warnings.warn(
             f"cute.arch.{what}: the cache hints {', '.join(given)} are not followed; the program means the same",
-            HintWarning, stacklevel=3,
-        )  # fmt: skip
+            HintWarning,
+            stacklevel=3,
+        )
 
 
 def in_space(pointer: Pointer, ss: str | None, what: str) -> Pointer:

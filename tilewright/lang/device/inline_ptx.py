@@ -40,10 +40,19 @@ class StructType:
 
 
 def inline_asm(
-    res: Any, operands_: Sequence[Any], asm_string: str, constraints: str, *, has_side_effects: bool = False,
-    is_align_stack: bool = False, asm_dialect: Any = None, operand_attrs: Any = None, tail_call_kind: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> Any:  # fmt: skip
+    res: Any,
+    operands_: Sequence[Any],
+    asm_string: str,
+    constraints: str,
+    *,
+    has_side_effects: bool = False,
+    is_align_stack: bool = False,
+    asm_dialect: Any = None,
+    operand_attrs: Any = None,
+    tail_call_kind: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
     """Emit PTX. ``asm_string`` names results and operands ``$0, $1, ...`` in the order of ``constraints``.
 
     A constraint is ``=`` for a result and a letter: ``h``, ``r``, ``l`` a register of 16, 32, 64 bits, ``f`` and ``d``
@@ -66,8 +75,10 @@ def inline_asm(
     values = [operand(x) for x in operands_]
     for what, named, given in (("result", outputs, types), ("operand", inputs, values)):
         if len(named) != len(given):
-            raise ConstraintError(f"inline_asm({asm_string!r}): {len(named)} {what} constraints in {constraints!r} for "
-                                  f"{len(given)} {what}s")  # fmt: skip
+            raise ConstraintError(
+                f"inline_asm({asm_string!r}): {len(named)} {what} constraints in {constraints!r} for "
+                f"{len(given)} {what}s"
+            )
     mentioned = {int(n) for n in re.findall(r"(?<!\$)\$\{?(\d+)", asm_string)}
     if beyond := [n for n in mentioned if n >= len(outputs) + len(inputs)]:
         raise ConstraintError(f"inline_asm({asm_string!r}): there is no ${beyond[0]} among {constraints!r}")
