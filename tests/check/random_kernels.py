@@ -1,0 +1,115 @@
+"""Random kernels for the differential test of the race checker: accesses, and synchronisation that may be missing."""
+
+from __future__ import annotations
+
+import random
+
+HEAD = """\
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.cute.nvgpu import cpasync
+
+
+@cute.kernel
+def kernel(x: cute.Tensor, g: cute.Tensor, flags: cute.Tensor, y: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    b, _, _ = cute.arch.block_idx()
+    s = cute.make_tensor(cute.arch.alloc_smem(cutlass.Int32, 64, alignment=16), cute.make_layout(64))
+    quads = cute.make_tensor(s.iterator, cute.make_layout((4, 16)))
+    full = cute.arch.alloc_smem(cutlass.Int64, 16)
+    atom = cute.make_copy_atom(cpasync.CopyG2SOp(), cutlass.Int32, num_bits_per_copy=128)
+    if t == 0:
+        for k in cutlass.range_constexpr(16):
+            cute.arch.mbarrier_init(full + k, 1 if k % 2 else 32)
+    cute.arch.sync_threads()
+"""
+
+
+class Drawn:
+    """``lines``: of the kernel's body; ``threads`` and ``blocks`` of its launch."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.threads, self.blocks = self.draw.choice([64, 96]), self.draw.choice([1, 1, 2])
+        self.lines: list[str] = []
+        self.used = 0  # barrier ids, mbarriers and flags: each is used once
+        kinds = [self.write, self.read, self.write, self.read, self.block, self.block, self.warp, self.named,
+                 self.arrive, self.mbarrier, self.flag, self.flag, self.atomic, self.copy]  # fmt: skip
+        for _ in range(self.draw.randint(4, 12)):
+            self.draw.choice(kinds)()
+
+    def text(self) -> str:
+        return HEAD + "".join(f"    {line}\n" for line in self.lines)
+
+    def add(self, *lines: str) -> None:
+        self.lines += lines
+
+    def guarded(self, line: str) -> None:
+        guards = ["", "", "t < 32", "t >= 32", "t % 32 == 0", "t == 5", "t < 40"] + ["b == 0", "b == 1"] * (
+            self.blocks > 1
+        )
+        guard = self.draw.choice(guards)
+        self.add(*([f"if {guard}:", f"    {line}"] if guard else [line]))
+
+    def place(self) -> str:
+        memory, step, first = self.draw.choice("sssg"), self.draw.choice([1, 1, 3]), self.draw.choice([0, 0, 1, 32])
+        return f"{memory}[(t * {step} + {first}) % 64]"
+
+    def write(self) -> None:
+        self.guarded(f"{self.place()} = t + b * 1000 + {10000 * (len(self.lines) + 1)}")
+
+    def read(self) -> None:
+        self.guarded(f"y[b, t] = {self.place()}")
+
+    def block(self) -> None:
+        self.add("cute.arch.sync_threads()")
+
+    def warp(self) -> None:
+        self.add("cute.arch.sync_warp()")
+
+    def number(self) -> int:
+        self.used += 1
+        return self.used
+
+    def named(self) -> None:
+        count = self.draw.choice([64, self.threads])
+        self.add(f"if t < {count}:", f"    cute.arch.barrier(barrier_id={self.number()}, number_of_threads={count})")
+
+    def arrive(self) -> None:
+        one, other = self.draw.sample(["arrive", ""], 2)
+        names = [f"cute.arch.barrier{'_arrive' if side else ''}" for side in (one, other)]
+        what = f"(barrier_id={self.number()}, number_of_threads=64)"
+        self.add("if t < 32:", f"    {names[0]}{what}", "elif t < 64:", f"    {names[1]}{what}")
+
+    def mbarrier(self) -> None:
+        k = self.number()
+        if k % 2 and self.draw.random() < 0.5:
+            self.add("cute.arch.sync_warp()")
+        arrives = "t == 0" if k % 2 else "t < 32"
+        waits = self.draw.choice(["t >= 32", "t == 40", "t >= 16"])
+        self.add(f"if {arrives}:", f"    cute.arch.mbarrier_arrive(full + {k})")
+        self.add(f"if {waits}:", f"    cute.arch.mbarrier_wait(full + {k}, 0)")
+
+    def flag(self) -> None:
+        k, draw = self.number(), self.draw
+        scope = draw.choice(["gpu", "gpu", "cta"])
+        self.add(*["cute.arch.sync_threads()"] * (draw.random() < 0.5))
+        self.add(*[f'cute.arch.threadfence("{draw.choice(["gpu", "cta"])}")'] * (draw.random() < 0.4))
+        sides = ["t == 0 and b == 0", f"t == {draw.choice([0, 1, 40])} and b == {self.blocks - 1}"]
+        store, load = draw.choice(["release", "relaxed"]), draw.choice(["acquire", "relaxed"])
+        self.add(f"if {sides[0]}:")
+        self.add(f'    cute.arch.store(flags.iterator + {k}, cutlass.Int32(1), sem="{store}", scope="{scope}")')
+        self.add(f"if {sides[1]}:")
+        self.add(f'    while cute.arch.load(flags.iterator + {k}, sem="{load}", scope="{scope}") == 0:', "        pass")
+        self.add(*['cute.arch.threadfence("gpu")'] * (draw.random() < 0.4))
+        self.add(*["cute.arch.sync_threads()"] * (draw.random() < 0.5))
+
+    def atomic(self) -> None:
+        memory, scope = self.draw.choice([("s", "cta"), ("g", "cta"), ("g", "gpu")])
+        self.guarded(f'cute.arch.atomic_add({memory}.iterator + t % 8, cutlass.Int32(1), scope="{scope}")')
+
+    def copy(self) -> None:
+        draw = self.draw
+        self.add("if t < 16:", f"    cute.copy(atom, x[None, t], quads[None, (t + {draw.choice([0, 1])}) % 16])")
+        for line in ("commit_group()", f"wait_group({draw.choice([0, 0, 1])})"):
+            self.add(*[f"cute.arch.cp_async_{line}"] * (draw.random() < 0.8))
