@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.viz.reading import read_svg
 
 
@@ -26,18 +28,32 @@ def test_a_wgmma(command) -> None:
 
 
 def test_without_a_name_they_are_listed_and_each_is_known(command) -> None:
-    names = command("atom").out.split()
+    lines = command("atom").out.splitlines()
+    names = [line[2:] for line in lines if line.startswith("  ")]
     assert {"SM80_16x8x16_F32F16F16F32_TN", "SM75_U32x4_LDSM_N"} <= set(names)
+    titles = [line for line in lines[:-1] if not line.startswith("  ")]
+    assert len(titles) > 5 and sum(int(re.findall(r"\((\d+)\)$", title)[0]) for title in titles) == len(names)
     for name in names[:: len(names) // 10]:
         assert command("atom", name).code == 0
 
 
+def test_a_part_of_a_name_lists_those_that_begin_so(command) -> None:
+    lines = command("atom", "SM90_").out.splitlines()
+    assert len(lines) > 10 and all(line.startswith("SM90_") and " by " in line for line in lines)
+    assert "16 x 8 x 16 by 32 threads" in command("atom", "SM80_16x8x16").out
+
+
 def test_mistakes(command, tmp_path) -> None:
     assert "did you mean SM75_U32x4_LDSM_N?" in command("atom", "SM75_U32x4_LDSM").complaint
-    assert "must end in .svg" in command("atom", "SM75_U32x4_LDSM_N", "--svg", tmp_path / "a.png").complaint
+    assert (
+        "must end in .svg or .png or .pdf"
+        in command("atom", "SM75_U32x4_LDSM_N", "--svg", tmp_path / "a.jpg").complaint
+    )
+    missing = tmp_path / "missing" / "a.svg"
+    assert f"there is no folder {missing.parent}" in command("atom", "SM75_U32x4_LDSM_N", "--svg", missing).complaint
+    assert not missing.parent.exists()
     assert "value-bits" in command("atom", "SM75_U32x4_LDSM_N", "--value-bits", 0).complaint
     for bits in (7, 64, 4096):  # its destination gives each thread pieces of 32 bits
         complaint = command("atom", "SM75_U32x4_LDSM_N", "--value-bits", bits).complaint
         assert f"values of {bits} bits do not fit the" in complaint and "of SM75_U32x4_LDSM_N" in complaint
-    assert "did you mean SM80_16x8x16_F16F16F16F16_TN?" in command("atom", "SM80_16x8x16").complaint
     assert "`tilewright atom` lists them" in command("atom", "ldmatrix").complaint

@@ -124,7 +124,8 @@ def test_a_layout_is_printed_summed_up_and_shown(command) -> None:
 
 
 def test_a_large_layout_is_not_shown_and_a_number_is_just_printed(command) -> None:
-    assert command("layout", "(100,100):(1,100)").out.splitlines() == ["(100,100):(1,100)", "size 10000, cosize 10000"]
+    lines = command("layout", "(100,100):(1,100)").out.splitlines()
+    assert lines[:2] == ["(100,100):(1,100)", "size 10000, cosize 10000"] and "--svg" in lines[2] and len(lines) == 3
     assert command("layout", "size(8:2)").out == "8\n"
 
 
@@ -141,5 +142,14 @@ def test_pictures(command, tmp_path) -> None:
     assert done.code == 0 and f"drawn into {svg}" in done.out
     assert svg.read_text().startswith("<svg") and r"\begin{tikzpicture}" in tex.read_text()
     assert "nothing to draw" in command("layout", "size(8:2)", "--svg", svg).complaint
-    assert "must end in .svg" in command("layout", "8:2", "--svg", tmp_path / "a.png").complaint
+    png = tmp_path / "a.png"
+    assert command("layout", "8:2", "--svg", png).code == 0 and png.read_bytes().startswith(b"\x89PNG")
+    assert "must end in .svg" in command("layout", "8:2", "--svg", tmp_path / "a.tex").complaint
     assert "cannot write" in command("layout", "8:2", "--svg", svg / "x.svg").complaint
+
+
+def test_a_table_that_is_too_large_says_what_draws_it(command) -> None:
+    done = command("layout", "Sw<3,3,3> o 0 o (8,64):(64,1)", "--explain")
+    assert "--svg FILE.svg" in done.out
+    assert "...yyyzzz..." in done.out and "the bits 6-8 (y)" in done.out and "the bits 3-5 (z)" in done.out
+    assert "--svg" not in command("layout", "(4,8):(8,1)").out

@@ -170,23 +170,15 @@ def test_that_search_finds_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("platform", "environment", "expected"),
-    [
-        ("linux", {}, "/home/u/.cache/tilewright"),
-        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/tilewright"),
-        ("darwin", {}, "/home/u/Library/Caches/tilewright"),
-        ("win32", {"LOCALAPPDATA": "/local"}, "/local/tilewright/Cache"),
-        ("win32", {}, "/home/u/AppData/Local/tilewright/Cache"),
-    ],
+    ("environment", "expected"),
+    [({}, "/home/u/.cache/tilewright"), ({"XDG_CACHE_HOME": "/x"}, "/x/tilewright")],
 )
-def test_where_files_are_kept(
-    monkeypatch: pytest.MonkeyPatch, platform: str, environment: dict[str, str], expected: str
-) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="platformdirs knows the folders of the other systems")
+def test_where_files_are_kept(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str) -> None:
     for name in ("TILEWRIGHT_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/home/u", **environment}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "platform", platform)
     assert own_files.folder("cubins") == Path(expected, "cubins")
 
 

@@ -154,7 +154,7 @@ def analyse(
 @app.command()
 def layout(
     expression: Annotated[str, typer.Argument(metavar="EXPR", help="e.g. 'composition((4,8):(13,1), 8:2)'")],
-    svg: Annotated[Path | None, typer.Option(help="draw it into this SVG file")] = None,
+    svg: Annotated[Path | None, typer.Option(help="draw it into this file: .svg, .png or .pdf")] = None,
     tex: Annotated[Path | None, typer.Option(help="draw it into this LaTeX (TikZ) file")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="work the outermost operation out step by step")] = False,
 ) -> None:
@@ -174,7 +174,7 @@ def atom(
         str | None, typer.Argument(help="CuTe's name of an instruction; without it, they are listed")
     ] = None,
     value_bits: Annotated[int, typer.Option(help="width of the elements that a copy moves", min=1)] = 16,
-    svg: Annotated[Path | None, typer.Option(help="draw it into this SVG file")] = None,
+    svg: Annotated[Path | None, typer.Option(help="draw it into this file: .svg, .png or .pdf")] = None,
     tex: Annotated[Path | None, typer.Option(help="draw it into this LaTeX (TikZ) file")] = None,
 ) -> None:
     """Print the thread-value layouts of an MMA or copy instruction, and draw them."""

@@ -15,6 +15,7 @@ from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.names import copy_by_name, mma_by_name
 from tilewright.cli.drawing import check_names, draw
 from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.layout import size
 from tilewright.viz import copy_atom_figure, mma_atom_figure
 from tilewright.viz.thread_values import in_values
 
@@ -26,14 +27,54 @@ def run(name: str | None, value_bits: int, svg: Path | None, tex: Path | None) -
     check_names(svg, tex)
     console = Console(highlight=False)
     if name is None:
-        for known in (*FMA, *MMA_SYNC, WGMMA, *COPIES):
-            console.print(known, markup=False)
+        for title, names in groups().items():
+            console.print(f"{title} ({len(names)})", style="bold", markup=False)
+            for known in names:
+                console.print(f"  {known}", markup=False)
+        console.print(
+            "`tilewright atom SM80` lists the names that begin so with a line each", style="dim", markup=False
+        )
+        return
+    matches = [known for known in _names() if known.startswith(name)]
+    if name not in matches and len(matches) > 1:
+        for known in matches:
+            console.print(f"{known:<48} {summary(find(known))}", markup=False, soft_wrap=True)
         return
     atom = find(name)
     for title, layout in layouts(atom, value_bits):
         console.print(f"{title + ':':<12}{layout}", markup=False, soft_wrap=True)
     if svg or tex:
         draw(mma_atom_figure(atom) if isinstance(atom, Mma) else copy_atom_figure(atom, value_bits), svg, tex, console)
+
+
+def groups() -> dict[str, list[str]]:
+    """The names by what the instructions do."""
+    mma = {"Multiply and add, one thread": FMA, "Tensor cores, one warp (mma.sync)": MMA_SYNC}
+    copies: dict[str, list[str]] = {}
+    for name in COPIES:
+        family = {
+            "LDSM": "Load matrices from shared memory (ldmatrix)", "STSM": "Store matrices to it (stmatrix)",
+            "CP_ASYNC": "Asynchronous copies to shared memory (cp.async)",
+        }  # fmt: skip
+        title = next((title for part, title in family.items() if part in name), "Other copies")
+        copies.setdefault(title, []).append(name)
+    wgmma = {"Tensor cores, four warps (wgmma; an example of their names)": [WGMMA]}
+    return {title: list(names) for title, names in mma.items()} | wgmma | copies
+
+
+def _names() -> list[str]:
+    return [name for names in groups().values() for name in names]
+
+
+def summary(atom: Mma | CopyInstruction) -> str:
+    """One line about an instruction.
+
+    >>> summary(find("SM80_16x8x16_F32F16F16F32_TN")), summary(find("SM75_U32x4_LDSM_N"))
+    ('16 x 8 x 16 by 32 threads', 'copy by 32 threads')
+    """
+    threads = size(atom.thr_id)
+    by = "1 thread" if threads == 1 else f"{threads} threads"
+    return f"{' x '.join(map(str, atom.shape_mnk))} by {by}" if isinstance(atom, Mma) else f"copy by {by}"
 
 
 def find(name: str) -> Mma | CopyInstruction:
@@ -43,7 +84,7 @@ def find(name: str) -> Mma | CopyInstruction:
             return lookup(name)
         except ConstraintError:
             continue
-    known = (*FMA, *MMA_SYNC, WGMMA, *COPIES)
+    known = _names()
     near = [k for k in known if k.startswith(name)] or difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]}?" if near else "`tilewright atom` lists them"
     raise ArgumentError(f"there is no atom {name!r}; {hint}")

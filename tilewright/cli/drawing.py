@@ -9,12 +9,18 @@ from rich.console import Console
 from tilewright.errors import ArgumentError
 from tilewright.viz import Figure
 
+PICTURES, LATEX = (".svg", ".png", ".pdf"), (".tex",)
+
 
 def check_names(svg: Path | None, tex: Path | None) -> None:
-    """Refuse a name whose suffix does not fit before any work is done."""
-    for path, suffix, kind in ((svg, ".svg", "an SVG"), (tex, ".tex", "a LaTeX")):
-        if path is not None and path.suffix != suffix:
-            raise ArgumentError(f"{path}: the name of {kind} file must end in {suffix}")
+    """Refuse a name with another ending, or in a folder that does not exist, before any work is done."""
+    for path, endings in ((svg, PICTURES), (tex, LATEX)):
+        if path is None:
+            continue
+        if path.suffix.lower() not in endings:
+            raise ArgumentError(f"cannot draw into {path}: the name must end in {' or '.join(endings)}")
+        if not path.parent.is_dir():
+            raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
 
 
 def draw(figure: Figure, svg: Path | None, tex: Path | None, console: Console) -> None:
