@@ -202,6 +202,10 @@ class MissingImportError(TilewrightError, ModuleNotFoundError):
     """
 
 
+HOW_STATIC = "an array that is passed as it is has a dynamic layout: from_dlpack(array) gives a static one"
+"""Completes the errors of operations that need a static extent or layout."""
+
+
 def byte_count(n: int) -> str:
     """A number of bytes in a message.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.errors import HOW_STATIC, ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Location, Variable
 from tilewright.ir.target import MOST_SMEM, architecture
@@ -99,7 +99,7 @@ class SmemAllocator:
         if not isinstance(layout, (Layout, ComposedLayout)):
             layout = make_layout(layout)
         if not is_static(layout):
-            raise ConstraintError(f"allocate_tensor: shared memory needs a static layout, not {layout}")
+            raise ConstraintError(f"allocate_tensor: shared memory needs a static layout, not {layout}; {HOW_STATIC}")
         size = element_bytes(element_type)
         own = layout.inner if isinstance(layout, ComposedLayout) else None
         spans = [_span(swizzle), -(-_span(own, element_bits(element_type)) // 8)]

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from tilewright.errors import StagingError
+from tilewright.errors import HOW_STATIC, StagingError
 from tilewright.lang.numbers.numeric import Integer, Numeric
 
 
@@ -105,7 +105,7 @@ def range_constexpr(*bounds: Any) -> builtins.range:
     if None in known:
         raise StagingError(
             f"range_constexpr({', '.join(map(repr, bounds))}): a bound is known only when the kernel runs; "
-            "use `range` or `cutlass.range` for a run-time loop"
+            f"use `range` or `cutlass.range` for a run-time loop ({HOW_STATIC})"
         )
     return builtins.range(*known)  # type: ignore[arg-type]  # checked above
 

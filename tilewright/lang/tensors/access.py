@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tilewright.errors import ConstraintError, StagingError
+from tilewright.errors import HOW_STATIC, ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import BOOL, ScalarType, VecType
@@ -52,7 +52,9 @@ def element_count(layout: Any, what: str) -> int:
     """The number of elements, which must be known while staging."""
     count = unwrap(size(layout))
     if not isinstance(count, int):
-        raise StagingError(f"{what} needs a static shape; this tensor's is {format_tree(layout.shape)}: tile it first")
+        raise StagingError(
+            f"{what} needs a static shape; this tensor's is {format_tree(layout.shape)}: tile it first; {HOW_STATIC}"
+        )
     return count
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from tilewright import layout as _layout
-from tilewright.errors import ConstraintError, LayoutError
+from tilewright.errors import HOW_STATIC, ConstraintError, LayoutError
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
@@ -247,7 +247,7 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: Any, *, loc: Any = None, ip: A
         layout_or_shape, dtype = dtype, layout_or_shape
     layout = layout_or_shape if isinstance(layout_or_shape, (Layout, ComposedLayout)) else make_layout(layout_or_shape)
     if not is_static(layout):
-        raise ConstraintError(f"make_rmem_tensor: registers need a static layout, not {layout}")
+        raise ConstraintError(f"make_rmem_tensor: registers need a static layout, not {layout}; {HOW_STATIC}")
     return make_tensor(alloc(dtype, cosize(layout)), layout)
 
 

@@ -11,7 +11,7 @@ import itertools
 import re
 from typing import Any
 
-from tilewright.errors import ArgumentError, StagingError
+from tilewright.errors import HOW_STATIC, ArgumentError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import WIDE, element_of
@@ -269,7 +269,7 @@ def _raw(tensor: Tensor, operands: list[Any]) -> str:
 def _offset_text(layout: Any, coord: Any, bits: int) -> str:
     offset = layout(coord)
     if not isinstance(offset, int):
-        raise StagingError("print_tensor(verbose=True) in a kernel needs a static layout")
+        raise StagingError("print_tensor(verbose=True) in a kernel needs a static layout; " + HOW_STATIC)
     return f"(0x{offset * bits // 8:02X})"
 
 
@@ -281,7 +281,7 @@ def _rows(shape: Any) -> Any:
     modes = shape if isinstance(shape, tuple) else (shape,)
     sizes = [product(m) for m in modes]
     if not all(isinstance(n, int) for n in flatten_to_tuple(tuple(sizes))):
-        raise StagingError(f"print_tensor in a kernel needs a static shape, not {shape}")
+        raise StagingError(f"print_tensor in a kernel needs a static shape, not {shape}; {HOW_STATIC}")
     order = [*range(len(sizes) - 1, 1, -1), *range(min(2, len(sizes)))]
     *outer, last = [sizes[i] for i in order]
     count = 1
