@@ -5,16 +5,18 @@
 Four warps own 16 rows of Q each and walk over K and V in tiles of 64 rows. Row maxima and sums are kept per thread and
 exchanged among the four lanes that share a row. The accumulators of Q K^T become the A operand of P V by a change of
 layout alone: two neighbouring 8-column atoms of C hold, in each thread, exactly the values of one 16-column atom of A.
+
+Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from functools import cache
 from typing import Any
 
 import numpy as np
-from common import machine_arrays, permute, report, rows_aligned, to_numpy
 
 import tilewright as cutlass
 from tilewright import cute, utils
@@ -240,6 +242,52 @@ def main() -> None:
         out = attention(given[0], given[1], given[2], given[3], causal=causal)
         title = f"attention {heads}x{rows}x{columns}, d {d}{', causal' if causal else ''}"
         report(title, to_numpy(out), reference(q, k, v, causal))
+
+
+# -- arrays for the machine that is asked for, and the check of the result ---------------------------------------------
+
+
+def machine_arrays(*arrays: np.ndarray) -> list[Any]:
+    """The arrays as they are (simulator), or as CUDA tensors when ``--gpu`` is on the command line."""
+    if "--gpu" not in sys.argv:
+        return list(arrays)
+    return [to_torch(array).cuda() for array in arrays]
+
+
+def rows_aligned(matrix: cute.Tensor, vector: int) -> cute.Tensor:
+    """``matrix`` with the promise that every row starts on a multiple of ``vector`` elements."""
+    stride = tuple(s if isinstance(s, int) else cute.assume(s, divby=vector) for s in matrix.stride)
+    return cute.make_tensor(matrix.iterator, cute.make_layout(matrix.shape, stride=stride))
+
+
+def to_torch(array: np.ndarray) -> Any:
+    """The array as a torch tensor with the same strides; bf16 travels as its bits, which torch reads from NumPy."""
+    import torch
+
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def permute(x: Any, order: list[int]) -> Any:
+    return x.transpose(order) if isinstance(x, np.ndarray) else x.permute(order)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """The array on the host; torch's bf16 comes as float32."""
+    if isinstance(array, np.ndarray):
+        return array
+    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).cpu().numpy()
+
+
+def report(title: str, result: Any, expected: np.ndarray) -> None:
+    """Print the largest relative error and raise when it is beyond rounding."""
+    got = to_numpy(result).astype(np.float64)
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    error = float(np.abs(got - expected).max(initial=0.0)) / scale
+    print(f"{title}: largest error {error:.2e} of {scale:.3g}")
+    if not error < 1e-2:
+        raise SystemExit(f"{title}: wrong result")
 
 
 if __name__ == "__main__":

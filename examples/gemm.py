@@ -5,13 +5,17 @@
 The kernel is :class:`tilewright.gemm.MultistageGemm`: cp.async into a ring of shared-memory stages, fragments
 double-buffered in registers. The library picks vector widths and contiguous modes from the arrays; this program tries
 each pair of them.
+
+Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import ml_dtypes
 import numpy as np
-from common import machine_arrays, report, to_numpy
 
 from tilewright.gemm import gemm
 
@@ -42,6 +46,42 @@ def main() -> None:
             expected = 0.5 * a.astype(np.float64) @ b.astype(np.float64) + 2.0 * c.astype(np.float64)
             result = gemm(*machine_arrays(a, b, c), alpha=0.5, beta=2.0, kernel=kernel)
             report(f"{kernel} {m}x{n}x{k}, A {a_major}, B {b_major} ({result.machine})", to_numpy(result.d), expected)
+
+
+# -- arrays for the machine that is asked for, and the check of the result ---------------------------------------------
+
+
+def machine_arrays(*arrays: np.ndarray) -> list[Any]:
+    """The arrays as they are (simulator), or as CUDA tensors when ``--gpu`` is on the command line."""
+    if "--gpu" not in sys.argv:
+        return list(arrays)
+    return [to_torch(array).cuda() for array in arrays]
+
+
+def to_torch(array: np.ndarray) -> Any:
+    """The array as a torch tensor with the same strides; bf16 travels as its bits, which torch reads from NumPy."""
+    import torch
+
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """The array on the host; torch's bf16 comes as float32."""
+    if isinstance(array, np.ndarray):
+        return array
+    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).cpu().numpy()
+
+
+def report(title: str, result: Any, expected: np.ndarray) -> None:
+    """Print the largest relative error and raise when it is beyond rounding."""
+    got = to_numpy(result).astype(np.float64)
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    error = float(np.abs(got - expected).max(initial=0.0)) / scale
+    print(f"{title}: largest error {error:.2e} of {scale:.3g}")
+    if not error < 1e-2:
+        raise SystemExit(f"{title}: wrong result")
 
 
 if __name__ == "__main__":

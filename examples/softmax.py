@@ -1,15 +1,17 @@
 """Row softmax and row sum with warp shuffles: one block a row, one pass over the row for maximum and sum together.
 
 python examples/softmax.py [--gpu]
+
+Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any
 
 import numpy as np
-from common import machine_arrays, report
 
 import tilewright as cutlass
 from tilewright import cute, utils
@@ -118,6 +120,42 @@ def main() -> None:
         exact = np.exp(wide - wide.max(1, keepdims=True))
         report(f"softmax {m}x{n}", softmax(*machine_arrays(x, np.empty_like(x))), exact / exact.sum(1, keepdims=True))
         report(f"row sum {m}x{n}", row_sum(*machine_arrays(x, np.empty(m, np.float32))), wide.sum(1))
+
+
+# -- arrays for the machine that is asked for, and the check of the result ---------------------------------------------
+
+
+def machine_arrays(*arrays: np.ndarray) -> list[Any]:
+    """The arrays as they are (simulator), or as CUDA tensors when ``--gpu`` is on the command line."""
+    if "--gpu" not in sys.argv:
+        return list(arrays)
+    return [to_torch(array).cuda() for array in arrays]
+
+
+def to_torch(array: np.ndarray) -> Any:
+    """The array as a torch tensor with the same strides; bf16 travels as its bits, which torch reads from NumPy."""
+    import torch
+
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """The array on the host; torch's bf16 comes as float32."""
+    if isinstance(array, np.ndarray):
+        return array
+    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).cpu().numpy()
+
+
+def report(title: str, result: Any, expected: np.ndarray) -> None:
+    """Print the largest relative error and raise when it is beyond rounding."""
+    got = to_numpy(result).astype(np.float64)
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    error = float(np.abs(got - expected).max(initial=0.0)) / scale
+    print(f"{title}: largest error {error:.2e} of {scale:.3g}")
+    if not error < 1e-2:
+        raise SystemExit(f"{title}: wrong result")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ The layer is written for one device. ``parallelize_module`` shards the weights o
 rows; the operator ``torch.ops.tilewright.matmul`` tells DTensor which ways of sharding fit, so the product in between
 stays where it is, and the last one is a sum over the devices: one all-reduce. Forward and gradients are compared with a
 layer of float64 on one device.
+
+Needs PyTorch (`pip install torch`).
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ import socket
 import sys
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from common import report
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -106,6 +108,26 @@ def main() -> None:
     # A forked process has PyTorch already; with CUDA, and where a fork is not safe, each one starts afresh.
     method = "fork" if device == "cpu" and sys.platform == "linux" else "spawn"
     mp.start_processes(work, (processes, device, free_address()), nprocs=processes, start_method=method)
+
+
+# -- arrays for the machine that is asked for, and the check of the result ---------------------------------------------
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """The array on the host; torch's bf16 comes as float32."""
+    if isinstance(array, np.ndarray):
+        return array
+    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).cpu().numpy()
+
+
+def report(title: str, result: Any, expected: np.ndarray) -> None:
+    """Print the largest relative error and raise when it is beyond rounding."""
+    got = to_numpy(result).astype(np.float64)
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    error = float(np.abs(got - expected).max(initial=0.0)) / scale
+    print(f"{title}: largest error {error:.2e} of {scale:.3g}")
+    if not error < 1e-2:
+        raise SystemExit(f"{title}: wrong result")
 
 
 if __name__ == "__main__":

@@ -8,15 +8,17 @@ Left alone, ``copy`` takes a block for each tile and lets the hardware deal them
 multiprocessor keep memory busier than one long one (0.98 of the device's own copy on an H200, against 0.93).
 Everything else, addresses, edges and the movement itself, is the hardware's. With ``--gib`` it is timed against the
 device's own copy.
+
+Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 import numpy as np
-from common import machine_arrays, report, to_numpy
 
 import tilewright as cutlass
 from tilewright import cute, utils
@@ -162,6 +164,42 @@ def main() -> None:
         report(title, to_numpy(copy(source, target, blocks=8)), a)
     if options.gib:
         timed(options.gib)
+
+
+# -- arrays for the machine that is asked for, and the check of the result ---------------------------------------------
+
+
+def machine_arrays(*arrays: np.ndarray) -> list[Any]:
+    """The arrays as they are (simulator), or as CUDA tensors when ``--gpu`` is on the command line."""
+    if "--gpu" not in sys.argv:
+        return list(arrays)
+    return [to_torch(array).cuda() for array in arrays]
+
+
+def to_torch(array: np.ndarray) -> Any:
+    """The array as a torch tensor with the same strides; bf16 travels as its bits, which torch reads from NumPy."""
+    import torch
+
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """The array on the host; torch's bf16 comes as float32."""
+    if isinstance(array, np.ndarray):
+        return array
+    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).cpu().numpy()
+
+
+def report(title: str, result: Any, expected: np.ndarray) -> None:
+    """Print the largest relative error and raise when it is beyond rounding."""
+    got = to_numpy(result).astype(np.float64)
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    error = float(np.abs(got - expected).max(initial=0.0)) / scale
+    print(f"{title}: largest error {error:.2e} of {scale:.3g}")
+    if not error < 1e-2:
+        raise SystemExit(f"{title}: wrong result")
 
 
 if __name__ == "__main__":

@@ -5,14 +5,16 @@
 A warp reads a row of a 32 x 32 tile and writes a row of the transposed tile, so both sides of global memory are
 coalesced. In shared memory the second access walks down a column: with rows of 32 words all 32 lanes meet in one bank.
 Padding the rows to 33 words, or XOR-ing the column with the row, spreads them over all banks.
+
+Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
-from common import machine_arrays, report
 
 import tilewright as cutlass
 from tilewright import cute, utils
@@ -88,6 +90,42 @@ def main() -> None:
             a = rng.standard_normal((m, n)).astype(np.float32)
             given, out = machine_arrays(a, np.empty((n, m), np.float32))
             report(f"transpose {kind} {m}x{n}", transpose(given, out, kind), a.T.astype(np.float64))
+
+
+# -- arrays for the machine that is asked for, and the check of the result ---------------------------------------------
+
+
+def machine_arrays(*arrays: np.ndarray) -> list[Any]:
+    """The arrays as they are (simulator), or as CUDA tensors when ``--gpu`` is on the command line."""
+    if "--gpu" not in sys.argv:
+        return list(arrays)
+    return [to_torch(array).cuda() for array in arrays]
+
+
+def to_torch(array: np.ndarray) -> Any:
+    """The array as a torch tensor with the same strides; bf16 travels as its bits, which torch reads from NumPy."""
+    import torch
+
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """The array on the host; torch's bf16 comes as float32."""
+    if isinstance(array, np.ndarray):
+        return array
+    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).cpu().numpy()
+
+
+def report(title: str, result: Any, expected: np.ndarray) -> None:
+    """Print the largest relative error and raise when it is beyond rounding."""
+    got = to_numpy(result).astype(np.float64)
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    error = float(np.abs(got - expected).max(initial=0.0)) / scale
+    print(f"{title}: largest error {error:.2e} of {scale:.3g}")
+    if not error < 1e-2:
+        raise SystemExit(f"{title}: wrong result")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PROGRAMS = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in ("common", "tensor_parallel"))
+PROGRAMS = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem != "tensor_parallel")
 """Those of one process. tests/gemm/operators/test_torch_op.py runs the other one."""
 MACHINES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
 
@@ -30,8 +31,16 @@ def test_program_runs_and_checks_itself(program: str, load, capsys: pytest.Captu
     assert "largest error" in capsys.readouterr().out
 
 
+def test_each_program_is_one_file_and_says_what_it_needs() -> None:
+    for path in EXAMPLES.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not imported & {other.stem for other in EXAMPLES.glob("*.py")}, path
+        assert "Needs " in (ast.get_docstring(tree) or ""), path
+
+
 def arrays(load, *values: np.ndarray) -> list:
-    return load("common").machine_arrays(*values)
+    return load("gemm").machine_arrays(*values)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -41,7 +50,7 @@ def test_elementwise_is_exact(shape: tuple[int, ...], dtype: type, load) -> None
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-50, 50, shape).astype(dtype) for _ in range(2))
     out = load("elementwise").add(*arrays(load, a, b, np.full(shape, -1, dtype)))
-    np.testing.assert_array_equal(load("common").to_numpy(out), a + b)
+    np.testing.assert_array_equal(load("gemm").to_numpy(out), a + b)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -51,7 +60,7 @@ def test_elementwise_on_views_leaves_the_rest_alone(load) -> None:
     before = store.copy()
     a_, b_, s_ = arrays(load, a, b, store)
     load("elementwise").add(a_[3:33:3, 5:45].T, b_[:10, 20:60].T, s_[30:40, :40].T)
-    after = load("common").to_numpy(s_)
+    after = load("gemm").to_numpy(s_)
     np.testing.assert_array_equal(after[30:40, :40], a[3:33:3, 5:45] + b[:10, 20:60])
     np.testing.assert_array_equal(after[:30], before[:30])
     np.testing.assert_array_equal(after[30:, 40:], before[30:, 40:])
@@ -63,7 +72,7 @@ def test_elementwise_on_views_leaves_the_rest_alone(load) -> None:
 def test_transpose_is_exact(kind: str, shape: tuple[int, int], load) -> None:
     a = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
     out = load("transpose").transpose(*arrays(load, a, np.full(shape[::-1], np.nan, np.float32)), kind)
-    np.testing.assert_array_equal(load("common").to_numpy(out), a.T)
+    np.testing.assert_array_equal(load("gemm").to_numpy(out), a.T)
 
 
 @pytest.mark.parametrize("kind", ["naive", "padded", "swizzled"])
@@ -84,8 +93,8 @@ def test_row_reductions(shape: tuple[int, int], load) -> None:
     rng = np.random.default_rng(2)
     x = rng.integers(-8, 8, shape).astype(np.float32)
     module = load("softmax")
-    sums = load("common").to_numpy(module.row_sum(*arrays(load, x, np.empty(shape[0], np.float32))))
+    sums = load("gemm").to_numpy(module.row_sum(*arrays(load, x, np.empty(shape[0], np.float32))))
     np.testing.assert_array_equal(sums, x.sum(1))
-    got = load("common").to_numpy(module.softmax(*arrays(load, x, np.empty_like(x))))
+    got = load("gemm").to_numpy(module.softmax(*arrays(load, x, np.empty_like(x))))
     wide = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
     np.testing.assert_allclose(got, wide / wide.sum(1, keepdims=True), rtol=2e-5, atol=1e-7)
