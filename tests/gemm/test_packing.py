@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from tests.gemm.test_gemm import MACHINES
+from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import Bias, GemmUniversal, gemm
 from tilewright.gemm.host import plan
@@ -15,6 +18,12 @@ from tilewright.gemm.host import plan
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies count nothing, so that products small enough for a test take them."""
     monkeypatch.setattr(plan, "MUCH_FASTER", 1e9)
+
+
+@pytest.fixture(autouse=True)
+def chosen_as_on_a_gpu() -> Iterator[None]:
+    with sim.options(sizes="gpu"):
+        yield
 
 
 def matrix(rows: int, columns: int, order: str, seed: int = 0) -> np.ndarray:

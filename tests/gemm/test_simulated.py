@@ -51,3 +51,15 @@ def test_tiles_are_shared_only_where_it_is_asked_for() -> None:
 def test_sizes_that_do_not_exist() -> None:
     with pytest.raises(ArgumentError, match="sizes='h200'; it is one of 'simulator', 'gpu'"):
         sim.options(sizes="h200").__enter__()
+
+
+def test_the_kernel_is_the_one_that_is_simulated_first_and_the_report_names_the_gpus() -> None:
+    a, b = np.ones((64, 64), np.float16), np.ones((64, 64), np.float16)
+    found = gemm(a, b)
+    assert (found.kernel, found.on_gpu) == ("tensorop_f16", "hopper_f16")
+    assert "hopper_f16, which takes longer to simulate" in str(found)
+    with sim.options(sizes="gpu"):
+        assert gemm(a, b).kernel == "hopper_f16" and not gemm(a, b).on_gpu
+    named = gemm(a, b, kernel="hopper_f16")
+    assert named.kernel == "hopper_f16" and not named.on_gpu
+    assert gemm(a.astype(np.float32), b.astype(np.float32)).on_gpu == ""  # the first kernel of fp32 has one form

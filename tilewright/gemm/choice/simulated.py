@@ -1,4 +1,4 @@
-"""The size of a kernel that the simulator is soonest done with.
+"""The kernel, and its size, that the simulator finishes first.
 
 The simulator's time grows with the elements that tiles cover, and with the number of tiles: a tile costs as much as so
 many of its elements. How many multiprocessors a GPU has, and what waits for what there, does not matter.
@@ -12,6 +12,19 @@ from tilewright.gemm.choice.ways import Limits, Problem
 from tilewright.gemm.config import AnyConfig, HopperConfig
 
 PER_TILE = 1 << 14  # measured on 512^3 (Hopper) and 1024^3 (mma.sync) with the smallest and the largest tiles
+
+
+def in_order_of_simulation(entries: list[KernelEntry]) -> list[KernelEntry]:
+    """``entries``, which have the kernel that is fastest on a GPU first, for the simulator: where that is a kernel of
+    wgmma, the one of mma.sync with the same types comes before it. It is simulated in a tenth of the time (4096^3 in
+    14 s instead of 197), because no warp waits for another one that loads."""
+    first = entries[0].config
+    if not isinstance(first, HopperConfig):
+        return entries
+    types = first.acc_dtype, first.c.dtype
+    others = (e for e in entries if not isinstance(e.config, HopperConfig))
+    alike = next((e for e in others if (e.config.acc_dtype, e.config.c.dtype) == types), None)
+    return entries if alike is None else [alike, *(e for e in entries if e is not alike)]
 
 
 def for_simulator(entry: KernelEntry, problem: Problem, limits: Limits) -> KernelEntry:

@@ -11,7 +11,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KernelEntry, candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.host.plan import Decomposition
+from tilewright.gemm.host.plan import Decomposition, kernel_of_gpu
 from tilewright.gemm.host.problem import Problem, machine_name
 from tilewright.gemm.host.transfer import fetch_result, transfer
 from tilewright.gemm.host.universal import GemmUniversal
@@ -26,7 +26,8 @@ class GemmReport(Report):
     """What ran. ``d`` is the product; ``decomposition`` "data_parallel", "dynamic", "split_k" or "stream_k";
     ``seconds`` the time of the kernel; ``instructions`` per warp by mnemonic and ``bank_conflicts`` (extra
     shared-memory wavefronts) are the simulator's alone; ``passed_over`` says why faster kernels could not be taken
-    as the operands are; ``packed`` names the matrices (A, B, C, D) that were copied so that one of them could."""
+    as the operands are; ``packed`` names the matrices (A, B, C, D) that were copied so that one of them could;
+    ``on_gpu`` is the kernel that a GPU would get where the simulator took another, which it finishes sooner."""
 
     d: Any
     kernel: str
@@ -39,6 +40,7 @@ class GemmReport(Report):
     bank_conflicts: int | None = None
     passed_over: dict[str, str] = field(default_factory=dict)
     packed: tuple[str, ...] = ()
+    on_gpu: str = ""
 
     def heading(self) -> str:
         return f"{' x '.join(map(str, self.d.shape))} product by {self.kernel}"
@@ -58,6 +60,8 @@ class GemmReport(Report):
             rows.append(("instructions a warp", named + more))
         if self.bank_conflicts is not None:
             rows.append(("extra wavefronts of shared memory", f"{self.bank_conflicts:,}"))
+        if self.on_gpu:
+            rows.append(("kernel on a GPU (sm_90)", f"{self.on_gpu}, which takes longer to simulate"))
         if self.packed:
             rows.append(("copied for a faster kernel", ", ".join(self.packed)))
         return rows + [(f"not taken: {name}", why) for name, why in self.passed_over.items()]
@@ -100,6 +104,8 @@ def gemm(
     plan = ready.plan
     report = GemmReport(problem.D.source, plan.entry.name, where, plan.config.tile, plan.decomposition)
     report.passed_over, report.packed = plan.passed_over, plan.packing.names if plan.packing else ()
+    if where == "cpu" and kernel is None:
+        report.on_gpu = kernel_of_gpu(problem, entries, decomposition, reduction, plan)
     if problem.is_empty:
         return report
     ready.compile()

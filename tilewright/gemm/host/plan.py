@@ -13,7 +13,7 @@ from tilewright.gemm.access import aligned_elements
 from tilewright.gemm.choice.choose import Options, best, size_to_share
 from tilewright.gemm.choice.hopper_cost import FIXED_US
 from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.choice.simulated import for_simulator
+from tilewright.gemm.choice.simulated import for_simulator, in_order_of_simulation
 from tilewright.gemm.choice.ways import cluster_size
 from tilewright.gemm.config import LEAST_ASYNCHRONOUS, AnyConfig, HopperConfig, Major, Operand
 from tilewright.gemm.host.accesses import access_refusal, accesses
@@ -66,6 +66,8 @@ class Plan:
         where = limits(machine)
         decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
         passed_over: dict[str, str] = {}
+        if machine == "cpu" and decomposition in ("auto", "data_parallel") and simulated().sizes == "simulator":
+            entries = in_order_of_simulation(entries)
         for candidate in entries:
             candidate.check()
             reason = refusal(candidate, problem, decomposition, arch(machine), reduction)
@@ -217,6 +219,15 @@ def packing_for(
         return None
     refused = refusal(entry, packing.placed(problem), decomposition, arch(machine), reduction)
     return packing if refused is None else None
+
+
+def kernel_of_gpu(
+    problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, reduction: str | None, plan: Plan
+) -> str:
+    """The name of the kernel that a GPU like the simulated one would get; empty where it is the plan's."""
+    taken = (e for e in entries if refusal(e, problem, decomposition, arch("cpu"), reduction) is None)
+    name = next(taken, plan.entry).name
+    return "" if name == plan.entry.name else name
 
 
 def packed_us(packing: Packing) -> float:
