@@ -55,6 +55,15 @@ class Matrix:
         (m, n, batch), (dm, dn, dl) = self.shape, self.stride
         return replace(self, array=self.array._replace(shape=(n, m, batch), stride=(dn, dm, dl)))
 
+    def moved_to(self, address: int) -> Matrix:
+        """A matrix that lies the same way elsewhere."""
+        return replace(self, array=self.array._replace(address=address))
+
+    def batches(self, first: int, last: int) -> Matrix:
+        """Matrices ``first`` to ``last`` - 1 of the stack."""
+        array = self.moved_to(self.array.address + first * self.stride[2] * self.dtype.bytes).array
+        return replace(self, array=array._replace(shape=(*self.shape[:2], last - first)))
+
     @property
     def dtype(self) -> Any:
         return self.array.dtype

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import Float32
 from tilewright.errors import ConstraintError
-from tilewright.ir.target import MOST_THREADS, REGISTERS, SMEM_RESERVED
+from tilewright.ir.target import MOST_GRID, MOST_THREADS, REGISTERS, SMEM_RESERVED
 
 RASTERS = ("m", "n", "hilbert", "identity")
 """Orders of tiles: in groups along M or along N, along the Hilbert curve, or as CUTLASS 2.x's identity threadblock
@@ -66,6 +66,8 @@ class GemmConfig:
     granules: bool = False
 
     transposed = False
+    most_batches: ClassVar[int | None] = MOST_GRID[2]
+    """Of one launch: a block's batch is its z in the grid."""
 
     def granular(self, operand: Operand) -> bool:
         """Whether A or B is read in granules: rows of K that cp.async cannot copy."""
@@ -197,6 +199,8 @@ class HopperConfig:
     transposed: bool = False
 
     math = "wgmma"
+    most_batches: ClassVar[int | None] = None
+    """Of one launch: persistent blocks count the tiles of all batches, without a limit."""
 
     @property
     def warpgroups(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from tilewright import Int32, cute
@@ -54,7 +54,13 @@ class Handle:
                 f"{type(function).__name__} has no set_k_partition(k, partitions): serial split-K applies the epilogue "
                 "to each part of K. Say what it is for a part, or take SplitK(..., mode='parallel')"
             )
-        config = plan.config
+        config, batch, most = plan.config, problem.shape[3], plan.config.most_batches
+        if most is not None and batch > most:  # as many launches as the grid's limit makes necessary
+            first, *others = (
+                cls.of(plan, problem.batches(begin, min(begin + most, batch)), function, target, zeros)
+                for begin in range(0, batch, most)
+            )
+            return reduce(cls.followed_by, others, first)
         seen = problem.oriented(config.transposed).read_as(config.a.dtype)
         A, B, C, D = seen.matrices
         zeros = zeros or zeros_beside(target, D)
@@ -85,6 +91,12 @@ class Handle:
         if seen.places is not None and seen.places.batches:
             around = partial(reachable, target, seen.places)
         return replace(first, then=then, around=around)
+
+    def launches(self) -> Iterator[Handle]:
+        """This launch and those that follow it."""
+        yield self
+        if self.then is not None:
+            yield from self.then.launches()
 
     def followed_by(self, last: Handle | None) -> Handle:
         """This launch, those that follow it, and ``last``."""

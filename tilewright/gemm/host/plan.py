@@ -20,11 +20,12 @@ from tilewright.gemm.host.accesses import access_refusal, accesses
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.sharing import checked, never_shares, shares_tiles
+from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
-from tilewright.ir.target import architecture
+from tilewright.ir.target import MOST_GRID, architecture
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
 from tilewright.lang.tools.hardware import HardwareInfo, clusters_at_once
 
@@ -149,6 +150,11 @@ class Plan:
         slices = max(1, min(how.slices, -(-k // config.tile[2])))
         if isinstance(config, HopperConfig) and config.cluster_k > 1:
             raise ArgumentError(f"the kernel splits K within clusters (cluster_k = {config.cluster_k}) already")
+        if slices > MOST_GRID[1]:
+            raise ArgumentError(f"split-K of {slices} slices: a grid has room for {MOST_GRID[1]}")
+        rows = n if config.transposed else m
+        if how.mode == "parallel" and rows > ReduceSplitK.MOST_ROWS:
+            raise ArgumentError(f"parallel split-K of {rows} rows: its second kernel takes {ReduceSplitK.MOST_ROWS}")
         if how.mode != "cluster":
             return cls(entry, config, SplitK(slices, how.mode), where[0], passed_over)
         assert isinstance(config, HopperConfig)

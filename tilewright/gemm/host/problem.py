@@ -174,6 +174,17 @@ class Problem:
             known[transposed, dtype, whole] = found
         return found
 
+    def batches(self, first: int, last: int) -> Problem:
+        """Products ``first`` to ``last`` - 1 of a batch."""
+        if self.places is not None and self.places.batches:
+            places = replace(self.places, batches=self.places.batches[first:last])
+            addresses = [matrix.array.address for matrix in places.batches[0]]
+            matrices = (m.moved_to(address) for m, address in zip(self.matrices, addresses, strict=True))
+        else:
+            places, matrices = self.places, (matrix.batches(first, last) for matrix in self.matrices)
+        A, B, C, D = matrices
+        return replace(self, A=A, B=B, C=C, D=D, places=places)
+
     def transposed(self) -> Problem:
         """D^T = f(B^T A^T, C^T)."""
         return Problem(

@@ -9,6 +9,7 @@ from tilewright import cute
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.gemm.kernel.overlap import follow
+from tilewright.ir.target import MOST_GRID
 
 THREADS = 128
 READ_AT_ONCE = 8
@@ -22,6 +23,9 @@ class ReduceSplitK:
     The slices are added in order, so results do not change from run to run. A warp reads a row's 32 vectors of 16
     bytes; what it writes need not be aligned. ``transposed``: M and N are the user's N and M.
     """
+
+    MOST_ROWS = MOST_GRID[1] * THREADS // 32
+    """Of one launch: a warp's row comes from the grid's y."""
 
     def __init__(self, acc_dtype: Any, transposed: bool = False) -> None:
         self.acc_dtype, self.transposed = acc_dtype, transposed

@@ -63,13 +63,14 @@ WORKSPACES = Workspaces()
 
 
 class Slot(NamedTuple):
-    """A value of the host code that is an address: its place in the list, whose it is, and where the array begins and
-    ends, seen from there."""
+    """A value of the host code that is an address: its place in the list, whose it is, where the array begins and ends,
+    seen from there, and how many bytes after the operand's address it lies (a later batch)."""
 
     place: int
     operand: int
     low: int
     high: int
+    shift: int
 
 
 class Step(NamedTuple):
@@ -83,11 +84,11 @@ class Step(NamedTuple):
         """The values for operands at ``addresses``."""
         values = self.values.copy()
         if values[1] is None:
-            for place, operand, _, _ in self.slots:
-                values[place] = addresses[operand]
+            for place, operand, _, _, shift in self.slots:
+                values[place] = addresses[operand] + shift
         else:  # a machine that checks bounds
-            for place, operand, low, high in self.slots:
-                at = addresses[operand]
+            for place, operand, low, high, shift in self.slots:
+                at = addresses[operand] + shift
                 values[place] = DevicePointer(at, values[1], at + low, at + high, None)
         return values
 
@@ -163,13 +164,13 @@ class Prepared:
         packing = self.plan.packing
         if packing is None:
             product = Handle.of(self.plan, self.problem, self.function, target, memory)
-            binding = [self.step(product, self.owners())]
+            binding = [self.step(launch, self.owners()) for launch in product.launches()]
         else:
             given.append(spare(packing.bytes // 4, Int32))
             there = Memory(Workspace(0, Int32, 0, packing.bytes), given[-1], array_of(given[-1]))
             seen = packing.placed(self.problem, there)
             product = Handle.of(self.plan, seen, self.function, target, memory)
-            binding = [self.step(product, self.owners(packing.names))]
+            binding = [self.step(launch, self.owners(packing.names)) for launch in product.launches()]
             before = [name for name in packing.names if name != "D"]
             if before:
                 copies = copy_of([(getattr(self.problem, name), getattr(seen, name)) for name in before])
@@ -194,6 +195,7 @@ class Prepared:
         if self.device not in code.loaded:
             code.load(self.device)
         values, slots = list(code.ready(self.device)), []
+        bases = [matrix.array.address for matrix in self.problem.matrices]
         arguments = handle.executor.arrange(handle.args, {})
         listed = [*owners, *[None] * len(arguments)]
         for parameter, argument, owner in zip(handle.executor.parameters, arguments, listed, strict=False):
@@ -203,7 +205,8 @@ class Prepared:
                     operand = next(each)
                     if operand is not None:
                         low, high = value.low - value.address, value.high - value.address
-                        slots.append(Slot(len(values), operand, low, high))
+                        shift = value.address - bases[operand] if operand < len(bases) else 0
+                        slots.append(Slot(len(values), operand, low, high, shift))
                         value = value._replace(owner=None)
                     value = value if values[1] is not None else value.address
                 values.append(value)
