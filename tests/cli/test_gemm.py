@@ -228,3 +228,9 @@ def test_the_bound_of_the_check_knows_overflow_and_nan() -> None:
     big = np.array([[300.0]], np.float16)
     assert compare(np.array([[np.inf]], np.float16), big, big, None, 1.0, 0.0).passed
     assert not compare(np.array([[np.inf]], np.float32), big, big, None, 1.0, 0.0).passed
+
+
+def test_the_check_says_that_elements_are_nan() -> None:
+    a = np.full((2, 2), np.nan, np.float16)
+    found = compare(a, a, a, None, 1.0, 0.0)
+    assert found.passed and "4 elements are NaN, as in float64" in str(found)

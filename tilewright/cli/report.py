@@ -22,13 +22,16 @@ class Check:
 
     worst: float
     ratio: float
+    nan: int = 0
+    """Elements that are NaN in both, of which there is no error."""
 
     @property
     def passed(self) -> bool:
         return self.ratio <= 1.0
 
     def __str__(self) -> str:
-        return f"largest error {self.worst:.3g}, {self.ratio:.2g} of what rounding allows"
+        text = f"largest error {self.worst:.3g}, {self.ratio:.2g} of what rounding allows"
+        return text + (f"; {self.nan} elements are NaN, as in float64" if self.nan else "")
 
 
 def compare(d: Array, a: Array, b: Array, c: Array | None, alpha: float, beta: float) -> Check:
@@ -51,12 +54,13 @@ def compare(d: Array, a: Array, b: Array, c: Array | None, alpha: float, beta: f
         if a.dtype == np.float32:
             unit += 2.0**-10
         allowed = _unit_roundoff(d.dtype) * np.abs(exact) + unit * magnitude + _smallest(d.dtype)
-        same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+        nan = np.isnan(got) & np.isnan(rounded)
+        same = (got == rounded) | nan
         error = np.where(same, 0.0, np.abs(got - exact))
         error = np.where(np.isnan(error), np.inf, error)
         ratio = np.where(error > 0, error / allowed, 0.0)
         ratio = np.where(np.isnan(ratio), np.inf, ratio)
-    return Check(float(error.max(initial=0.0)), float(ratio.max(initial=0.0)))
+    return Check(float(error.max(initial=0.0)), float(ratio.max(initial=0.0)), int(nan.sum()))
 
 
 def print_report(

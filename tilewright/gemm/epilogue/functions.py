@@ -72,6 +72,23 @@ class LinearCombination:
 
 
 @dataclass(frozen=True)
+class ScaledSource:
+    """acc = beta * C, whatever the sums are: what alpha = 0 asks for. C is read only where ``beta`` is not 0."""
+
+    beta: cutlass.Numeric
+
+    def set_k_partition(self, k: Any, partitions: Any) -> ScaledSource:
+        """The first part writes beta * C; the others leave what D has."""
+        return ScaledSource(cute.where(k > 0, type(self.beta)(1), self.beta))
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        acc.fill(0)
+        if self.beta != 0:
+            acc.store(tile.source().to(acc.element_type) * self.beta)
+
+
+@dataclass(frozen=True)
 class Bias:
     """acc += vector[n].
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -176,12 +177,14 @@ class Problem:
 
     def batches(self, first: int, last: int) -> Problem:
         """Products ``first`` to ``last`` - 1 of a batch."""
-        if self.places is not None and self.places.batches:
-            places = replace(self.places, batches=self.places.batches[first:last])
+        places = self.places
+        matrices: Iterator[Matrix]
+        if places is not None and places.batches:
+            places = replace(places, batches=places.batches[first:last])
             addresses = [matrix.array.address for matrix in places.batches[0]]
             matrices = (m.moved_to(address) for m, address in zip(self.matrices, addresses, strict=True))
         else:
-            places, matrices = self.places, (matrix.batches(first, last) for matrix in self.matrices)
+            matrices = (matrix.batches(first, last) for matrix in self.matrices)
         A, B, C, D = matrices
         return replace(self, A=A, B=B, C=C, D=D, places=places)
 

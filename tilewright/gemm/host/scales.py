@@ -8,15 +8,18 @@ import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.epilogue.functions import LinearCombination
+from tilewright.gemm.epilogue.functions import LinearCombination, ScaledSource
 from tilewright.gemm.host.problem import Problem
 
 LARGEST = {"int": 2**31 - 1, 64: 1.7e308}
 """The largest scale of integer and of Float64 accumulators; 3e38 of all others, which scale as Float32 would."""
 
 
-def linear_combination(entry: KernelEntry, problem: Problem, alpha: float, beta: float) -> LinearCombination:
-    """alpha * sums + beta * C; ArgumentError where the numbers, or C, do not allow it."""
+def linear_combination(
+    entry: KernelEntry, problem: Problem, alpha: float, beta: float
+) -> LinearCombination | ScaledSource:
+    """alpha * sums + beta * C, or beta * C alone where ``alpha`` is 0, as BLAS has it: NaN and infinity in A and B then
+    have no effect. ArgumentError where the numbers, or C, do not allow it."""
     acc = entry.config.acc_dtype
     if beta and not problem.has_c:
         raise ArgumentError(f"beta = {beta} needs a matrix c")
@@ -30,6 +33,8 @@ def linear_combination(entry: KernelEntry, problem: Problem, alpha: float, beta:
         if acc.is_integer and not float(value).is_integer():
             raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
     number = int if acc.is_integer else float
+    if alpha == 0:
+        return ScaledSource(acc(number(beta)))
     return LinearCombination(acc(number(alpha)), acc(number(beta)))
 
 

@@ -55,11 +55,14 @@ def matmul(
             rounding.
         out_dtype: of the result: a framework's dtype or a numeric class. By default that of ``out``, of ``c``, or of
             ``a`` (int8: Int32; 8-bit floats: Float16).
+        alpha, beta: where ``alpha`` is 0 the product is not looked at, as in BLAS: NaN and infinity in ``a`` and ``b``
+            have no effect.
         precision: of float32 arrays: "ieee" multiplies in full, "tf32" on tensor cores with 10-bit mantissas.
         kernel, decomposition: as for :func:`gemm`, in place of the choice.
 
-    PyTorch tensors that ask for gradients, and calls inside torch.compile, go through the operator
-    ``torch.ops.tilewright.matmul``.
+    PyTorch tensors that ask for gradients, and calls inside torch.compile and torch.vmap, go through the operator
+    ``torch.ops.tilewright.matmul``. Under torch.autocast operands are cast as torch.matmul's are. JAX arrays may be
+    tracers of jax.jit, jax.grad and jax.vmap.
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
@@ -71,6 +74,8 @@ def matmul(
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        if out is None and torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(a.device.type):
+            a, b, c, bias = autocast(torch, a, b, c, bias)
         if torch.compiler.is_compiling() or any_recorded(torch, a, b, c, bias):
             if (kernel, decomposition, precision) != (None, "auto", "ieee"):
                 raise ArgumentError(
@@ -93,12 +98,26 @@ def matmul(
     else:
         key = None
     request = Request(a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition)
+    jax = sys.modules.get("jax")
+    if jax is not None and any(isinstance(x, jax.core.Tracer) for x in (a, b, c, bias)):
+        from tilewright.gemm.operators.jax_op import traced
+
+        return traced(request)
     return request.run(key)
+
+
+def autocast(torch: Any, *tensors: Any) -> list[Any]:
+    """The operands as torch.matmul has them under torch.autocast: floats of 16 and 32 bits become the type of that."""
+    cast, taken = torch.get_autocast_dtype(tensors[0].device.type), (torch.float16, torch.bfloat16, torch.float32)
+    return [x.to(cast) if x is not None and x.dtype in taken else x for x in tensors]
 
 
 def any_recorded(torch: Any, *tensors: Any) -> bool:
     """Whether PyTorch has to see what is done with one of the tensors: it asks for a gradient, or stands for something
-    else than memory of its own (DTensor, tensors of torch.compile). Operands that are not given are None."""
+    else than memory of its own (DTensor, tensors of torch.compile, of torch.vmap). Operands that are not given are
+    None."""
+    if torch._C._are_functorch_transforms_active():
+        return True
     graded, plain = torch.is_grad_enabled(), (torch.Tensor, torch.nn.Parameter)
     for x in tensors:
         if x is not None and (graded and x.requires_grad if type(x) in plain else isinstance(x, torch.Tensor)):
@@ -209,9 +228,10 @@ class Request:
         C, c_copied = self.stack("c", self.c, seen)
         problem = Problem.of(seen.a, seen.b, C, D)
         vector = self.vector(problem)
-        function = self.function(entries[0], problem, vector)
+        check_result(entries[0], problem)
         if problem.is_empty:
             return result.reshape(seen.shape)
+        function = self.function(entries[0], problem, vector)
         plan = self.plan(problem, entries)
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
             Handle.of(plan, problem, function, machine_of(problem.D.device))()
@@ -292,7 +312,6 @@ class Request:
 
     def function(self, entry: KernelEntry, problem: Problem, vector: Any) -> EpilogueFunction:
         """alpha and beta, the bias and the activation, applied in this order."""
-        check_result(entry, problem)
         parts: list[Any] = [linear_combination(entry, problem, self.alpha, self.beta)]
         if vector is not None:
             parts.append(Bias(from_dlpack(vector).mark_layout_dynamic()))

@@ -96,6 +96,32 @@ def product(a: Tensor, b: Tensor, alpha: float, out_dtype: torch.dtype) -> Tenso
 operator.register_autograd(gradients, setup_context=save)
 
 
+@operator.register_vmap
+def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+    """torch.vmap: one product of stacks, whose first mode is the mapped one; one after the other where the bias is
+    mapped, as a product has one vector."""
+    dims = (*in_dims, *[None] * (8 - len(in_dims)))
+    given: tuple[Any, ...] = (*inputs, *(None, None, 1.0, 0.0, None, None)[len(inputs) - 2 :])
+    a, b, c, bias, *rest = given
+    size = info.batch_size
+    if dims[3] is not None:
+        each = [[x if x is None or d is None else x.select(d, i) for x, d in zip((a, b, c, bias), dims, strict=False)]
+                for i in range(size)]  # fmt: skip
+        return torch.stack([operator(*one, *rest) for one in each]), 0
+    rank = max(x.ndim - (d is not None) for x, d in ((a, dims[0]), (b, dims[1])))
+
+    def in_front(x: Tensor, dim: int | None) -> Tensor:
+        """With the mapped mode before ``rank`` others, of which those that it lacks are 1."""
+        x = x.movedim(dim, 0) if dim is not None else x[None]
+        return x.reshape(x.shape[0], *[1] * (rank + 1 - x.ndim), *x.shape[1:])
+
+    a, b = in_front(a, dims[0]), in_front(b, dims[1])
+    if c is not None:
+        c = in_front(c, dims[2]).expand(size, *[-1] * rank)
+    result = operator(a, b, c, bias, *rest)
+    return result.expand(size, *result.shape[1:]), 0
+
+
 class Product(torch.autograd.Function):
     """The operator and its gradient as eager PyTorch records them: the same as ``operator``, whose dispatch through
     Python costs 20 us more of host time a call."""

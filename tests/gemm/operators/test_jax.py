@@ -1,0 +1,66 @@
+"""``matmul`` within jax.jit, jax.grad and jax.vmap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm import matmul
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+
+def integers(seed: int, *shape: int, dtype: Any = np.float16) -> Any:
+    return jnp.asarray(np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype))
+
+
+@pytest.mark.parametrize("shapes", [((5, 8), (8, 6)), ((8,), (8, 6)), ((2, 5, 8), (8, 6)), ((2, 5, 8), (2, 8, 6))])
+def test_jit(shapes: Any) -> None:
+    a, b = (integers(i, *shape) for i, shape in enumerate(shapes))
+    found = jax.jit(lambda a, b: matmul(a, b, alpha=2.0) + 1)(a, b)
+    np.testing.assert_array_equal(found, 2.0 * np.matmul(a, b) + 1)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.int8, jnp.float8_e4m3fn], ids=str)
+def test_other_types(dtype: Any) -> None:
+    a, b = integers(0, 5, 16).astype(dtype), integers(1, 16, 6).astype(dtype)
+    found = jax.jit(matmul)(a, b)
+    assert found.dtype == matmul(a, b).dtype
+    np.testing.assert_array_equal(found.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32))
+    assert jax.jit(matmul)(a[:0], b).shape == (0, 6)
+
+
+def test_jit_with_everything() -> None:
+    a, b, c, bias = integers(0, 5, 8), integers(1, 8, 6), integers(2, 5, 6), integers(3, 6)
+    call = jax.jit(lambda *x: matmul(x[0], x[1], c=x[2], beta=-1.0, bias=x[3], activation="relu"))
+    np.testing.assert_array_equal(call(a, b, c, bias), np.maximum(a @ b - c + bias, 0))
+    with pytest.raises(ArgumentError, match="JAX arrays do not change"):
+        jax.jit(lambda a, b, c: matmul(a, b, c))(a, b, c)
+
+
+@pytest.mark.parametrize("activation", [None, "gelu"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_gradients(wrap: Any, activation: str | None) -> None:
+    rng = np.random.default_rng(0)
+    a, b, c, bias = (jnp.asarray(rng.normal(size=s).astype(np.float32)) for s in ((5, 8), (8, 6), (5, 6), (6,)))
+
+    def ours(a: Any, b: Any, c: Any, bias: Any) -> Any:
+        return (matmul(a, b, c=c, alpha=0.5, beta=3.0, bias=bias, activation=activation) ** 2).sum()
+
+    def theirs(a: Any, b: Any, c: Any, bias: Any) -> Any:
+        sums = 0.5 * (a @ b) + 3.0 * c + bias
+        return ((jax.nn.gelu(sums, approximate=False) if activation else sums) ** 2).sum()
+
+    for found, expected in zip(
+        wrap(jax.grad(ours, (0, 1, 2, 3)))(a, b, c, bias), jax.grad(theirs, (0, 1, 2, 3))(a, b, c, bias), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_vmap() -> None:
+    a, b = integers(0, 3, 5, 8), integers(1, 8, 6)
+    np.testing.assert_array_equal(jax.vmap(lambda x: matmul(x, b))(a), np.matmul(a, b))

@@ -1,0 +1,137 @@
+"""``matmul`` of JAX tracers: within jax.jit, jax.grad and jax.vmap.
+
+XLA calls the library through the foreign function of ``tilewright.jax.ffi``, with the addresses of buffers and its own
+stream. The gradient is two more products.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.epilogue.activations import ACTIVATIONS
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.universal import Ready
+from tilewright.gemm.operators.arrays import operands
+from tilewright.gemm.operators.matmul import Request, matmul
+from tilewright.jax import ffi
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
+
+jnp = jax.numpy
+JAX_ACTIVATIONS = {
+    "relu": jax.nn.relu, "squared_relu": lambda x: jnp.square(jax.nn.relu(x)), "sigmoid": jax.nn.sigmoid,
+    "gelu": partial(jax.nn.gelu, approximate=False), "gelu_tanh": partial(jax.nn.gelu, approximate=True),
+    "silu": jax.nn.silu, "tanh": jnp.tanh,
+}  # fmt: skip
+assert JAX_ACTIVATIONS.keys() == ACTIVATIONS.keys()
+
+_numbers: dict[Any, int] = {}
+
+
+@dataclass(frozen=True)
+class How:
+    """What of a call is known while JAX traces it."""
+
+    alpha: float
+    beta: float
+    activation: str | None
+    out_dtype: Any
+    precision: str
+    kernel: Any
+    decomposition: Any
+
+
+class DeviceBuffer:
+    """Memory of XLA's on a GPU as the library reads it."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype = shape, dtype
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": dtype.str, "data": (address, False), "version": 3}
+
+
+def array_over(buffer: ffi.Buffer, on_gpu: bool) -> Any:
+    """A row-major array in the memory of a buffer."""
+    dtype = np.dtype(numeric_of_dtype(buffer.dtype).dtype)
+    if on_gpu:
+        return DeviceBuffer(buffer.address, buffer.shape, dtype)
+    size = int(np.prod(buffer.shape)) * dtype.itemsize
+    memory = (ctypes.c_uint8 * size).from_address(buffer.address) if size else bytearray()
+    return np.ndarray(buffer.shape, dtype, memory)
+
+
+def traced(request: Request) -> Any:
+    """:func:`matmul` of tracers, which may be arrays, too; ``out`` cannot be given."""
+    request.given()
+    how = How(request.alpha, request.beta, request.activation, request.out_dtype, request.precision, request.kernel,
+              request.decomposition)  # fmt: skip
+    seen = operands(request.a, request.b)
+    c = None if request.c is None else request.c.reshape(seen.stack)
+    if request.c is not None and tuple(request.c.shape) != seen.shape:
+        raise ArgumentError(f"c must have the shape of the result, {seen.shape}, not {tuple(request.c.shape)}")
+    return product(how, seen.a, seen.b, c, request.bias).reshape(seen.shape)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def product(how: How, a: Any, b: Any, c: Any, bias: Any) -> Any:
+    """The product of matrices, or of stacks of them."""
+    ffi.register()
+    request = Request(a, b, None, c, how.alpha, how.beta, bias, how.activation, how.out_dtype, how.precision,
+                      how.kernel, how.decomposition)  # fmt: skip
+    entry = request.entries(numeric_of_dtype(a.dtype))[0]
+    kind = numeric_of_dtype(c.dtype) if how.out_dtype is None and c is not None else request.result_dtype(entry)
+    shape = (*a.shape[:-1], b.shape[-1])
+    given = [x for x in (a, b, c, bias) if x is not None]
+    number = _numbers.setdefault((how, c is None, bias is None), len(_numbers))
+    key = -1 - number  # the numbers of ``cutlass_call`` are positive
+    ffi.CALLS[key] = partial(execute, how, c is not None, bias is not None)
+    run = jax.ffi.ffi_call(
+        ffi.TARGET, jax.ShapeDtypeStruct(shape, kind.dtype), vmap_method="sequential",
+    )  # fmt: skip
+    return run(*given, call=np.int64(key))
+
+
+def execute(how: How, has_c: bool, has_bias: bool, inputs: Any, outputs: Any, stream: int | None) -> None:
+    """One execution by XLA, on ``stream`` (None: in the simulator)."""
+    a, b, *others, d = (array_over(x, stream is not None) for x in (*inputs, *outputs))
+    c, bias = (others.pop(0) if there else None for there in (has_c, has_bias))
+    request = Request(a, b, d, c, how.alpha, how.beta, bias, how.activation, None, how.precision, how.kernel,
+                      how.decomposition)  # fmt: skip
+    problem = Problem.of(a, b, c, d)
+    if problem.is_empty:
+        return
+    entries = request.entries(problem.A.dtype)
+    function = request.function(entries[0], problem, request.vector(problem))
+    plan: Plan = request.plan(problem, entries)
+    ready = Ready(problem, function, plan)
+    ready.compile()
+    ready.handle(stream)
+
+
+def forward(how: How, a: Any, b: Any, c: Any, bias: Any) -> tuple[Any, Any]:
+    """The activation is JAX's here: its gradient wants what came before it."""
+    sums = product(replace(how, activation=None), a, b, c, bias)
+    result = sums if how.activation is None else JAX_ACTIVATIONS[how.activation](sums)
+    return result, (a, b, c, bias, None if how.activation is None else sums)
+
+
+def backward(how: How, kept: Any, grad: Any) -> tuple[Any, ...]:
+    """Two products, and what of the result's gradient belongs to ``c`` and the bias."""
+    a, b, c, bias, sums = kept
+    if how.activation is not None:
+        (grad,) = jax.vjp(JAX_ACTIVATIONS[how.activation], sums)[1](grad)
+    scaled, turned = grad.astype(a.dtype), (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
+    grad_a = matmul(scaled, b.transpose(turned), alpha=how.alpha, out_dtype=a.dtype)
+    grad_b = matmul(a.transpose(turned), scaled, alpha=how.alpha, out_dtype=b.dtype)
+    grad_c = None if c is None else (grad * how.beta).astype(c.dtype)
+    grad_bias = None if bias is None else grad.sum(tuple(range(grad.ndim - 1))).astype(bias.dtype)
+    return grad_a, grad_b, grad_c, grad_bias
+
+
+product.defvjp(forward, backward)
