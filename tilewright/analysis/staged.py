@@ -57,7 +57,7 @@ def stage_copy(tiled: TiledCopy, source: Memory | None, destination: Memory | No
                 registers, _ = getattr(tiled.get_slice(0), part.__name__)(make_layout(shape))
                 sides.append(make_rmem_tensor(make_layout(registers.shape), class_of(tiled.scalar)))
         copy(tiled, *sides)
-    ops = [op for op in block.walk() if op.opcode == "call" and isinstance(op.attrs["atom"], CopyInstruction)]
+    ops = [op for op in block.walk() if op.opcode == "call" and op.attrs["atom"].copies]
     issues = tuple(issue for op in ops for issue in _issues(op, tiled))
     return Staged(tuple((op.attrs["atom"], repetitions(op)) for op in ops), issues, _through_registers(ops, tiled))
 

@@ -85,6 +85,7 @@ class Atomic(Instruction):
     sem: str = "relaxed"
     scope: str = "gpu"
     name: ClassVar[str] = "atom"
+    atomic = computed(lambda self: self.kind)
     quiet: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -50,6 +50,7 @@ class CopyInstruction(Instruction):
     ref_bits: Layout
     widths: ClassVar[tuple[int, ...]] = ()
     splits: ClassVar[bool] = False
+    copies: ClassVar[bool] = True
     exchanges: ClassVar[bool] = False
     auto: bool = False
 

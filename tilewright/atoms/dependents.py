@@ -29,6 +29,7 @@ class GridDependency(Instruction):
 
     action: str
     name: ClassVar[str] = "griddepcontrol"
+    grid_dependency = computed(lambda self: self.action)
     quiet: ClassVar[bool] = True
     min_arch: int = OVERLAPPING
     accesses = ()

@@ -163,6 +163,7 @@ class MbarrierExpectTx(_Mbarrier):
     arrive: bool = False
     remote: bool = False
     name: ClassVar[str] = "mbarrier.expect_tx"
+    expects_bytes: ClassVar[bool] = True
     takes: ClassVar[tuple[str, ...]] = ("bytes",)
     min_arch: int = 90
 
@@ -320,6 +321,7 @@ class FenceMbarrierInit(Instruction):
     threads that synchronise with it. sm_80 has no clusters and is given a fence of the block."""
 
     name: ClassVar[str] = "fence.mbarrier_init"
+    publishes_init = True
     quiet: ClassVar[bool] = True
     accesses = ()
     orders = (Ordering("cluster", release=True),)

@@ -52,6 +52,7 @@ class Mma(Instruction):
     type_d: ScalarType
     type_a: ScalarType
     type_b: ScalarType
+    multiplies: ClassVar[bool] = True
     fields: ClassVar[tuple[str, ...]] = ()
     """What of an atom of this instruction a program may change at run time (``MmaAtom.set``)."""
     accesses: tuple[Access, ...] = (

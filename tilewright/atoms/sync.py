@@ -43,6 +43,7 @@ class SyncThreads(Instruction):
     """``__syncthreads()``: every thread of the block waits for all others. No operands."""
 
     name: ClassVar[str] = "bar.sync.all"
+    whole_block: ClassVar[bool] = True
     blocking: ClassVar[bool] = True
     quiet: ClassVar[bool] = True
     accesses = ()
@@ -176,6 +177,7 @@ class FenceProxy(Instruction):
     space: str = "shared::cta"
     kind: str = "async"
     name: ClassVar[str] = "fence.proxy"
+    publishes_init = computed(lambda self: self.kind == "async")
     quiet: ClassVar[bool] = True
     accesses = ()
 
@@ -192,6 +194,9 @@ class FenceProxy(Instruction):
     @computed
     def min_arch(self) -> int:
         return 90 if self.kind == "async" else 80
+
+    def fences_async_proxy(self, memory: str) -> bool:
+        return self.kind == "async" and self.space.partition(":")[0] in ("", memory)
 
     def mnemonic(self) -> str:
         return f"{self.name}.{self.kind}{'.' if self.space else ''}{self.space}"

@@ -76,6 +76,7 @@ class Shuffle(Instruction):
 
     kind: str
     name: ClassVar[str] = "shfl.sync"
+    shuffles: ClassVar[bool] = True
     quiet: ClassVar[bool] = True
     accesses = ()
 

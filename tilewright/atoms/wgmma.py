@@ -75,6 +75,7 @@ class WgmmaAtom(Mma):
     name = "wgmma"
     min_arch = 90
     features = (90,)
+    in_flight = True
     fields = ("accum_c",)
 
     @computed

@@ -311,6 +311,12 @@ class Instruction:
     more while nothing else has changed, change nothing: a loop of them that turns without progress waits for another
     thread. An atomic is quiet, because the simulator sees whether it has changed its place. ``caps_registers``: kernels
     with it state how many blocks share a multiprocessor, as the compiler wants it.
+
+    What kind of work it does, for machines and checks, which do not know the classes: ``multiplies`` (a matrix
+    instruction), ``copies``, ``shuffles`` (lanes read each other's registers), ``in_flight`` (it works on its registers
+    until a wait for its group), ``whole_block`` (a barrier of all threads of the block), ``expects_bytes`` and
+    ``publishes_init`` (of mbarriers); ``atomic`` is the kind of an atomic update, ``grid_dependency`` the action of
+    ``griddepcontrol``.
     """
 
     name: ClassVar[str] = "?"
@@ -320,6 +326,15 @@ class Instruction:
     quiet: ClassVar[bool] = False
     accesses: tuple[Access, ...] = ()
     orders: tuple[Ordering, ...] = ()
+    multiplies: ClassVar[bool] = False
+    copies: ClassVar[bool] = False
+    shuffles: ClassVar[bool] = False
+    in_flight: ClassVar[bool] = False
+    whole_block: ClassVar[bool] = False
+    expects_bytes: ClassVar[bool] = False
+    publishes_init: bool = False
+    atomic: str = ""
+    grid_dependency: str = ""
     results_optional: bool = False
     min_arch: int = LEAST_CAPABILITY
     features: ClassVar[tuple[int, ...]] = ()
@@ -327,6 +342,19 @@ class Instruction:
     def mnemonic(self) -> str:
         """The text that the IR prints for this instruction with its parameters."""
         return self.name
+
+    @property
+    def agents(self) -> set[str]:
+        """The asynchronous agents that make its accesses."""
+        return {access.agent for access in self.accesses if access.agent}
+
+    def orders_through(self, place: str, agent: str = "") -> Ordering | None:
+        """What it orders at this meeting place of :class:`Ordering` (of the accesses of ``agent``); None: nothing."""
+        return next((o for o in self.orders if o.through == place and o.agent == agent), None)
+
+    def fences_async_proxy(self, memory: str) -> bool:
+        """Whether it orders the threads' accesses to ``memory`` (``shared``, ``global``) with the async proxy's."""
+        return False
 
     def accessed(self, op: Op) -> list[tuple[Value, Access]]:
         """The operands of ``op`` through which it reads and writes, each with how."""

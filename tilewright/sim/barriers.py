@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.atoms.sync import BarrierArrive
 from tilewright.ir.target import WARP
 from tilewright.sim.faults import Fault
 
@@ -50,7 +49,9 @@ class Barriers:
         """Whether a kernel has a ``bar.arrive``, by which one warp can arrive several times in a phase."""
         if self.arrives is None:
             calls = (op.attrs["atom"] for op in program.function.walk() if op.opcode == "call")
-            self.arrives = any(isinstance(atom, BarrierArrive) for atom in calls)
+            self.arrives = any(
+                (order := atom.orders_through("barrier")) is not None and not order.acquire for atom in calls
+            )
         return self.arrives
 
     def _all_arrive(self, group: Any, number: int, op: Any) -> BarrierWait | None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.mbarrier import CpAsyncMbarrierArrive, MbarrierArrive, MbarrierExpectTx
 from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.cluster_barrier import ClusterWait
 from tilewright.sim.messages import place
@@ -18,8 +17,6 @@ from tilewright.sim.messages import place
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
-
-ARRIVES = (MbarrierArrive, MbarrierExpectTx, CpAsyncMbarrierArrive)
 
 
 class Waits:
@@ -102,6 +99,7 @@ def _arrivals(launch: Launch, group: Group) -> str:
     if not isinstance(group.wait, ConditionWait) or group.wait.whom is None:
         return ""
     ops = [op for node in launch.program.nodes for op in (*node.ops, node.op) if op is not None]
-    lines = [place(op) for op in ops if op.opcode == "call" and isinstance(op.attrs["atom"], ARRIVES)]
+    calls = (op for op in ops if op.opcode == "call")
+    lines = [place(op) for op in calls if any(o.release and o.through == "mbarrier" for o in op.attrs["atom"].orders)]
     found = "\n    ".join(dict.fromkeys(lines))
     return f"this kernel arrives at mbarriers\n    {found}" if found else "this kernel never arrives at an mbarrier"

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.atoms.mma import Mma
-from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.types import FragType
 from tilewright.sim.program import Closure, Node
@@ -61,7 +59,7 @@ def written(op: Op, value: Value) -> set[int]:
     """The registers of ``value`` that ``op`` may write to; all where that is not known."""
     kind = value.type
     assert isinstance(kind, FragType)
-    if op.opcode == "frag.load" or (op.opcode == "call" and isinstance(op.attrs["atom"], Mma)):
+    if op.opcode == "frag.load" or (op.opcode == "call" and op.attrs["atom"].multiplies):
         return set()
     chosen = op.attrs.get("registers") if op.opcode == "call" else None
     if chosen is not None and "source_registers" not in op.attrs:
@@ -100,7 +98,7 @@ def _runs(ops: list[Op]) -> list[Run]:
     going: list[Run] = []
     for at, op in enumerate(ops):
         atom = op.attrs["atom"] if op.opcode == "call" else None
-        fuses = isinstance(atom, Mma) and not isinstance(atom, WgmmaAtom)
+        fuses = atom is not None and atom.multiplies and not atom.in_flight
         run = next((r for r in going if fuses and r.takes(op)), None)
         for other in [r for r in going if r is not run and r.disturbed(op)]:
             going.remove(other)

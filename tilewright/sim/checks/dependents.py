@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.dependents import GridDependency
 from tilewright.ir.core import Function, Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.runtime import LaunchConfig
@@ -63,7 +62,7 @@ def set_running(streams: dict[int | None, tuple[Before, ...]]) -> None:
 
 def early(program: Program) -> list[Op]:
     """Where a kernel lets the next one of its stream begin."""
-    calls = [op for op in facts(program).calls if isinstance(op.attrs["atom"], GridDependency)]
+    calls = [op for op in facts(program).calls if op.attrs["atom"].grid_dependency]
     return [op for op in calls if op.attrs["atom"].action == "launch_dependents"]
 
 
@@ -82,7 +81,7 @@ def touches_global(op: Op) -> bool:
 def waits_first(function: Function) -> bool:
     """Whether a kernel plainly waits before it touches any memory of others: all threads, before the first access."""
     for op in function.body.ops:
-        if op.opcode == "call" and isinstance(op.attrs["atom"], GridDependency) and op.attrs["atom"].action == "wait":
+        if op.opcode == "call" and op.attrs["atom"].grid_dependency == "wait":
             return True
         if any(touches_global(one) for one in op.walk()):
             return False
@@ -141,7 +140,7 @@ class Dependents(Checker):
             _running[launch.config.stream] = tuple(left)
 
     def ordered(self, group: Group, op: Op) -> None:
-        if isinstance(op.attrs["atom"], GridDependency):
+        if op.attrs["atom"].grid_dependency:
             active = np.ones(group.warps.size, bool) if group.mask is None else group.mask.reshape(-1, WARP).any(1)
             blocks = group.warps[active] // group.wave.geometry.warps
             self.waited.update((id(group.wave), int(b)) for b in np.unique(blocks))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.sync import SyncThreads, SyncWarp
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.lanes import Array
@@ -106,7 +105,7 @@ class Divergence(Checker):
         # Where all barriers are sync_threads, nobody can be a phase ahead, and what the others know is not asked for.
         orders = ((op, o) for op in facts(launch.program).calls for o in op.attrs["atom"].orders)
         self.named = any(
-            o.through == "barrier" and not isinstance(op.attrs["atom"], SyncThreads) for op, o in orders
+            o.through == "barrier" and not op.attrs["atom"].whole_block for op, o in orders
         )  # fmt: skip
         self.usual: dict[Wave, Usual] = {}
         self.ops: list[Op] = []  # by their numbers, from 1 on, the sync_threads
@@ -126,7 +125,7 @@ class Divergence(Checker):
     def barrier(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
         wave, op = group.wave, group.lanes.op
         self._settled(group, rows)
-        whole = isinstance(op.attrs["atom"], SyncThreads)
+        whole = op.attrs["atom"].whole_block
         usual = self.usual[wave]
         if whole:
             warps = group.warps if rows.size == group.warps.size else group.warps[rows]
@@ -230,7 +229,7 @@ class Divergence(Checker):
     # -- sync_warp -----------------------------------------------------------------------------------------------------
 
     def ordered(self, group: Group, op: Op) -> None:
-        if not isinstance(op.attrs["atom"], SyncWarp):
+        if op.attrs["atom"].orders_through("warp") is None:
             return
         if group.mask is None and not op.operands and not self.pending:
             return

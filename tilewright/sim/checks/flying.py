@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.atoms.wgmma import AGENT as WGMMA
 from tilewright.atoms.wgmma_flow import missing_fences
-from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op, Value
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
@@ -69,7 +68,7 @@ class Flying(Checker):
 
     @classmethod
     def concerns(cls, known: Facts) -> bool:
-        return any(isinstance(op.attrs["atom"], WgmmaAtom) for op in known.calls)
+        return any(op.attrs["atom"].in_flight for op in known.calls)
 
     def begin(self, launch: Launch) -> None:
         known = facts(launch.program)
@@ -106,13 +105,14 @@ class Flying(Checker):
 
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
-        if not isinstance(atom, (WgmmaFence, WgmmaCommit, WgmmaWait)):
+        if not any(order.agent == WGMMA for order in atom.orders):
             return
+        group_end = atom.orders_through("group", WGMMA)
         for _, flights in self._of(group):
             flights.executed.append(op)
-            if isinstance(atom, WgmmaCommit):
+            if group_end is not None and group_end.release:
                 flights.commit()
-            elif isinstance(atom, WgmmaWait):
+            elif group_end is not None:
                 flights.wait(atom.pending)
 
     def end(self, launch: Launch) -> None:
@@ -154,7 +154,7 @@ class Flying(Checker):
         if known is None:
             known = self.touches[op] = touched(op)
         reads, writes = known
-        if op.opcode == "call" and isinstance(op.attrs["atom"], WgmmaAtom):
+        if op.opcode == "call" and op.attrs["atom"].in_flight:
             issued = self.issued.get(op)
             if issued is None:
                 d = op.operands[0]

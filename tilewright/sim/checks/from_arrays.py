@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.cp_async import CpAsync
+from tilewright.atoms.cp_async import AGENT as CP_ASYNC
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.sim.checks.actors import lanes_of
@@ -49,7 +49,7 @@ class FromArrays(SharedChecker):
             return
         lane, element = np.argwhere(bad)[0]
         number = self.array_origin(op, buffer, int(off[lane]) + int(element) * size, size)
-        if op.opcode == "call" and isinstance(op.attrs["atom"], CpAsync):
+        if op.opcode == "call" and CP_ASYNC in op.attrs["atom"].agents:
             self.bringing.add(op)
             return
         every = np.zeros((group.lanes_count, bad.shape[1]), ORIGIN)

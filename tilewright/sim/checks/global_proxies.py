@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.sync import FenceProxy
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
@@ -91,8 +90,7 @@ class GlobalProxies(Checker):
             written[cells + step] = write
 
     def ordered(self, group: Group, op: Op) -> None:
-        atom = op.attrs["atom"]
-        if isinstance(atom, FenceProxy) and atom.kind == "async" and atom.space in (None, "", "global"):
+        if op.attrs["atom"].fences_async_proxy("global"):
             self.tick += 1
             lanes = (group.warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
             self.fenced[group.wave][lanes if group.mask is None else lanes[group.mask]] = self.tick

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.atoms.copy import CopyInstruction
-from tilewright.atoms.mma import Mma
 from tilewright.atoms.tables import offsets
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import FragType
@@ -72,9 +70,9 @@ def touched(op: Op) -> tuple[Touches, Touches]:
     if op.opcode != "call":
         return [(v, _all(v)) for v in fragments], []
     atom = op.attrs["atom"]
-    if isinstance(atom, Mma):
+    if atom.multiplies:
         return _product(op)
-    if isinstance(atom, CopyInstruction) and "registers" in op.attrs and "source_registers" not in op.attrs:
+    if atom.copies and "registers" in op.attrs and "source_registers" not in op.attrs:
         touched = [(op.operands[0], frozenset(r for group in op.attrs["registers"] for r in group))]
         if op.attrs.get("store"):
             return touched, []

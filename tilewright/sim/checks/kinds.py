@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tilewright.atoms.atomic import Atomic
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.ops import ELEMENTWISE
 from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
@@ -128,7 +127,7 @@ def polls(ops: list[Op]) -> set[Op]:
             elif op.opcode == "call":
                 atom, value = op.attrs["atom"], op.operands[-1]
                 nothing = isinstance(value, Constant) and not value.value
-                if isinstance(atom, Atomic):
+                if atom.atomic:
                     if atom.kind in ("add", "or", "xor") and nothing:
                         found.add(op)
                 elif op.results and any(a.reads and not a.writes for a in atom.accesses):

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.mbarrier import FenceMbarrierInit, MbarrierExpectTx
 from tilewright.atoms.mbarrier_state import Mbarriers
-from tilewright.atoms.sync import FenceProxy
 from tilewright.errors import SimulationError, byte_count
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
@@ -91,7 +89,7 @@ class MbarrierRules(SharedChecker):
         fresh[1:] = (places[1:] != places[:-1]) | (lanes[1:] // WARP != lanes[:-1] // WARP)
         firsts = zip(places[fresh][::-1].tolist(), lanes[fresh][::-1].tolist(), strict=True)
         by_warp = {(place, lane // WARP): lane for place, lane in firsts}
-        expects, warps = isinstance(op.attrs["atom"], MbarrierExpectTx), group.warps.tolist()
+        expects, warps = op.attrs["atom"].expects_bytes, group.warps.tolist()
         arrived = [place for place, _ in by_warp] if what == "arrive" and not expects else []
         counted = dict(zip(arrived, table.rows(np.array(arrived)).tolist(), strict=True)) if arrived else {}
         for (place, row), lane in by_warp.items():
@@ -163,8 +161,7 @@ class MbarrierRules(SharedChecker):
         )  # fmt: skip
 
     def ordered(self, group: Group, op: Op) -> None:
-        atom = op.attrs["atom"]
-        if isinstance(atom, FenceMbarrierInit) or (isinstance(atom, FenceProxy) and atom.kind == "async"):
+        if op.attrs["atom"].publishes_init:
             unfenced = [barrier for barrier in self.known[group.wave].values() if not barrier.fenced]
             active = None if group.mask is None else group.mask
             rows = {w: row for row, w in enumerate(group.warps.tolist())} if unfenced else {}

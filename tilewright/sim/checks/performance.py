@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.sync import SyncThreads
 from tilewright.ir.core import Block, Function, Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
@@ -116,7 +115,7 @@ def redundant(function: Function) -> list[tuple[Op, Op]]:
     def follow(block: Block) -> None:
         last: Op | None = None
         for op in block.ops:
-            if op.opcode == "call" and isinstance(op.attrs["atom"], SyncThreads):
+            if op.opcode == "call" and op.attrs["atom"].whole_block:
                 if last is not None:
                     found.append((last, op))
                 last = op

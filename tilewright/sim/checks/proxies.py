@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.cp_async import CpAsync
-from tilewright.atoms.sync import FenceProxy
+from tilewright.atoms.cp_async import AGENT as CP_ASYNC
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
@@ -160,7 +159,7 @@ class Proxies(SharedChecker):
         if verb == "load" or not isinstance(buffer, SharedBuffer):
             return
         wave, op = group.wave, group.lanes.op
-        if self.order.landing and not isinstance(op.attrs["atom"], CpAsync):
+        if self.order.landing and CP_ASYNC not in op.attrs["atom"].agents:
             return  # what the async proxy writes; cp.async writes by the generic one
         written, fences = self.written[wave], self.fences[wave]
         number = self._number(op)
@@ -186,8 +185,7 @@ class Proxies(SharedChecker):
         return number
 
     def ordered(self, group: Group, op: Op) -> None:
-        atom = op.attrs["atom"]
-        if not isinstance(atom, FenceProxy) or atom.kind != "async" or atom.space == "global":
+        if not op.attrs["atom"].fences_async_proxy("shared"):
             return
         clocks = self.order.waves[group.wave]
         warps, lanes = acting_warps(group)
@@ -285,7 +283,7 @@ class Proxies(SharedChecker):
 
     def _copies(self, number: int) -> bool:
         op = self.ops[number]
-        return op is not None and op.opcode == "call" and isinstance(op.attrs["atom"], CpAsync)
+        return op is not None and op.opcode == "call" and CP_ASYNC in op.attrs["atom"].agents
 
     def _verdict(
         self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int, copied: bool,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.atomic import Atomic
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import MOST_SMEM, SMEM_RESERVED, WARP
@@ -121,7 +120,7 @@ class Residency(Checker):
         self, group: Group, op: Op, poll: Poll, buffer: Any, off: Array, lanes: Array, cells: Array, blocks: Array,
         verb: str,
     ) -> None:  # fmt: skip
-        if verb == "atomic" and isinstance(op.attrs["atom"], Atomic) and op.attrs["atom"].kind in ("cas", "exch"):
+        if verb == "atomic" and op.attrs["atom"].atomic in ("cas", "exch"):
             poll.locks[cells] = True
         poll.writer[cells] = np.maximum(poll.writer[cells], blocks + 1)
         for block, k in zip(*np.unique(blocks, return_index=True), strict=True):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.atoms.mbarrier import MbarrierTest
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.effects import SCOPES, Access
 from tilewright.ir.lanes import Array
@@ -177,7 +176,7 @@ class Facts:
         self.by_threads, self.by_async_proxy = written_by_threads(function), of_async_proxy(function)
         # Calls of mbarrier.try_wait whose answer nobody looks at: what follows is not ordered by it.
         used = {operand for op in ops for operand in op.operands}
-        tests = [op for op in self.calls if isinstance(op.attrs["atom"], MbarrierTest)]
+        tests = [op for op in self.calls if any(order.where_true for order in op.attrs["atom"].orders)]
         self.unheeded = {op for op in tests if op.result not in used}
         self.heeded = {op for op in self.calls if op.results and op.result in used}
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]

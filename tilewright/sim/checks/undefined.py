@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tilewright.atoms.warp import Shuffle
 from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import Actor
 from tilewright.sim.checks.findings import Finding, Party
@@ -29,7 +28,7 @@ class Origin(NamedTuple):
 
 def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Finding:
     """The finding that ``op`` used a value of this origin."""
-    if origin.op is not None and origin.op.opcode == "call" and isinstance(origin.op.attrs["atom"], Shuffle):
+    if origin.op is not None and origin.op.opcode == "call" and origin.op.attrs["atom"].shuffles:
         return Finding(
             "uninitialised", f"a shuffle reads from a lane that takes no part in it, and the value {SINKS[sink]}",
             [Party("used", op, who), Party("shuffled", origin.op)], None,

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.bulk_copy import BulkCopy
-from tilewright.atoms.copy import CopyInstruction, split_operands
-from tilewright.atoms.cp_async import CpAsync
-from tilewright.atoms.mma import Mma
-from tilewright.atoms.tma import TmaCopy
-from tilewright.atoms.warp import Shuffle
-from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.atoms.copy import split_operands
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.lanes import Array
@@ -263,7 +257,7 @@ class Uninitialised(FromArrays):
     @staticmethod
     def _partial(group: Group, op: Op) -> bool:
         """A shuffle of a part of a warp, which may read lanes that take no part: nobody knows what those give."""
-        return group.mask is not None and op.opcode == "call" and isinstance(op.attrs["atom"], Shuffle)
+        return group.mask is not None and op.opcode == "call" and op.attrs["atom"].shuffles
 
     def flow(self, group: Group, op: Op, flow: Flow) -> None:
         registers = self.registers[group.wave]
@@ -313,16 +307,16 @@ class Uninitialised(FromArrays):
 
     def _call(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
         atom = op.attrs["atom"]
-        if isinstance(atom, WgmmaAtom):
+        if atom.in_flight:
             return self._wgmma(registers, group, op, found)
-        if isinstance(atom, Mma):
+        if atom.multiplies:
             if found[1] is not None or found[2] is not None:
                 bad = run_product(group, op, [self._value(group, v) for v in op.operands], found[1], found[2])
                 self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:3]), keep=True)
             return None
-        if isinstance(atom, (TmaCopy, BulkCopy, CpAsync)):
+        if atom.copies and atom.agents:
             return None
-        if isinstance(atom, CopyInstruction) or (isinstance(atom, Shuffle) and op.operands[0].type != BOOL):
+        if atom.copies or (atom.shuffles and op.operands[0].type != BOOL):
             return self._copy(registers, group, op, found, pending)
         scalars = [o for o in found if o is not None and o.ndim == 1]
         result = joined([*scalars, None if pending is None else pending.reshape(pending.shape[0], -1).max(1)], 0)
@@ -466,7 +460,7 @@ class Uninitialised(FromArrays):
 
 def _concerned(known: Facts) -> bool:
     """Whether a kernel has shared memory or registers that may be read before they are written."""
-    shuffles = any(isinstance(op.attrs["atom"], Shuffle) for op in known.calls)
+    shuffles = any(op.attrs["atom"].shuffles for op in known.calls)
     return bool(known.allocations or known.doubtful or shuffles)
 
 

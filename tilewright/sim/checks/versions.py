@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.atomic import Atomic
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.target import WARP
 from tilewright.ir.types import element_of
@@ -90,7 +89,7 @@ class Versions:
     ) -> Update | None:  # fmt: skip
         """What an atomic by one lane is, if it commutes with others; None if that is not known. To be asked before it
         acquires anything itself: what it learns by taking its turn at the place, it knows in this order only."""
-        kind = op.attrs["atom"].kind if isinstance(op.attrs["atom"], Atomic) else ""
+        kind = op.attrs["atom"].atomic
         if lane is None or kind not in COMMUTE or not element_of(op.operands[1].type).is_integer:
             return None
         operand = self._operand(op.operands[1], group, warp, lane)

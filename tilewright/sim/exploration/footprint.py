@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms.mbarrier_state import Mbarriers
-from tilewright.atoms.wgmma import WgmmaAtom
-from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaWait
+from tilewright.atoms.wgmma import AGENT as WGMMA
 from tilewright.ir.core import Op
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.sim.agents import Effect
@@ -171,7 +170,7 @@ class Footprints(Observer):
         elif isinstance(wait, ClusterWait):
             for cluster, goal in zip(wait.cluster, wait.target, strict=True):
                 self._add(("cluster", wave, int(cluster)), Touch(PASSED, int(goal) - 1))
-        elif isinstance(wait.op.attrs["atom"], WgmmaWait):
+        elif wait.op.attrs["atom"].orders_through("group", WGMMA) is not None:
             self._products(group, wave, wait.op.attrs["atom"].pending)
         else:
             places = np.array(self.awaited.pop((wave, group.tag), []), np.int64)
@@ -181,14 +180,15 @@ class Footprints(Observer):
     # -- wgmma: four warps issue each instruction together -------------------------------------------------------------
 
     def issue(self, group: Group, effect: Effect) -> None:
-        if isinstance(effect.op.attrs["atom"], WgmmaAtom):
+        if effect.op.attrs["atom"].in_flight:
             wave = self.waves.index(group.wave)
             for warp in group.warps.tolist():
                 number = self.products[wave, warp] = self.products.get((wave, warp), 0) + 1
                 self._add(("wgmma", wave, warp // WARPGROUP_WARPS), Touch(ADD, number))
 
     def ordered(self, group: Group, op: Op) -> None:
-        if isinstance(op.attrs["atom"], WgmmaCommit):
+        end = op.attrs["atom"].orders_through("group", WGMMA)
+        if end is not None and end.release:
             wave = self.waves.index(group.wave)
             for warp in group.warps.tolist():
                 self.committed.setdefault((wave, warp), []).append(self.products.get((wave, warp), 0))

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.atoms.bulk_copy import BulkStore
-from tilewright.atoms.tma import TmaStore
-from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.atoms.tma_engine import WRITES
 from tilewright.ir.core import Op
 from tilewright.sim.agents import Effect
 from tilewright.sim.engine import Launch
@@ -22,8 +20,6 @@ from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
 from tilewright.sim.program import Program
 from tilewright.sim.wave import Wave
-
-STORES = (TmaStore, BulkStore)
 
 
 def visible(op: Op) -> bool:
@@ -155,9 +151,9 @@ class Planned(Launch):
         agent = self.agent(group)
         issue = Issue(agent, self.issued.get(agent, 0))
         self.issued[agent] = issue.number + 1
-        if isinstance(effect.op.attrs["atom"], WgmmaAtom):
+        if effect.op.attrs["atom"].in_flight:
             return  # it acts on its own account, when its warps wait
-        if isinstance(effect.op.attrs["atom"], STORES):
+        if WRITES in effect.op.attrs["atom"].agents:
             self.stores.setdefault(agent, []).append(effect)
         delay = self.plan.delay(issue)
         if delay is not None:
