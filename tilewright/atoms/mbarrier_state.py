@@ -20,7 +20,7 @@ RANKS = 16  # blocks of the largest cluster
 
 
 class Mbarriers:
-    """All mbarriers of the resident blocks. A *row* is one of them; ``expected`` is 0 where there is none any more.
+    """All mbarriers of the resident blocks. A *row* is one of them; ``expected`` is 0 after it was invalidated.
 
     ``completed`` counts phases; ``seen`` is what it was when a wait was last satisfied. ``came``, ``before``: for each
     rank in the cluster the warps (bits) of that block that have arrived in the current phase, and in the last one: who
@@ -200,7 +200,7 @@ class Touch:
         unseen = done & (table.completed > table.seen)
         if unseen.any():
             row = int(np.argmax(unseen))
-            raise self.fault(self.rows == row, f"{self.name}: {table.describe(row)} completes again before anybody "
+            raise self.fault(self.rows == row, f"{self.name}: {table.describe(row)} completes again before any thread "
                              "has waited for its last phase; a thread that waits now could not tell the two apart",
                              "wait for a phase before arriving for the next one (producer_acquire before "
                              "producer_commit, consumer_wait before consumer_release): check that the count of "

@@ -54,7 +54,7 @@ class Engine:
                 found = TensorMap.of_image(words)
                 if found is None:
                     raise self.lanes.fault(
-                        f"{self.name}: what lies there is no tensor map",
+                        f"{self.name}: the memory that it names does not hold a tensor map",
                         fix="copy one there first (copy_tensormap), and fence before it is used",
                     )
                 seen[key] = found

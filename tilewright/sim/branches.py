@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.ir.core import Op
 from tilewright.ir.target import WARP
-from tilewright.sim.group import Part
+from tilewright.sim.group import SplitSide
 from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
 from tilewright.sim.values import blend
 
@@ -60,7 +60,7 @@ def lower_if(low: Lowering, op: Op) -> None:
 def join(low: Lowering, op: Op) -> None:
     """A place where groups that went apart meet again: pause, so that those behind can come up."""
     # Without a pause the first group would run on to its next wait, and each of the others after it: work that could be
-    # one step for all would be one for each. Who is alone has nobody to pause for.
+    # one step for all would be one for each. A group that is alone need not pause.
     following = low.here() + 1
 
     def control(g: Any, s: list[Any]) -> int:
@@ -112,13 +112,13 @@ def _enter_split(cond: int, states: tuple[int, int, int], then_at: Label, other_
         sides = []
         for chosen, label in ((some_t & ~some_f, then_at), (~some_t, other_at)):  # warps without lanes: the second
             if chosen.any():
-                sides.append(Part(np.flatnonzero(chosen), label.pc))
+                sides.append(SplitSide(np.flatnonzero(chosen), label.pc))
         both = some_t & some_f
         if both.any():
             rows = np.flatnonzero(both)
             lanes = np.repeat(both, WARP)
             masks = {taken: t[lanes], rest: f[lanes], saved: None if m is None else m[lanes]}
-            sides.append(Part(rows, then_at.pc, masks[taken], True, masks))
+            sides.append(SplitSide(rows, then_at.pc, masks[taken], True, masks))
         if len(sides) > 1 or both.any():
             g.parts = sides
             return SPLIT

@@ -79,7 +79,7 @@ def blocking_call(op: Op, operands: list[int], results: list[int], following: in
             return following
         g.pc, g.wait, g.last = following, wait, op
         if not g.still:
-            g.wave.launch.stir()
+            g.wave.launch.note_progress()
         if g.events is not None:
             g.events.waits(g)
         if wait.ready().all():

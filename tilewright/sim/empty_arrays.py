@@ -3,7 +3,7 @@
 Inside of :func:`marking_empty_arrays` these functions fill what they make with a pattern of eight bytes, aligned to
 eight. Whoever writes an element, on the host or in a kernel, breaks it, so that nobody has to be told of writes; a
 kernel that loads an element of an unbroken *granule* (4 aligned bytes in arrays of floating-point numbers, 8 in others)
-loads what nobody has written. The pattern is a NaN in every floating-point type of 2 bytes and more, none that
+loads elements that were never written. The pattern is a NaN in every floating-point type of 2 bytes and more, none that
 arithmetic gives, and a number in the integer types whose sums do not overflow.
 
 What the pattern is copied to (``tensor.cuda()``, ``array.copy()``) is as uninitialised as what it is copied from.
@@ -79,7 +79,7 @@ def mark(low: int, size: int, function: str, floating: bool = False, up: int = 1
 
 
 def mark_made_at(where: Location | None, low: int, size: int, function: str, floating: bool = False) -> None:
-    """The same for what was made at a known line (None: nobody knows)."""
+    """The same for what was made at a line (None: the line is not known)."""
     if not _depth or is_measuring() or not 0 < size <= LARGEST:
         return
     data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(low))
@@ -127,7 +127,7 @@ def _asked_at(up: int) -> Location | None:
 def marking_empty_arrays(on: bool = True) -> Iterator[None]:
     """Inside of the context (of which several may be open) arrays that the program lets ``numpy.empty``,
     ``torch.empty`` and their like make count as uninitialised until they are written: ``check="uninitialised"`` reports
-    a kernel that uses what nobody wrote. Without ``on`` nothing is done.
+    a kernel that uses elements that were never written. Without ``on`` nothing is done.
 
     >>> __name__ = "__main__"  # as in a program: what libraries make does not count
     >>> with marking_empty_arrays():

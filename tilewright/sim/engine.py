@@ -25,7 +25,7 @@ from tilewright.sim.agents import Effect
 from tilewright.sim.events import Events
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import Geometry
-from tilewright.sim.group import Group, Part, merge, mergeable
+from tilewright.sim.group import Group, SplitSide, merge, mergeable
 from tilewright.sim.memory import AddressSpace
 from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
 from tilewright.sim.settings import Options
@@ -68,7 +68,7 @@ class Launch:
         self.holds_back = False  # whether one cluster of each wave goes on only when no other can (checks ask for it)
         self.held_back: set[tuple[int, int]] = set()  # (wave, tag)
         self.failed: Effect | None = None  # that could not land
-        self.asked = False  # whether those that spin have had a turn since anybody else changed something
+        self.asked = False  # whether spinning groups have had a turn since another group changed something
         self.idle = 0
         self.epoch = 0  # grows whenever somebody gets on (progress.py)
         self.started = 0
@@ -76,7 +76,9 @@ class Launch:
         self.ended = 0
         listened = events.listened if events is not None else set()
         every = "executed" in listened or "flow" in listened
-        self.execute = self._told if every else self._counted if "entered" in listened else self._plain
+        self.execute = (
+            self._run_reporting_ops if every else self._run_reporting_nodes if "entered" in listened else self._run
+        )
 
     # -- the schedule --------------------------------------------------------------------------------------------------
 
@@ -101,13 +103,13 @@ class Launch:
         if self.events is not None:
             self.events.end(self)
 
-    def stir(self) -> None:
+    def note_progress(self) -> None:
         """Something has happened that a loop elsewhere may wait for: what was counted towards a hang counts no more."""
         self.idle = 0
 
     def _pick(self) -> Group | None:
         # A group goes on when all its warps can. Parting it as soon as some can would leave groups of single warps
-        # after each barrier; that is done only when nobody else can go on (``_unblock``).
+        # after each barrier; that is done only when no other group can go on (``_unblock``).
         able = self._able()
         if self.held_back and able and not self.asked and self._only_held_back(able):
             able = self._able()
@@ -141,7 +143,7 @@ class Launch:
 
     def _able(self) -> list[Group]:
         """Those that can go on."""
-        # Asked anew each time, because nobody tells a waiting group that its barrier is complete: waits are few, and a
+        # Asked anew each time: a waiting group is not notified when its barrier completes. Waits are few, and a
         # list of who wakes whom would have to be kept right through every parting and merging of groups.
         for group in self.groups:
             if group.wait is not None and group.wait.ready().all():
@@ -174,13 +176,13 @@ class Launch:
         return False
 
     def _unblock(self) -> bool:
-        """Nobody can simply go on: let something asynchronous happen, or part who can from who cannot. False: all is
+        """No group can simply go on: let an asynchronous effect land, or split a group of which some warps can. False: all is
         done."""
         # First the effects that no wait of a thread forces (TMA): as late as this, a program that reads without waiting
         # reads stale bytes. Then a group of which only some warps can go on is parted. Then the loops that turned
         # without a change get another turn. Only when nothing of this is left is it a deadlock, or the end of the wave.
         if self.later:
-            # One at a time: whoever can go on after this one does so before the next one lands, as a GPU would let it.
+            # One at a time: groups that can go on after this one do so before the next one lands, as on a GPU.
             self._land_next()
             self.idle = 0
             return True
@@ -188,7 +190,7 @@ class Launch:
             if group.wait is not None:
                 ready = group.wait.ready()
                 if ready.any():  # one group only: its warps may be what the others of these groups wait for
-                    sides = [Part(np.flatnonzero(ready), group.pc), Part(np.flatnonzero(~ready), group.pc)]
+                    sides = [SplitSide(np.flatnonzero(ready), group.pc), SplitSide(np.flatnonzero(~ready), group.pc)]
                     self._replace([group], self._parted(group, sides))
                     return True
         spinning = [g for g in self.groups if g.yielded]
@@ -228,7 +230,7 @@ class Launch:
 
     def waits(self, group: Group, turns: int) -> None:
         """A group has used up its turns in a loop whose condition nothing has changed meanwhile."""
-        # What nobody has had to wait for so far may still change it: an effect under way, a block that has not begun.
+        # An effect under way, or a block that has not begun, may still change it.
         if self.later:
             self._land_next()
         elif not self._admit():
@@ -252,7 +254,7 @@ class Launch:
         return True
 
     @staticmethod
-    def _parted(group: Group, parts: list[Part]) -> list[Group]:
+    def _parted(group: Group, parts: list[SplitSide]) -> list[Group]:
         return [group.take(part) for part in parts]
 
     def _replace(self, old: list[Group], new: list[Group]) -> None:
@@ -286,7 +288,7 @@ class Launch:
         elif outcome == BLOCKED:
             group.yielded = False  # it waits, which is not spinning: it must not get a turn as one that spins
 
-    def _plain(self, group: Group) -> int:
+    def _run(self, group: Group) -> int:
         # The innermost loop of the simulator: each node is some straight steps and a control step that gives the next
         # node, or a negative outcome. ``at`` and ``step`` are kept for the message of an error.
         code, slots, pc = self.program.code, group.slots, group.pc
@@ -305,8 +307,8 @@ class Launch:
 
     # Copies of the loop, because a test for observers at every node or op would cost those who have none a tenth.
 
-    def _counted(self, group: Group) -> int:
-        """As ``_plain``, telling the observers of every node."""
+    def _run_reporting_nodes(self, group: Group) -> int:
+        """As ``_run``, telling the observers of every node."""
         code, slots, pc = self.program.code, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None
@@ -324,8 +326,8 @@ class Launch:
         except BaseException as error:
             raise self._explain(error, group, at, step) from self._cause(error)
 
-    def _told(self, group: Group) -> int:
-        """As ``_plain``, telling the observers of every op."""
+    def _run_reporting_ops(self, group: Group) -> int:
+        """As ``_run``, telling the observers of every op."""
         nodes, slots, pc = self.program.nodes, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None

@@ -59,7 +59,7 @@ class Group:
         self.still = False  # inside a loop whose last turn changed nothing
         self.changed = False  # by an atomic, since the last turn of a loop
         self.spin: Any = None  # the loop that yielded last
-        self.parts: list[Part] = []
+        self.parts: list[SplitSide] = []
         self.registers: dict[Any, Any] = {}
         self.last: Any = None
 
@@ -90,7 +90,7 @@ class Group:
         """The rows of the active lanes."""
         return np.arange(self.lanes_count) if self.mask is None else np.flatnonzero(self.mask)
 
-    def take(self, part: Part) -> Group:
+    def take(self, part: SplitSide) -> Group:
         """The group of some of these warps, with the registers that are live at ``part.pc``."""
         # Registers that are not read again are not copied. ``memo`` keeps one object one object: two registers that are
         # the same array, or a mask that is the saved mask, are so in the child too (loops rely on this).
@@ -116,7 +116,7 @@ class Group:
         return child
 
 
-class Part:
+class SplitSide:
     """One side of a split: which warps (index array into the group's), where they go on, and what differs: ``mask``, if
     ``given_mask`` (None is a mask, too), and the registers ``overrides``, already cut to these warps."""
 

@@ -20,7 +20,7 @@ from tilewright.ir.core import Constant, Op
 from tilewright.ir.target import WARP
 from tilewright.sim.branches import join
 from tilewright.sim.faults import Fault
-from tilewright.sim.group import Part
+from tilewright.sim.group import SplitSide
 from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
 from tilewright.sim.progress import ended, idle_turns
 from tilewright.sim.spins import Spin
@@ -117,15 +117,15 @@ def _divide(g: Any, s: list[Any], stay: np.ndarray, saved: int, splits: bool, in
         # under the mask, as on the device, where a warp's lanes reconverge behind the loop.
         by_warp = np.logical_or.reduce(stay.reshape(-1, WARP), axis=1)
         if not by_warp.all():
-            g.parts = _leave_apart(g, s, stay, by_warp, saved, inside, end)
+            g.parts = _split_leaving(g, s, stay, by_warp, saved, inside, end)
             return SPLIT
     g.mask = stay
     return inside.pc
 
 
-def _leave_apart(
+def _split_leaving(
     g: Any, s: list[Any], stay: np.ndarray, by_warp: np.ndarray, saved: int, inside: Label, end: Label
-) -> list[Part]:
+) -> list[SplitSide]:
     """The parts of a group whose warps ``~by_warp`` leave the loop while the others stay."""
     lanes = np.repeat(by_warp, WARP)
     whole = s[saved]
@@ -136,12 +136,12 @@ def _leave_apart(
     # came into the loop stays in it, the part therefore takes its rows of ``saved`` as its mask: they stay one object.
     elif g.mask is not None and g.mask is whole and (staying == whole[lanes]).all():
         return [
-            Part(np.flatnonzero(by_warp), inside.pc),
-            Part(np.flatnonzero(~by_warp), end.pc, whole[~lanes], True),
+            SplitSide(np.flatnonzero(by_warp), inside.pc),
+            SplitSide(np.flatnonzero(~by_warp), end.pc, whole[~lanes], True),
         ]
     return [
-        Part(np.flatnonzero(by_warp), inside.pc, staying, True),
-        Part(np.flatnonzero(~by_warp), end.pc, None if whole is None else whole[~lanes], True),
+        SplitSide(np.flatnonzero(by_warp), inside.pc, staying, True),
+        SplitSide(np.flatnonzero(~by_warp), end.pc, None if whole is None else whole[~lanes], True),
     ]
 
 
@@ -157,7 +157,7 @@ def _next(
         else:  # some lanes rest, and keep what they left the loop with
             for c, v, kind in zip(carried, fresh, kinds, strict=True):
                 s[c] = blend(m, v, s[c], kind)
-        s[counter] = s[counter] + s[step]  # of lanes that rest, too: nobody reads it there
+        s[counter] = s[counter] + s[step]  # of resting lanes, too, where it is not read
         return head.pc
 
     return control
@@ -207,8 +207,8 @@ def lower_while(low: Lowering, op: Op) -> None:
     states = [slot for e in around for slot in (e.saved, e.taken) if slot is not None]
     targets = (head, *(e.exit for e in around))
     seen = [slot for _, slot, _ in spin.reads] + spin.inputs.registers
-    again = flows(_again(yielded, carried, around, head, spin), (), yielded, carried)
-    low.control(again, op, (*yielded, *results, *states, *seen), carried, targets)
+    next_turn = flows(_next_turn(yielded, carried, around, head, spin), (), yielded, carried)
+    low.control(next_turn, op, (*yielded, *results, *states, *seen), carried, targets)
     end.pc = low.here()
     low.step(_leave(op), op, (), ())
     join(low, op)
@@ -260,7 +260,7 @@ def _leave(op: Op) -> Closure:
     return leave
 
 
-def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head: Label, spin: Spin) -> Closure:
+def _next_turn(yielded: list[int], carried: list[int], around: list[Enclosing], head: Label, spin: Spin) -> Closure:
     """Back to the condition; now and then, and after a turn that changed nothing, other groups get a turn, and warps
     that rest under a mask (they have left this loop, or stand outside it in a region around it) stop waiting for those
     that spin."""
@@ -286,7 +286,7 @@ def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head
                 g.wave.launch.waits(g, idle)
         if g.mask is not None:
             # Warps that rest may be the very ones that this loop waits for: as groups of their own they can go on.
-            g.parts = _apart(g, s, around, head)
+            g.parts = _split_resting(g, s, around, head)
             if len(g.parts) > 1:
                 return SPLIT
         g.pc = head.pc
@@ -295,10 +295,10 @@ def _again(yielded: list[int], carried: list[int], around: list[Enclosing], head
     return control
 
 
-def _apart(g: Any, s: list[Any], around: list[Enclosing], head: Label) -> list[Part]:
+def _split_resting(g: Any, s: list[Any], around: list[Enclosing], head: Label) -> list[SplitSide]:
     """The spinning warps at ``head``, then those that rest, each where the region that they rest in lets them go on."""
     busy = g.mask.reshape(-1, WARP).any(1)
-    parts = [Part(np.flatnonzero(busy), head.pc)]
+    parts = [SplitSide(np.flatnonzero(busy), head.pc)]
     left = ~busy
     for region in around:
         if not left.any():
@@ -310,7 +310,7 @@ def _apart(g: Any, s: list[Any], around: list[Enclosing], head: Label) -> list[P
         if inside.any():
             rows = np.flatnonzero(inside)
             mask = None if whole is None else whole[np.repeat(inside, WARP)]
-            parts.append(Part(rows, region.exit.pc, mask, region.taken is None))
+            parts.append(SplitSide(rows, region.exit.pc, mask, region.taken is None))
             left = left & ~inside
-    parts[0].rows = np.flatnonzero(busy | left)  # who rests in none of them (lanes that do not exist) stays here
+    parts[0].rows = np.flatnonzero(busy | left)  # lanes that do not exist rest in no region; they stay here
     return parts

@@ -42,7 +42,7 @@ def move(
 # -- loads as the op did them before -----------------------------------------------------------------------------------
 
 
-class Part(NamedTuple):
+class GroupedLoad(NamedTuple):
     """Repetitions ``first`` to ``stop`` of a load as one access, ``each`` of them alone, ``at`` bytes behind the first
     pointer; to the items ``where`` of each lane's registers, or (None) to the registers ``chosen``."""
 
@@ -55,7 +55,7 @@ class Part(NamedTuple):
     where: slice | None
 
 
-class Plan(NamedTuple):
+class LoadPlan(NamedTuple):
     """How the loads of one op are done without masks. It holds for pointers with these distances from the first one
     (``reach``: from the lowest byte to the end of the highest) and this alignment (the low bits that are not zero
     everywhere), and registers of one stride."""
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
     aligned: int
     stride: int
     reach: tuple[int, int]
-    parts: list[Part]
+    parts: list[GroupedLoad]
 
 
 def _as_before(
@@ -106,7 +106,7 @@ def _as_before(
 def _planned(
     fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle], distances: list[int],
     aligned: int,
-) -> Plan:  # fmt: skip
+) -> LoadPlan:  # fmt: skip
     """A plan; one without parts where an access is not aligned, or not of whole items."""
     parts, low, high, size = [], 0, 0, fragment.itemsize
     for first, stop in _runs(registers, pointers, [None] * len(pointers)):
@@ -116,13 +116,13 @@ def _planned(
         access = access_of(handle.elem, len(chosen), together & -together, False)
         beside = chosen == tuple(range(chosen[0], chosen[0] + len(chosen)))
         if each.bool_ or (aligned | at) & (max(each.width, access.width) - 1) or (stop - first > 1 and not beside):
-            return Plan(distances, aligned, fragment.strides[-1], (0, 0), [])
+            return LoadPlan(distances, aligned, fragment.strides[-1], (0, 0), [])
         start, width, where = chosen[0] * size, access.width, None
         if beside and fragment.strides[-1] == size and not (start | fragment.shape[1] * size) % width:
             where = slice(start // width, start // width + access.parts)
-        parts.append(Part(first, stop, at, access, each, chosen, where))
+        parts.append(GroupedLoad(first, stop, at, access, each, chosen, where))
         low, high = min(low, at), max(high, at + access.nbytes)
-    return Plan(distances, aligned, fragment.strides[-1], (low, high), parts)
+    return LoadPlan(distances, aligned, fragment.strides[-1], (low, high), parts)
 
 
 # -- one by one, or neighbours together --------------------------------------------------------------------------------

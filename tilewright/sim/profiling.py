@@ -28,7 +28,7 @@ WITHIN = (1 << RANK_SHIFT) - 1
 MOST_LINES = 5  # of bank conflicts in a report
 KEPT = 512  # access patterns whose wavefronts are remembered
 SMALL = 8192  # bytes of a pattern that is remembered from launch to launch
-_counted: dict[tuple[int, bytes], tuple[int, int]] = {}
+_request_counts: dict[tuple[int, bytes], tuple[int, int]] = {}
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Banks:
         low = int(np.minimum.reduce(offsets))
         pattern = offsets - (low & -128) if low >= 0 else offsets
         key = (width, pattern.tobytes())
-        seen = self.seen if pattern.nbytes > SMALL else _counted
+        seen = self.seen if pattern.nbytes > SMALL else _request_counts
         found = seen.get(key)
         if found is None:
             if len(seen) >= KEPT:

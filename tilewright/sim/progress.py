@@ -6,7 +6,7 @@ and carried values, traced back through the loop. As long as these stay as they 
 does; if all that it carries and writes stays as well, it *repeats* itself.
 
 Neither is proof: a later turn may write what the condition reads. So turns are counted, ``options(idle_turns=...)`` of
-waiting, a sixteenth of it of repeating, and only while nobody else gets on either: the count begins again when a
+waiting, a sixteenth of it of repeating, and only while no other group makes progress: the count begins again when a
 condition's values change anywhere in the launch, a loop that has turned for long ends, warps end or blocks begin.
 """
 

@@ -17,7 +17,7 @@ OF_THREADS = ("thread", "warp", "lane", "value")
 
 
 @dataclass(frozen=True)
-class Place:
+class Element:
     """What is known of an element of a layout."""
 
     row: int
@@ -30,7 +30,7 @@ class Place:
 class ElementColours:
     """The colour of an element, and what it stands for."""
 
-    of: Callable[[Place], str]
+    of: Callable[[Element], str]
     meaning: str
 
 

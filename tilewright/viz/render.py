@@ -28,7 +28,7 @@ from tilewright.viz.thread_values import (
     tv_figure,
 )
 
-# What a thing is, is told by an attribute that only its kind has.
+# The kind of an object is recognised by an attribute that only this kind has.
 _DRAWN_BY: tuple[tuple[str, Callable[[Any], Figure]], ...] = (
     ("tv_layout_A_tiled", tiled_mma_figure),
     ("layout_src_tv_tiled", tiled_copy_figure),

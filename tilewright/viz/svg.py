@@ -16,7 +16,7 @@ def _css(kind: str, style: TextStyle) -> str:
     return f"{name}{{font-size:{style.size:g}px;fill:{style.colour}{anchor}{weight}}}"
 
 
-# A page that holds the picture must keep its own style: everything is said of what is inside this class only.
+# A page that holds the picture must keep its own style: every rule is for elements inside this class only.
 STYLE = (
     ".tilewright text{font-family:'DejaVu Sans Mono',Menlo,Consolas,monospace}"
     f".tilewright rect{{stroke:{FRAME};stroke-width:.6}}.tilewright rect.n{{stroke:none}}"

@@ -53,7 +53,7 @@ class Breakpoint:
         self.remove()
 
     def row_and_lane(self, launch: Launch, group: Group, op: Op) -> tuple[int, int] | None:
-        """Whom of the group it is about: the row of the warp, and the lane; None: nobody."""
+        """The row of the warp in the group, and the lane, at which it stops; None where it does not stop."""
         if self.where is not None and not self.where.at(op, launch.program.function):
             return None
         per_block = launch.geometry.warps

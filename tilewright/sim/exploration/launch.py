@@ -15,7 +15,7 @@ from tilewright.ir.core import Op
 from tilewright.sim.agents import Effect
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import Observer
-from tilewright.sim.exploration.plan import Issue, Place, Plan
+from tilewright.sim.exploration.plan import Issue, Plan, SwitchPoint
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
 from tilewright.sim.program import Program
@@ -44,7 +44,7 @@ class Switch:
     """At ``place`` agent ``to`` went on instead. ``before``: the op that the agent of the place stands at; ``next_op``:
     the one that the other goes on with."""
 
-    place: Place
+    place: SwitchPoint
     to: int
     before: Op | None
     next_op: Op | None
@@ -68,7 +68,7 @@ class Planned(Launch):
         self.at: list[Op | None] = []
         self.clock = 0
         self.wish: int | None = None
-        self.stirred = False
+        self.progressed = False
         self.issued: dict[int, int] = {}
         self.due: list[tuple[int, int, Effect]] = []
         self.stores: dict[int, list[Effect]] = {}
@@ -114,14 +114,14 @@ class Planned(Launch):
         able = sorted(self.numbers[key] for key in keys)
         wish, self.wish = self.wish, None
         if self.current is None:  # the first turn: as if the last agent had just blocked
-            place = Place(len(self.keys) - 1, 0, True)
+            place = SwitchPoint(len(self.keys) - 1, 0, True)
         elif wish is not None and wish in able:
             return self.keys[wish]
         elif self.current in keys:
             return self.current
         else:
             agent = self.numbers[self.current]
-            place = Place(agent, self.steps[agent], True)
+            place = SwitchPoint(agent, self.steps[agent], True)
         chosen = self.plan.at_block(place, able)
         if chosen != Plan().at_block(place, able):
             self._note(place, chosen)
@@ -133,16 +133,16 @@ class Planned(Launch):
         self.at[agent] = op
         self.clock += 1
         self._land_due()
-        place = Place(agent, self.steps[agent], False)
-        stirred, self.stirred = self.stirred, op.opcode == "call"
-        wanted = self.plan.at_stop(place, self._able_agents, self.clock, stirred)
+        place = SwitchPoint(agent, self.steps[agent], False)
+        progressed, self.progressed = self.progressed, op.opcode == "call"
+        wanted = self.plan.at_stop(place, self._able_agents, self.clock, progressed)
         if wanted is None or wanted == agent or wanted not in self._able_agents():
             return False
         self.wish = wanted
         self._note(place, wanted)
         return True
 
-    def _note(self, place: Place, to: int) -> None:
+    def _note(self, place: SwitchPoint, to: int) -> None:
         self.switches.append(Switch(place, to, self.at[place.agent], self.at[to]))
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import NamedTuple
 DEEPEST = 4  # changes of priority in one schedule
 
 
-class Place(NamedTuple):
+class SwitchPoint(NamedTuple):
     """Where agent ``agent`` stands after ``steps`` of its steps; ``blocked``: it cannot go on there."""
 
     agent: int
@@ -39,12 +39,12 @@ class Plan:
 
     seed = 0
 
-    def at_stop(self, place: Place, able: Able, clock: int, stirred: bool) -> int | None:
+    def at_stop(self, place: SwitchPoint, able: Able, clock: int, progressed: bool) -> int | None:
         """Who goes on instead of the agent that stands at ``place``; None: itself. ``able()`` gives those who could;
-        ``stirred``: that may have changed since the last stop; ``clock`` counts the steps of all."""
+        ``progressed``: that may have changed since the last stop; ``clock`` counts the steps of all."""
         return None
 
-    def at_block(self, place: Place, able: Sequence[int]) -> int:
+    def at_block(self, place: SwitchPoint, able: Sequence[int]) -> int:
         """Who goes on when the agent at ``place`` cannot."""
         return following(place.agent, able)
 
@@ -62,13 +62,13 @@ def following(agent: int, able: Sequence[int]) -> int:
 class Fixed(Plan):
     """The switches and delays that are written down; beside them, what every plan does."""
 
-    switches: dict[Place, int] = field(default_factory=dict)
+    switches: dict[SwitchPoint, int] = field(default_factory=dict)
     delays: dict[Issue, int] = field(default_factory=dict)
 
-    def at_stop(self, place: Place, able: Able, clock: int, stirred: bool) -> int | None:
+    def at_stop(self, place: SwitchPoint, able: Able, clock: int, progressed: bool) -> int | None:
         return self.switches.get(place)
 
-    def at_block(self, place: Place, able: Sequence[int]) -> int:
+    def at_block(self, place: SwitchPoint, able: Sequence[int]) -> int:
         wanted = self.switches.get(place)
         return wanted if wanted is not None and wanted in able else following(place.agent, able)
 
@@ -97,7 +97,7 @@ class Drawn(Plan):
         self.priorities: dict[int, float] = {}
         self.least = 0.0
 
-    def at_stop(self, place: Place, able: Able, clock: int, stirred: bool) -> int | None:
+    def at_stop(self, place: SwitchPoint, able: Able, clock: int, progressed: bool) -> int | None:
         if self.walk:
             if self.random.random() >= self.walk:
                 return None
@@ -107,12 +107,12 @@ class Drawn(Plan):
         if changed:
             self.least -= 1.0
             self.priorities[place.agent] = self.least
-        if not (changed or stirred):
+        if not (changed or progressed):
             return None
         best = self._best({*able(), place.agent})
         return best if best != place.agent else None
 
-    def at_block(self, place: Place, able: Sequence[int]) -> int:
+    def at_block(self, place: SwitchPoint, able: Sequence[int]) -> int:
         return self.random.choice(able) if self.walk else self._best(set(able))
 
     def delay(self, issue: Issue) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.sim.exploration.plan import Fixed, Issue, Place
+from tilewright.sim.exploration.plan import Fixed, Issue, SwitchPoint
 from tilewright.sim.exploration.runs import Failure, Runs
 from tilewright.sim.exploration.shrink import shrink
 from tilewright.sim.program import Program
@@ -40,4 +40,6 @@ def shrunk(runs: Runs, failure: Failure, program: Program | None = None) -> Fail
 
 
 def _fixed(parts: Sequence[tuple[Any, Any]]) -> Fixed:
-    return Fixed({p: to for p, to in parts if isinstance(p, Place)}, {i: d for i, d in parts if isinstance(i, Issue)})
+    return Fixed(
+        {p: to for p, to in parts if isinstance(p, SwitchPoint)}, {i: d for i, d in parts if isinstance(i, Issue)}
+    )

@@ -20,7 +20,7 @@ from tilewright.sim.agents import Effect
 from tilewright.sim.exploration.footprint import Footprint, Footprints, clash, meets
 from tilewright.sim.exploration.launch import Planned
 from tilewright.sim.exploration.orders import Agent, Orders, Redundant
-from tilewright.sim.exploration.plan import Issue, Place, Plan
+from tilewright.sim.exploration.plan import Issue, Plan, SwitchPoint
 from tilewright.sim.exploration.shrunk import shrunk
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
@@ -132,10 +132,10 @@ class Ordered(Planned):
     def _noted(self, chosen: int, able: list[int]) -> None:
         """Write a switch down in the words of a plan."""
         if self.current is None:
-            place = Place(len(self.keys) - 1, 0, True)
+            place = SwitchPoint(len(self.keys) - 1, 0, True)
         else:
             before = self.numbers[self.current]
-            place = Place(before, self.steps[before], before not in able)
+            place = SwitchPoint(before, self.steps[before], before not in able)
         if chosen != (Plan().at_block(place, sorted(able)) if place.blocked else place.agent):
             self._note(place, chosen)
 

@@ -19,7 +19,7 @@ class Source(NamedTuple):
     warp: int = -1
 
 
-NEVER = Source(-1.0)
+NO_SOURCE = Source(-1.0)
 
 
 class Unit:
@@ -85,11 +85,11 @@ class Clocks:
 
     def arrive(self, row: int, source: Source) -> None:
         self.came[row].append(source)
-        self.current[row] = max(self.current.get(row, NEVER), source, key=lambda s: s.time)
+        self.current[row] = max(self.current.get(row, NO_SOURCE), source, key=lambda s: s.time)
 
     def meet(self, key: Any, source: Source) -> None:
         self.came[key].append(source)
-        self.meetings[key] = max(self.meetings.get(key, NEVER), source, key=lambda s: s.time)
+        self.meetings[key] = max(self.meetings.get(key, NO_SOURCE), source, key=lambda s: s.time)
 
     def complete(self, row: int, phase: int) -> None:
-        self.phases[row, phase] = self.current.pop(row, NEVER)
+        self.phases[row, phase] = self.current.pop(row, NO_SOURCE)

@@ -22,7 +22,7 @@ from tilewright.sim.cluster_barrier import ClusterWait
 from tilewright.sim.events import Observer
 from tilewright.sim.profiling import Banks
 from tilewright.sim.tracing import costs
-from tilewright.sim.tracing.clocks import NEVER, Clocks, Source
+from tilewright.sim.tracing.clocks import NO_SOURCE, Clocks, Source
 from tilewright.sim.tracing.names import named
 from tilewright.sim.tracing.record import Arrow, Launched, Span, Trace
 
@@ -208,10 +208,10 @@ class Tracer(Observer):
         for row, warp in enumerate(map(int, group.warps)):
             if isinstance(wait, BarrierWait):
                 key = int(wait.keys[row])
-                source = clocks.meetings.get((key, int(wait.target[row])), NEVER)
+                source = clocks.meetings.get((key, int(wait.target[row])), NO_SOURCE)
                 self._resume(wave, warp, source, f"barrier {key % NAMED}", loc)
             elif isinstance(wait, ClusterWait):
-                source = clocks.meetings.get(("cluster", int(wait.cluster[row]), int(wait.target[row])), NEVER)
+                source = clocks.meetings.get(("cluster", int(wait.cluster[row]), int(wait.target[row])), NO_SOURCE)
                 self._resume(wave, warp, source, "barrier of the cluster", loc)
             else:
                 for place in clocks.awaited.pop(warp, []):
@@ -222,7 +222,7 @@ class Tracer(Observer):
         table: Mbarriers = wave.kept[Mbarriers]
         row = int(table.rows(np.array([place]))[0])
         phase = int(table.completed[row]) - 1
-        source = self.clocks[wave].phases.get((place, phase), NEVER)
+        source = self.clocks[wave].phases.get((place, phase), NO_SOURCE)
         offset = place & 0xFFFFFFFF
         who = self._who(wave, warp)
         self.ring[who] = offset
