@@ -37,7 +37,7 @@ class Barriers:
         counts = np.full(rows.size, whole) if count is None else _per_warp(count, rows, group, "barrier count")
         if (counts <= 0).any() or (counts % WARP).any():
             raise Fault(f"a barrier of {int(counts[0])} threads: the count must be a positive multiple of 32")
-        # bar.arrive counts each time it is executed: a warp that has arrived may come again, to wait (PTX ISA, "bar.sync").
+        # bar.arrive counts each time: a warp that has arrived may come again, to wait (PTX ISA, "bar.sync").
         if (counts > whole).any() and not self._arrives_without_waiting(group.program):
             raise Fault(f"a barrier of {int(counts.max())} threads in a block of {whole} can never complete")
         keys = group.warps[rows] // self.warps_per_block * NAMED + ids

@@ -176,8 +176,8 @@ class Launch:
         return False
 
     def _unblock(self) -> bool:
-        """No group can simply go on: let an asynchronous effect land, or split a group of which some warps can. False: all is
-        done."""
+        """No group can simply go on: let an asynchronous effect land, or split a group of which some warps can. False:
+        all is done."""
         # First the effects that no wait of a thread forces (TMA): as late as this, a program that reads without waiting
         # reads stale bytes. Then a group of which only some warps can go on is parted. Then the loops that turned
         # without a change get another turn. Only when nothing of this is left is it a deadlock, or the end of the wave.

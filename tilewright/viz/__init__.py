@@ -5,8 +5,8 @@
 
 Pictures are data first: ``figure.py`` has panels of cells (with colours of ``colouring.py``), ``timeline.py`` bars and
 arrows. ``figure_drawing.py`` and ``timeline_drawing.py`` draw them on a canvas (``canvas.py``), of which ``svg.py``,
-``png.py``, ``pdf.py`` and ``tikz.py`` are the kinds; ``terminal.py`` prints text. A module for each kind of picture makes
-the data: ``layouts.py``, ``tensors.py``, ``thread_values.py``, ``banks.py``, ``raster.py``, ``gantt.py``.
+``png.py``, ``pdf.py`` and ``tikz.py`` are the kinds; ``terminal.py`` prints text. A module for each kind of picture
+makes the data: ``layouts.py``, ``tensors.py``, ``thread_values.py``, ``banks.py``, ``raster.py``, ``gantt.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Traces of simulated launches: what each warp and each asynchronous unit does when, in the time of a stated model.
 
-:class:`Tracer` observes a launch and keeps a clock for each warp and unit (``clocks.py``), which advances by the costs of
-``costs.py``; a wait ends at the time of what ended it. The result is a :class:`Trace` of :class:`Span` and
+:class:`Tracer` observes a launch and keeps a clock for each warp and unit (``clocks.py``), which advances by the costs
+of ``costs.py``; a wait ends at the time of what ended it. The result is a :class:`Trace` of :class:`Span` and
 :class:`Arrow` (``record.py``), which ``viz.timeline`` draws, ``stalls.py`` sums up and ``perfetto.py`` exports.
 """
 
