@@ -7,7 +7,8 @@ flow; ``steps.py``, ``memory_steps.py``, ``calls.py``: ops). A :class:`~tilewrig
   together, with a register file of NumPy arrays ``[lanes]`` or ``[lanes, n]``. Groups split where warps diverge
   (``branches.py``, ``loops.py``) and merge again.
 - ``wave.py`` has the blocks that are resident together: shared memory (``shared.py``), named barriers
-  (``barriers.py``), the cluster's barrier, and what instructions keep beside them (mbarriers). ``memory.py`` is global memory.
+  (``barriers.py``), the cluster's barrier, and what instructions keep beside them (mbarriers).
+  ``memory.py`` is global memory.
 - ``lanes.py`` is what an instruction's class in ``atoms/`` acts through; ``agents.py`` keeps its asynchronous effects,
   which land as late as the program's waits allow.
 - ``events.py`` tells observers what happens. The checks (``checks/``), profiles, traces (``tracing/``) and the debugger
