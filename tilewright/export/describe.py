@@ -18,7 +18,6 @@ from tilewright.lang.launch.calls import Parameter
 from tilewright.lang.numbers import numeric
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer
-from tilewright.lang.staging import values as run_time
 from tilewright.lang.tensors.pointer import HostPointer
 from tilewright.layout import Layout
 
@@ -55,9 +54,9 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 def _argument(argument: Argument) -> dict[str, Any]:
     name: dict[str, Any] = {"name": argument.name}
     if isinstance(argument, Group):
-        kind: Any = argument.spec.type
+        kind: Any = argument.type
         parts = [_argument(part) for part in argument.parts]
-        return {**name, "kind": "group", "type": kind.__name__, "labels": list(argument.spec.labels), "parts": parts}
+        return {**name, "kind": "group", "type": kind.__name__, "labels": list(argument.labels), "parts": parts}
     if isinstance(argument, Fixed):
         return {**name, "kind": "fixed", **_static(argument)}
     if isinstance(argument, StreamArgument):
@@ -116,9 +115,13 @@ class LabelledGroup(Group):
     """A group whose class need not be the one that the function was compiled with: its parts are found by their names
     or places."""
 
+    def __init__(self, name: str, labels: list[str], described: str, parts: list[Argument]) -> None:
+        super().__init__(name, (None,) * len(parts), parts)
+        self.labels, self.value = tuple(labels), described
+
     def read(self, value: Any) -> list[Any]:
         items = []
-        for label in self.spec.labels:
+        for label in self.labels:
             try:
                 if label.startswith("."):
                     items.append(getattr(value, label[1:]))
@@ -145,8 +148,7 @@ def argument_of(item: dict[str, Any]) -> Argument:
     name, kind = item["name"], item["kind"]
     if kind == "group":
         parts = [argument_of(part) for part in item["parts"]]
-        spec = run_time.Compound(tuple, item["labels"], [], list, tuple)
-        return LabelledGroup(name, spec, item["type"], parts)
+        return LabelledGroup(name, item["labels"], item["type"], parts)
     if kind == "fixed":
         return Described(name, item["text"]) if "text" in item else Fixed(name, item["value"])
     if kind == "stream":

@@ -25,7 +25,6 @@ from tilewright.lang.arguments.signature import is_constexpr, is_integer_tree, n
 from tilewright.lang.arguments.streams import EnvironmentStream, is_stream, wants_stream
 from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.staging import objects
-from tilewright.lang.staging import values as run_time
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 
@@ -56,16 +55,10 @@ def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
 
 def _group(name: str, value: Any, annotation: Any) -> Argument:
     """A container; ``annotation`` holds for all that is in it."""
-    split, make = objects.codec(value)
-    labels = objects.labels_of(value)
+    items = zip(objects.labels_of(value), objects.codec(value)[0](value), strict=True)
     notes = _notes(value)
-    parts = [
-        argument_of(f"{name}{label}", item, notes.get(label, annotation))
-        for label, item in zip(labels, split(value), strict=True)
-    ]
-    if all(isinstance(part, Fixed) for part in parts):
-        return Fixed(name, value)
-    return Group(name, run_time.Compound(type(value), labels, [], split, make), value, parts)
+    parts = [argument_of(f"{name}{label}", item, notes.get(label, annotation)) for label, item in items]
+    return Fixed(name, value) if all(isinstance(part, Fixed) for part in parts) else Group(name, value, parts)
 
 
 def _notes(value: Any) -> dict[str, Any]:

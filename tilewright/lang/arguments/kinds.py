@@ -1,8 +1,9 @@
 """The kinds of argument: how Python objects become run-time values, and how they are checked at a call.
 
-One *argument* object per parameter knows the IR types of its values, rebuilds the object that the function sees while
-it is staged, and reads the values (Python numbers and :class:`~tilewright.ir.runtime.DevicePointer`) from later
-arguments. Objects with methods of their own, tensors among them, are in :mod:`protocol`.
+One *argument* per parameter is the spec of what was passed (:mod:`~tilewright.lang.staging.values`: the types of its
+values, the object that the function sees while it is staged), which also reads the values (Python numbers and
+:class:`~tilewright.ir.runtime.DevicePointer`) from later arguments. Objects with methods of their own, tensors among
+them, are in :mod:`protocol`.
 """
 
 from __future__ import annotations
@@ -25,26 +26,19 @@ from tilewright.lang.staging import values as run_time
 Values = Iterator[Value]
 
 
-class Argument:
-    """Base: a static argument holds no values."""
+class Argument(run_time.Spec):
+    """Base: a spec with a ``name``, which reads what a call passes."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def types(self) -> list[Type]:
-        return []
+    name: str
 
     @property
     def on_cpu(self) -> bool:
         """Whether it is, or holds, an array of the CPU."""
         return False
 
-    def labels(self) -> list[str]:
+    def value_names(self) -> list[str]:
         """A name for each value."""
         return run_time.object_names(None, self.name, len(self.types()))
-
-    def rebuild(self, values: Values) -> Any:
-        raise NotImplementedError
 
     def read(self, value: Any) -> list[Any]:
         """The run-time values of ``value``; ArgumentError unless it fits."""
@@ -53,10 +47,6 @@ class Argument:
     def exact(self, value: Any) -> list[Any]:
         """Like ``read``, but ArgumentError also for what would rather be another specialisation."""
         return self.read(value)
-
-    def key(self) -> Any:
-        """Equal for arguments that lead to the same program."""
-        raise NotImplementedError
 
     def release(self) -> None:
         """Let go of the arrays that the function was compiled with; only their kind matters from now on."""
@@ -68,23 +58,17 @@ class Argument:
         return ArgumentTypeError(str(self.wrong(expected, value)))
 
 
-class Fixed(Argument):
+class Fixed(Argument, run_time.Static):
     """A value that is part of the program."""
 
     def __init__(self, name: str, value: Any) -> None:
-        super().__init__(name)
-        self.value = value
-
-    def rebuild(self, values: Values) -> Any:
-        return self.value
+        super().__init__(value)
+        self.name = name
 
     def read(self, value: Any) -> list[Any]:
         if value is not self.value and not objects.same_static(self.value, value):
             raise self.wrong(f"{describe(self.value)}, with which the function was compiled", value)
         return []
-
-    def key(self) -> Any:
-        return objects.StaticKey(self.value)
 
 
 class Absent(Fixed):
@@ -94,20 +78,14 @@ class Absent(Fixed):
         return []
 
 
-class Scalar(Argument):
+class Scalar(Argument, run_time.Number):
     """A number."""
 
     def __init__(self, name: str, cls: Any) -> None:
-        super().__init__(name)
-        self.cls = cls
+        super().__init__(cls, False)
+        self.name = name
         kind = cls.ir_type
         self.span = (cls.min, cls.max) if kind.is_integer else None
-
-    def types(self) -> list[Type]:
-        return [self.cls.ir_type]
-
-    def rebuild(self, values: Values) -> Any:
-        return self.cls(next(values))
 
     def read(self, value: Any) -> list[Any]:
         if isinstance(value, Numeric):
@@ -126,11 +104,13 @@ class Scalar(Argument):
             raise self.wrong(self.cls.__name__, value)
         return self.read(value)
 
-    def key(self) -> Any:
-        return self.cls
-
 
 class StreamArgument(Argument):
+    """A CUDA stream."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
     def types(self) -> list[Type]:
         return [I64]
 
@@ -147,49 +127,40 @@ class StreamArgument(Argument):
         return StreamArgument
 
 
-class Group(Argument):
-    """A tuple, list, dict, named tuple or dataclass of arguments."""
+class Group(Argument, run_time.Compound):
+    """A tuple, list, dict, named tuple or dataclass of arguments, such as ``value`` is."""
 
-    def __init__(self, name: str, spec: run_time.Compound, value: Any, parts: list[Argument]) -> None:
-        super().__init__(name)
-        self.spec, self.value, self.parts = spec, value, parts
+    parts: list[Argument]  # type: ignore[assignment]  # of the parts of a Compound, those that read
 
-    def types(self) -> list[Type]:
-        return [t for part in self.parts for t in part.types()]
+    def __init__(self, name: str, value: Any, parts: list[Argument]) -> None:
+        super().__init__(type(value), objects.labels_of(value), [*parts], *objects.codec(value))
+        self.name, self.value = name, value
 
     @property
     def on_cpu(self) -> bool:
         return any(part.on_cpu for part in self.parts)
 
-    def labels(self) -> list[str]:
-        return [label for part in self.parts for label in part.labels()]
-
-    def rebuild(self, values: Values) -> Any:
-        return self.spec.make([part.rebuild(values) for part in self.parts])
+    def value_names(self) -> list[str]:
+        return [label for part in self.parts for label in part.value_names()]
 
     def read(self, value: Any) -> list[Any]:
-        if issubclass(self.spec.type, tuple) and isinstance(value, tuple) and len(value) == len(self.parts):
+        if issubclass(self.type, tuple) and isinstance(value, tuple) and len(value) == len(self.parts):
             items = list(value)  # tuples and named tuples are passed by position
-        elif type(value) is self.spec.type and objects.labels_of(value) == self.spec.labels:
-            items = self.spec.split(value)
+        elif type(value) is self.type and objects.labels_of(value) == self.labels:
+            items = self.split(value)
         else:
             raise self.wrong_kind(describe(self.value), value)
         return [leaf for part, item in zip(self.parts, items, strict=True) for leaf in part.read(item)]
 
     def exact(self, value: Any) -> list[Any]:
-        if type(value) is not self.spec.type or objects.labels_of(value) != self.spec.labels:
+        if type(value) is not self.type or objects.labels_of(value) != self.labels:
             raise self.wrong(describe(self.value), value)
-        return [
-            leaf for part, item in zip(self.parts, self.spec.split(value), strict=True) for leaf in part.exact(item)
-        ]
+        return [leaf for part, item in zip(self.parts, self.split(value), strict=True) for leaf in part.exact(item)]
 
     def release(self) -> None:
         self.value = describe(self.value)
         for part in self.parts:
             part.release()
-
-    def key(self) -> Any:
-        return (self.spec.type, self.spec.labels, tuple(part.key() for part in self.parts))
 
 
 def number_class(value: Any, annotation: Any = None) -> Any:

@@ -12,7 +12,7 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import PtrType, Type
 from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack, leading_or_last
-from tilewright.lang.arguments.kinds import Argument, Values, describe
+from tilewright.lang.arguments.kinds import Argument, describe
 from tilewright.lang.numbers.numeric import Integer, Numeric
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
@@ -95,33 +95,25 @@ def implicit_tensor(array: Any) -> Any:
     return tensor.mark_layout_dynamic(leading_or_last(tensor.array)) if tensor.array.shape else tensor
 
 
-class Protocol(Argument):
+class Protocol(Argument, run_time.Protocol):
     """An object with the documented methods: host tensors and pointers, users' classes, adapted objects.
 
     ``convert`` makes such an object from what the caller passes (an array, an adapted class)."""
 
     def __init__(self, name: str, template: Any, convert: Callable[[Any], Any] | None = None) -> None:
-        super().__init__(name)
-        self.convert = convert
-        self.template = template
-        self.type_list: list[Type] = list(template.__get_mlir_types__())
+        super().__init__(template, template.__get_mlir_types__())
+        self.name, self.convert = name, convert
         self.static = objects.static_part(template)
         self.facts = objects.known_facts(template)
         self.token = object()
-
-    def types(self) -> list[Type]:
-        return self.type_list
 
     @property
     def on_cpu(self) -> bool:
         pointer = self.template.engine if isinstance(self.template, HostTensor) else self.template
         return isinstance(pointer, HostPointer) and pointer.on_cpu
 
-    def labels(self) -> list[str]:
+    def value_names(self) -> list[str]:
         return run_time.object_names(self.template, self.name, len(self.type_list))
-
-    def rebuild(self, values: Values) -> Any:
-        return self.template.__new_from_mlir_values__([next(values) for _ in self.type_list])
 
     def read(self, value: Any, exactly: bool = False) -> list[Any]:
         if self.convert is not None and type(value) is not type(self.template):

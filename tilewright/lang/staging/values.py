@@ -184,9 +184,9 @@ class Protocol(Spec):
 
     __slots__ = ("template", "type_list")
 
-    def __init__(self, template: Any) -> None:
+    def __init__(self, template: Any, types: Sequence[Type] | None = None) -> None:
         self.template = template
-        self.type_list = [v.type for v in template.__extract_mlir_values__()]
+        self.type_list: list[Any] = [v.type for v in template.__extract_mlir_values__()] if types is None else [*types]
 
     def types(self) -> list[Type]:
         return self.type_list
