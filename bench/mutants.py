@@ -25,6 +25,7 @@ import argparse
 import ast
 import copy
 import gc
+import importlib
 import importlib.machinery
 import json
 import os
@@ -77,7 +78,8 @@ class Mutant:
 
 
 def sources(packages: tuple[str, ...] = PACKAGES) -> list[str]:
-    found = [path for package in packages for path in sorted((ROOT / "tilewright" / package).rglob("*.py"))]
+    places = [ROOT / "tilewright" / package for package in packages]
+    found = [path for place in places for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])]
     return [str(path.relative_to(ROOT)) for path in found]
 
 
@@ -348,6 +350,8 @@ class Study:
     def pytest_runtestloop(self, session: Any) -> bool:
         items = {item.nodeid: item for item in session.items}
         session.config.pluginmanager.unregister(name="terminalreporter")
+        for file in {mutant.file for mutant in self.chosen}:  # many are imported at first use
+            importlib.import_module(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
         gc.unfreeze()
         living = defaultdict(list)
         for function in gc.get_objects():
@@ -438,16 +442,8 @@ def run(args: argparse.Namespace) -> None:
     chosen = [m for m in sample(packages, args.each, args.seed) if args.only in m.name]
     study = Study(chosen, args.seconds, known)
     parts = sorted({test.partition("::")[0] for test in study.times})
-    options = [
-        "-q",
-        "--no-header",
-        "-p",
-        "no:cacheprovider",
-        "--tb=no",
-        "--hypothesis-profile=mutants",
-        "-p",
-        "no:faulthandler",
-    ]
+    options = ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutants"]
+    options += ["-o", "faulthandler_timeout=0"]
     pytest.main([*options, *parts], plugins=[study])
     report(study.results, packages, args)
 

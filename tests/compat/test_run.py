@@ -252,3 +252,44 @@ def test_the_modules_of_an_installed_cuda_bindings_are_its_attributes(tmp_path: 
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])}
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert (ran.stdout, ran.returncode) == ("driver runtime\n", 0), ran.stderr
+
+
+SPAWNS = """
+import multiprocessing, subprocess, sys
+import cutlass
+import cutlass.cute as cute
+
+@cute.jit
+def double(n: cutlass.Int32) -> cutlass.Int32:
+    return n * 2
+
+def work(n, queue):
+    queue.put(double(n))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    child = context.Process(target=work, args=(21, queue))
+    child.start()
+    print(queue.get(timeout=60))
+    child.join()
+    code = "import cutlass.cute as c; import sitecustomize; print(c.make_layout(4), sitecustomize.own)"
+    print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+"""
+
+
+def test_the_processes_that_a_script_starts_are_served_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "script.py").write_text(SPAWNS)
+    (tmp_path / "sitecustomize.py").write_text("import sys\nown = 'own'\nsys.modules['sitecustomize'].own = own\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    monkeypatch.setenv("PYTHONPATH", path)
+    command = [sys.executable, "-m", "tilewright", "run", str(tmp_path / "script.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (ran.stdout.split(), ran.returncode) == (["42", "4:1", "own"], 0), ran.stderr
+
+
+def test_the_environment_is_as_it_was_after_a_script(tmp_path: Path) -> None:
+    before = dict(os.environ)
+    (tmp_path / "script.py").write_text("import os\nassert 'TILEWRIGHT_SERVED' in os.environ\n")
+    assert main(["run", str(tmp_path / "script.py")]) == 0
+    assert dict(os.environ) == before

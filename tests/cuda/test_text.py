@@ -10,7 +10,7 @@ from tilewright.cuda import emit
 from tilewright.cuda.source import Source
 from tilewright.errors import ArgumentError, CompileError
 from tilewright.ir.core import Block, Function, Location
-from tilewright.ir.types import F16, F32, I32, U64, FragType, MemSpace, VecType
+from tilewright.ir.types import F16, F32, I16, I32, I64, U8, U16, U64, FragType, MemSpace, ScalarType, VecType
 
 SAXPY = """\
 #include "tilewright.cuh"
@@ -207,3 +207,20 @@ def test_line_directives_name_files_of_every_system() -> None:
         (r'/tmp/a\b".py', r'/tmp/a\\b\".py'),
     ):  # fmt: skip
         assert f'#line 7 "{shown}"\n' in Source("k", "x;\n", (Location(file, 7),)).annotated()
+
+
+@pytest.mark.parametrize(("elem", "wraps"), [(U8, False), (U16, True), (I32, True), (I64, True)], ids=str)
+def test_products_that_may_overflow_an_int_of_c_are_unsigned(elem: ScalarType, wraps: bool) -> None:
+    """C++ multiplies two ``uint16_t`` as ``int``, which 65535 * 65535 overflows; ``uint8_t`` cannot."""
+    k = Kernel("product", x=pointer(elem), a=elem, b=elem)
+    k.store(k.x, k.binary("mul", k.a, k.b, fits=False))
+    assert ("tw::multiply(a, b)" in k.text) == wraps, k.text
+
+
+@pytest.mark.parametrize(("narrow", "wraps"), [(I64, False), (I32, False), (I16, True)], ids=str)
+def test_an_index_wraps_where_it_is_narrowed(narrow: ScalarType, wraps: bool) -> None:
+    """That an index fits says nothing about a product of which it is the low half."""
+    k = Kernel("index", x=pointer(F32), n=I32, m=I32)
+    product = k.binary("mul", k.n, k.m, fits=False)
+    k.store(k.at(k.x, k.cast(k.cast(product, narrow), I64)), k.constant(F32, 1.0))
+    assert ("tw::multiply" in k.text) == wraps, k.text

@@ -116,6 +116,21 @@ def test_registers_that_were_read_end_a_run_when_they_are_written(which: str, fu
     assert fused == [2, 1]
 
 
+@pytest.mark.parametrize("which", ["a", "b"])
+def test_a_store_at_a_run_time_index_ends_a_run(which: str, fused: list[int]) -> None:
+    """It may be at any register: this one counts down from k block 3 to block 1 or 0, which were read."""
+
+    def body(x: Registers) -> None:
+        x.mul(0)
+        x.mul(1)
+        getattr(x, which)[0, 0, 3 - (x.t % 2 ^ 2)] = cutlass.Float32(100)
+        x.mul(2)
+
+    a, b = operands()
+    np.testing.assert_array_equal(run(body), a[..., :3] @ b[..., :3].transpose(0, 2, 1))
+    assert fused == [2, 1]
+
+
 def test_accumulators_that_are_read_or_written_end_a_run(fused: list[int]) -> None:
     def body(x: Registers) -> None:
         x.mul(0)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tilewright import compat
+from tilewright.compat import children
 from tilewright.compat.notebook import has_gpu
 from tilewright.compat.script import run_script
 
@@ -14,7 +15,8 @@ def run(script: str, arguments: list[str], cpu: bool, replace: bool) -> int:
     """Run ``script`` with ``import cutlass`` served; the exit code is the script's own."""
     compat.install(cpu=cpu, replace=replace)
     try:
-        code = run_script(script, arguments)
+        with children.served(cpu, replace):
+            code = run_script(script, arguments)
         if cpu and (said := compat.served()):
             print(f"tilewright: no GPU was used: {said}", file=sys.stderr)
         if code == 1 and not cpu and "cuda" in _text(script) and not has_gpu():
