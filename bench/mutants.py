@@ -39,6 +39,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -329,7 +330,9 @@ def collect(parts: list[str], jobs: int) -> None:
 class Study:
     """A plugin of pytest that runs mutants in the place of the tests that were collected."""
 
-    def __init__(self, chosen: list[Mutant], seconds: float, known: dict[str, str]) -> None:
+    def __init__(self, chosen: list[Mutant], seconds: float, known: dict[str, str], after: Any) -> None:
+        self.after = after
+        """Called with the results so far."""
         self.chosen, self.seconds, self.known = chosen, seconds, known
         self.times: dict[str, float] = {}
         self.lines: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -369,19 +372,25 @@ class Study:
                   f"{mutant.after}   [{test}]", flush=True)  # fmt: skip
         return True
 
-    def verdict(self, mutant: Mutant, items: dict[str, Any], functions: list[FunctionType]) -> tuple[str, str]:
-        """``noticed`` and the test that failed, or ``missed`` and how many did not."""
-        tests = [t for t in self.lines[mutant.file, mutant.line] if t in items and t not in self.unsound]
+    def chosen_tests(self, mutant: Mutant) -> tuple[list[str], int]:
+        """Those that are run for a mutant, the most promising first, and how many execute its line."""
+        tests = [t for t in self.lines[mutant.file, mutant.line] if t not in self.unsound]
         tests.sort(key=lambda t: (-self.kills[t] / (0.5 + self.times[t]), self.times[t]))
         left, taken = self.seconds, []
         for test in tests:
             if self.times[test] <= left:
                 taken.append(test)
                 left -= self.times[test]
+        return taken, len(tests)
+
+    def verdict(self, mutant: Mutant, items: dict[str, Any], functions: list[FunctionType]) -> tuple[str, str]:
+        """``noticed`` and the test that failed, or ``missed`` and how many did not."""
+        taken, count = self.chosen_tests(mutant)
+        taken = [t for t in taken if t in items]
         while True:
             status, test = self.child([items[t] for t in taken], mutant, functions)
             if status in ("unmade", "passed"):
-                return ("missed", f"{len(taken)} of {len(tests)} tests") if status == "passed" else (status, "")
+                return ("missed", f"{len(taken)} of {count} tests") if status == "passed" else (status, "")
             if self.child([items[test]], None, functions)[0] == "passed":
                 self.kills[test] += 1
                 return "noticed", test if status == "failed" else f"{test} ({status})"
@@ -440,27 +449,27 @@ def run(args: argparse.Namespace) -> None:
     packages = tuple(args.packages) or PACKAGES
     known = json.loads(EQUIVALENT.read_text(encoding="utf-8")) if EQUIVALENT.exists() else {}
     chosen = [m for m in sample(packages, args.each, args.seed) if args.only in m.name]
-    study = Study(chosen, args.seconds, known)
-    parts = sorted({test.partition("::")[0] for test in study.times})
+    study = Study(chosen, args.seconds, known, partial(store, packages=packages, args=args))
+    parts = sorted({test.partition("::")[0] for mutant in chosen for test in study.chosen_tests(mutant)[0]})
     options = ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutants"]
     options += ["-o", "faulthandler_timeout=0"]
     pytest.main([*options, *parts], plugins=[study])
-    report(study.results, packages, args)
+    for package, counts in store(study.results, packages, args).items():
+        print(package, counts)
 
 
-def report(results: list[dict[str, Any]], packages: tuple[str, ...], args: argparse.Namespace) -> None:
+def store(results: list[dict[str, Any]], packages: tuple[str, ...], args: argparse.Namespace) -> dict[str, Any]:
+    """The results by package, written where ``--json`` says."""
     table = {}
     for package in packages:
-        count = Counter(r["verdict"] for r in results if r["file"].startswith(f"tilewright/{package}/"))
+        count = Counter(r["verdict"] for r in results if r["file"].startswith(f"tilewright/{package}"))
         judged = count["noticed"] + count["missed"]
         table[package] = {**count, "share": round(count["noticed"] / judged, 3) if judged else None}
-        print(package, table[package])
-    count = Counter(r["verdict"] for r in results)
-    print(dict(count), f"noticed: {count['noticed'] / max(1, count['noticed'] + count['missed']):.1%}")
     if args.json:
-        command = f"python bench/mutants.py run --each {args.each} --seed {args.seed} --seconds {args.seconds:g}"
-        content = {"command": command, "packages": table, "all": dict(count), "mutants": results}
+        command = f"python bench/mutants.py run {' '.join(packages)} --each {args.each} --seed {args.seed} "
+        content = {"command": command + f"--seconds {args.seconds:g}", "packages": table, "mutants": results}
         Path(args.json).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return table
 
 
 def main() -> None:
