@@ -70,7 +70,8 @@ class Program:
         main = "\n".join(["int main(void) {", "  int i;", *self.calls, "  return 0;", "}"])
         (folder / "all.c").write_text("\n".join([*head, self.helpers.text(), *self.functions, main]))
         assert COMPILER
-        flags = ["-std=c99", "-O0", "-ffp-contract=off", *WARNINGS, "-Wno-overflow"]
+        undefined = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]  # needs no library
+        flags = ["-std=c99", "-O0", "-ffp-contract=off", *undefined, *WARNINGS, "-Wno-overflow"]
         command = [COMPILER, *flags, "all.c", "-lm", "-o", "all"]
         built = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert built.returncode == 0, built.stderr[:3000]

@@ -89,7 +89,7 @@ class Operation:
 
 # C99 of the longer actions. An integer division by zero has been refused before.
 _C_POWER = """uint64_t power = 1, x = (uint64_t)a, n = b > 0 ? (uint64_t)b : 0;
-  if (b != 0 && n == 0) return ($T)(a == 1 ? 1 : a + 1 == 0 ? (b & 1 ? -1 : 1) : 0);
+  if (b != 0 && n == 0) return ($T)(a == 1 ? 1 : a == ($T)-1 ? (b & 1 ? -1 : 1) : 0);
   for (; n; n >>= 1, x *= x) if (n & 1) power *= x;
   return ($T)power;"""
 _C_FLOORDIV = "if (b == -1) return ($T)(0 - (uint64_t)a); return ($T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
