@@ -275,3 +275,28 @@ def prefetch(early: bool) -> None:
 @pair("data-race", "cute.copy(fetch, x[None, k + 1], s, mbar_ptr=full)", "y[t, k] = s[63 - t]")
 def a_load_into_what_others_still_read(bug: bool) -> None:
     prefetch(early=bug)
+
+
+@pair("data-race", "cute.copy(atom, x[None, t], s[None, t])", "s[2, 1] = 5.0")
+def a_copy_into_what_another_lane_wrote_after_a_flag_of_a_third(bug: bool) -> None:
+    """What one lane has acquired says nothing of what the other lanes of its warp have done."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, flags: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = cute.make_tensor(cute.arch.alloc_smem(cutlass.Float32, 128, alignment=16), cute.make_layout((4, 32)))
+        atom = cute.make_copy_atom(cpasync.CopyG2SOp(), cutlass.Float32, num_bits_per_copy=128)
+        if t == 5:
+            s[2, 1] = 5.0
+        if t == 0:
+            cute.arch.store(flags.iterator, cutlass.Int32(1), sem="release", scope="cta")
+            while cute.arch.load(flags.iterator, sem="acquire", scope="cta") == 0:
+                pass
+        if cutlass.const_expr(not bug):
+            cute.arch.sync_warp()
+        cute.copy(atom, x[None, t], s[None, t])
+        cute.arch.cp_async_commit_group()
+        cute.arch.cp_async_wait_group(0)
+
+    x = cute.runtime.from_dlpack(np.asfortranarray(numbers(128).reshape(4, 32)), assumed_align=16)
+    launch(kernel, x, np.zeros(1, np.int32), block=32)

@@ -110,6 +110,7 @@ class Drawn:
 
     def copy(self) -> None:
         draw = self.draw
-        self.add("if t < 16:", f"    cute.copy(atom, x[None, t], quads[None, (t + {draw.choice([0, 1])}) % 16])")
+        target = f"quads[None, (t + {draw.choice([0, 1])}) % 16]"
+        self.add("if t < 16:", f"    cute.copy(atom, x[None, (t + {len(self.lines) + 2}) % 16], {target})")
         for line in ("commit_group()", f"wait_group({draw.choice([0, 0, 1])})"):
             self.add(*[f"cute.arch.cp_async_{line}"] * (draw.random() < 0.8))

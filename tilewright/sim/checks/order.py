@@ -69,14 +69,14 @@ class LooseThen:
         warps = group.warps if group.mask is None else group.warps[group.mask.reshape(-1, WARP).any(1)]
         loose = [warp for warp in warps.tolist() if warp in clocks.loose]
         if loose:
-            rows = clocks.release(np.array(loose))
+            rows = clocks.clocks[loose]  # not what its lanes would release: what the others of them did is not known
             self._kept = {warp: (clocks.loose[warp].all(), row) for warp, row in zip(loose, rows, strict=True)}
 
     def __bool__(self) -> bool:
         return bool(self._kept)
 
     def get(self, warp: int) -> Know | None:
-        """What all lanes of a warp together would have released; None where its clocks say it all."""
+        """What lanes of a warp knew; None where its clocks say it all."""
         known = self._made.get(warp)
         if known is None and warp in self._kept:
             every, row = self._kept[warp]
