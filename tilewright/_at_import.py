@@ -13,7 +13,7 @@ from typing import Any
 
 class AtImport(MetaPathFinder):
     """Calls ``act()`` once: now if the module ``name`` is loaded, else when it has been imported. :meth:`cancel` before
-    that takes the wish back."""
+    that prevents the call."""
 
     def __init__(self, name: str, act: Callable[[], Any]) -> None:
         self.name, self.act = name, act

@@ -255,7 +255,7 @@ T = TypeVar("T", bound=type)
 
 def explained(cls: T) -> T:
     """Decorator of a class whose objects say which attribute is nearest to one that they do not have. (A
-    ``__getattr__`` in the class would let type checkers believe in any attribute.)"""
+    ``__getattr__`` in the class would make any attribute valid to type checkers.)"""
 
     def refuse(self: Any, name: str) -> Any:
         if name.startswith("_"):  # Python and other libraries ask for such names

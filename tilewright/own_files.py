@@ -38,7 +38,7 @@ def base() -> Path:
 
 
 def read(path: Path, touch: bool = False) -> bytes | None:
-    """The bytes of a file that is the user's own in a folder that is; None where there is none. ``touch`` notes the
+    """The bytes of a file, if it and its folder belong to the user; else None. ``touch`` notes the
     time of the reading in the file."""
     # Opening a pipe must not wait for a writer, nor may a link lead to other files.
     flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
@@ -71,7 +71,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def _put_in_place(temporary: str, path: Path) -> None:
-    """Rename; on Windows as soon as nobody has the file at ``path`` open, which takes a reader a moment."""
+    """Rename; on Windows as soon as no other process has the file at ``path`` open, which takes a reader a moment."""
     for pause in PAUSES:
         try:
             return os.replace(temporary, path)

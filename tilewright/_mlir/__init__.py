@@ -1,5 +1,6 @@
-"""``cutlass._mlir``: what kernels import of the compiler's internals, as far as it has a meaning here: inline PTX
-(``dialects.llvm``) and the names of types. Everything else can be imported and named, and says so when it is used."""
+"""``cutlass._mlir``: the parts of the CuTe DSL's compiler that kernels import and that have a meaning here: inline PTX
+(``dialects.llvm``), arithmetic and vectors (``dialects.arith``, ``vector``), instructions (``dialects.nvvm``), types
+(``ir``). Any other name of these modules can be imported; calling it is an error."""
 
 from __future__ import annotations
 

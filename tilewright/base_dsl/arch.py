@@ -61,7 +61,7 @@ class Arch(Enum):
 
     @classmethod
     def from_string(cls, text: str) -> Arch:
-        """``"sm_90a"`` as an architecture; ValueError where there is none."""
+        """``"sm_90a"`` as an architecture; ValueError for an unknown name."""
         found = cls.__members__.get(text)
         if found is None:
             raise ValueError(f"{text!r} is no architecture: there are {', '.join(cls.__members__)}")

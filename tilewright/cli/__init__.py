@@ -1,7 +1,12 @@
 """The command line: ``tilewright run``, ``check``, ``mutate``, ``gemm``, ``tune``, ``streamk``, ``show``, ``analyse``,
 ``layout``, ``atom``, ``stubs`` and ``demo``.
 
-A mistake of the user's ends in one line on standard error and exit code 2; a wrong result or a failing machine in 1.
+``app.py`` declares the commands and their options; each command is the function ``run`` of the module of its name,
+imported when it is called. ``output.py`` and ``report.py`` print, ``drawing.py`` writes pictures, ``expression.py``
+reads layout expressions, ``scripts.py`` runs users' programs. Start with ``app.py`` and ``gemm.py``.
+
+Exit codes: 2 and one line on standard error for a mistake of the user; 1 for a wrong result, a finding or a failing
+machine; 130 when interrupted.
 """
 
 from __future__ import annotations

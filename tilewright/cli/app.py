@@ -64,7 +64,7 @@ def gemm(
     """Compute D = alpha·A·B + beta·C from .npy files.
 
     The dtypes are those the kernels know; NumPy's raw 2-byte records are read as bfloat16 and raw 1-byte ones as
-    float8_e4m3fn, which is how numpy.save writes them. The result appears whole or not at all.
+    float8_e4m3fn, which is how numpy.save writes them. The file is written completely, or not at all.
     """
     from tilewright.cli.gemm import run
 

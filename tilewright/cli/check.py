@@ -42,7 +42,7 @@ def run(
         except SimulationError as error:
             report.add_error(error)
         except BaseException:
-            if list(report):  # findings may be the cause of what the script stumbled over
+            if list(report):  # findings may be the cause of the error in the script
                 tell(console, report)
             raise
         finally:

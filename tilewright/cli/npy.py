@@ -1,4 +1,4 @@
-"""Matrices in ``.npy`` files: read with clear complaints, written whole or not at all."""
+"""Matrices in ``.npy`` files: read with clear errors, written atomically."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_array(path: Path) -> Array:
 
 @contextmanager
 def pending_output(path: Path) -> Iterator[Callable[[Array], None]]:
-    """A function that puts an array into ``path``, whole or not at all.
+    """A function that writes an array to ``path`` atomically.
 
     A file beside ``path`` is made at once, so that a path that cannot be written is refused before any work is done; it
     takes the place of ``path`` when the array is written, and is gone when the block ends.

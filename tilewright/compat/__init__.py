@@ -3,6 +3,11 @@
 ``tilewright run script.py`` does this for one script, ``%load_ext tilewright`` for a notebook, :func:`install` for a
 program that asks for it. With ``cpu=True`` what a program says to a GPU through PyTorch and ``cuda.bindings`` is
 served by the CPU as well: its kernels run in the simulator.
+
+``aliases.py`` is the import hook. ``torch_patch.py``, ``torch_names.py`` and ``torch_autograd.py`` replace PyTorch's
+CUDA device, ``driver.py`` and ``runtime.py`` are ``cuda.bindings`` over the CPU's memory (``memory.py``), and
+``recording.py`` counts launches and records graphs. ``stubs.py`` writes type stubs of ``cutlass``. Start with
+``aliases.py``.
 """
 
 from __future__ import annotations

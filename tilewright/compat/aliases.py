@@ -104,7 +104,8 @@ def _forget() -> None:
 
 
 def _other() -> str | None:
-    """Where a ``cutlass`` lies that is none of ours; a mere folder of that name (a namespace package) is none."""
+    """Where another package ``cutlass`` is installed, or None; a folder of that name (a namespace package) does not
+    count."""
     loaded = sys.modules.get(THEIRS)
     if loaded is not None:
         return None if loaded.__name__ == OURS else str(getattr(loaded, "__file__", None) or "imported already")

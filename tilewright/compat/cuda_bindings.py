@@ -18,7 +18,7 @@ _MODULES = {
     "cuda.cudart": "tilewright.compat.runtime",
 }
 _replaced: dict[str, ModuleType | None] = {}
-_wishes: list[AtImport] = []
+_pending: list[AtImport] = []
 
 
 def install(always: bool) -> None:
@@ -27,8 +27,8 @@ def install(always: bool) -> None:
     if _replaced:
         return
     if not always and _is_here():
-        if not _wishes:
-            _wishes.append(AtImport("cuda.bindings", _with_modules))
+        if not _pending:
+            _pending.append(AtImport("cuda.bindings", _with_modules))
         return
     paths = {name: _path(name) for name in _PACKAGES}
     for name in (*_PACKAGES, *_MODULES):
@@ -53,8 +53,8 @@ def _with_modules() -> None:
 
 
 def uninstall() -> None:
-    while _wishes:
-        _wishes.pop().cancel()
+    while _pending:
+        _pending.pop().cancel()
     for name, module in _replaced.items():
         if module is None:
             sys.modules.pop(name, None)

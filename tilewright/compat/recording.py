@@ -1,4 +1,4 @@
-"""The CPU machine of programs that believe to have a GPU: it counts launches, and records them into CUDA graphs.
+"""The CPU machine for programs that are told they have a GPU: it counts launches, and records them into CUDA graphs.
 
 A captured launch does not run; it runs at each launch of the graph, as on a GPU.
 """

@@ -11,13 +11,13 @@ from typing import Any
 from tilewright._at_import import AtImport
 
 _patch: Any = None
-_wish: AtImport | None = None
+_pending: AtImport | None = None
 
 
 def install() -> None:
-    global _wish
-    if _patch is None and _wish is None:
-        _wish = AtImport("torch", _serve)
+    global _pending
+    if _patch is None and _pending is None:
+        _pending = AtImport("torch", _serve)
 
 
 def _serve() -> None:
@@ -28,9 +28,9 @@ def _serve() -> None:
 
 
 def uninstall() -> None:
-    global _patch, _wish
-    if _wish is not None:
-        _wish.cancel()
+    global _patch, _pending
+    if _pending is not None:
+        _pending.cancel()
     if _patch is not None:
         _patch.undo()
-    _patch = _wish = None
+    _patch = _pending = None

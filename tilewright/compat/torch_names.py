@@ -127,7 +127,7 @@ def device(device: Any) -> Iterator[None]:
 
 @contextmanager
 def nvtx_range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """``torch.cuda.nvtx.range``: the text is formatted, and nobody measures."""
+    """``torch.cuda.nvtx.range``: the text is formatted, and nothing is measured."""
     msg.format(*args, **kwargs)
     yield
 

@@ -1,4 +1,8 @@
-"""``cutlass.jax``: kernels as JAX operations, on the CPU through the simulator and on NVIDIA GPUs."""
+"""``cutlass.jax``: kernels as JAX operations, on the CPU through the simulator and on NVIDIA GPUs.
+
+``primitive.py`` has ``cutlass_call`` and its rules for jit, vmap and export; ``specs.py`` how arrays become tensors
+(``TensorSpec``); ``ffi.py`` the foreign function that XLA calls, through ``ctypes``. Start with ``primitive.py``.
+"""
 
 from tilewright.jax.ffi import get_export_disabled_safety_checks as get_export_disabled_safety_checks
 from tilewright.jax.primitive import cutlass_call as cutlass_call, release_compile_cache as release_compile_cache

@@ -50,7 +50,7 @@ def create_initial_search_state(*, loc: Any = None, ip: Any = None) -> GroupedGe
 
 
 class GroupedGemmTileSchedulerHelper:
-    """Finds the group and the tile of what a ``StaticPersistentTileScheduler`` hands out.
+    """Finds the group and the tile of a linear index that a ``StaticPersistentTileScheduler`` assigns.
 
     The scheduler's problem is one cluster along M and N and the total of clusters along L:
     ``PersistentTileSchedulerParams((cluster_m, cluster_n, total), (cluster_m, cluster_n, 1))``.
