@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.gemm.operand_search import ENTRY_POINTS, check
-from tilewright.gemm import gemm_grouped, kernels, matmul
+from tests.gemm.operand_search import ENTRY_POINTS, Drawn, check, drawn_case, verify
+from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher, matmul
+
+torch = pytest.importorskip("torch")
 
 PAIRS = [(entry, kernel) for i, entry in enumerate(ENTRY_POINTS) for j, kernel in enumerate(kernels())
          if (i + 3 * j) % len(ENTRY_POINTS) == 0]  # fmt: skip
@@ -54,3 +57,54 @@ def test_a_group_reads_c_in_another_major_than_d() -> None:
     a, b, c = (rng.integers(-3, 4, (128, 128)).astype(np.float16) for _ in range(3))
     (d,) = gemm_grouped([(a, b, c)], [np.zeros((128, 128), np.float16).T], beta=1)
     np.testing.assert_array_equal(d, a.astype(float) @ b.astype(float) + c)
+
+
+def tensor_of(memory: Any, x: Drawn) -> Any:
+    """The view of ``x`` in ``memory``, a tensor of the bytes that ``x`` has."""
+    item = x.memory.itemsize
+    kind = {2: torch.float16, 4: torch.float32}[item]
+    first = (x.view.ctypes.data - x.memory.ctypes.data) // item
+    return torch.as_strided(memory.view(kind), x.view.shape, [step // item for step in x.view.strides], first)
+
+
+def run_on(device: str, seed: int) -> None:
+    """A drawn case of float16 or float32 on tensors of ``device``: right, and no other byte changes."""
+    rng = np.random.default_rng(seed)
+    how = ("matmul", "gemm", "grouped", "batched", "launcher")[seed % 5]
+    entry = kernels()[("hopper_f16", "tensorop_f16", "simt_f32")[int(rng.integers(3))]]
+    case = drawn_case(rng, entry, {"grouped": None, "batched": 3}.get(how, None if rng.random() < 0.7 else 2))
+    if any(step < 0 for x in case.drawn for step in x.view.strides) or 0 in case.d.view.shape:
+        return  # PyTorch has no strides below zero; there is nothing to launch
+    memories = {id(x): torch.from_numpy(x.memory.view(np.uint8).copy()).to(device) for x in case.drawn}
+    a, b, d = (tensor_of(memories[id(x)], x) for x in (case.a, case.b, case.d))
+    c = None if case.c is None else d if case.in_place else tensor_of(memories[id(case.c)], case.c)
+    scales = {"alpha": case.alpha, "beta": case.beta}
+    if how == "matmul":
+        matmul(a, b, d, c, **scales)
+    elif how == "gemm":
+        gemm(a, b, c, out=d, **scales)
+    elif how == "grouped":
+        gemm_grouped([(a, b) if c is None else (a, b, c)], [d], **scales)
+    elif how == "batched":
+        handle = GemmUniversal()
+        arguments = GemmUniversal.Arguments(a, b, d, c, **scales, mode="batched")
+        assert handle.can_implement(arguments)
+        handle(arguments, torch.zeros(handle.workspace_size(arguments) + 16, dtype=torch.uint8, device=device))
+    else:
+        launcher(a, b, d, c, **scales)()
+    case.d.memory.view(np.uint8)[:] = memories[id(case.d)].cpu().numpy()
+    for x in case.drawn:
+        if x is not case.d:
+            assert np.array_equal(memories[id(x)].cpu().numpy(), x.before.view(np.uint8)), case.describe()
+    verify(case, case.d.view)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tensors_of_the_cpu(seed: int) -> None:
+    run_on("cpu", seed)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TILEWRIGHT_SEARCH", "60"))))
+def test_tensors_of_a_gpu(seed: int) -> None:
+    run_on("cuda", seed)
