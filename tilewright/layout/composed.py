@@ -60,7 +60,7 @@ class ComposedLayout(Drawable):
         """The same inner function and offset over ``f(outer)``."""
         return ComposedLayout(self.inner, self.offset, f(self.outer))
 
-    def __call__(self, *coord: Coord) -> Any:
+    def __call__(self, *coord: Coord, loc: Any = None, ip: Any = None) -> Any:
         c = coord[0] if len(coord) == 1 else coord
         if has_underscore(c):
             from tilewright.layout.modes import slice_
@@ -68,7 +68,7 @@ class ComposedLayout(Drawable):
             return slice_(self, c)
         return self.inner(add_coords(self.offset, self.outer(c)))
 
-    def __getitem__(self, mode: int) -> ComposedLayout:
+    def __getitem__(self, mode: int, *, loc: Any = None, ip: Any = None) -> ComposedLayout:
         return self.on_outer(lambda outer: outer[mode])
 
     def __len__(self) -> int:

@@ -84,7 +84,7 @@ class Layout(Drawable):
         result = parse(text)
         return result if isinstance(result, Layout | ComposedLayout) else make_layout(result)
 
-    def __call__(self, *coord: Coord) -> Any:
+    def __call__(self, *coord: Coord, loc: Any = None, ip: Any = None) -> Any:
         c = coord[0] if len(coord) == 1 else coord
         if type(c) is list:
             c = tuple(c)
@@ -98,7 +98,7 @@ class Layout(Drawable):
             raise LayoutError(f"{self}: {c!r} is not a coordinate ({error})") from error
         return result.to_tuple() if result.__class__ is ScaledBasis else result
 
-    def __getitem__(self, mode: int | tuple[int, ...]) -> Layout:
+    def __getitem__(self, mode: int | tuple[int, ...], *, loc: Any = None, ip: Any = None) -> Layout:
         from tilewright.layout.modes import get
 
         return get(self, mode)  # type: ignore[no-any-return]  # a Layout of a Layout

@@ -18,6 +18,7 @@ from tilewright.errors import LayoutError
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.layout import Layout
 from tilewright.layout.tuples import flatten_to_tuple, product
+from tilewright.location_keywords import takes_location
 
 
 class Swizzle:
@@ -54,7 +55,7 @@ class Swizzle:
     num_base = property(lambda self: self.base)
     num_shift = property(lambda self: self.shift)
 
-    def __call__(self, offset: Any) -> Any:
+    def __call__(self, offset: Any, *, loc: Any = None, ip: Any = None) -> Any:
         if self.bits == 0:
             return offset
         y = offset & self.yyy_mask
@@ -151,6 +152,7 @@ def compose_swizzle(lhs: Any, rhs: Swizzle) -> ComposedLayout:
         raise LayoutError(f"composition({lhs}, {rhs}): {error}") from None
 
 
+@takes_location
 def get_swizzle_portion(layout: Any) -> Swizzle:
     """The swizzle of a swizzled layout; the identity ``Sw<0,4,3>`` for a plain one.
 
@@ -162,6 +164,7 @@ def get_swizzle_portion(layout: Any) -> Swizzle:
     return inner if isinstance(inner, Swizzle) else Swizzle(0, 4, 3)
 
 
+@takes_location
 def get_nonswizzle_portion(layout: Any) -> Any:
     """The layout below the swizzle.
 

@@ -11,10 +11,12 @@ from tilewright.lang.device.warps import elect_one
 from tilewright.lang.numbers.numeric import as_numeric
 from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.pointer import Pointer, element_bytes
+from tilewright.location_keywords import takes_location
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
 from tilewright.pipeline.sync_object import SyncObject
 
 
+@takes_location
 class MbarrierArray(SyncObject):
     """``num_stages`` mbarriers that follow each other from ``barrier_storage`` on (Int64, in shared memory).
 

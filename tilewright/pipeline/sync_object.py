@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from tilewright.errors import ConstraintError
+from tilewright.location_keywords import takes_location
 
 
+@takes_location
 class SyncObject(ABC):
     """Something that threads arrive at and wait for. ``arrive`` and ``wait`` take the stage (and the parity of its
     phase) where there are several."""

@@ -26,6 +26,7 @@ from tilewright.layout import (
     with_shape,
     zipped_divide,
 )
+from tilewright.location_keywords import takes_location
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.operands import need_thread
 from tilewright.tiled.provenance import remember_partition
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tilewright.lang.tensors.tensor import Tensor
 
 
+@takes_location
 class TiledCopy(CopyAtom):
     """A copy atom laid over a tile. Made by the ``make_tiled_copy*`` functions.
 
@@ -235,6 +237,7 @@ def shape_of_atom(tv: Layout) -> Any:
     return (size(tv[0]), size(tv[1]))
 
 
+@takes_location
 class ThrCopy(TiledCopy):
     """One thread's view of a TiledCopy.
 

@@ -26,6 +26,7 @@ from tilewright.layout import (
     size,
     tiled_product,
 )
+from tilewright.location_keywords import takes_location
 from tilewright.tiled.atom import MmaAtom, make_mma_atom
 from tilewright.tiled.operands import check_mma_operands, need_thread
 from tilewright.tiled.provenance import remember_partition
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 
 
+@takes_location
 class TiledMma(MmaAtom):
     """``atom_layout_mnk`` is how many atoms are side by side along M, N, K and which warps they are;
     ``permutation_mnk`` the tile that they cover together (None: as large as the atoms), possibly permuted.
@@ -246,6 +248,7 @@ def _first_thread(modes: int) -> Any:
     return (0, (0, 0)), (None, (None,) * modes)
 
 
+@takes_location
 class ThrMma(TiledMma):
     """One thread's view of a TiledMma.
 

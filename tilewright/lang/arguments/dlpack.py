@@ -250,7 +250,7 @@ class HostTensor(Tensor):
         strides = [d * size for d in self.array.stride]
         return np.ndarray(self.array.shape, self.element_type.dtype, memory, self.array.address - low, strides)
 
-    def __getitem__(self, coord: Any) -> Any:
+    def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """An element as a Python number, or a slice of the layout on the host."""
         from tilewright.layout.layout import has_underscore
 
@@ -260,7 +260,7 @@ class HostTensor(Tensor):
         self._need_the_host()
         return self.element_type(self.numpy()[self._numpy_index(coord)]).value
 
-    def __setitem__(self, coord: Any, value: Any) -> None:
+    def __setitem__(self, coord: Any, value: Any, loc: Any = None, ip: Any = None) -> None:
         self._need_the_host()
         self.numpy()[self._numpy_index(coord)] = self._element(value)
 

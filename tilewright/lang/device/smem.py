@@ -21,10 +21,12 @@ from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.layout import Layout, make_layout
 from tilewright.layout.tuples import is_static
+from tilewright.location_keywords import takes_location
 
 BASE_ALIGNMENT = 1024
 
 
+@takes_location
 def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:
     """Bytes of shared memory that one block can use on a device of this compute capability (``"sm_90"`` or ``"90"``).
 

@@ -172,10 +172,10 @@ class Pointer:
     def store(self, value: Any, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
         Builder.current().store((self + offset).value(), self.dtype(value).ir_value())
 
-    def __getitem__(self, offset: Any) -> Any:
+    def __getitem__(self, offset: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.load(offset)
 
-    def __setitem__(self, offset: Any, value: Any) -> None:
+    def __setitem__(self, offset: Any, value: Any, *, loc: Any = None, ip: Any = None) -> None:
         self.store(value, offset)
 
     def align(self, min_align: int, *, loc: Any = None, ip: Any = None) -> Pointer:

@@ -10,7 +10,7 @@ from tilewright.lang.numbers.numeric import NumberInMemory, Numeric
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 
-def min(*values: Any) -> Any:
+def min(*values: Any, loc: Any = None, ip: Any = None) -> Any:
     """The least of two or more numbers; Python's own ``min`` where no run-time value takes part.
 
     >>> from tilewright.lang.numbers.numeric import Int32
@@ -20,7 +20,7 @@ def min(*values: Any) -> Any:
     return _fold("min", builtins.min, values)
 
 
-def max(*values: Any) -> Any:
+def max(*values: Any, loc: Any = None, ip: Any = None) -> Any:
     """The greatest of two or more numbers.
 
     >>> from tilewright.lang.numbers.numeric import Int32

@@ -260,10 +260,10 @@ class MemRange:
             )
         return make_tensor(pointer, layout)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self._pointer[index]
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: Any, *, loc: Any = None, ip: Any = None) -> None:
         self._pointer[index] = value
 
     def __repr__(self) -> str:

@@ -179,7 +179,7 @@ class Tensor(Drawable):
     def __getitem__(self, coord: slice) -> StagingError: ...
     @overload
     def __getitem__(self, coord: Any) -> Any: ...
-    def __getitem__(self, coord: Any) -> Any:
+    def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
         coord = self._coordinate(coord)
         if has_underscore(coord):
             return self._slice(coord)
@@ -205,7 +205,7 @@ class Tensor(Drawable):
             )
         return coord
 
-    def __setitem__(self, coord: Any, value: Any) -> None:
+    def __setitem__(self, coord: Any, value: Any, loc: Any = None, ip: Any = None) -> None:
         coord = self._coordinate(coord)
         if has_underscore(coord):
             part = self._slice(coord)

@@ -33,6 +33,7 @@ from tilewright.lang.numbers.numeric import (
 from tilewright.lang.tensors.tensor_shapes import broadcast_picks, broadcast_shape, joined, reduction_groups, rescaled
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_int_tuple, flatten_to_tuple, product
+from tilewright.location_keywords import takes_location
 
 
 class ReductionOp(Enum):
@@ -57,6 +58,7 @@ class ReductionOp(Enum):
     XOR = "xor"
 
 
+@takes_location
 @explained
 class TensorSSA:
     """The elements ``value`` (an IR vector) of a tensor of static ``shape`` with elements of class ``dtype``."""
@@ -92,7 +94,7 @@ class TensorSSA:
         for i in range(self.numel):
             yield self[i]
 
-    def __getitem__(self, coord: Any) -> Any:
+    def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """An element as a numeric, or a slice (None keeps a mode) as a TensorSSA."""
         from tilewright.layout.layout import Layout, has_underscore
         from tilewright.layout.modes import slice_and_offset

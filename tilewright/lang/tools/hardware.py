@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from tilewright.errors import MachineError
+from tilewright.location_keywords import takes_location
 
 # CUdevice_attribute
 MULTIPROCESSOR_COUNT, L2_CACHE_SIZE, SHARED_MEMORY_PER_BLOCK_OPTIN = 16, 38, 97
@@ -17,6 +18,7 @@ MEASURED = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
 a cluster lie in one GPC, and what is left over in each GPC stays idle."""
 
 
+@takes_location
 class HardwareInfo:
     """Properties of CUDA device ``device_id``.
 
