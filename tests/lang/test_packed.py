@@ -291,6 +291,13 @@ def test_pytorchs_pairs_are_tensors_of_single_numbers() -> None:
         from_dlpack(pairs[:, ::2])
 
 
+@KINDS
+def test_numpy_arrays_of_one_number_a_byte_are_refused(kind: Any) -> None:
+    unpacked = np.zeros(8, getattr(ml_dtypes, NUMPY[kind]))
+    with pytest.raises(ArgumentError, match=rf"pass the packed bytes \(uint8\).*recast_tensor\(x, {kind}\)"):
+        from_dlpack(unpacked)
+
+
 def test_pointers_and_stand_ins() -> None:
     given, values = numbers(Float4E2M1FN, 64)
 

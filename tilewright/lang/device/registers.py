@@ -54,34 +54,9 @@ def setmaxregister_decrease(reg_count: int, *, loc: Any = None, ip: Any = None) 
     _set(reg_count, False, "setmaxregister_decrease")
 
 
-def warpgroup_reg_alloc(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
-    """:func:`setmaxregister_increase` by its older name.
-
-    >>> from tilewright import cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> @cute.jit
-    ... def share(t):
-    ...     if t < 128:
-    ...         arch.warpgroup_reg_dealloc(40)
-    ...     else:
-    ...         arch.warpgroup_reg_alloc(232)
-    ...     return t // 128
-    >>> per_thread(share, 384)[::128]
-    [0, 1, 2]
-    """
-    _set(reg_count, True, "warpgroup_reg_alloc")
-
-
-def warpgroup_reg_dealloc(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
-    """:func:`setmaxregister_decrease` by its older name.
-
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> per_thread(lambda t: (arch.warpgroup_reg_dealloc(40), t)[1], 128)[:2]
-    [0, 1]
-    """
-    _set(reg_count, False, "warpgroup_reg_dealloc")
+# Older names of the CuTe DSL.
+warpgroup_reg_alloc = setmaxregister_increase
+warpgroup_reg_dealloc = setmaxregister_decrease
 
 
 def _set(count: int, increase: bool, name: str) -> None:
