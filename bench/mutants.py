@@ -16,7 +16,8 @@ A mutant changes one expression or statement of one function:
 Tests are collected once. Each mutant is a forked child that replaces the code of the function where it stands (other
 modules' references to it included) and runs the tests in its own process; so code that runs at import, and functions
 whose source is staged (``@cute.jit``, ``@cute.kernel``), are not mutated. A mutant that no test notices is either
-*missed*, or *equivalent*: listed with the reason in ``bench/mutants_equivalent.json``.
+*missed*, or *equivalent*: listed with the reason in ``bench/mutants_equivalent.json``. One whose line is executed by no
+test that was collected is *unexecuted*, and counted as neither.
 """
 
 from __future__ import annotations
@@ -387,6 +388,8 @@ class Study:
         """``noticed`` and the test that failed, or ``missed`` and how many did not."""
         taken, count = self.chosen_tests(mutant)
         taken = [t for t in taken if t in items]
+        if not taken:
+            return "unexecuted", f"{count} tests execute the line, none of them within {self.seconds:g} s"
         while True:
             status, test = self.child([items[t] for t in taken], mutant, functions)
             if status in ("unmade", "passed"):
