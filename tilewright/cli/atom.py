@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -49,7 +50,7 @@ def run(name: str | None, value_bits: int, svg: Path | None, tex: Path | None) -
 
 def groups() -> dict[str, list[str]]:
     """The names by what the instructions do."""
-    mma = {"Multiply and add, one thread": FMA, "Tensor cores, one warp (mma.sync)": MMA_SYNC}
+    mma: dict[str, Iterable[str]] = {"Multiply and add, one thread": FMA, "Tensor cores, one warp (mma.sync)": MMA_SYNC}
     copies: dict[str, list[str]] = {}
     for name in COPIES:
         family = {
