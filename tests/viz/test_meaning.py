@@ -246,7 +246,7 @@ def test_a_tensor_has_its_numbers_and_shades_by_size() -> None:
 
 
 def test_tensors_that_cannot_be_drawn_say_why() -> None:
-    with pytest.raises(ArgumentError, match="no __dlpack__"):
+    with pytest.raises(ArgumentError, match="an array with __dlpack__"):
         tensor_figure([1, 2])
     with pytest.raises(ArgumentError, match="color_by is one of offset, index, row, column, bank"):
         tensor_figure(np.zeros((2, 2), np.float32), color_by="size")
