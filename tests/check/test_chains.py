@@ -8,7 +8,7 @@ import pytest
 import tilewright as cutlass
 from tests.check.pairs import launch
 from tilewright import cute, sim
-from tilewright.sim.checks.knowledge import Know
+from tilewright.sim.checks.sparse_clock import SparseClock
 
 
 @cute.kernel
@@ -26,13 +26,13 @@ def taking_turns(count: cute.Tensor, d: cute.Tensor):
 
 
 def test_a_chain_of_blocks_joins_what_each_block_released_once_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    joins, join = [0], Know.join
+    joins, join = [0], SparseClock.join
 
-    def counted(self: Know, other: Know) -> None:
+    def counted(self: SparseClock, other: SparseClock) -> None:
         joins[0] += 1
         join(self, other)
 
-    monkeypatch.setattr(Know, "join", counted)
+    monkeypatch.setattr(SparseClock, "join", counted)
     blocks, d = 60, np.zeros(64, np.float32)
     with sim.options(check="all", sms=blocks):
         launch(taking_turns, np.zeros(1, np.int32), d, grid=blocks)

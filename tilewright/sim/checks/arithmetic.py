@@ -17,7 +17,7 @@ from tilewright.sim.checks.actors import thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.kinds import is_signed
-from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.checks.sites import KernelFacts, facts
 from tilewright.sim.lowering import constant_value
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Arithmetic(Checker):
     name = "arithmetic"
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return bool(known.arithmetic)
 
     def begin(self, launch: Launch) -> None:

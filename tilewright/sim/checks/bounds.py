@@ -16,7 +16,7 @@ from tilewright.sim.checks.actors import lanes_of, thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import Memory, flat_offsets, global_memory, shared_memory
-from tilewright.sim.checks.sites import Facts, facts, origin
+from tilewright.sim.checks.sites import KernelFacts, facts, origin
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Bounds(Checker):
     name, cost = "bounds", "default"
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return bool(known.within)
 
     def begin(self, launch: Launch) -> None:

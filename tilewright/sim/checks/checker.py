@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tilewright.ir.runtime import LaunchConfig
     from tilewright.sim.checks.findings import Findings
     from tilewright.sim.checks.order import HappensBefore
-    from tilewright.sim.checks.sites import Facts
+    from tilewright.sim.checks.sites import KernelFacts
     from tilewright.sim.group import Group
     from tilewright.sim.program import Program
 
@@ -46,7 +46,7 @@ class Checker(Observer):
         return self.uses_order
 
     @classmethod
-    def concerns(cls, facts: Facts) -> bool:
+    def concerns(cls, facts: KernelFacts) -> bool:
         """Whether the kernel has anything for this checker to look at. A checker of mbarriers costs a kernel without
         them nothing."""
         return True

@@ -1,6 +1,6 @@
 """Vector clocks of the warps of a wave: one row for each warp, split to lanes where lanes act apart.
 
-``clocks[w, column]`` is what all lanes of warp ``w`` know of a unit of their cluster (:mod:`.knowledge`). The own
+``clocks[w, column]`` is what all lanes of warp ``w`` know of a unit of their cluster (:mod:`.sparse_clock`). The own
 column holds the clock at which the warp's lanes synchronised last: what a lane did after that, the other lanes do not
 know. ``now[w]`` is the warp's clock, a tick of the launch; it moves on whenever something of the warp is released.
 ``floor[w]`` is the tick of the last barrier that all warps of the block have passed together: what threads of the block
@@ -19,7 +19,7 @@ import numpy as np
 
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.checks.knowledge import Know, Loose
+from tilewright.sim.checks.sparse_clock import LaneClocks, SparseClock
 from tilewright.sim.geometry import Geometry
 
 MBARRIERS = 32
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 
-class Layout:
+class ClockColumns:
     """How units are numbered. ``agents``: those of the kernel that work in groups, and whether a whole warpgroup acts
     (wgmma) or single threads; ``mbarriers``: whether there are any."""
 
@@ -85,7 +85,7 @@ class Layout:
 class Clocks:
     """Of the wave whose first block has the number ``first`` in the launch."""
 
-    def __init__(self, layout: Layout, first: int, blocks: int) -> None:
+    def __init__(self, layout: ClockColumns, first: int, blocks: int) -> None:
         self.layout, self.first = layout, first
         warps = np.arange(blocks * layout.warps)
         block = warps // layout.warps
@@ -114,7 +114,7 @@ class Clocks:
         # For each lane the first group that its warp closed and it did not, 0: none. Once there is one of an agent,
         # that is ``torn``.
         self.skipped, self.torn = np.zeros((warps.size, agents, WARP), np.int32), [False] * agents
-        self.loose: dict[int, Loose] = {}
+        self.loose: dict[int, LaneClocks] = {}
         self.version = 0
         existing = layout.geometry.existing(warps)
         self.exists = np.ones((warps.size, WARP), bool) if existing is None else existing.reshape(-1, WARP)
@@ -132,10 +132,10 @@ class Clocks:
 
     # -- one warp or some of its lanes ---------------------------------------------------------------------------------
 
-    def known(self, warp: int, lane: int | None = None) -> Know:
+    def known(self, warp: int, lane: int | None = None) -> SparseClock:
         """What a warp (or one lane of it) releases now: what it knows, and what it has done itself."""
         row = self.clocks[warp].copy()
-        know = Know()
+        know = SparseClock()
         loose = self.loose.get(warp)
         if loose is not None:
             if lane is None:
@@ -185,7 +185,7 @@ class Clocks:
             unit <= who // WARP < unit + size for who in know.lanes
         )
 
-    def learn(self, warp: int, know: Know, lane: int | None = None) -> None:
+    def learn(self, warp: int, know: SparseClock, lane: int | None = None) -> None:
         """A warp (or one lane of it) acquires what others have released."""
         self.version += 1
         cluster = int(self.cluster[warp])
@@ -194,10 +194,10 @@ class Clocks:
             if row is not None:
                 np.maximum(self.clocks[warp], row, out=self.clocks[warp])
             if len(know.rows) > (row is not None) or know.lanes:
-                rest = Know({c: r for c, r in know.rows.items() if c != cluster}, know.lanes)
-                self.loose.setdefault(warp, Loose()).learn(rest)
+                rest = SparseClock({c: r for c, r in know.rows.items() if c != cluster}, know.lanes)
+                self.loose.setdefault(warp, LaneClocks()).learn(rest)
         else:
-            self.loose.setdefault(warp, Loose()).learn(know, lane)
+            self.loose.setdefault(warp, LaneClocks()).learn(know, lane)
 
     def step(self, warps: Array) -> None:
         """Something of these warps has been released: what they do from now on is later."""
@@ -305,7 +305,7 @@ class Clocks:
 
     def synchronise_lanes(self, warp: int, lanes: Array) -> None:
         """Some lanes of a warp have synchronised with each other."""
-        together = Know()
+        together = SparseClock()
         for lane in map(int, lanes):
             together.join(self.known(warp, lane))
         self.step(np.array([warp]))

@@ -15,7 +15,7 @@ from tilewright.sim.barriers import NAMED
 from tilewright.sim.checks.actors import Actor, actor, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.checks.sites import KernelFacts, facts
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -31,7 +31,7 @@ class Twice(NamedTuple):
     first: Op
 
 
-class Meeting:
+class BarrierPhase:
     """What is known of one barrier: who has come in this phase and in the last one (warp: op, and the warp's clock when
     it goes on, 0 where it does not wait), who waited in the last one, and a warp that came twice in either."""
 
@@ -52,7 +52,7 @@ class Meeting:
         self.phase, self.came, self.twice = phase, {}, None
 
 
-class Usual:
+class UniformBarrier:
     """The blocks of a wave at whose barrier 0 only ``sync_threads`` has come so far. All warps wait there in every
     phase, so nothing can be wrong but that some have come to another ``sync_threads``. For each block the phase, and
     the numbers of its op and of the one before; for each warp the last phase that it came to, and its clock then."""
@@ -79,10 +79,10 @@ class Usual:
         self.came[warps], self.clock[warps] = target, now[warps]
         return True
 
-    def meeting(self, block: int, ops: list[Op]) -> Meeting:
+    def meeting(self, block: int, ops: list[Op]) -> BarrierPhase:
         """What was noted of a block, whose arrivals are looked at one by one from now on."""
         self.strange[block] = True
-        found, warps = Meeting(), range(block * self.per, (block + 1) * self.per)
+        found, warps = BarrierPhase(), range(block * self.per, (block + 1) * self.per)
         found.phase = int(self.phase[block])
         if found.phase:
             op = ops[self.number[block] - 1]
@@ -97,7 +97,7 @@ class Divergence(Checker):
     name, cost, uses_order = "divergence", "default", True
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return any(o.through in ("barrier", "warp") for op in known.calls for o in op.attrs["atom"].orders)
 
     def begin(self, launch: Launch) -> None:
@@ -107,10 +107,10 @@ class Divergence(Checker):
         self.named = any(
             o.through == "barrier" and not op.attrs["atom"].whole_block for op, o in orders
         )  # fmt: skip
-        self.usual: dict[Wave, Usual] = {}
+        self.usual: dict[Wave, UniformBarrier] = {}
         self.ops: list[Op] = []  # by their numbers, from 1 on, the sync_threads
         self.numbers: dict[int, int] = {}
-        self.meetings: dict[tuple[Wave, int], Meeting] = {}
+        self.meetings: dict[tuple[Wave, int], BarrierPhase] = {}
         # For each warp the masked sync_warp that some lanes have come to: mask, lanes, op.
         self.pending: dict[tuple[Wave, int], dict[int, tuple[int, Op]]] = {}
 
@@ -118,7 +118,7 @@ class Divergence(Checker):
         return self.named
 
     def wave(self, wave: Wave) -> None:
-        self.usual[wave] = Usual(wave)
+        self.usual[wave] = UniformBarrier(wave)
 
     # -- barriers of the block -----------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class Divergence(Checker):
             meeting = self.meetings.get(key)
             if meeting is None:
                 block, number = divmod(key[1], NAMED)
-                meeting = self.meetings[key] = Meeting() if number else usual.meeting(block, self.ops)
+                meeting = self.meetings[key] = BarrierPhase() if number else usual.meeting(block, self.ops)
             phase = int(target[k])
             if phase != meeting.phase:
                 meeting.begin(phase)
@@ -169,7 +169,7 @@ class Divergence(Checker):
             if meeting.last_twice is not None and any(clock for _, clock in meeting.came.values()):
                 self._twice(meeting.last_twice, key % NAMED)
 
-    def _knows(self, wave: Wave, meeting: Meeting, warp: int, before: Array) -> bool:
+    def _knows(self, wave: Wave, meeting: BarrierPhase, warp: int, before: Array) -> bool:
         """Whether ``warp``, which knew ``before``, knows that the last phase is over: it waited there, or a wait there
         happened before."""
         if warp in meeting.waited or not (meeting.waited or meeting.last_twice):
@@ -196,7 +196,7 @@ class Divergence(Checker):
             )
         )  # fmt: skip
 
-    def _shared(self, group: Group, row: int, op: Op, meeting: Meeting, number: int) -> None:
+    def _shared(self, group: Group, row: int, op: Op, meeting: BarrierPhase, number: int) -> None:
         wave, per = group.wave, group.wave.geometry.warps
         other, (their, _) = next(iter(meeting.last.items()))
         self.findings.add(
@@ -209,7 +209,7 @@ class Divergence(Checker):
             )
         )  # fmt: skip
 
-    def _elsewhere(self, group: Group, row: int, op: Op, meeting: Meeting) -> None:
+    def _elsewhere(self, group: Group, row: int, op: Op, meeting: BarrierPhase) -> None:
         wave, per = group.wave, group.wave.geometry.warps
         for other, (their, _) in meeting.came.items():
             if their is not op:

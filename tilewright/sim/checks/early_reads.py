@@ -21,7 +21,7 @@ from tilewright.sim.messages import place
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
-    from tilewright.sim.checks.meetings import MbarrierMeetings
+    from tilewright.sim.checks.barrier_clocks import MbarrierClocks
     from tilewright.sim.group import Group
     from tilewright.sim.shared_names import SharedNames
     from tilewright.sim.wave import Wave
@@ -86,7 +86,7 @@ class Stages:
         steps = self.steps.setdefault(group.wave, deque(maxlen=KEPT))
         steps.append(Step(waits, op, barriers, warps, clocks[warps], completed))
 
-    def waited(self, group: Group, op: Op, meetings: MbarrierMeetings) -> None:
+    def waited(self, group: Group, op: Op, meetings: MbarrierClocks) -> None:
         """The wait of a group is over."""
         found = [(place, row * WARP) for row, warp in enumerate(group.warps.tolist())
                  for place, _ in meetings.waiting.get(warp, ())]  # fmt: skip

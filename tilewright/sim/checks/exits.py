@@ -17,7 +17,7 @@ from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import flat_offsets, shared_memory
-from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.checks.sites import KernelFacts, facts
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Exits(SharedChecker):
     name, cost, uses_order = "exits", "default", True
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return known.remote
 
     def begin(self, launch: Launch) -> None:

@@ -6,13 +6,15 @@ from tilewright.ir.core import Op
 from tilewright.ir.effects import SCOPES
 from tilewright.ir.target import WARP
 from tilewright.ir.types import MemSpace
-from tilewright.sim.checks.clocks import Layout
-from tilewright.sim.checks.sites import THREAD, Facts, Site
+from tilewright.sim.checks.clocks import ClockColumns
+from tilewright.sim.checks.sites import THREAD, KernelFacts, Site
 
 SHOWN = 4  # at most so many places where blocks could meet are named
 
 
-def explain(layout: Layout, now: Site, then: Site, threads: list[int], shared: bool, known: Facts) -> tuple[str, str]:
+def explain(
+    layout: ClockColumns, now: Site, then: Site, threads: list[int], shared: bool, known: KernelFacts
+) -> tuple[str, str]:
     """(why, fix) for the accesses ``now`` and ``then`` by the identities ``threads`` (unit * 32 + lane) of the kernel
     of which these facts are known."""
     units = [thread // WARP for thread in threads]
@@ -69,7 +71,7 @@ def _of_a_copy_or_wgmma(earlier: str, later: str) -> tuple[str, str] | None:
     return None
 
 
-def _of_two_blocks(now: Site, then: Site, shared: bool, known: Facts) -> tuple[str, str]:
+def _of_two_blocks(now: Site, then: Site, shared: bool, known: KernelFacts) -> tuple[str, str]:
     if shared:
         return ("the two threads are in different blocks of the cluster",
                 "cluster_arrive(); cluster_wait() between the two, or an mbarrier with cluster scope")  # fmt: skip

@@ -16,9 +16,9 @@ import numpy as np
 from tilewright.ir.effects import SCOPES, Ordering
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.checks.clocks import Clocks, Layout
-from tilewright.sim.checks.knowledge import Know
+from tilewright.sim.checks.clocks import ClockColumns, Clocks
 from tilewright.sim.checks.sites import Site
+from tilewright.sim.checks.sparse_clock import SparseClock
 from tilewright.sim.checks.versions import Versions
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Fenced(NamedTuple):
 
     level: int
     clock: int
-    know: Know
+    know: SparseClock
 
 
 class Seen(NamedTuple):
@@ -41,14 +41,14 @@ class Seen(NamedTuple):
     clock: int
     block: int
     level: int
-    know: Know
+    know: SparseClock
 
 
 class Flags:
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: ClockColumns) -> None:
         self.layout = layout
         # By place: for each block and scope that released something there, what.
-        self.places: dict[tuple[int, int], dict[tuple[int, int], Know]] = {}
+        self.places: dict[tuple[int, int], dict[tuple[int, int], SparseClock]] = {}
         self.fenced: dict[Clocks, dict[int, dict[int | None, Fenced]]] = {}
         self.seen: dict[Clocks, dict[int, list[Seen]]] = {}
         self.versions: Versions | None = None
@@ -97,7 +97,7 @@ class Flags:
                 continue
             self.changes[key] = self.changes.get(key, 0) + 1
             if releases:
-                released: tuple[Know | None, int] = clocks.known(warp, lane), site.scope
+                released: tuple[SparseClock | None, int] = clocks.known(warp, lane), site.scope
             else:
                 released = self._by_fence(clocks, warp, lane, site.scope)
             know, level = released
@@ -117,7 +117,13 @@ class Flags:
             clocks.step(np.unique(group.warps[rows]))
 
     def _read(
-        self, clocks: Clocks, warp: int, lane: int | None, block: int, site: Site, found: dict[tuple[int, int], Know]
+        self,
+        clocks: Clocks,
+        warp: int,
+        lane: int | None,
+        block: int,
+        site: Site,
+        found: dict[tuple[int, int], SparseClock],
     ) -> None:
         acquires = site.order in ("acquire", "acq_rel")
         visible = [
@@ -135,10 +141,10 @@ class Flags:
         if acquires and site.order == "acq_rel" and len(visible) == len(found):
             found.clear()  # what this operation releases contains it all
 
-    def _by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> tuple[Know | None, int]:
+    def _by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> tuple[SparseClock | None, int]:
         """What a relaxed write releases: what was before the last fence of its thread, and of threads of its block that
         are known to have fenced."""
-        fences, found, level = self.fenced.get(clocks, {}), Know(), len(SCOPES)
+        fences, found, level = self.fenced.get(clocks, {}), SparseClock(), len(SCOPES)
         first = warp - warp % self.layout.warps
         mine = fences.get(warp, {})
         own = [f for k, f in mine.items() if k is None or lane is None or k == lane]
@@ -173,7 +179,7 @@ class Flags:
         """All lanes of these warps fence, and release what they know."""
         rows, fenced = clocks.release(warps), self.fenced.setdefault(clocks, {})
         for warp, now, row in zip(warps.tolist(), clocks.now[warps].tolist(), rows, strict=True):
-            know = clocks.known(warp) if warp in clocks.loose else Know({int(clocks.cluster[warp]): row})
+            know = clocks.known(warp) if warp in clocks.loose else SparseClock({int(clocks.cluster[warp]): row})
             fenced[warp] = {None: Fenced(level, now, know)}
 
     def _acquire(self, clocks: Clocks, warp: int, lane: int | None, level: int) -> None:

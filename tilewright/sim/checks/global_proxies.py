@@ -21,7 +21,7 @@ from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
-from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.checks.sites import KernelFacts, facts
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class GlobalProxies(Checker):
     name, cost = "proxies", "default"
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return bool(known.by_threads and known.by_async_proxy)
 
     def begin(self, launch: Launch) -> None:

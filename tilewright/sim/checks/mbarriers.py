@@ -20,7 +20,7 @@ from tilewright.sim.checks.actors import actor, lanes_of, thread_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
-from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.checks.sites import KernelFacts, facts
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class MbarrierRules(SharedChecker):
     name, cost, uses_order = "mbarriers", "default", True
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return known.mbarriers or any(op.attrs["atom"].name.startswith("mbarrier") for op in known.calls)
 
     def begin(self, launch: Launch) -> None:

@@ -16,13 +16,13 @@ from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.checks.clocks import ROLES, Clocks, Layout
+from tilewright.sim.checks.barrier_clocks import BarrierClocks, ClusterBarrierClocks, MbarrierClocks
+from tilewright.sim.checks.clocks import ROLES, ClockColumns, Clocks
 from tilewright.sim.checks.early_reads import Stages
 from tilewright.sim.checks.flags import Flags
-from tilewright.sim.checks.knowledge import Know
-from tilewright.sim.checks.meetings import BarrierMeetings, ClusterMeetings, MbarrierMeetings
 from tilewright.sim.checks.shadow import NEVER
 from tilewright.sim.checks.sites import facts
+from tilewright.sim.checks.sparse_clock import SparseClock
 from tilewright.sim.checks.versions import Versions
 from tilewright.sim.events import Observer
 
@@ -44,7 +44,7 @@ class Snapshot:
         self.rows = clocks.clocks[warps]
         self.now, self.open = clocks.now[warps], clocks.open[warps]
         self.waited = [waited[warps] for waited in clocks.waited]
-        self.loose = LooseThen(clocks, group) if clocks.loose else NOTHING
+        self.loose = LaneClocksAtIssue(clocks, group) if clocks.loose else NOTHING
         self.floors, self.tick = clocks.floors(group), clocks.layout.tick
         self.phases: tuple[Array, Array] | None = None  # that were complete then: see mbarriers.py
 
@@ -54,15 +54,15 @@ class Snapshot:
         return int(waited[row, lane % waited.shape[1]])
 
 
-class LooseThen:
+class LaneClocksAtIssue:
     """What the active warps of a group knew at some moment, as far as it is not in their clocks. Most is never asked
     for, so it is put together when it is."""
 
     __slots__ = ("_kept", "_made", "_clusters")
 
     def __init__(self, clocks: Clocks | None = None, group: Group | None = None) -> None:
-        self._kept: dict[int, tuple[Know, Array]] = {}
-        self._made: dict[int, Know] = {}
+        self._kept: dict[int, tuple[SparseClock, Array]] = {}
+        self._made: dict[int, SparseClock] = {}
         if clocks is None or group is None:
             return
         self._clusters = clocks.cluster
@@ -75,17 +75,17 @@ class LooseThen:
     def __bool__(self) -> bool:
         return bool(self._kept)
 
-    def get(self, warp: int) -> Know | None:
+    def get(self, warp: int) -> SparseClock | None:
         """What lanes of a warp knew; None where its clocks say it all."""
         known = self._made.get(warp)
         if known is None and warp in self._kept:
             every, row = self._kept[warp]
             known = self._made[warp] = every.copy()
-            known.join(Know({int(self._clusters[warp]): row}))
+            known.join(SparseClock({int(self._clusters[warp]): row}))
         return known
 
 
-NOTHING = LooseThen()
+NOTHING = LaneClocksAtIssue()
 
 
 class HappensBefore(Observer):
@@ -95,9 +95,9 @@ class HappensBefore(Observer):
 
     def __init__(self) -> None:
         self.waves: dict[Wave, Clocks] = {}
-        self.barriers: dict[Wave, BarrierMeetings] = {}
-        self.clusters: dict[Wave, ClusterMeetings] = {}
-        self.mbarriers: dict[Wave, MbarrierMeetings] = {}
+        self.barriers: dict[Wave, BarrierClocks] = {}
+        self.clusters: dict[Wave, ClusterBarrierClocks] = {}
+        self.mbarriers: dict[Wave, MbarrierClocks] = {}
         self.blocks = 0
         self.landing: list[Effect] = []
         self.agents: dict[int, tuple[int, list[int]]] = {}  # by an op's id: bits of roles, agents of groups
@@ -108,8 +108,8 @@ class HappensBefore(Observer):
 
     def begin(self, launch: Launch) -> None:
         known = facts(launch.program)
-        self.sites, self.unheeded = known.sites, known.unheeded
-        self.layout = Layout(launch.geometry, known.agents, known.mbarriers)
+        self.sites, self.results_unused = known.sites, known.results_unused
+        self.layout = ClockColumns(launch.geometry, known.agents, known.mbarriers)
         self.flags = Flags(self.layout)
         if known.waits:
             self.flags.versions = Versions(self.layout, known.waits, launch.program)
@@ -119,9 +119,9 @@ class HappensBefore(Observer):
     def wave(self, wave: Wave) -> None:
         clocks = self.waves[wave] = Clocks(self.layout, self.blocks, len(wave.coords))
         self.blocks += len(wave.coords)
-        self.barriers[wave] = BarrierMeetings(clocks, wave)
-        self.clusters[wave] = ClusterMeetings(clocks, wave)
-        self.mbarriers[wave] = MbarrierMeetings(clocks)
+        self.barriers[wave] = BarrierClocks(clocks, wave)
+        self.clusters[wave] = ClusterBarrierClocks(clocks, wave)
+        self.mbarriers[wave] = MbarrierClocks(clocks)
 
     def knows(self, wave: Wave, warp: int, other: int, clock: int, lane: int = 0) -> bool:
         """Whether what lane ``lane`` of warp ``other`` did at ``clock`` happened before what ``warp`` does now."""
@@ -164,7 +164,7 @@ class HappensBefore(Observer):
                     meetings.landed(group.warps, places, lanes, self.layout.agents.index(order.agent), self._open())
                 else:
                     meetings.arrive(group.warps, places, lanes)
-        elif what == "test" and op not in self.unheeded:
+        elif what == "test" and op not in self.results_unused:
             assert done is not None
             meetings.acquire(group.warps, places[done], lanes[done])
         elif what == "wait":
@@ -183,7 +183,7 @@ class HappensBefore(Observer):
         op, clocks = group.lanes.op, self.waves[group.wave].now
         if what == "arrive":
             self.stages.step(group, False, op, places, lanes, clocks)
-        elif what == "test" and done is not None and done.any() and op not in self.unheeded:
+        elif what == "test" and done is not None and done.any() and op not in self.results_unused:
             self.stages.step(group, True, op, places[done], lanes[done], clocks)
 
     def _orders(self, op: Op) -> tuple[Ordering, ...]:

@@ -19,7 +19,7 @@ from tilewright.sim.checks.records import NEAR, PARTS, Batch, Reading, Record
 from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS, Cells, Read, Shadow
 
 if TYPE_CHECKING:
-    from tilewright.sim.checks.acting import Acting
+    from tilewright.sim.checks.accessors import Accessors
     from tilewright.sim.checks.clocks import Clocks
     from tilewright.sim.checks.order import HappensBefore, Snapshot
     from tilewright.sim.group import Group
@@ -121,7 +121,7 @@ class Pending:
         self.batch = batch._replace(changes=self.changes)
         return True
 
-    def _begin_batch(self, acting: Acting, record: Record) -> None:
+    def _begin_batch(self, acting: Accessors, record: Record) -> None:
         """A copy by cp.async has landed; are others that land with it to be looked at by their lines alone?"""
         first, floors, low, high = record.numbers[0], acting.floors, -1 << 62, 1 << 62
         for other in self.records:
@@ -138,7 +138,7 @@ class Pending:
         assert acting.snapshot is not None
         self.batch = Batch(acting.snapshot, first, low, high, record, self.changes)
 
-    def apart(self, reach: Reach, acting: Acting, load: bool) -> bool:
+    def apart(self, reach: Reach, acting: Accessors, load: bool) -> bool:
         """Whether it is plain that nothing before can race with this access."""
         # From cheap to costly: other bytes, a barrier of the whole block between, clocks of all warps, of those warps
         # that reach the same bytes, then lines of 16 bytes. What is not plain by the end goes to the cells; so an error
@@ -181,7 +181,7 @@ class Pending:
                 self.clear.append((start, stop))
         return True
 
-    def _reads(self, blocks: int, acting: Acting) -> Reading:
+    def _reads(self, blocks: int, acting: Accessors) -> Reading:
         """What is known of loads by wgmma like this one."""
         if self.readings[0] != self.changes:
             self.readings = self.changes, {}
@@ -219,7 +219,7 @@ class Pending:
                 return set(first.tolist())
         return set(np.unique(lines).tolist())
 
-    def _after(self, met: list[Record], reach: Reach, acting: Acting) -> bool:
+    def _after(self, met: list[Record], reach: Reach, acting: Accessors) -> bool:
         """Whether it is plain that an access happens after others that may have reached the same bytes, where not the
         clocks of all their warps say so."""
         others = []
@@ -243,7 +243,7 @@ class Pending:
 
     # -- keeping it ----------------------------------------------------------------------------------------------------
 
-    def add(self, reach: Reach, acting: Acting, load: bool, number: int) -> None:
+    def add(self, reach: Reach, acting: Accessors, load: bool, number: int) -> None:
         """Keep an access that is apart."""
         loads = load and _by_threads(acting)
         moment = self.moment if loads else (acting.group, acting.tick, acting.agent, acting.landed)
@@ -281,13 +281,13 @@ class Pending:
         reach.forget()
         acting.forget()
 
-    def settled(self, reach: Reach, acting: Acting, load: bool) -> None:
+    def settled(self, reach: Reach, acting: Accessors, load: bool) -> None:
         """Remember an access that is in the cells."""
         self.changes += 1
         self._append(Record(reach, load, acting, None, None))
         acting.forget()
 
-    def _cover(self, by: Record, whole: Reach | Record, acting: Acting) -> None:
+    def _cover(self, by: Record, whole: Reach | Record, acting: Accessors) -> None:
         """Forget what has been written over by a write that came after: who comes after this one comes after them.
         ``whole``: the bytes, all of which have been written by those who act."""
         gone, blocks, ours = False, whole.blocks, by.ranges()
@@ -353,7 +353,7 @@ class Pending:
                 self._put(record, *part)
         self.changes += 1  # loads that follow begin a record of their own
 
-    def _put(self, record: Record, number: int, reach: Any, acting: Acting) -> None:
+    def _put(self, record: Record, number: int, reach: Any, acting: Accessors) -> None:
         shadow = self.shadow
         if isinstance(reach, tuple):
             pointer, nbytes, mask = reach
@@ -368,6 +368,6 @@ class Pending:
         where.set(shadow.written, entries)
 
 
-def _by_threads(acting: Acting) -> bool:
+def _by_threads(acting: Accessors) -> bool:
     """Whether threads act themselves, and all of a group."""
     return acting.kind == THREADS and not acting.landed and not acting.few

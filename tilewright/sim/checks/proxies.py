@@ -24,7 +24,7 @@ from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
 from tilewright.sim.checks.reach import Threads
-from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
+from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, facts
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Proxies(SharedChecker):
     name, cost, uses_order = "proxies", "default", True
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return any(
             access.proxy == "async" and any(space in SHARED_SPACES for space in access.memories)
             for op in known.calls for access in op.attrs["atom"].accesses

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.checks.acting import Acting
+from tilewright.sim.checks.accessors import Accessors
 from tilewright.sim.checks.actors import Actor, actor
 from tilewright.sim.checks.early_reads import Copy, Reader
 from tilewright.sim.checks.explain import explain
@@ -32,7 +32,7 @@ from tilewright.sim.checks.shadow import (
     site_of,
     who_of,
 )  # fmt: skip
-from tilewright.sim.checks.sites import THREAD, Facts, Site, facts
+from tilewright.sim.checks.sites import THREAD, KernelFacts, Site, facts
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -46,13 +46,13 @@ PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 class CellCheck:
     """``owners``: the buffers of the shadows of global memory; other shadows are of shared memory."""
 
-    def __init__(self, findings: Findings, order: HappensBefore, launch: Launch, facts: Facts) -> None:
+    def __init__(self, findings: Findings, order: HappensBefore, launch: Launch, facts: KernelFacts) -> None:
         self.findings, self.order, self.launch = findings, order, launch
-        self.names, self.heeded = facts.shared_names, facts.heeded
+        self.names, self.results_used = facts.shared_names, facts.results_used
         self.owners: dict[Shadow, Any] = {}
 
     def check(
-        self, verb: str, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
+        self, verb: str, shadow: Shadow, cells: Array, acting: Accessors, number: int, group: Group, values: Any
     ) -> None:
         """``number``: of the site; ``values``: what a store writes: (buffer, access, values, offsets) or None."""
         cells = shadow.local(cells)
@@ -80,7 +80,9 @@ class CellCheck:
                 shadow.overtaken(cells[weak], before[weak])
         entries = acting.entries(number)
         if strong:
-            shadow.observe(where, entries if verb == "load" or self.order.sites[number].op in self.heeded else None)
+            shadow.observe(
+                where, entries if verb == "load" or self.order.sites[number].op in self.results_used else None
+            )
         if verb == "load":
             if len(shadow.reads) >= OFTEN and shared:
                 shadow.forget(self.order.floors(acting.clocks)[0])
@@ -102,7 +104,7 @@ class CellCheck:
             elif lost.size:
                 self._together(lost, entries, shadow, cells, acting, number, group, values)
 
-    def _seen(self, where: Cells, shadow: Shadow, acting: Acting, group: Group, number: int) -> Array:
+    def _seen(self, where: Cells, shadow: Shadow, acting: Accessors, group: Group, number: int) -> Array:
         """bool: the cells whose last strong write somebody has read, of whom those who act now know. Strong writes come
         before what follows such a read (PTX ISA, "Causality order"): a ticket's last block may clear it."""
         assert shadow.observer is not None
@@ -113,7 +115,7 @@ class CellCheck:
         return seen
 
     def _compare(
-        self, verb: str, before: Array, cells: Array, acting: Acting, number: int, group: Group, values: Any,
+        self, verb: str, before: Array, cells: Array, acting: Accessors, number: int, group: Group, values: Any,
         shadow: Shadow,
     ) -> None:  # fmt: skip
         """Report the entries ``before`` that did not happen before."""
@@ -128,7 +130,7 @@ class CellCheck:
         if bad.size:
             self._found(verb, bad, before, cells, acting, number, group, shadow)
 
-    def _plain(self, before: Array, acting: Acting, group: Group) -> bool:
+    def _plain(self, before: Array, acting: Accessors, group: Group) -> bool:
         """Whether each warp has met one warp's accesses at one clock, and knows of them."""
         clocks, warps = acting.clocks, group.warps
         if acting.few or acting.landed or acting.mask is not None:
@@ -150,7 +152,7 @@ class CellCheck:
                 return False
         return True
 
-    def _unordered(self, before: Array, acting: Acting, group: Group, number: int) -> Array:
+    def _unordered(self, before: Array, acting: Accessors, group: Group, number: int) -> Array:
         """The numbers of the entries ``before`` that did not happen before."""
         clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
         warps = group.warps[rows]
@@ -183,7 +185,7 @@ class CellCheck:
             bad = bad[~(here & (known >= clock[bad]))]
         return self._slowly(bad, before, acting, group)
 
-    def _slowly(self, bad: Array, before: Array, acting: Acting, group: Group) -> Array:
+    def _slowly(self, bad: Array, before: Array, acting: Accessors, group: Group) -> Array:
         """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""
         clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
         loose = clocks.loose if snapshot is None else snapshot.loose
@@ -197,7 +199,7 @@ class CellCheck:
         answers = np.array([self._ordered(int(k), before, acting, group) for k in bad[first]], bool)
         return bad[~answers[which.reshape(-1)]]
 
-    def _far(self, bad: Array, before: Array, acting: Acting, group: Group) -> Array:
+    def _far(self, bad: Array, before: Array, acting: Accessors, group: Group) -> Array:
         """Those of ``bad`` that their warps do not know from other clusters."""
         warps = group.warps[acting.rows[bad]]
         clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
@@ -217,7 +219,7 @@ class CellCheck:
                     left[mine] &= (elected[mine] < 0) | (row[elected[mine]] < clock_of(before[bad[mine]]))
         return bad[left]
 
-    def _ordered(self, k: int, before: Array, acting: Acting, group: Group) -> bool:
+    def _ordered(self, k: int, before: Array, acting: Accessors, group: Group) -> bool:
         clocks, layout = acting.clocks, self.order.layout
         warp, lane = int(group.warps[acting.rows[k]]), int(acting.thread[k]) % WARP
         identity, clock = int(who_of(before[k])), int(clock_of(before[k]))
@@ -244,7 +246,7 @@ class CellCheck:
         return False
 
     def _both_strong(
-        self, bad: Array, before: Array, cells: Array, acting: Acting, number: int, shadow: Shadow
+        self, bad: Array, before: Array, cells: Array, acting: Accessors, number: int, shadow: Shadow
     ) -> Array:
         """Those of ``bad`` that are not both strong. The others do not race, but what comes after may with both."""
         mine = self.order.sites[number].scope
@@ -268,7 +270,7 @@ class CellCheck:
             shadow.excuse(cells[others], entries[others], self.order.layout.block)
 
     def _together(
-        self, lost: Array, entries: Array, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group,
+        self, lost: Array, entries: Array, shadow: Shadow, cells: Array, acting: Accessors, number: int, group: Group,
         values: Any,
     ) -> None:  # fmt: skip
         """Lanes that store to one cell with one instruction: fine if they store the same."""
@@ -291,7 +293,7 @@ class CellCheck:
     # -- the finding ---------------------------------------------------------------------------------------------------
 
     def _found(
-        self, verb: str, bad: Array, before: Array, cells: Array, acting: Acting, number: int, group: Group,
+        self, verb: str, bad: Array, before: Array, cells: Array, acting: Accessors, number: int, group: Group,
         shadow: Shadow,
     ) -> None:  # fmt: skip
         then = site_of(before[bad])
@@ -313,7 +315,7 @@ class CellCheck:
                 self.findings.add(replace(found, count=int(mine.size), apart=int(apart[farthest])), key)
 
     def _finding(
-        self, verb: str, k: int, other: int, before: Array, cells: Array, acting: Acting, number: int, group: Group,
+        self, verb: str, k: int, other: int, before: Array, cells: Array, acting: Accessors, number: int, group: Group,
         shadow: Shadow,
     ) -> Finding:  # fmt: skip
         now_site, then_site = self.order.sites[number], self.order.sites[other]
@@ -342,7 +344,7 @@ class CellCheck:
         return Finding("data-race", what, parties, memory, why, fix)
 
     def _early(
-        self, copy: Copy, now: Site, then: Site, acting: Acting, before: Array, k: int, group: Group
+        self, copy: Copy, now: Site, then: Site, acting: Accessors, before: Array, k: int, group: Group
     ) -> tuple[str, str] | None:  # fmt: skip
         """(why, fix) where one of the two is the write of ``copy`` and the other reads without a wait for it."""
         stages, clocks, layout = self.order.stages, acting.clocks, self.order.layout

@@ -19,7 +19,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.access import WIDEST
-from tilewright.sim.checks.acting import Acting
+from tilewright.sim.checks.accessors import Accessors
 from tilewright.sim.checks.actors import lanes_of
 from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
@@ -118,7 +118,7 @@ class Races(Checker):
         if shadow is None or access.nbytes & ((1 << shadow.shift) - 1):
             return
         count = access.nbytes >> shadow.shift
-        acting = Acting(self.order, group, site.agent, mask, each=count)
+        acting = Accessors(self.order, group, site.agent, mask, each=count)
         written = None if values is None else (buffer, access, values, off)
         self._check(verb, shadow, run_of(off >> shadow.shift, count), acting, number, group, written)
 
@@ -144,7 +144,7 @@ class Races(Checker):
             if reach.off is None and pending.lands(reach, self.order.landing[-1].notes, number):
                 self._affords(STEP + 2 * group.lanes_count, group)
                 return
-        acting = Acting(self.order, group, site.agent, mask, each=access.nbytes >> pending.shadow.shift)
+        acting = Accessors(self.order, group, site.agent, mask, each=access.nbytes >> pending.shadow.shift)
         written = None if values is None else (buffer, access, values)
         self._reached(verb, pending, reach, acting, number, group, written)
 
@@ -159,7 +159,7 @@ class Races(Checker):
             if pending.reads(reach, self.order.landing[-1].notes, lanes, each, number):
                 self._affords(STEP + 2 * group.lanes_count, group)
                 return
-        acting = Acting(self.order, group, self.order.sites[number].agent, lanes=lanes, each=each)
+        acting = Accessors(self.order, group, self.order.sites[number].agent, lanes=lanes, each=each)
         self._reached("load", pending, reach, acting, number, group, None)
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
@@ -179,7 +179,7 @@ class Races(Checker):
             if verb == "store" and counted:
                 self.arriving.append((group.wave, reach, number))
                 return
-            acting = Acting(self.order, group, agent, lanes=lane, each=reach.count(pending.shadow.shift))
+            acting = Accessors(self.order, group, agent, lanes=lane, each=reach.count(pending.shadow.shift))
             self._reached(verb, pending, reach, acting, number, group, None)
             return
         buffers = group.wave.launch.space.exposed()
@@ -190,7 +190,7 @@ class Races(Checker):
             at = np.full(1, start - buffer.base)
             for extent, stride in zip((*shape[:-1], shape[-1] // step), (*strides[:-1], step), strict=True):
                 at = (at[:, None] + np.arange(extent) * stride).reshape(-1)
-            acting = Acting(self.order, group, agent, lanes=lane, each=at.size)
+            acting = Accessors(self.order, group, agent, lanes=lane, each=at.size)
             self._check(verb, shadow, at >> shadow.shift, acting, number, group, None)
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
@@ -208,7 +208,7 @@ class Races(Checker):
             if isinstance(reach, Box) and self.order.stages is not None:
                 landing = self.order.landing[-1]
                 self.order.stages.comes(wave, reach.start, reach.size, int(places[0]), landing, _issuer(landing))
-            acting = Acting.given(self.order, group, issuers, units * WARP, clock, each)
+            acting = Accessors.given(self.order, group, issuers, units * WARP, clock, each)
             self._reached("store", pending, reach, acting, number, group, None)
         self.arriving.clear()
 
@@ -239,7 +239,7 @@ class Races(Checker):
         return found
 
     def _reached(
-        self, verb: str, pending: Pending, reach: Reach, acting: Acting, number: int, group: Group, values: Any
+        self, verb: str, pending: Pending, reach: Reach, acting: Accessors, number: int, group: Group, values: Any
     ) -> None:
         """An access to shared memory: keep it, if it is plainly apart, else look at its cells."""
         if not self._affords(STEP + 2 * group.lanes_count, group):
@@ -260,7 +260,7 @@ class Races(Checker):
         pending.settled(reach, acting, load)
 
     def _check(
-        self, verb: str, shadow: Shadow, cells: Array, acting: Acting, number: int, group: Group, values: Any
+        self, verb: str, shadow: Shadow, cells: Array, acting: Accessors, number: int, group: Group, values: Any
     ) -> None:
         if not self._affords(cells.size, group):
             return

@@ -13,7 +13,7 @@ from tilewright.sim.checks.places import flat_offsets
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
-    from tilewright.sim.checks.acting import Acting
+    from tilewright.sim.checks.accessors import Accessors
     from tilewright.sim.group import Group
 
 LINE = access_of(I8, 16, 16, False)  # a line of 16 bytes
@@ -22,7 +22,7 @@ LINE = access_of(I8, 16, 16, False)  # a line of 16 bytes
 class Ranges(NamedTuple):
     """For each warp that acts: the bytes that it may reach, from ``low`` to ``high`` in the memory of a ``block``."""
 
-    acting: Acting
+    acting: Accessors
     low: Array
     high: Array
     block: Array
@@ -75,18 +75,18 @@ class Reach:
         """Let go of what can be found again."""
         self._lines = None
 
-    def ranges(self, acting: Acting) -> Ranges:
+    def ranges(self, acting: Accessors) -> Ranges:
         """What each warp that acts may reach, in whole lines of 16 bytes; found once."""
         if self._ranges is None:
             self._ranges = self._find_ranges(acting)
         return self._ranges
 
-    def _find_ranges(self, acting: Acting) -> Ranges:
+    def _find_ranges(self, acting: Accessors) -> Ranges:
         warps = acting.group.warps[acting.where[0]]
         low, high = np.full(warps.size, self.low & -16), np.full(warps.size, self.high + 15 & -16)
         return Ranges(acting, low, high, self._block(acting, warps))
 
-    def _block(self, acting: Acting, warps: Array) -> Array:
+    def _block(self, acting: Accessors, warps: Array) -> Array:
         """The block whose memory each of the warps reaches."""
         return np.asarray(warps // acting.layout.warps)
 
@@ -128,7 +128,7 @@ class Threads(Reach):
         there = np.sort(self.flat())
         return bool((there[1:] - there[:-1] >= self.nbytes).all())
 
-    def _find_ranges(self, acting: Acting) -> Ranges:
+    def _find_ranges(self, acting: Accessors) -> Ranges:
         if self.off is not None or self.pointer.root is None or acting.few:
             return super()._find_ranges(acting)
         (low, high), add = self.pointer.root.by_warp, self.pointer.add
@@ -170,7 +170,7 @@ class Box(Reach):
         block, low = divmod(start, stride)
         super().__init__(low, low + size, 1 << block, dense=True)
 
-    def _block(self, acting: Acting, warps: Array) -> Array:
+    def _block(self, acting: Accessors, warps: Array) -> Array:
         return np.full(warps.size, self.blocks.bit_length() - 1)
 
     def once(self) -> bool:

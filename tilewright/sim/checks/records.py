@@ -11,13 +11,13 @@ from tilewright.sim.checks.reach import Ranges, Reach, Threads
 from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS
 
 if TYPE_CHECKING:
-    from tilewright.sim.checks.acting import Acting
+    from tilewright.sim.checks.accessors import Accessors
     from tilewright.sim.checks.order import Snapshot
 
 FEW = 16  # accesses of a record, of which each is looked at
 PARTS = 1024  # accesses that one record stands for
 NEAR = 1024  # bytes between accesses that one record may stand for
-Part = tuple[int, Any, "Acting"]  # the number of the site; the reach, or (pointer, bytes, mask) of a load; who
+Part = tuple[int, Any, "Accessors"]  # the number of the site; the reach, or (pointer, bytes, mask) of a load; who
 
 
 class Record:
@@ -27,20 +27,22 @@ class Record:
     __slots__ = ("low", "high", "blocks", "bytes", "load", "kind", "newest", "floor", "moment", "parts", "numbers",
                  "last", "needs", "_ranges", "_asked")  # fmt: skip
 
-    def __init__(self, reach: Reach, load: bool, acting: Acting | None, parts: list[Part] | None, moment: Any) -> None:
+    def __init__(
+        self, reach: Reach, load: bool, acting: Accessors | None, parts: list[Part] | None, moment: Any
+    ) -> None:
         self.low, self.high, self.blocks, self.bytes = reach.low, reach.high, reach.blocks, reach.bytes
         self.load, self.parts, self.moment = load, parts, moment
         self.numbers: list[int] = []
         self.last = 0  # the number of the last write before its last access
         self.kind, self.newest, self.floor = OTHERS, NEVER, 0
-        self.needs: list[Acting] | Array | None = None
+        self.needs: list[Accessors] | Array | None = None
         self._ranges: tuple[int, Ranges | None] | None = None
         self._asked: tuple[Snapshot, Array] | None = None  # which warps of the group of a snapshot know of all of it
         if acting is not None:
             self.kind, self.newest, self.floor = acting.kind, acting.newest, acting.floors[0]
             self.needs = [acting]
 
-    def join(self, reach: Reach, part: Part, acting: Acting) -> None:
+    def join(self, reach: Reach, part: Part, acting: Accessors) -> None:
         """Take one more access of the same kind."""
         assert self.parts is not None
         self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
@@ -56,7 +58,7 @@ class Record:
                 self.needs = np.maximum(self.needs, acting.needs)
         self.parts.append(part)
 
-    def takes(self, reach: Reach, acting: Acting, load: bool, moment: Any) -> bool:
+    def takes(self, reach: Reach, acting: Accessors, load: bool, moment: Any) -> bool:
         """Whether one more access may be added."""
         if self.load != load or self.kind != acting.kind or self.parts is None or len(self.parts) >= PARTS:
             return False
@@ -70,7 +72,7 @@ class Record:
         """Whether it was before the tick ``floor``, or is of the first ``copies`` groups of cp.async."""
         return (self.kind == THREADS and self.newest < floor) or (self.kind == GROUPS and self.newest <= copies)
 
-    def before(self, acting: Acting) -> bool:
+    def before(self, acting: Accessors) -> bool:
         """Whether it is plain that all of it happened before what is done now."""
         if self.old(*acting.floors):
             return True
@@ -91,7 +93,7 @@ class Record:
         """Whether all of the bytes are written, in all of the blocks."""
         return self.bytes >= (self.high - self.low) * self.blocks.bit_count()
 
-    def apart(self, acting: Acting, ours: Ranges) -> bool:
+    def apart(self, acting: Accessors, ours: Ranges) -> bool:
         """The same as ``before``, where only warps count that reach the same bytes. ``ours``: of those who act now."""
         theirs = self.ranges()
         if theirs is not None:
@@ -114,7 +116,7 @@ class Record:
         self._ranges = len(self.parts), found
         return found
 
-    def private(self, acting: Acting, reach: Reach) -> bool:
+    def private(self, acting: Accessors, reach: Reach) -> bool:
         """Whether it is plain that every lane has done this, and does it now, to bytes of its own alone."""
         if self.parts is None or not self.kind == acting.kind == THREADS or acting.landed:
             return False
@@ -158,4 +160,4 @@ class Reading(NamedTuple):
     lanes: Array
     blocks: int
     clear: list[tuple[int, int]]
-    records: list[tuple[Record, Acting]]
+    records: list[tuple[Record, Accessors]]

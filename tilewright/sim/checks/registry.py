@@ -10,12 +10,12 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.dependents import Dependents, EarlyEnds
 from tilewright.sim.checks.divergence import Divergence
 from tilewright.sim.checks.exits import Exits
-from tilewright.sim.checks.flying import Flying
 from tilewright.sim.checks.global_proxies import GlobalProxies
 from tilewright.sim.checks.mbarriers import MbarrierRules
 from tilewright.sim.checks.performance import Performance
 from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.races import Races
+from tilewright.sim.checks.registers_in_flight import RegistersInFlight
 from tilewright.sim.checks.residency import Residency
 from tilewright.sim.checks.uninitialised import Uninitialised
 
@@ -25,7 +25,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Uninitialised,
     Proxies,
     GlobalProxies,
-    Flying,
+    RegistersInFlight,
     MbarrierRules,
     Exits,
     Divergence,

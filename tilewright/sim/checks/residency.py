@@ -19,7 +19,7 @@ from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
-from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.checks.sites import KernelFacts, facts
 from tilewright.sim.faults import Fault
 from tilewright.sim.shared import SharedBuffer
 
@@ -59,7 +59,7 @@ class Residency(Checker):
     name, cost = "residency", "default"
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return bool(known.polls)
 
     def begin(self, launch: Launch) -> None:

@@ -154,7 +154,7 @@ def written_by_threads(function: Function) -> set[int]:
             and not (op.opcode == "call" and any(a.proxy == "async" for a in op.attrs["atom"].accesses))}  # fmt: skip
 
 
-class Facts:
+class KernelFacts:
     """What the checks ask of a kernel's ops. ``calls``: its instructions."""
 
     def __init__(self, function: Function, shared_names: SharedNames) -> None:
@@ -177,8 +177,8 @@ class Facts:
         # Calls of mbarrier.try_wait whose answer nobody looks at: what follows is not ordered by it.
         used = {operand for op in ops for operand in op.operands}
         tests = [op for op in self.calls if any(order.where_true for order in op.attrs["atom"].orders)]
-        self.unheeded = {op for op in tests if op.result not in used}
-        self.heeded = {op for op in self.calls if op.results and op.result in used}
+        self.results_unused = {op for op in tests if op.result not in used}
+        self.results_used = {op for op in self.calls if op.results and op.result in used}
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
         self.doubtful = doubtful(function)  # fragments that may be read before they are written
         self.least_shared_element = min(
@@ -193,9 +193,9 @@ class Facts:
         self.missing_fences: dict[Op, Op] | None = None  # of wgmma; found when it is first checked
 
 
-def facts(program: Program) -> Facts:
+def facts(program: Program) -> KernelFacts:
     """The facts of a program's kernel, found once for all its launches."""
     if program.facts is None:
-        program.facts = Facts(program.function, program.shared_names)
-    found: Facts = program.facts
+        program.facts = KernelFacts(program.function, program.shared_names)
+    found: KernelFacts = program.facts
     return found

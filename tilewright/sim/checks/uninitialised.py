@@ -25,7 +25,7 @@ from tilewright.sim.checks.clean import Clean
 from tilewright.sim.checks.from_arrays import FromArrays
 from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
-from tilewright.sim.checks.sites import SHARED_SPACES, Facts, facts
+from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
 from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.empty_arrays import known as arrays_known
@@ -46,7 +46,7 @@ class Uninitialised(FromArrays):
     name = "uninitialised"
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return _concerned(known) or arrays_known()
 
     def begin(self, launch: Launch) -> None:
@@ -458,7 +458,7 @@ class Uninitialised(FromArrays):
                     self.findings.add(finding_of("address", error.op, who, origin, int(np.count_nonzero(lanes))))
 
 
-def _concerned(known: Facts) -> bool:
+def _concerned(known: KernelFacts) -> bool:
     """Whether a kernel has shared memory or registers that may be read before they are written."""
     shuffles = any(op.attrs["atom"].shuffles for op in known.calls)
     return bool(known.allocations or known.doubtful or shuffles)

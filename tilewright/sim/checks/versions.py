@@ -20,11 +20,11 @@ from tilewright.ir.core import Constant, Value
 from tilewright.ir.target import WARP
 from tilewright.ir.types import element_of
 from tilewright.sim.checks.kinds import Wait
-from tilewright.sim.checks.knowledge import Know
+from tilewright.sim.checks.sparse_clock import SparseClock
 
 if TYPE_CHECKING:
     from tilewright.ir.core import Op
-    from tilewright.sim.checks.clocks import Clocks, Layout
+    from tilewright.sim.checks.clocks import ClockColumns, Clocks
     from tilewright.sim.group import Group
     from tilewright.sim.program import Closure, Program
 
@@ -34,7 +34,7 @@ COMMUTE: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "max": max, "min": min, "or": operator.or_, "and": operator.and_, "xor": operator.xor,
 }  # fmt: skip
 Place = tuple[int, int]
-Released = dict[tuple[int, int], "Know"]
+Released = dict[tuple[int, int], "SparseClock"]
 
 
 class Update(NamedTuple):
@@ -76,7 +76,7 @@ class Flag:
 
 
 class Versions:
-    def __init__(self, layout: Layout, waits: dict[Op, Wait], program: Program) -> None:
+    def __init__(self, layout: ClockColumns, waits: dict[Op, Wait], program: Program) -> None:
         self.layout, self.waits, self.slots = layout, waits, program.slots
         self.flags: dict[Place, Flag] = {}
         # By op, what the program does to compute the bounds of loops inside of them.
@@ -174,7 +174,7 @@ class Versions:
                     over = ends(here)
             if not over or last in known:
                 for key, know in mine.own.items():
-                    found.setdefault(key, Know()).join(know)
+                    found.setdefault(key, SparseClock()).join(know)
         return found
 
     def apart(self, op: Op | None, group: Group) -> bool:

@@ -1,4 +1,4 @@
-"""Where warps meet: what is released at barriers, at the cluster's barrier and at mbarriers, until it is acquired."""
+"""Vector clocks of barriers, the cluster's barrier and mbarriers: what was released there, until it is acquired."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.barriers import NAMED
 from tilewright.sim.checks.clocks import MBARRIERS, Clocks
-from tilewright.sim.checks.knowledge import Know
+from tilewright.sim.checks.sparse_clock import SparseClock
 from tilewright.sim.cluster_barrier import ClusterWait
 
 if TYPE_CHECKING:
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 
-class Gathered:
+class ReleasedClock:
     """What has been released at one meeting place and not yet acquired: a row of the cluster's clocks, and the rest."""
 
     __slots__ = ("row", "rest")
 
     def __init__(self, width: int) -> None:
         self.row = np.zeros(width, np.int32)
-        self.rest: Know | None = None
+        self.rest: SparseClock | None = None
 
-    def add(self, row: Array, rest: Know | None = None) -> None:
+    def add(self, row: Array, rest: SparseClock | None = None) -> None:
         np.maximum(self.row, row, out=self.row)
         if rest is not None:
-            self.rest = self.rest or Know()
+            self.rest = self.rest or SparseClock()
             self.rest.join(rest)
 
     def give(self, clocks: Clocks, warps: Array) -> None:
@@ -42,11 +42,11 @@ class Gathered:
                 clocks.learn(int(warp), self.rest)
 
 
-def _rest(clocks: Clocks, warps: Array) -> Know | None:
+def _rest(clocks: Clocks, warps: Array) -> SparseClock | None:
     """What is loose with these warps, as they release it with all lanes."""
     if not clocks.loose:
         return None
-    found = Know()
+    found = SparseClock()
     for warp in map(int, warps):
         loose = clocks.loose.get(warp)
         if loose is not None:
@@ -56,7 +56,7 @@ def _rest(clocks: Clocks, warps: Array) -> Know | None:
 
 class Arrivals(NamedTuple):
     """Warps that arrive together at barriers of their blocks, by barrier: the ``keys`` of the barriers, their rows in
-    :class:`BarrierMeetings` (``span``: as a slice, if they are neighbours), where the warps of each begin in ``order``
+    :class:`BarrierClocks` (``span``: as a slice, if they are neighbours), where the warps of each begin in ``order``
     (None: as they are) and how many they are."""
 
     keys: Array
@@ -67,7 +67,7 @@ class Arrivals(NamedTuple):
     counts: Array
 
 
-class BarrierMeetings:
+class BarrierClocks:
     """The sixteen barriers of every block. Who waits learns as soon as the phase is complete. All blocks that arrive
     together are one step. A *key* is block * 16 + id; a *row* of what is kept here, id by id, stands for each block."""
 
@@ -79,7 +79,7 @@ class BarrierMeetings:
         # By row: what has been released, and the warps that have arrived, and wait, in this phase.
         self.gathered = np.zeros((0, self.width), np.int32)
         self.seen, self.arrived, self.waiting = np.zeros((3, 0), np.int64)
-        self.rest: dict[int, Know] = {}  # by key: what is loose
+        self.rest: dict[int, SparseClock] = {}  # by key: what is loose
         self.before = np.zeros((0, 0), np.int32)  # what the warps that arrived last knew before
         self.key = np.full(clocks.now.size, -1, np.int64)
         self.target = np.zeros(clocks.now.size, np.int64)
@@ -91,7 +91,7 @@ class BarrierMeetings:
         for warp, key in zip(warps.tolist(), keys.tolist(), strict=True) if clocks.loose else ():
             loose = clocks.loose.get(warp)
             if loose is not None:
-                self.rest.setdefault(key, Know()).join(loose.all())
+                self.rest.setdefault(key, SparseClock()).join(loose.all())
         here = self._arrivals(group, warps, keys)
         if here.first.size < warps.size:
             released = released if here.order is None else released[here.order]
@@ -168,7 +168,7 @@ class BarrierMeetings:
             self.rest.pop(key, None)
 
 
-class ClusterMeetings:
+class ClusterBarrierClocks:
     """The barrier of every cluster. A phase may also be completed by warps that end, so what was gathered is looked
     after when the next one arrives and when waits end."""
 
@@ -176,8 +176,8 @@ class ClusterMeetings:
         self.clocks, self.barriers = clocks, wave.clusters
         count, width = self.barriers.completed.size, clocks.clocks.shape[1]
         self.width, self.seen = width, np.zeros(count, np.int64)
-        self.gathered: dict[int, Gathered] = {}
-        self.done: dict[int, Gathered] = {}
+        self.gathered: dict[int, ReleasedClock] = {}
+        self.done: dict[int, ReleasedClock] = {}
 
     def arrive(self, threads: Array, releases: bool) -> None:
         clocks, per = self.clocks, self.barriers.per_cluster
@@ -190,7 +190,7 @@ class ClusterMeetings:
             self._settle(cluster)  # the phase before was completed by those who ended
         warps = np.unique(threads // WARP)
         if releases:
-            gathered = self.gathered.setdefault(cluster, Gathered(self.width))
+            gathered = self.gathered.setdefault(cluster, ReleasedClock(self.width))
             gathered.add(clocks.release(warps).max(0), _rest(clocks, warps))
             clocks.step(warps)
         self._settle(cluster)
@@ -200,7 +200,7 @@ class ClusterMeetings:
             self.seen[cluster] = self.barriers.completed[cluster]
             found = self.gathered.pop(cluster, None)
             if found is not None:
-                self.done.setdefault(cluster, Gathered(self.width)).add(found.row, found.rest)
+                self.done.setdefault(cluster, ReleasedClock(self.width)).add(found.row, found.rest)
 
     def end_wait(self, warps: Array, wait: Any) -> None:
         if not isinstance(wait, ClusterWait):
@@ -216,14 +216,14 @@ class ClusterMeetings:
             self.clocks.settle(mine)
 
 
-class MbarrierMeetings:
+class MbarrierClocks:
     """The mbarriers, by their places. What earlier phases released stays known to who waits for a later one: arrivals
     are read-modify-writes, which carry on a release."""
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks, self.width = clocks, clocks.clocks.shape[1]
-        self.gathered: dict[int, Gathered] = {}
-        self.done: dict[int, Gathered] = {}
+        self.gathered: dict[int, ReleasedClock] = {}
+        self.done: dict[int, ReleasedClock] = {}
         self.waiting: dict[int, list[tuple[int, int | None]]] = {}  # by warp: place, lane (None: all)
         self.units: dict[int, tuple[int, int]] = {}  # by place: unit, and the clock of what comes next
         self.count: dict[int, int] = {}
@@ -252,10 +252,10 @@ class MbarrierMeetings:
         others = warps[rows[single]].tolist(), places[single].tolist(), (lanes[single] % WARP).tolist()
         return together, list(zip(*others, strict=True))
 
-    def _at(self, place: int) -> Gathered:
+    def _at(self, place: int) -> ReleasedClock:
         found = self.gathered.get(place)
         if found is None:
-            found = self.gathered[place] = Gathered(self.width)
+            found = self.gathered[place] = ReleasedClock(self.width)
         return found
 
     def arrive(self, warps: Array, places: Array, lanes: Array) -> None:
@@ -302,7 +302,7 @@ class MbarrierMeetings:
                 gathered.row[column] = max(gathered.row[column], clock)
             else:
                 unit = clocks.layout.agent_unit(int(clocks.unit[warp]), warp, agent)
-                gathered.add(gathered.row, Know(None, {unit * WARP + lane: clock}))
+                gathered.add(gathered.row, SparseClock(None, {unit * WARP + lane: clock}))
 
     def came(self, place: int) -> tuple[int, int]:
         """(unit, clock) of bytes that an asynchronous unit has brought, and that it counts at this mbarrier."""
@@ -324,7 +324,7 @@ class MbarrierMeetings:
         for place in set(places.tolist()):
             found = self.gathered.pop(place, None)
             if found is not None:
-                self.done.setdefault(place, Gathered(self.width)).add(found.row, found.rest)
+                self.done.setdefault(place, ReleasedClock(self.width)).add(found.row, found.rest)
 
     def forget(self, places: Array) -> None:
         for place in map(int, places):
@@ -371,7 +371,7 @@ class MbarrierMeetings:
     def _learn(self, warp: int, place: int, lane: int) -> None:
         found = self.done.get(place)
         if found is not None:
-            know = Know({int(self.clocks.cluster[warp]): found.row.copy()})
+            know = SparseClock({int(self.clocks.cluster[warp]): found.row.copy()})
             if found.rest is not None:
                 know.join(found.rest)
             self.clocks.learn(warp, know, lane)

@@ -24,7 +24,7 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.initialised import touched
 from tilewright.sim.checks.places import Memory
-from tilewright.sim.checks.sites import Facts, facts
+from tilewright.sim.checks.sites import KernelFacts, facts
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -63,11 +63,11 @@ class Flights:
         del self.committed[: max(0, len(self.committed) - pending)]
 
 
-class Flying(Checker):
+class RegistersInFlight(Checker):
     name, cost = "wgmma", "default"
 
     @classmethod
-    def concerns(cls, known: Facts) -> bool:
+    def concerns(cls, known: KernelFacts) -> bool:
         return any(op.attrs["atom"].in_flight for op in known.calls)
 
     def begin(self, launch: Launch) -> None:

@@ -1,4 +1,4 @@
-"""Knowledge: which accesses happened before, as far as clocks of whole warps do not say it.
+"""Vector clocks with few entries: what happened before, as far as the clocks of whole warps do not say it.
 
 A *unit* is what acts in an order of its own: a warp's threads, a warp's copies by one asynchronous agent, or what comes
 to one mbarrier. Its clock counts; an access bears its unit, its lane and the clock. Knowing ``unit: clock`` is: all its
@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.ir.lanes import Array
 
 
-class Know:
+class SparseClock:
     """``rows``: for each cluster the clocks of its units, all lanes; ``lanes``: of single lanes (unit * 32 + lane)."""
 
     __slots__ = ("rows", "lanes")
@@ -21,10 +21,10 @@ class Know:
         self.rows = rows or {}
         self.lanes = lanes or {}
 
-    def copy(self) -> Know:
-        return Know(dict(self.rows), dict(self.lanes))
+    def copy(self) -> SparseClock:
+        return SparseClock(dict(self.rows), dict(self.lanes))
 
-    def join(self, other: Know) -> None:
+    def join(self, other: SparseClock) -> None:
         """Learn what ``other`` knows. Its arrays are shared, and never written to again."""
         for cluster, row in other.rows.items():
             mine = self.rows.get(cluster)
@@ -37,30 +37,30 @@ class Know:
                 self.lanes[who] = clock
 
     def knows(self, cluster: int, columns: list[int], who: int, clock: int) -> bool:
-        """``columns``: see :meth:`Layout.columns`."""
+        """``columns``: see :meth:`ClockColumns.columns`."""
         row = self.rows.get(cluster)
         if row is not None and any(int(row[column]) >= clock for column in columns):
             return True
         return self.lanes.get(who, 0) >= clock
 
 
-class Loose:
+class LaneClocks:
     """What a warp knows beside its row of clocks: ``know`` all its lanes, ``extras`` single lanes until the warp
     synchronises."""
 
     __slots__ = ("know", "extras", "_all")
 
     def __init__(self) -> None:
-        self.know = Know()
-        self.extras: dict[int, Know] = {}
-        self._all: Know | None = None
+        self.know = SparseClock()
+        self.extras: dict[int, SparseClock] = {}
+        self._all: SparseClock | None = None
 
-    def learn(self, know: Know, lane: int | None = None) -> None:
+    def learn(self, know: SparseClock, lane: int | None = None) -> None:
         """All lanes, or one, learn something."""
         self._all = None
-        (self.know if lane is None else self.extras.setdefault(lane, Know())).join(know)
+        (self.know if lane is None else self.extras.setdefault(lane, SparseClock())).join(know)
 
-    def all(self) -> Know:
+    def all(self) -> SparseClock:
         """What any lane knows. Not to be changed."""
         if self._all is None:
             self._all = self.know.copy()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 
-class Acting:
+class Accessors:
     """The active lanes of a group, each at ``each`` cells one after another.
 
     Most accesses are by threads, and a look at the clocks of whole warps shows that nothing is wrong; what is known
@@ -56,14 +56,14 @@ class Acting:
     @classmethod
     def given(
         cls, order: HappensBefore, group: Group, lanes: Array, identity: Array, clock: Array, each: int = 1
-    ) -> Acting:
+    ) -> Accessors:
         """What comes to mbarriers for single lanes: the entries are those of the mbarriers' units."""
         self = cls(order, group, "", None, lanes, each)
         self.kind = OTHERS
         self._identity, self._clock = identity, clock
         return self
 
-    def like(self, mask: Array | None, each: int) -> Acting:
+    def like(self, mask: Array | None, each: int) -> Accessors:
         """Other lanes of the group, at the same moment."""
         made = copy(self)
         for name in ("lanes", "_warps", "_thread", "_identity", "_clock", "rows", "thread", "identity", "clock"):
