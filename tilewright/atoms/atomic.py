@@ -40,7 +40,7 @@ def _least(scope: str) -> int:
 
 
 def _ptx_type(kind: str, type_: Type) -> str | None:
-    """The PTX type suffix of an atomic, or None where there is none."""
+    """The PTX type suffix of an atomic, or None where PTX has no such type."""
     elem = element_of(type_)
     if isinstance(type_, VecType):
         packed = kind == "add" and type_.n == 2 and elem.name in ("f16", "bf16")

@@ -202,7 +202,7 @@ _TYPES |= {"max": _TYPES["min"], "dec": _TYPES["inc"], "or": _TYPES["and"], "xor
 
 
 def _reduction_type(kind: str, element: ScalarType | None) -> str:
-    """The type's name in ``cp.reduce.async.bulk``; empty where there is none."""
+    """The type's name in ``cp.reduce.async.bulk``; empty where PTX has no such type."""
     return _TYPES[kind].get(element.name, "") if element is not None else ""
 
 

@@ -131,7 +131,7 @@ def repetitions(op: Op) -> int:
 
 
 def split_operands(op: Op, operands: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """(sources or fragment, pointers, predicates); predicates are None where there are none."""
+    """(sources or fragment, pointers, predicates); predicates are None for a copy without them."""
     r = repetitions(op)
     first = 1 if "registers" in op.attrs else r
     if len(operands) != first + r * (2 if op.attrs.get("predicated") else 1):

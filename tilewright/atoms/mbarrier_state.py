@@ -42,7 +42,7 @@ class Mbarriers:
         return np.where((found >= 0) & (self.expected[found] > 0), found, -1)
 
     def make(self, places: Array, counts: Array) -> None:
-        """Fresh mbarriers at distinct ``places`` where there are none."""
+        """Fresh mbarriers at distinct ``places`` where the memory holds no mbarrier yet."""
         known = np.isin(places, self.places)
         new = places[~known]
         if new.size:

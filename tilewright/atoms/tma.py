@@ -245,7 +245,7 @@ class TmaPrefetch(TmaCopy):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         for _ in Engine(lanes, self.mnemonic(), operands[0], op.operands[0].type).maps():
-            pass  # nothing moves that a program can see; a torn warp or a map that is none is a mistake all the same
+            pass  # nothing moves that a program can see; a torn warp or an invalid map is still a mistake
         return ()
 
 
@@ -283,7 +283,7 @@ def check_box(what: str, value: Value, where: str) -> None:
 
 
 def map_address(out: Emitter, value: Value) -> str:
-    """The generic address of a tensor map. A copy of a parameter in local memory is none that TMA can read."""
+    """The generic address of a tensor map. TMA cannot read a copy of a parameter in local memory."""
     if value.type != TENSOR_MAP:
         return out.value(value)
     if value not in out.function.params:

@@ -155,7 +155,8 @@ class Warpgroups:
         return found
 
     def finish(self) -> None:
-        """All warps have ended. What nobody waited for has no effect any more; what only some issued is an error."""
+        """All warps have ended. Operations without a wait have no effect any more; one that only some warps issued is
+        an error."""
         for group in self.known.values():
             if len(set(group.issued)) > 1:
                 step = group.steps[min(group.issued) - group.done]

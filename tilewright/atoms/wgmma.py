@@ -173,7 +173,7 @@ def instruction_k(type_a: ScalarType) -> int:
 
 
 def parse_wgmma(name: str) -> WgmmaAtom | None:
-    """The atom of CuTe's name, or None when there is none such."""
+    """The atom of CuTe's name, or None for an unknown name."""
     found: Any = _PATTERN.fullmatch(name)
     if found is None:
         return None

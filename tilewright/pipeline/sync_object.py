@@ -37,7 +37,7 @@ class SyncObject(ABC):
 
     @abstractmethod
     def get_barrier(self, *args: Any, **kwargs: Any) -> Any:
-        """The pointer to the mbarrier, the number of the named barrier, or None where there is none."""
+        """The pointer to the mbarrier, the number of the named barrier, or None for a pipeline without a barrier."""
 
     @abstractmethod
     def max(self) -> int | None:

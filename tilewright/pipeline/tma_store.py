@@ -41,7 +41,7 @@ class TmaStoreFence(SyncObject):
         cp_async_bulk_wait_group(0, read=True)
 
     def get_barrier(self, *, loc: Any = None, ip: Any = None) -> None:
-        """There is none: a thread waits for its own stores."""
+        """TMA stores need no barrier: a thread waits for its own stores."""
 
     def max(self, *, loc: Any = None, ip: Any = None) -> None:
         """No limit."""

@@ -13,7 +13,7 @@ from tilewright.layout import is_static, size
 
 
 def predicate_values(atom: Any, pred: Any, repetitions: int, values: int) -> list[Value] | None:
-    """The predicates as operands; None when there are none.
+    """The predicates as operands; None for a copy without predicates.
 
     ``pred`` is a Boolean for the whole copy or a Boolean tensor with one element for each repetition: the source's
     shape without the values that one instruction moves. Elements at one register are read once.
