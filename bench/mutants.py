@@ -371,6 +371,7 @@ class Study:
             self.results.append({"verdict": verdict, "by": test, **vars(mutant), "seconds": seconds})
             print(f"{verdict:10} {seconds:6.1f} s  {mutant.kind:9} {mutant.file}:{mutant.line} {mutant.before}  ->  "
                   f"{mutant.after}   [{test}]", flush=True)  # fmt: skip
+            self.after(self.results)
         return True
 
     def chosen_tests(self, mutant: Mutant) -> tuple[list[str], int]:
