@@ -537,7 +537,7 @@ def test_del(staged):
         del both[0]  # here
         return both[0]
 
-    refuse(element, staged, 3, match="`del` has no meaning in a staged function: of elements")
+    refuse(element, staged, 3, match="`del` has no meaning in a staged function: a program cannot remove")
 
     def fine(n):
         total = n

@@ -111,7 +111,7 @@ def choose(
 def _common(
     label: str, before: Any, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region
 ) -> tuple[Spec, list[Pair]] | Undefined:
-    """The type that both arms leave, with the pairs of their values; an Undefined if there is none."""
+    """The type that both arms leave, with the pairs of their values; an Undefined where they leave different types."""
     lost = [side for side in sides if isinstance(side, Undefined)]
     if lost:
         if len(lost) == 2:

@@ -28,7 +28,7 @@ _CHANGING: dict[Any, set[str]] = {}
 
 class Carried:
     """One thing that travels: the ``index``-th of the loop's state. ``spec`` is None for what has no value before the
-    loop; ``lost`` says why there is none after it. ``temporary``: every turn assigns it before it reads it."""
+    loop; ``lost`` says why it has no value after it. ``temporary``: every turn assigns it before it reads it."""
 
     __slots__ = ("index", "init", "label", "lost", "spec", "temporary")
 

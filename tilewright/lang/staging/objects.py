@@ -1,6 +1,6 @@
 """What staging sees in a Python object: a number, a container and its parts, the value protocol, what stays the same.
 
-Here is told, once for all who ask, how a Python object comes apart; :mod:`specs` puts like objects together again.
+This module takes a Python object apart; :mod:`values` puts like objects together again.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _REFUSED = {
     "AsyncFor": ("async for", _ONE_RUN), "AsyncWith": ("async with", _ONE_RUN),
     "AsyncFunctionDef": ("async def", _ONE_RUN), "Try": ("try", _NO_EXCEPTIONS), "TryStar": ("except*", _NO_EXCEPTIONS),
     "Match": ("match", "Python looks for its case while staging; write `if n == 0:`, `elif n == 1:`, ..."),
-    "Delete": ("del", "of elements and attributes there is none on the machine, where all have their place"),
+    "Delete": ("del", "a program cannot remove elements and attributes while it runs"),
     "Global": ("global", _OUTER), "Nonlocal": ("nonlocal", _OUTER),
 }  # fmt: skip
 """Statements by the names of their nodes: the word, and why it is refused."""

@@ -80,7 +80,7 @@ def _reason(filename: str) -> str:
 
 
 def _find(code: CodeType, text: str, rewritten: bool) -> Definition | None:
-    """The definition in ``text`` that ``code`` was compiled from; None if there is none.
+    """The definition in ``text`` that ``code`` was compiled from, or None.
 
     ``rewritten``: pytest has put other statements in the place of the module's assertions before it was compiled.
     """

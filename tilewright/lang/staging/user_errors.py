@@ -29,7 +29,7 @@ _OF_OPERANDS = re.compile(
 _OF_HOST_FUNCTION = re.compile(r"must be (Tensor|a?\s*real number|tuple of Tensors|number), (?:but )?not (\w+)")
 
 
-class Place(NamedTuple):
+class UserLine(NamedTuple):
     """A line of user code that an error went through, and what raised the error."""
 
     file: str
@@ -69,7 +69,7 @@ def blamed() -> Iterator[None]:
         raise made from (wrong if _debugging() else None)
 
 
-def _explained(wrong: Exception, place: Place) -> str:
+def _explained(wrong: Exception, place: UserLine) -> str:
     """What an error of Python means; empty for those that are the user's own."""
     if isinstance(wrong, RecursionError):
         return (
@@ -126,13 +126,13 @@ def _keywords_of(function: str) -> Iterable[str]:
     return ()
 
 
-def place_of(traceback: TracebackType | None) -> Place | None:
+def place_of(traceback: TracebackType | None) -> UserLine | None:
     """The innermost line of user code that an error went through."""
-    found: Place | None = None
+    found: UserLine | None = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if counts_as_user(code):
-            found = Place(code.co_filename, traceback.tb_lineno, False, traceback.tb_next is None, code.co_name)
+            found = UserLine(code.co_filename, traceback.tb_lineno, False, traceback.tb_next is None, code.co_name)
         elif found is not None:
             found = found._replace(called=code.co_filename.startswith(PACKAGE))
         traceback = traceback.tb_next

@@ -276,7 +276,7 @@ def _stays(value: Any, path: str) -> bool:
 
 
 def unify(a: Any, b: Any, path: str = "") -> Spec:
-    """The shape that both objects have; Mismatch if there is none. Equal Python values stay static."""
+    """The shape that both objects have, or a Mismatch. Equal Python values stay static."""
     if a is b:
         return spec_of(a, promote=False, keeps=_stays)
     first, second = number_class(a), number_class(b)

@@ -43,7 +43,7 @@ class While:
         self.level = depth()
         self.config = (names, temporaries, touched, objects)
         self.region = Region("while loop", here(2))
-        self.values: LoopValues | None = None  # there are none until the condition is seen to be a run-time value
+        self.values: LoopValues | None = None  # made when the condition turns out to be a run-time value
         self.finished = False
         self.turns = 0
 
