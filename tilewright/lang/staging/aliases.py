@@ -8,6 +8,7 @@ one.
 from __future__ import annotations
 
 import dis
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -26,6 +27,7 @@ ONE_OF_TWO = (
     "(`list(x)`, `x.clone()`), or choose between their numbers"
 )
 
+VARIABLE = r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF|NAME|FROM_DICT_OR_DEREF)"
 JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 REGION_ENDS = ("swap", "join", "enter", "body", "leave")
 """Methods of regions that take all variables of a region and give them back (the templates of ``rewrite``)."""
@@ -103,44 +105,59 @@ def _named_elsewhere(state: State) -> set[int]:
 
 
 def _read_later(frame: FrameType) -> frozenset[str]:
-    """The variables that the function may read after the instruction that it is at."""
-    return _reachable_reads(frame.f_code, frame.f_lasti)
-
-
-@lru_cache(maxsize=4096)
-def _reachable_reads(code: CodeType, at: int) -> frozenset[str]:
-    """The variables that instructions load that can follow the one at offset ``at``."""
-    flow = _flow(code)
-    found: set[str] = set()
-    seen: set[int] = set()
-    waiting = [at]
-    while waiting:
-        place = waiting.pop()
-        while place not in flow:  # within the operands of an instruction that the interpreter has specialised
-            place -= 2
-        for follows in flow[place][0]:
-            if follows not in seen:
-                seen.add(follows)
-                waiting.append(follows)
-                found.update(flow[follows][1] if follows in flow else ())
-    return frozenset(found)
+    """The variables whose present values the function may still read: they are live after the instruction that it is
+    at, in the flow of its bytecode."""
+    live, at = _live(frame.f_code), frame.f_lasti
+    while at not in live:  # within the operands of an instruction that the interpreter has specialised
+        at -= 2
+    return live[at]
 
 
 @lru_cache(maxsize=1024)
-def _flow(code: CodeType) -> dict[int, tuple[tuple[int, ...], tuple[str, ...]]]:
-    """Of each instruction by its offset, those that can follow it and the variables that it loads.
+def _live(code: CodeType) -> dict[int, frozenset[str]]:
+    """The variables that are live after each instruction, by its offset."""
+    flow = _flow(code)
+    before: dict[int, frozenset[str]] = dict.fromkeys(flow, frozenset())
+    after, changed = dict(before), True
+    while changed:
+        changed = False
+        for at in reversed(flow):
+            follows, loads, stores = flow[at]
+            after[at] = frozenset().union(*(before[place] for place in follows))
+            if (found := loads | (after[at] - stores)) != before[at]:
+                before[at], changed = found, True
+    return after
 
-    The variables that a region hands to its end (``variables = branch.join(variables)``) are not counted: what the
-    program reads of them after the region is loaded once more.
+
+def _flow(code: CodeType) -> dict[int, tuple[tuple[int, ...], frozenset[str], frozenset[str]]]:
+    """Of each instruction by its offset: those that can follow it, the variables that it loads, those that it stores.
+
+    The variables that pass through the end of a region (``variables = branch.join(variables)``) count as neither: they
+    are live before it if they are live after it.
     """
     instructions = list(dis.get_instructions(code))
-    flow, handed = {}, False
+    flow: dict[int, tuple[tuple[int, ...], frozenset[str], frozenset[str]]] = {}
+    handed, passing = False, frozenset[str]()
     for one, after in zip(instructions, [*instructions[1:], None], strict=True):
-        loads = one.opname.startswith("LOAD")
-        handed = one.argval in REGION_ENDS if loads and not handed else handed and not one.opname.startswith("CALL")
-        loaded = one.argval if isinstance(one.argval, tuple) else (one.argval,)  # two of them from Python 3.13 on
-        names = tuple(name for name in loaded if isinstance(name, str)) if loads and not handed else ()
-        ends = one.opname.startswith(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN", "RAISE", "RERAISE"))
-        follows = (() if ends or after is None else (after.offset,)) + ((one.argval,) if one.opcode in JUMPS else ())
-        flow[one.offset] = follows, names
+        name = one.opname
+        method = name in ("LOAD_METHOD", "LOAD_ATTR") and one.argval in REGION_ENDS
+        handed = method or handed and not name.startswith("CALL")
+        loads, stores = _variables(one)
+        if handed:
+            passing |= loads
+            loads = frozenset()
+        stores, passing = stores - passing, passing - stores
+        ends = name.startswith(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN", "RAISE", "RERAISE"))
+        follows = () if ends or after is None else (after.offset,)
+        follows += (one.argval,) if one.opcode in JUMPS else ()
+        flow[one.offset] = follows, loads, stores
     return flow
+
+
+def _variables(one: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
+    """The variables that an instruction loads and stores. From Python 3.13 on one instruction may do two of both, as
+    its name says: STORE_FAST_LOAD_FAST."""
+    named = re.findall(VARIABLE, one.opname)
+    names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+    pairs = list(zip(named, names, strict=False))
+    return frozenset(n for kind, n in pairs if kind == "LOAD"), frozenset(n for kind, n in pairs if kind != "LOAD")
