@@ -54,7 +54,7 @@ def report(out: Path | None, done: int, found: collections.Counter[str], finding
     }
     print({key: value for key, value in made.items() if key not in ("holders", "findings")}, flush=True)
     if out:
-        out.write_text(json.dumps(made, indent=1) + "\n")
+        out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -241,7 +241,11 @@ def unknown_keyword(function: str, name: str, known: Iterable[str]) -> KeywordEr
 
 
 def attribute_text(thing: Any, name: str) -> str:
-    """What is wrong with ``thing.name``: not here yet, or unknown (with the nearest attribute)."""
+    """What is wrong with ``thing.name``: not here yet, or unknown (with the nearest attribute).
+
+    >>> attribute_text(1, "bit_lenght")
+    "int has no attribute 'bit_lenght'; did you mean 'bit_length'?"
+    """
     from tilewright.stand_ins import is_attribute
 
     cls = thing if isinstance(thing, type) else type(thing)
@@ -255,7 +259,16 @@ T = TypeVar("T", bound=type)
 
 def explained(cls: T) -> T:
     """Decorator of a class whose objects say which attribute is nearest to one that they do not have. (A
-    ``__getattr__`` in the class would make any attribute valid to type checkers.)"""
+    ``__getattr__`` in the class would make any attribute valid to type checkers.)
+
+    >>> @explained
+    ... class Tile:
+    ...     rows = 64
+    >>> Tile().row
+    Traceback (most recent call last):
+    ...
+    tilewright.errors.MissingAttributeError: Tile has no attribute 'row'; did you mean 'rows'?
+    """
 
     def refuse(self: Any, name: str) -> Any:
         if name.startswith("_"):  # Python and other libraries ask for such names

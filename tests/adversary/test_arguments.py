@@ -42,7 +42,7 @@ def floats(*shape):
         (np.zeros(3, [("a", "f4")]), "dtype"),
         (np.zeros(3, "M8[s]"), "dtype datetime64"),
         (np.zeros(3, ">f4"), "other order"),
-        (np.zeros(3, [("a", "u1"), ("b", "f4")])["b"], "no multiples"),
+        (np.zeros(3, [("a", "u1"), ("b", "f4")])["b"], "not multiples"),
         (torch.zeros(3, device="meta"), "on meta"),
         (torch.zeros(3).to_sparse(), "no strides"),
     ],

@@ -58,7 +58,7 @@ def test_a_wrong_result_is_said_and_ends_in_1(
     ("words", "message"),
     [
         (["--tile", "64x64"], "a tile is written MxNxK"), (["--kernel", "hopper_f16"], "there is no kernel"),
-        (["--picture", "x.png"], "must end in .svg"), (["--tile", "64x64x7"], "vectors"),
+        (["--picture", "x.bmp"], "must end in .svg"), (["--tile", "64x64x7"], "vectors"),
     ],
 )  # fmt: skip
 def test_mistakes(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

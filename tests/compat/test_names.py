@@ -99,7 +99,7 @@ def test_loads_as_documented() -> None:
     with pytest.warns(HintWarning, match=r"cache hints (cv|evict_last) are not followed"):
         host(x, out, None)
     assert out.tolist() == [x.view(np.int32)[0], 2, x.view(np.int32)[0], 7]
-    with pytest.warns(HintWarning), pytest.raises(TilewrightError, match="no pointer to shared memory"):
+    with pytest.warns(HintWarning), pytest.raises(TilewrightError, match="not a pointer to shared memory"):
         host(x, out, "cta")
 
 

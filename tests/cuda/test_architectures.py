@@ -214,7 +214,7 @@ def test_gemm_runs_on_a_simulated_gpu_of_each_kind() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, (96, 96)).astype(np.float16) for _ in range(2))
     for arch in ("sm_86", "sm_90a", "sm_120a"):
-        with sim.options(arch=arch):
+        with sim.options(arch=arch, sizes="gpu"):
             report = gemm(a, b)
         assert np.array_equal(report.d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
         assert report.kernel.startswith("hopper" if arch == "sm_90a" else "tensorop"), arch

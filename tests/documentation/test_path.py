@@ -125,7 +125,7 @@ def test_the_pages_are_listed_and_lead_on() -> None:
     ("step", "left_out", "rule"),
     [
         ("04_shared_memory", "cute.arch.sync_threads() ", "data-race"),
-        ("05_mma_gemm", "cute.arch.sync_threads()                        # nobody", "data-race"),
+        ("05_mma_gemm", "cute.arch.sync_threads()                        # all threads have read them", "data-race"),
         ("06_cp_async_pipeline", "cute.arch.cp_async_wait_group(STAGES - 2) ", "data-race"),
         ("08_wgmma", "warpgroup.wait_group(0) ", "wgmma-registers"),
     ],

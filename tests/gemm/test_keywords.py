@@ -93,7 +93,7 @@ def same(out: Any, call: Callable[..., Any]) -> Any:
 
 
 BETA: dict[str, Any] = {"c": C, "beta": 2.0}
-KERNEL, SHARES, ATOMIC = {"kernel": "tensorop_f16"}, {"decomposition": "stream_k"}, {"reduction": "atomic"}
+KERNEL, SHARES, ATOMIC = {"kernel": "hopper_f16"}, {"decomposition": "stream_k"}, {"reduction": "atomic"}
 HERE = {"kernel": ONE_SIZE}
 Case = tuple[Callable[[], Any], Callable[[], Any]]
 """Without the keyword, and with it."""
@@ -150,7 +150,7 @@ TABLE: dict[str, tuple[Callable[..., Any], dict[str, Case], tuple[str, ...]]] = 
     }, ("a", "b")),
     "gemm_grouped": (gemm_grouped, cases(
         by_group, alpha={"alpha": 3.0}, beta={"c": C, "beta": 2.0}, bias={"bias": [V]},
-        activation={"activation": "relu"}, kernel=KERNEL,
+        activation={"activation": "relu"}, kernel={"kernel": "tensorop_f16"},
     ) | {"out": (lambda: "made", lambda: gemm_grouped([(A, B)], [MADE])[0] is MADE and "there")}, ("problems",)),
     "stage": (stage, cases(
         lambda **words: str(stage(ONE_SIZE.config, **words)), decomposition=SHARES, reduction=SHARES | ATOMIC,

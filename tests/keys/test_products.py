@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Call, Call]] = {
     "precision": (Call(**F32), Call(how={"precision": "tf32"}, **F32)),
     "kernel": pair("kernel", "tensorop_f16", "tensorop_f16_f16"),
     "decomposition": pair("decomposition", "auto", "dynamic"),
-    "arch": (Call(options={"arch": "sm_90a"}), Call(options={"arch": "sm_80"})),
+    "arch": (Call(options={"arch": "sm_90a", "sizes": "gpu"}), Call(options={"arch": "sm_80", "sizes": "gpu"})),
     "sizes": (Call(options={"sizes": "simulator"}), Call(options={"sizes": "gpu"})),
     "multiprocessors": (Call(options={"sms": 1}), Call(options={"sms": 132})),
 }

@@ -29,7 +29,7 @@ STEPS = st.lists(
 
 
 def apply(x: Integer, name: str, literal: int, with_t: bool, t: Integer):
-    from tilewright.lang.tensors import choose
+    from tilewright.lang.tensors import select
 
     other = t if with_t and name in "+-*&|^" else literal
     if name in ("<<", ">>"):
@@ -38,7 +38,7 @@ def apply(x: Integer, name: str, literal: int, with_t: bool, t: Integer):
     actions = {
         "+": lambda: x + other, "-": lambda: x - other, "*": lambda: x * other, "//": lambda: x // literal,
         "%": lambda: x % literal, "&": lambda: x & other, "|": lambda: x | other, "^": lambda: x ^ other,
-        "min": lambda: choose.min(x, literal), "max": lambda: choose.max(x, literal),
+        "min": lambda: select.min(x, literal), "max": lambda: select.max(x, literal),
     }  # fmt: skip
     return actions[name]()
 

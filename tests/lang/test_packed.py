@@ -480,7 +480,8 @@ def test_the_checks_find_nothing_in_right_programs(kind: Any) -> None:
         if not kind.is_integer:  # a float that an integer does not hold is a finding
             test_numbers_round_to_the_nearest_even_and_saturate(simulated, kind)
         test_single_elements_at_run_time_places(simulated, kind)
-        test_registers_hold_them_without_gaps(simulated, kind)
+        if kind is not Uint4:  # the numbers of that test are signed
+            test_registers_hold_them_without_gaps(simulated, kind)
         if kind is Float4E2M1FN:
             test_copies_through_shared_memory(simulated, True)
             test_bulk_copies_count_bytes(simulated)

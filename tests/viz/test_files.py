@@ -95,7 +95,7 @@ def test_a_pdf_is_well_formed() -> None:
 
 def test_without_pillow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL.ImageFont", None)
-    with pytest.raises(ArgumentError, match=r"pip install 'tilewright\[viz\]'"):
+    with pytest.raises(ArgumentError, match="PNG needs the package pillow: pip install pillow"):
         picture("layout").png()
     assert picture("layout").pdf()
 

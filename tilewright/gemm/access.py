@@ -59,24 +59,28 @@ class Access:
 
     def refusal(self, matrix: Matrix, major: Major | None = None) -> str | None:
         """Why a matrix, contiguous along ``major`` (by default where it is), cannot be accessed; None where it can."""
-        major, found = major or matrix.major(), f"{matrix.name} has strides {matrix.stride[:2]}"
+        major = major or matrix.major()
         if self.least_stride is not None and steps_below(matrix, self.least_stride):
-            return f"{self.by} wants rows one after the other in memory; {found}"
+            return f"{self.by} wants rows one after the other in memory; {lies(matrix)}"
         if not contiguous(matrix, major):
-            return f"{self.by} wants one mode contiguous in memory; {found}"
+            return f"{self.by} wants one mode contiguous in memory; {lies(matrix)}"
         if major not in self.along:
             return f"{self.by} reads {matrix.dtype} along K only, and {matrix.name} is not contiguous along K"
         allowed = aligned_elements(matrix, major, self.whole) * matrix.dtype.bytes
         if allowed < self.step:
             return (
-                f"{self.by} wants rows that begin at multiples of {self.step} bytes; {found} of {matrix.dtype} and a "
-                f"base that allow {allowed} bytes"
+                f"{self.by} wants rows that begin at multiples of {self.step} bytes; {lies(matrix)} of {matrix.dtype} "
+                f"and a base that allow {allowed} bytes"
             )
         return None
 
     def takes(self, matrix: Matrix, major: Major | None = None) -> bool:
         """Whether a matrix that is contiguous along ``major`` can be accessed."""
         return self.refusal(matrix, major) is None
+
+
+def lies(matrix: Matrix) -> str:
+    return f"{matrix.name} has strides {matrix.stride[:2]}"
 
 
 def contiguous(matrix: Matrix, major: Major) -> bool:
@@ -87,15 +91,15 @@ def contiguous(matrix: Matrix, major: Major) -> bool:
 
 def steps_below(matrix: Matrix, least: int) -> bool:
     """Whether a mode with more than one element has a stride below ``least``."""
-    return any(stride < least and extent > 1 for stride, extent in zip(matrix.stride, matrix.shape, strict=True))
+    return any([stride < least and extent > 1 for stride, extent in zip(matrix.stride, matrix.shape, strict=True)])
 
 
 def aligned_elements(matrix: Matrix, major: Major, whole: bool) -> int:
     """Elements of the widest vector along ``major`` that is aligned in every row, at most ``VECTOR`` bytes; with
     ``whole``, that rows are a multiple of."""
     inner, outer = (1, 0) if major is Major.K else (0, 1)
-    size = matrix.dtype.bytes
+    shape, stride, size = matrix.shape, matrix.stride, matrix.dtype.bytes
     if not contiguous(matrix, major):
         return 1
-    steps = [matrix.stride[mode] for mode in (outer, 2) if matrix.shape[mode] > 1]
-    return math.gcd(VECTOR // size, matrix.shape[inner] if whole else 0, matrix.array.address // size, *steps)
+    steps = stride[outer] if shape[outer] > 1 else 0, stride[2] if shape[2] > 1 else 0
+    return math.gcd(VECTOR // size, shape[inner] if whole else 0, matrix.array.address // size, *steps)

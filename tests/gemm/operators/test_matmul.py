@@ -167,7 +167,7 @@ def test_what_is_repeated_is_what_was_launched(monkeypatch: pytest.MonkeyPatch) 
     problem = Problem.of(a, b, None, d)
     made = prepared.Prepared(problem, Plan.of(problem, [kernels()["tensorop_f16"]], "data_parallel", "cpu"), None)
     values = [[lambda config, values: log.append(("launched", values))], None, 0, 0, 0]
-    slots = [prepared.Slot(2, 0, 0, 1), prepared.Slot(3, 1, 0, 1), prepared.Slot(4, 3, 0, 1)]
+    slots = [prepared.Slot(2, 0, 0, 1, 0), prepared.Slot(3, 1, 0, 1, 0), prepared.Slot(4, 3, 0, 1, 0)]
     monkeypatch.setattr(made, "workspace", True)
     for stream in (5, 6):
         made.bindings[stream] = [prepared.Step(Code(), values, slots)]

@@ -73,7 +73,14 @@ class LinearCombination:
 
 @dataclass(frozen=True)
 class ScaledSource:
-    """acc = beta * C, whatever the sums are: what alpha = 0 asks for. C is read only where ``beta`` is not 0."""
+    """acc = beta * C, whatever the sums are: what alpha = 0 asks for. C is read only where ``beta`` is not 0.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import matmul
+    >>> a, c = np.full((16, 16), np.nan, np.float16), np.ones((16, 16), np.float16)
+    >>> matmul(a, a, c=c, alpha=0.0, beta=3.0)[0, :3].tolist()
+    [3.0, 3.0, 3.0]
+    """
 
     beta: cutlass.Numeric
 
