@@ -124,7 +124,7 @@ class Side:
 
     def train(self, tokens: Tensor, run: Any = None, autocast: bool = False) -> None:
         with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
-            logits = (run or self.model)(tokens)
+            logits = (self.model if run is None else run)(tokens)
             loss = F.cross_entropy(logits.view(-1, VOCABULARY).float(), tokens.view(-1).roll(-1))
         loss.backward()
         self.optimizer.step()

@@ -67,7 +67,7 @@ class Side:
 
     def round(self) -> float:
         us = replay_us(self.graph, self.products)
-        return us if self.spacers is None else us - replay_us(self.spacers, self.products)
+        return us if self.spacers is None else max(us - replay_us(self.spacers, self.products), 1e-3)
 
     def tflops(self, us: float) -> float:
         return self.flops / us * 1e-6

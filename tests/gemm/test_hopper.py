@@ -195,7 +195,7 @@ def test_operands_that_tma_cannot_take_go_to_the_ampere_kernel() -> None:
     assert "multiples of 16 bytes; a has strides (33, 1)" in report.passed_over["hopper_f16"]
     with pytest.raises(ArgumentError, match="hopper_f16: TMA wants rows that begin at multiples of 16 bytes; a has"):
         gemm(a, b, kernel="hopper_f16")
-    with pytest.raises(ArgumentError, match="wgmma reads Int8 along K only, and b is not"):
+    with pytest.raises(ArgumentError, match="reads Int8 along K only, and b is not contiguous along K"):
         gemm(np.ones((16, 32), np.int8), np.ones((32, 16), np.int8), kernel="hopper_i8")
     with pytest.raises(ArgumentError, match="K is 0"):
         gemm(np.ones((16, 0), np.float16), np.ones((0, 16), np.float16), kernel="hopper_f16")
