@@ -67,7 +67,12 @@ class Side:
 
     def round(self) -> float:
         us = replay_us(self.graph, self.products)
-        return us if self.spacers is None else max(us - replay_us(self.spacers, self.products), 1e-3)
+        if self.spacers is None:
+            return us
+        alone = us - replay_us(self.spacers, self.products)
+        if alone <= 0:
+            raise RuntimeError(f"{self.name}: a product takes less than the spacers' times differ by; measure longer")
+        return alone
 
     def tflops(self, us: float) -> float:
         return self.flops / us * 1e-6

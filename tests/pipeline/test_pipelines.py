@@ -245,7 +245,7 @@ def test_what_the_pieces_refuse() -> None:
         pipeline.NamedBarrier(16, 32)
     with pytest.raises(ConstraintError, match="whole warps"):
         pipeline.NamedBarrier(1, 33)
-    with pytest.raises(ConstraintError, match="a whole number of at least 1|Python int of at least 1"):
+    with pytest.raises(ConstraintError, match="a whole number of at least 1"):
         group(0)
     with pytest.raises(ConstraintError, match="not a multiple of the alignment 4"):
         pipeline.CooperativeGroup(pipeline.Agent.Thread, 6, 4)
