@@ -9,6 +9,7 @@ import array
 import collections
 import contextvars
 import copy
+import dataclasses
 import functools
 import random
 import types
@@ -23,6 +24,11 @@ from tilewright.errors import StagingError, TilewrightError
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default=0)
 GENERATOR = np.random.default_rng(0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    v: Any
 
 
 class Box:
@@ -272,6 +278,23 @@ def behind_a_weak_reference(n):
     if n > 2:
         reference().v = n
     return box.v
+
+
+def gone_behind_a_weak_reference(n):
+    box = Box()
+    reference = weakref.ref(box)
+    if n > 2:
+        box = None
+    return reference() is None
+
+
+def replaced_frozen_object(n):
+    first = Frozen(n)
+    other = first
+    for _ in range(n):
+        first, other = Frozen(3), Frozen(n)
+    object.__setattr__(other, "v", n + 1)
+    return first.v, other.v
 
 
 def variable_of_a_context(n):

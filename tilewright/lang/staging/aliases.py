@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dis
 import re
+import weakref
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
 from tilewright.lang.staging.contents import can_change, stores_of
-from tilewright.lang.staging.location import counts_as_user, is_ours, user_frame
+from tilewright.lang.staging.location import counts_as_user, fail, is_ours, user_frame
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.objects import codec, is_record, labels_of
 from tilewright.lang.staging.places import State
@@ -40,6 +41,8 @@ class Pairs:
     def __init__(self, state: State, pairs: Iterable[Sequence[Any]]) -> None:
         self._uses: dict[int, list[tuple[int, bool]]] = {}
         for i, (first, last) in enumerate(pairs):
+            if first is not last:
+                _refuse_watched(state.labels[i] if i < len(state.labels) else "the result", first, last)
             self._pair(i, first, last)
         self.kept = {key for key, uses in self._uses.items() if all(alike for _, alike in uses)}
         self.of_two = {
@@ -68,6 +71,17 @@ class Pairs:
             firsts, lasts = [*firsts, *[None] * len(lasts)], [*[None] * len(firsts), *lasts]
         for a, b in zip(firsts, lasts, strict=True):
             self._pair(i, a, b)
+
+
+def _refuse_watched(label: str, *sides: Any) -> None:
+    """Refuse to go on with one of two objects while a weak reference tells whether one of them is gone: none is while
+    staging, where the other side of the region still needs it."""
+    for side in sides:
+        if any(type(ref) is weakref.ref and ref.__callback__ is None for ref in weakref.getweakrefs(side)):
+            raise fail(
+                f"'{label}' holds another object after the region, and a weak reference to the {type(side).__name__} "
+                "tells whether it is gone, which differs from thread to thread: do without the weak reference"
+            )
 
 
 def _parts(value: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from tilewright.lang.staging.contents import same
 from tilewright.lang.staging.location import here
 from tilewright.lang.staging.places import State, detached
 from tilewright.lang.staging.regions import Pair, Region, changed_type, decide, emit_branch, hints
-from tilewright.lang.staging.undefined import Undefined
+from tilewright.lang.staging.undefined import UNASSIGNED, Undefined
 from tilewright.lang.staging.values import Mismatch, Spec
 
 
@@ -114,7 +114,7 @@ def _common(
     """The type that both arms leave, with the pairs of their values; an Undefined where they leave different types."""
     lost = [side for side in sides if isinstance(side, Undefined)]
     if lost:
-        if len(lost) == 2:
+        if len(lost) == 2 or lost[0].reason != UNASSIGNED:  # why it was without a value before is the reason still
             return lost[0]
         return Undefined(label, f"it is assigned in only one branch of the {region}; assign it before")
     try:

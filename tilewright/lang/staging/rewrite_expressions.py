@@ -21,6 +21,7 @@ _IN_COMPREHENSION = (
 _CALLS = (ast.Call, ast.Attribute, ast.Subscript)
 """What may run code of the user's."""
 BUILTINS = frozenset(("min", "max", "any", "all", "bool"))
+CHANGES_FROZEN = ("object.__setattr__", "object.__delattr__")
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -119,6 +120,12 @@ class Expressions(ast.NodeTransformer):
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
     def visit_Call(self, node: ast.Call) -> Any:
+        if ast.unparse(node.func) in CHANGES_FROZEN:
+            raise self.error(
+                node,
+                f"`{ast.unparse(node.func)}` changes an object that its class may call frozen, and that is taken "
+                "for a value here: make a new object (`dataclasses.replace`)",
+            )
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
             found = tool("builtin", node.func, node.func)

@@ -10,6 +10,8 @@ from typing import Any
 
 from tilewright.lang.staging.location import fail, here
 
+UNASSIGNED = "it is read before anything was assigned to it"
+
 
 class Undefined:
     """Stands for the value that the variable ``name`` does not have; ``reason`` says why."""
@@ -18,7 +20,7 @@ class Undefined:
 
     def __init__(self, name: str, reason: str = "") -> None:
         self.name = name
-        self.reason = reason or "it is read before anything was assigned to it"
+        self.reason = reason or UNASSIGNED
 
 
 def defined(value: Any) -> Any:
