@@ -133,7 +133,7 @@ HOLDERS: dict[str, tuple[str, list[str], list[str]]] = {
                ["H.v", "getattr(H, 'w', 9)"]),
     "slots": ("H = Slotted(n)", ["H.v = E", "H.w = E", "H = Slotted(E)"], ["H.v", "getattr(H, 'w', 9)"]),
     "record": ("H = Record(n)", ["H.v = E", "H = Record(E)"], ["H.v"]),
-    "frozen": ("H = Frozen(n)", ["H = Frozen(E)"], ["H.v"]),
+    "frozen": ("H = Frozen(n)", ["object.__setattr__(H, 'v', E)", "H = Frozen(E)"], ["H.v"]),
     "class list": ("H = Box; Box.shared = [0]", ["H.shared[0] = E", "H.shared = [E]"], ["H.shared[0]"]),
     "class attribute": ("H = Box(0); Box.level = 0", ["Box.level = E", "type(H).level = E", "H.level = E"],
                         ["H.level", "Box.level"]),
