@@ -395,6 +395,22 @@ def test_pythons_answer_or_a_refusal(program: Any, staged: Any) -> None:
             assert found == tuple(map(float, expected)), n
 
 
+def test_classes_may_be_assigned_in_a_branch(both: Any) -> None:
+    """Python refers weakly to each class, as to `Int32` here; that tells the program nothing."""
+
+    def program(n):
+        out = n
+        if n > 2:
+            kind = cutlass.Int32
+            out = kind(5)
+        else:
+            kind = None
+        return out
+
+    both(program, 1)
+    both(program, 3)
+
+
 def test_copies_hold_the_same_run_time_values(both: Any) -> None:
     def program(n):
         box = copy.deepcopy([n, [n + 1]])

@@ -12,7 +12,7 @@ import re
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tilewright.lang.staging.contents import can_change, stores_of
@@ -28,6 +28,7 @@ ONE_OF_TWO = (
     "(`list(x)`, `x.clone()`), or choose between their numbers"
 )
 
+LASTING = (type, FunctionType, ModuleType)
 VARIABLE = r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF|NAME|FROM_DICT_OR_DEREF)"
 JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 REGION_ENDS = ("swap", "join", "enter", "body", "leave")
@@ -75,9 +76,12 @@ class Pairs:
 
 def _refuse_watched(label: str, *sides: Any) -> None:
     """Refuse to go on with one of two objects while a weak reference tells whether one of them is gone: none is while
-    staging, where the other side of the region still needs it."""
+    staging, where the other side of the region still needs it. Classes, functions and modules stay in any case, and
+    Python itself refers to them weakly."""
     for side in sides:
-        if any(type(ref) is weakref.ref and ref.__callback__ is None for ref in weakref.getweakrefs(side)):
+        if not isinstance(side, LASTING) and any(
+            type(ref) is weakref.ref and ref.__callback__ is None for ref in weakref.getweakrefs(side)
+        ):
             raise fail(
                 f"'{label}' holds another object after the region, and a weak reference to the {type(side).__name__} "
                 "tells whether it is gone, which differs from thread to thread: do without the weak reference"
